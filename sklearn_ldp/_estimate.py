@@ -1,0 +1,441 @@
+"""What flows between oracles, post-processors and searches: an estimate and its noise level."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.stats import norm
+
+from .queries import as_query_set
+
+
+@dataclass(frozen=True)
+class NoiseModel:
+    """How a pure frequency oracle disturbs a frequency.
+
+    Every report of a pure oracle *supports* a set of categories: the user's own category with
+    probability `p`, any other with probability `q`.
+
+    Parameters
+    ----------
+    p : float
+        Probability that a report supports the user's own category.
+    q : float
+        Probability that a report supports a given other category, ``0 <= q < p <= 1``.
+    n_samples : int or ndarray of shape (n_estimates,)
+        Number of users behind each estimate.
+
+    Attributes
+    ----------
+    std : float or ndarray of shape (n_estimates,)
+        Standard deviation of the estimate of a category that nobody has.
+
+    References
+    ----------
+    .. [1] T. Wang, M. Lopuhaä-Zwakenberg, Z. Li, B. Skoric, N. Li, "Locally differentially
+       private frequency estimation with consistency", NDSS 2020,
+       :doi:`10.14722/ndss.2020.24157`.
+
+    Examples
+    --------
+    >>> from sklearn_ldp import NoiseModel
+    >>> noise = NoiseModel(p=0.5, q=0.25, n_samples=10_000)
+    >>> float(round(noise.std, 4))
+    0.0173
+    """
+
+    p: float
+    q: float
+    n_samples: Any
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.q < self.p <= 1:
+            raise ValueError(
+                f"NoiseModel needs 0 <= q < p <= 1, got p={self.p}, q={self.q}; p is the "
+                "probability that a report supports the user's own category."
+            )
+        if not np.all(np.asarray(self.n_samples) > 0):
+            raise ValueError(f"NoiseModel needs n_samples > 0, got {self.n_samples!r}.")
+
+    @property
+    def std(self) -> Any:
+        """Noise level sigma of a category of frequency 0 (2020 paper, Eq. 7)."""
+        return np.sqrt(self.q * (1 - self.q) / (self.n_samples * (self.p - self.q) ** 2))
+
+    def debias(self, support_counts: Any) -> np.ndarray:
+        """Unbiased frequencies from support counts (2020 paper, Eq. 2).
+
+        Parameters
+        ----------
+        support_counts : array-like of shape (d,) or (n_estimates, d)
+            How many reports support each category.
+
+        Returns
+        -------
+        ndarray of shape (d,) or (n_estimates, d)
+            ``(support_counts / n_samples - q) / (p - q)``.
+        """
+        n_samples = np.asarray(self.n_samples)[..., None]
+        return (np.asarray(support_counts) / n_samples - self.q) / (self.p - self.q)
+
+    def variance(self, frequencies: Any) -> np.ndarray:
+        """Variance of the raw estimate of categories with these frequencies (2020 paper, Eq. 5).
+
+        Parameters
+        ----------
+        frequencies : array-like of shape (d,) or (n_estimates, d)
+            True frequencies.
+
+        Returns
+        -------
+        ndarray of shape (d,) or (n_estimates, d)
+            The variance of each category's estimate.
+        """
+        p, q = self.p, self.q
+        n_samples = np.asarray(self.n_samples, dtype=float)[..., None]
+        numerator = q * (1 - q) + np.asarray(frequencies) * (p - q) * (1 - p - q)
+        return numerator / (n_samples * (p - q) ** 2)
+
+
+@dataclass(frozen=True, eq=False)
+class Shards:
+    """Support counts of disjoint parts of the same reports, decoded when first asked for.
+
+    Parameters
+    ----------
+    tallies : ndarray of shape (n_shards, tally_size)
+        What the oracle has added up of each shard.
+    sizes : ndarray of shape (n_shards,)
+        Number of reports of each shard.
+    decode : callable
+        Turns tallies into support counts of shape (n_shards, d).
+    """
+
+    tallies: np.ndarray
+    sizes: np.ndarray
+    decode: Callable[[np.ndarray], np.ndarray]
+
+    @cached_property
+    def counts(self) -> np.ndarray:
+        """Support counts, int64 of shape (n_shards, d)."""
+        return self.decode(self.tallies)
+
+
+class ConfidenceInterval(NamedTuple):
+    """Lower and upper ends, each an ndarray of shape (n_estimates, d)."""
+
+    low: np.ndarray
+    high: np.ndarray
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class FrequencyEstimate:
+    """Estimated frequencies of categories, and what is known of their noise.
+
+    Oracles return it, post-processors take and return it. It is a small frozen container and no
+    ndarray subclass, because slices and arithmetic would keep a stale noise level;
+    ``np.asarray(estimate)`` gives the numbers. ``estimate[i]`` selects rows.
+
+    Parameters
+    ----------
+    values : array-like of shape (n_estimates, d)
+        A row is one estimate of the distribution.
+    categories : array-like of shape (d,)
+        The categories, in the order of the columns.
+    noise : NoiseModel, default=None
+        The noise of the raw estimate; None when unknown.
+    oracle : estimator, default=None
+        An unfitted oracle that can `simulate` the collection again; None when unknown.
+    shards : Shards, default=None
+        Support counts of disjoint parts of the same reports, which
+        :class:`~sklearn_ldp.HeldOutSearch` uses; None when they were not kept apart.
+    postprocessors : tuple of str, default=()
+        Names of the post-processors that have changed the raw estimate.
+    clip_answers : bool, default=False
+        Whether `answer` clips each answer at 0 (:class:`~sklearn_ldp.PostPos`).
+
+    Attributes
+    ----------
+    shape : tuple of int
+        ``(n_estimates, d)``.
+    is_raw : bool
+        Whether no post-processor has changed the estimate.
+
+    Examples
+    --------
+    >>> from sklearn_ldp import FrequencyEstimate
+    >>> estimate = FrequencyEstimate([[0.6, 0.5, -0.1]], ["red", "green", "blue"])
+    >>> estimate.top(2)
+    [('red', 0.6), ('green', 0.5)]
+    >>> estimate
+    FrequencyEstimate of 3 categories, noise unknown
+      red    0.6
+      green  0.5
+      blue  -0.1
+    """
+
+    values: np.ndarray
+    categories: np.ndarray
+    noise: NoiseModel | None = None
+    oracle: Any = None
+    shards: Shards | None = None
+    postprocessors: tuple[str, ...] = ()
+    clip_answers: bool = False
+
+    def __post_init__(self) -> None:
+        values = np.array(self.values, dtype=np.float64, ndmin=2)
+        categories = _as_object_safe(self.categories)
+        if values.ndim != 2 or values.shape[1] != len(categories):
+            raise ValueError(
+                "FrequencyEstimate needs values of shape (n_estimates, n_categories); got values "
+                f"of shape {values.shape} for {len(categories)} categories."
+            )
+        if self.noise is not None and np.size(self.noise.n_samples) not in (1, len(values)):
+            raise ValueError(
+                f"FrequencyEstimate has {len(values)} rows but its noise has "
+                f"{np.size(self.noise.n_samples)} sample sizes; give one, or one a row."
+            )
+        values.flags.writeable = False
+        object.__setattr__(self, "values", values)
+        object.__setattr__(self, "categories", categories)
+
+    # -- as a container -----------------------------------------------------------------------
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(n_estimates, d)."""
+        return self.values.shape
+
+    @property
+    def dtype(self) -> np.dtype:
+        """Always float64."""
+        return self.values.dtype
+
+    @property
+    def is_raw(self) -> bool:
+        """Whether no post-processor has changed the estimate."""
+        return not self.postprocessors
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        if copy is False and dtype not in (None, np.float64):
+            raise ValueError("FrequencyEstimate holds float64: another dtype needs a copy.")
+        return np.array(self.values, dtype=dtype) if copy else np.asarray(self.values, dtype)
+
+    def __iter__(self) -> Iterator[FrequencyEstimate]:
+        return (self[i] for i in range(len(self)))
+
+    def __getitem__(self, rows: Any) -> FrequencyEstimate:
+        """Select estimates (rows); an int selects one and keeps both axes."""
+        rows = [rows] if isinstance(rows, (int, np.integer)) else rows
+        values = self.values[rows]
+        if values.ndim != 2 or values.shape[1] != self.shape[1]:
+            raise IndexError(
+                "A FrequencyEstimate is indexed by rows (estimates) only; for categories use "
+                "estimate.to_series() or np.asarray(estimate)."
+            )
+        noise = self.noise
+        if noise is not None and np.size(noise.n_samples) > 1:
+            noise = replace(noise, n_samples=noise.n_samples[rows])
+        return replace(self, values=values, noise=noise, shards=None)
+
+    def with_values(self, values: Any, by: str | None = None, **changes: Any) -> FrequencyEstimate:
+        """Return the same estimate with other values.
+
+        Parameters
+        ----------
+        values : array-like of shape (n_estimates, d)
+            The new values.
+        by : str, default=None
+            Name of the post-processor that made them; None when they are the raw ones.
+        **changes : dict
+            Other fields to replace.
+
+        Returns
+        -------
+        FrequencyEstimate
+            A new estimate; this one stays as it is.
+        """
+        names = self.postprocessors if by is None else (*self.postprocessors, by)
+        return replace(self, values=values, postprocessors=names, **changes)
+
+    # -- asking -------------------------------------------------------------------------------
+    def answer(self, queries: Any = None) -> np.ndarray:
+        """Answer linear queries: each is the total frequency of a set of categories.
+
+        Parameters
+        ----------
+        queries : query set, (sparse) matrix of shape (n_queries, d), or None
+            From :mod:`sklearn_ldp.queries`, such as ``groups(labels)``; None asks for every
+            category.
+
+        Returns
+        -------
+        ndarray of shape (n_estimates, n_queries)
+            The answers, clipped at 0 after :class:`~sklearn_ldp.PostPos`.
+
+        Raises
+        ------
+        ValueError
+            If the queries are of another width than the estimate.
+        """
+        matrix = as_query_set(queries).matrix(self.shape[1])
+        answers = np.asarray((matrix @ self.values.T).T)
+        return np.maximum(answers, 0) if self.clip_answers else answers
+
+    def top(self, k: int = 10) -> list[tuple[Any, float]]:
+        """Return the `k` categories of the largest estimates.
+
+        Parameters
+        ----------
+        k : int, default=10
+            How many; all of them if there are fewer.
+
+        Returns
+        -------
+        list of (category, frequency)
+            In falling order, as :meth:`collections.Counter.most_common` gives them.
+        """
+        row = self._single_row("top")
+        order = np.argsort(-row, kind="stable")[:k]
+        return [(_plain(self.categories[i]), float(row[i])) for i in order]
+
+    def to_series(self) -> Any:
+        """Return the frequencies as a pandas Series indexed by category.
+
+        Returns
+        -------
+        pandas.Series
+            Named "frequency".
+        """
+        row = self._single_row("to_series")
+        try:
+            import pandas as pd
+        except ImportError as error:
+            raise ImportError(
+                "FrequencyEstimate.to_series needs pandas: pip install 'sklearn_ldp[data]'."
+            ) from error
+        index = pd.Index(self.categories, name="category", tupleize_cols=False)
+        return pd.Series(row.copy(), index=index, name="frequency")
+
+    def confidence_interval(self, level: float = 0.95) -> ConfidenceInterval:
+        """Wald intervals of the raw estimate, with the plug-in variance.
+
+        Parameters
+        ----------
+        level : float, default=0.95
+            Coverage of each category's interval (not of all of them at once).
+
+        Returns
+        -------
+        ConfidenceInterval
+            `low` and `high`, each of shape (n_estimates, d).
+
+        Raises
+        ------
+        ValueError
+            On a post-processed estimate, whose error is no longer centred at the truth with a
+            known spread, and on one without a noise model.
+        """
+        if not 0 < level < 1:
+            raise ValueError(f"Argument level must fulfil 0 < level < 1, got {level}.")
+        if not self.is_raw:
+            raise ValueError(
+                f"No confidence interval after {' and '.join(self.postprocessors)}: "
+                "post-processing biases the estimate and changes its spread, so the interval "
+                "would not cover. Ask the raw estimate that the oracle returned (oracle.estimate_)."
+            )
+        if self.noise is None:
+            raise ValueError(
+                "No confidence interval without a noise model; build the estimate with "
+                "noise=NoiseModel(p, q, n_samples)."
+            )
+        # A frequency lies in [0, 1], so the plug-in does too.
+        std = np.sqrt(self.noise.variance(np.clip(self.values, 0, 1)))
+        half_width = norm.ppf(0.5 + level / 2) * std
+        return ConfidenceInterval(self.values - half_width, self.values + half_width)
+
+    def plot(self, **kwargs: Any) -> Any:
+        """Plot the estimate (needs matplotlib).
+
+        Parameters
+        ----------
+        **kwargs : dict
+            Passed on to :meth:`sklearn_ldp.inspection.FrequencyDisplay.from_estimate`.
+
+        Returns
+        -------
+        FrequencyDisplay
+            With the axes in `ax_` and the figure in `figure_`.
+        """
+        from .inspection import FrequencyDisplay
+
+        return FrequencyDisplay.from_estimate(self, **kwargs)
+
+    def _single_row(self, method: str) -> np.ndarray:
+        if len(self) != 1:
+            raise ValueError(
+                f"FrequencyEstimate.{method} is for one estimate, this one has {len(self)} rows; "
+                f"select one first: estimate[0].{method}()."
+            )
+        return self.values[0]
+
+    # -- showing ------------------------------------------------------------------------------
+    def _heading(self) -> str:
+        rows = "" if len(self) == 1 else f" ({len(self):,} estimates)"
+        parts = [f"FrequencyEstimate of {self.shape[1]:,} categories{rows}"]
+        if self.oracle is not None:
+            parts.append(f"by {type(self.oracle).__name__}(epsilon={self.oracle.epsilon:g})")
+        if self.noise is None:
+            parts.append("noise unknown")
+        elif np.size(self.noise.n_samples) == 1:
+            n_samples, std = np.ravel(self.noise.n_samples)[0], np.ravel(self.noise.std)[0]
+            parts.append(f"{n_samples:,} users, noise level {std:.2g}")
+        if not self.is_raw:
+            parts.append(f"after {', '.join(self.postprocessors)}")
+        return ", ".join(parts)
+
+    def _shown(self, k: int = 5) -> list[tuple[str, str]]:
+        if len(self) != 1:
+            return []
+        return [(str(category), f"{value: .4g}") for category, value in self.top(k)]
+
+    def __repr__(self) -> str:
+        shown = self._shown()
+        width = max((len(category) for category, _ in shown), default=0)
+        lines = [f"  {category:<{width}} {value}" for category, value in shown]
+        if shown and self.shape[1] > len(shown):
+            lines.append("  ...")
+        return "\n".join([self._heading(), *lines])
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><td>{html.escape(category)}</td><td>{value}</td></tr>"
+            for category, value in self._shown(10)
+        )
+        head = "<tr><th>category</th><th>frequency</th></tr>" if rows else ""
+        caption = f"<caption>{html.escape(self._heading())}</caption>"
+        return f"<table>{caption}{head}{rows}</table>"
+
+
+def _as_object_safe(categories: Any) -> np.ndarray:
+    """1-D array of categories; tuples stay whole."""
+    if isinstance(categories, np.ndarray) and categories.ndim == 1:
+        return categories
+    items = list(categories)
+    if any(isinstance(item, (tuple, list)) for item in items):
+        array = np.empty(len(items), dtype=object)
+        array[:] = [tuple(item) for item in items]
+        return array
+    return np.asarray(items)
+
+
+def _plain(category: Any) -> Any:
+    """A Python object for display and hashing rather than a NumPy scalar."""
+    return category.item() if isinstance(category, np.generic) else category

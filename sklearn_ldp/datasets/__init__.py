@@ -1,0 +1,7 @@
+"""Data to try local differential privacy on: synthetic, one real data set, readers."""
+
+from ._generators import make_beta, make_zipf, sample_counts
+from ._readers import read_histogram
+from ._us_states import load_us_states
+
+__all__ = ["load_us_states", "make_beta", "make_zipf", "read_histogram", "sample_counts"]

@@ -1,0 +1,256 @@
+"""Synthetic populations with a known law, and smaller samples of a known population."""
+
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from scipy.special import betainc
+
+# Generator.multivariate_hypergeometric needs fewer people than this in all.
+_MAX_POPULATION = 1_000_000_000
+
+
+def make_zipf(
+    n_samples: int = 1_000_000,
+    n_categories: int = 1024,
+    *,
+    exponent: float = 1.5,
+    return_counts: bool = False,
+    random_state: Any = None,
+) -> np.ndarray:
+    r"""Draw users whose values follow a truncated Zipf law.
+
+    Category ``k`` (from 0) has probability proportional to :math:`(k + 1)^{-s}`, where `s` is the
+    exponent: the most frequent category is 0. The defaults are the Zipf data of [1]_ and [2]_.
+
+    Parameters
+    ----------
+    n_samples : int, default=1_000_000
+        Number of users.
+
+    n_categories : int, default=1024
+        Number of categories, at least 2.
+
+    exponent : float, default=1.5
+        The exponent `s`, at least 0; 0 is the uniform law.
+
+    return_counts : bool, default=False
+        Return the number of users in each category instead of one value a user. The law is the
+        same, and so is the population of a given seed; time and memory do not grow with
+        `n_samples`. Pass it to ``oracle.simulate`` or as the ``sample_weight`` of ``oracle.fit``.
+
+    random_state : int, RandomState, Generator or None, default=None
+        Seed of the population. It has no bearing on privacy: it draws test data.
+
+    Returns
+    -------
+    values : ndarray of shape (n_samples,), dtype int64
+        The category of each user, 0 to ``n_categories - 1``, independent draws.
+    counts : ndarray of shape (n_categories,), dtype int64
+        Instead of `values` when `return_counts` is True: users in each category, `n_samples` in
+        all. Categories without a user are kept, with count 0.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of its range.
+
+    See Also
+    --------
+    make_beta : Smooth data concentrated on the last categories.
+    sample_counts : Draw people from a given histogram.
+
+    References
+    ----------
+    .. [1] T. Wang, M. Lopuhaä-Zwakenberg, Z. Li, B. Skoric, N. Li. "Locally Differentially
+       Private Frequency Estimation with Consistency". NDSS 2020.
+       :doi:`10.14722/ndss.2020.24157`.
+    .. [2] T. Wang, Z. Li, N. Li, M. Lopuhaä-Zwakenberg, B. Skoric. "Consistent and Accurate
+       Frequency Oracles under Local Differential Privacy". 2019.
+       :doi:`10.48550/arXiv.1905.08320`.
+
+    Examples
+    --------
+    >>> from sklearn_ldp.datasets import make_zipf
+    >>> values = make_zipf(10_000, 8, random_state=0)
+    >>> values.shape, int(values.min()), int(values.max())
+    ((10000,), 0, 7)
+    >>> counts = make_zipf(10_000, 8, return_counts=True, random_state=0)
+    >>> counts.shape, int(counts.sum()), int(counts.argmax())
+    ((8,), 10000, 0)
+    """
+    _check_size("make_zipf", n_samples=n_samples, n_categories=n_categories)
+    if not (isinstance(exponent, Real) and 0 <= exponent < np.inf):
+        raise ValueError(f"make_zipf: exponent must be a finite number >= 0, got {exponent!r}.")
+    frequencies = np.arange(1, n_categories + 1, dtype=float) ** -exponent
+    return _draw(n_samples, frequencies, return_counts, random_state)
+
+
+def make_beta(
+    n_samples: int = 100_000,
+    n_categories: int = 400,
+    *,
+    a: float = 50,
+    b: float = 2,
+    return_counts: bool = False,
+    random_state: Any = None,
+) -> np.ndarray:
+    r"""Draw users whose values follow a Beta law cut into buckets of equal width.
+
+    A user draws :math:`x \sim \mathrm{Beta}(a, b)` on [0, 1] and holds category
+    :math:`\lfloor d x \rfloor`, so category ``k`` (from 0) has probability
+    :math:`F((k + 1) / d) - F(k / d)`, where `F` is the distribution function. The defaults are the
+    Beta data of [1]_: smooth, most mass on the last categories, next to none on the first.
+
+    Parameters
+    ----------
+    n_samples : int, default=100_000
+        Number of users.
+
+    n_categories : int, default=400
+        Number of buckets `d`, at least 2.
+
+    a, b : float, default=50 and 2
+        Shape parameters of the Beta law, both > 0.
+
+    return_counts : bool, default=False
+        Return the number of users in each category instead of one value a user. The law is the
+        same, and so is the population of a given seed; time and memory do not grow with
+        `n_samples`. Pass it to ``oracle.simulate`` or as the ``sample_weight`` of ``oracle.fit``.
+
+    random_state : int, RandomState, Generator or None, default=None
+        Seed of the population. It has no bearing on privacy: it draws test data.
+
+    Returns
+    -------
+    values : ndarray of shape (n_samples,), dtype int64
+        The category of each user, 0 to ``n_categories - 1``, independent draws.
+    counts : ndarray of shape (n_categories,), dtype int64
+        Instead of `values` when `return_counts` is True: users in each category, `n_samples` in
+        all. Categories without a user are kept, with count 0.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of its range.
+
+    See Also
+    --------
+    make_zipf : Data with a few heavy categories and a long tail.
+    sample_counts : Draw people from a given histogram.
+
+    References
+    ----------
+    .. [1] T. Wang, Z. Li, N. Li, M. Lopuhaä-Zwakenberg, B. Skoric. "Consistent and Accurate
+       Frequency Oracles under Local Differential Privacy". 2019.
+       :doi:`10.48550/arXiv.1905.08320`.
+
+    Examples
+    --------
+    >>> from sklearn_ldp.datasets import make_beta
+    >>> values = make_beta(random_state=0)
+    >>> values.shape, bool(values.mean() > 380)
+    ((100000,), True)
+    """
+    _check_size("make_beta", n_samples=n_samples, n_categories=n_categories)
+    for name, value in {"a": a, "b": b}.items():
+        if not (isinstance(value, Real) and 0 < value < np.inf):
+            raise ValueError(f"make_beta: {name} must be a finite number > 0, got {value!r}.")
+    # betainc(a, b, x) is the distribution function of Beta(a, b) at x. Its rounding error can make
+    # neighbours in the flat part decrease by an ulp, which is no probability.
+    edges = np.linspace(0, 1, n_categories + 1)
+    frequencies = np.diff(betainc(a, b, edges)).clip(min=0)
+    return _draw(n_samples, frequencies, return_counts, random_state)
+
+
+def sample_counts(counts: Any, n_samples: int, *, random_state: Any = None) -> np.ndarray:
+    """Draw people from a population without replacement, histogram in, histogram out.
+
+    The result is the histogram of a simple random sample: no category exceeds its count in the
+    population, and drawing everyone gives the population back. The law is the multivariate
+    hypergeometric; no person is ever enumerated.
+
+    Parameters
+    ----------
+    counts : array-like of shape (n_categories,), of integers
+        People in each category of the population; fewer than 1,000,000,000 in all.
+
+    n_samples : int
+        People to draw, 1 to ``sum(counts)``.
+
+    random_state : int, RandomState, Generator or None, default=None
+        Seed of the sample. It has no bearing on privacy: it draws test data.
+
+    Returns
+    -------
+    sampled : ndarray of shape (n_categories,), dtype int64
+        People in each category of the sample, `n_samples` in all.
+
+    Raises
+    ------
+    ValueError
+        If `counts` is not a vector of non-negative integers, the population has 1,000,000,000
+        people or more, or it has fewer than `n_samples`.
+
+    See Also
+    --------
+    load_us_states : Resident populations of the US states, a histogram to draw from.
+
+    Examples
+    --------
+    >>> from sklearn_ldp.datasets import sample_counts
+    >>> sample_counts([3, 0, 2], 5, random_state=0)
+    array([3, 0, 2])
+    >>> int(sample_counts([300, 0, 200], 50, random_state=0).sum())
+    50
+    """
+    _check_size("sample_counts", n_samples=n_samples)
+    counts = np.asarray(counts)
+    if counts.ndim != 1 or counts.dtype.kind not in "iu" or (counts < 0).any():
+        raise ValueError(
+            "sample_counts: counts must be one-dimensional, of non-negative integers, got dtype "
+            f"{counts.dtype} and shape {counts.shape}"
+            + (f" with minimum {counts.min()}" if counts.dtype.kind == "i" and counts.size else "")
+            + ". Round frequencies times the number of people and cast to np.int64."
+        )
+    population = sum(counts.tolist())  # Python integers: int64 could overflow
+    if population >= _MAX_POPULATION:
+        raise ValueError(
+            f"sample_counts: the population must be below {_MAX_POPULATION:,} people, got "
+            f"{population:,}. Drawing a small part of that many with or without replacement is "
+            "all but the same: use numpy.random.default_rng(seed).multinomial(n_samples, "
+            "counts / counts.sum())."
+        )
+    if n_samples > population:
+        raise ValueError(
+            f"sample_counts: n_samples must be at most the population of {population:,}, got "
+            f"{n_samples:,}: people are drawn without replacement."
+        )
+    return _generator(random_state).multivariate_hypergeometric(
+        counts.astype(np.int64), n_samples, method="marginals"
+    )
+
+
+def _check_size(function, *, n_samples, n_categories=2):
+    for name, value, minimum in (("n_samples", n_samples, 1), ("n_categories", n_categories, 2)):
+        if not isinstance(value, Integral) or isinstance(value, bool) or value < minimum:
+            raise ValueError(f"{function}: {name} must be an integer >= {minimum}, got {value!r}.")
+
+
+def _generator(random_state):
+    """Return a Generator; a RandomState, whose methods differ, seeds one and so moves on."""
+    if isinstance(random_state, np.random.RandomState):
+        random_state = random_state.randint(2**32, size=4, dtype=np.uint32)
+    return np.random.default_rng(random_state)
+
+
+def _draw(n_samples, frequencies, return_counts, random_state):
+    rng = _generator(random_state)
+    counts = rng.multinomial(n_samples, frequencies / frequencies.sum())
+    if return_counts:
+        return counts
+    # Multinomial counts in uniformly random order are exactly independent draws, and this way one
+    # seed means one population whichever form is asked for.
+    values = np.repeat(np.arange(counts.size), counts)
+    rng.shuffle(values)
+    return values

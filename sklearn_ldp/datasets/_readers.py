@@ -1,0 +1,267 @@
+"""Read histograms from files."""
+
+import csv
+import gzip
+import re
+import zlib
+from os import PathLike, fspath
+
+import numpy as np
+from sklearn.utils import Bunch
+
+# What str(int) writes: one text an integer, so that "007" or "1.0" never turns into another name.
+_CANONICAL_INTEGER = re.compile(r"0|-?[1-9][0-9]{0,18}")
+_COUNT = re.compile(r"[0-9]{1,19}")
+_INT64_MAX = 2**63 - 1
+
+
+def read_histogram(
+    path: str | PathLike[str],
+    *,
+    value_column: str = "value",
+    count_column: str = "count",
+    dtype: type[str] | None = None,
+) -> Bunch:
+    r"""Read a histogram: one row a category, with the number of users who hold it.
+
+    The format is told from the content: Parquet (needs pyarrow), else CSV in UTF-8 with a header
+    and commas, plain or gzip. Every other column is taken for group labels.
+
+    Parameters
+    ----------
+    path : str or os.PathLike
+        The file.
+
+    value_column : str, default="value"
+        Column of the categories. Each may occur once.
+
+    count_column : str, default="count"
+        Column of the number of users: non-negative whole numbers, written without a decimal point.
+
+    dtype : {None, str}, default=None
+        With None, a CSV column becomes int64 when each of its entries is a canonical int64, that
+        is, when turning it to int and back to text changes nothing; otherwise, all of the column
+        stays text. So "7" is a number, "007", "1.0" and "+7" are text, and identifiers above
+        2**53 keep all digits. A Parquet column has a type already: integers become int64,
+        text stays text. With ``str``, categories and groups are text always.
+
+    Returns
+    -------
+    histogram : Bunch
+        With
+
+        categories : ndarray of shape (n_categories,), of int64 or str
+            In the order of the file. Categories with count 0 are kept.
+        counts : ndarray of shape (n_categories,), dtype int64
+            Users in each category.
+        frequencies : ndarray of shape (n_categories,), dtype float64
+            ``counts / n_samples``.
+        n_samples : int
+            Users in all.
+        groups : Bunch
+            For each other column, the ndarray of shape (n_categories,) of its labels, int64 or
+            str by the same rule. A missing label is the empty text.
+
+    Raises
+    ------
+    ValueError
+        If the file is empty, truncated, not UTF-8, lacks a column or rows, or has a missing or
+        repeated category, or a count that is not a non-negative whole number. The message names
+        the line (CSV, the header is line 1) or row (Parquet, from 1) and what to do.
+    ImportError
+        If the file is Parquet and pyarrow is missing.
+    OSError
+        If the file cannot be opened.
+
+    See Also
+    --------
+    load_us_states : A histogram inside the package.
+
+    Notes
+    -----
+    Nothing in the file is executed or unpickled.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from sklearn_ldp.datasets import read_histogram
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder) / "browsers.csv"
+    ...     _ = path.write_text("value,count,by\nedge,1,Microsoft\nchrome,5,Google")
+    ...     histogram = read_histogram(path)
+    >>> histogram.categories.tolist(), histogram.counts.tolist(), histogram.n_samples
+    (['edge', 'chrome'], [1, 5], 6)
+    >>> histogram.groups["by"].tolist()
+    ['Microsoft', 'Google']
+    """
+    if dtype not in (None, str):
+        raise ValueError(
+            f"read_histogram: dtype must be None or str, got {dtype!r}. Read with dtype=None and "
+            "convert histogram.categories afterwards."
+        )
+    if value_column == count_column:
+        raise ValueError(
+            "read_histogram: value_column and count_column must be two columns, got "
+            f"{value_column!r} for both."
+        )
+    where = f"read_histogram: {fspath(path)!s}"
+    with open(path, "rb") as file:
+        start = file.read(4)
+        file.seek(0)
+        if not start:
+            raise ValueError(f"{where} is empty. Expected a header and one row a category.")
+        is_csv = start != b"PAR1"
+        header, columns, rows = _read_csv(file, where) if is_csv else _read_parquet(file, where)
+
+    if len(set(header)) < len(header):
+        raise ValueError(f"{where} repeats a column name: {header}. Rename or drop the repeats.")
+    missing = [name for name in (value_column, count_column) if name not in header]
+    if missing:
+        raise ValueError(
+            f"{where} has no column {' and no column '.join(map(repr, missing))}; its columns are "
+            f"{header}. Name yours with value_column= and count_column= (a CSV needs a header and "
+            "commas between columns)."
+        )
+    if not rows:
+        raise ValueError(f"{where} has a header but no rows. Expected one row a category.")
+    table = dict(zip(header, columns, strict=True))
+    counts = _parse_counts(table.pop(count_column), rows, where, count_column)
+    values = table.pop(value_column)
+    _check_distinct(values, rows, where, value_column)
+    n_samples = sum(counts)
+    if not 0 < n_samples <= _INT64_MAX:
+        raise ValueError(
+            f"{where}: {count_column} must add up to a number of users from 1 to 2**63 - 1, got "
+            f"{n_samples}. Is count_column the right one?"
+        )
+    counts = np.array(counts, dtype=np.int64)
+    groups = Bunch()
+    for name, labels in table.items():
+        groups[name] = _as_array(labels, parse=is_csv, dtype=dtype)
+    return Bunch(
+        categories=_as_array(values, parse=is_csv, dtype=dtype),
+        counts=counts,
+        frequencies=counts / n_samples,
+        n_samples=n_samples,
+        groups=groups,
+    )
+
+
+def _read_csv(file, where):
+    """Return the header, the columns as lists of text, and what to call each row in an error."""
+    compressed = file.peek(2)[:2] == b"\x1f\x8b"
+    reader = csv.reader(
+        _decoded_lines(gzip.GzipFile(fileobj=file) if compressed else file, where), strict=True
+    )
+    table, rows = [], []
+    try:
+        header = next(filter(None, reader), None)  # csv yields [] for a blank line
+        if header is None:
+            raise ValueError(f"{where} has no header. Expected the names of the columns.")
+        for cells in filter(None, reader):
+            if len(cells) != len(header):
+                raise ValueError(
+                    f"{where}, line {reader.line_num}: expected {len(header)} columns as in the "
+                    f"header, got {len(cells)}: {_shorten(cells)}. Put a value that contains a "
+                    "comma in double quotes."
+                )
+            table.append(cells)
+            rows.append(f"line {reader.line_num}")
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise ValueError(
+            f"{where} is a truncated or damaged gzip file ({error}). Copy or download it again."
+        ) from error
+    except csv.Error as error:
+        raise ValueError(
+            f"{where}, line {reader.line_num}: not well-formed CSV ({error}). Close every double "
+            "quote, and write a double quote inside a value twice."
+        ) from error
+    return header, list(zip(*table, strict=True)), rows
+
+
+def _decoded_lines(file, where):
+    """Decode line by line, which a text wrapper does not, to know the line an error is in."""
+    encoding = "utf-8-sig"  # a byte-order mark may open the file
+    for number, line in enumerate(file, start=1):
+        try:
+            text = line.decode(encoding)
+        except UnicodeDecodeError as error:
+            raise ValueError(
+                f"{where}, line {number}: expected text in UTF-8, got the byte "
+                f"0x{line[error.start]:02x}. Save the file as UTF-8, for instance with "
+                "iconv -f latin1 -t utf-8."
+            ) from error
+        if "\0" in text:
+            raise ValueError(
+                f"{where}, line {number}: expected text in UTF-8, got a NUL character. The file "
+                "is binary or UTF-16: save it as CSV in UTF-8."
+            )
+        yield text
+        encoding = "utf-8"
+
+
+def _read_parquet(file, where):
+    """Return the header, the columns as lists of int, str or None, and what to call each row."""
+    try:
+        from pyarrow import ArrowException
+        from pyarrow.parquet import ParquetFile  # read_table would take columns from folder names
+    except ImportError as error:
+        raise ImportError(
+            f"{where} is a Parquet file, which needs pyarrow, which is not installed. Install it "
+            'with pip install "sklearn_ldp[data]", or save the histogram as CSV.'
+        ) from error
+    try:
+        table = ParquetFile(file).read()
+    except (ArrowException, OSError) as error:
+        raise ValueError(
+            f"{where} is a truncated or damaged Parquet file ({error}). Copy or download it again."
+        ) from error
+    columns = [column.to_pylist() for column in table.columns]
+    return table.column_names, columns, [f"row {i + 1}" for i in range(table.num_rows)]
+
+
+def _parse_counts(cells, rows, where, name):
+    counts = []
+    for cell, row in zip(cells, rows, strict=True):
+        is_whole = _COUNT.fullmatch(cell.strip()) if isinstance(cell, str) else type(cell) is int
+        count = int(cell) if is_whole else -1
+        if not 0 <= count <= _INT64_MAX:
+            raise ValueError(
+                f"{where}, {row}: {name} must be a whole number of users, 0 or more and below "
+                f"2**63, written without a decimal point, got {_shorten(cell)}. Write 12, not "
+                "12.0 or 1.2e1; multiply a histogram of frequencies by its number of users."
+            )
+        counts.append(count)
+    return counts
+
+
+def _check_distinct(cells, rows, where, name):
+    first: dict[str | int, int] = {}
+    for cell, row in zip(cells, rows, strict=True):
+        # NumPy drops trailing NULs, so "a" and "a\0" would become one category.
+        if type(cell) not in (str, int) or cell == "" or (type(cell) is str and "\0" in cell):
+            raise ValueError(
+                f"{where}, {row}: {name} must be text or an integer, got {_shorten(cell)}. Give a "
+                'missing value a name, such as "unknown"; cast other types to text.'
+            )
+        if first.setdefault(cell, row) != row:
+            raise ValueError(
+                f"{where}, {row}: {name} must name each category once, got {_shorten(cell)} again "
+                f"after {first[cell]}. Add the counts up, or split a file of several histograms."
+            )
+
+
+def _as_array(cells, *, parse, dtype):
+    """Turn a column into int64 where that loses nothing, otherwise into text."""
+    if dtype is None and all(
+        type(cell) is int or (parse and _CANONICAL_INTEGER.fullmatch(cell)) for cell in cells
+    ):
+        integers = [int(cell) for cell in cells]
+        if min(integers) >= -_INT64_MAX - 1 and max(integers) <= _INT64_MAX:
+            return np.array(integers, dtype=np.int64)
+    return np.array(["" if cell is None else str(cell) for cell in cells])
+
+
+def _shorten(cell):
+    text = repr(cell)
+    return text if len(text) <= 80 else text[:77] + "..."

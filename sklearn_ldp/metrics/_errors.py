@@ -1,0 +1,128 @@
+"""Errors of answers to queries."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .._estimate import FrequencyEstimate
+from ..queries import as_query_set
+
+METRICS = ("mse", "mae")
+
+
+def query_errors(
+    frequencies: Any, estimate: Any, *, queries: Any = None, metric: str = "mse"
+) -> np.ndarray:
+    """Error of each estimate, averaged over the queries.
+
+    Parameters
+    ----------
+    frequencies : array-like of shape (d,)
+        True frequencies, in the order of the estimate's categories.
+    estimate : FrequencyEstimate or array-like of shape (n_estimates, d)
+        What is judged; its answers are clipped if a PostPos made it.
+    queries : query set, (sparse) matrix of shape (n_queries, d) or None, default=None
+        What is asked, see :mod:`sklearn_ldp.queries`; None asks for every category.
+    metric : {"mse", "mae"}, default="mse"
+        Mean squared or mean absolute error of the answers.
+
+    Returns
+    -------
+    ndarray of shape (n_estimates,)
+        One error a row of the estimate.
+
+    Raises
+    ------
+    ValueError
+        If the widths do not match or the metric is not known.
+
+    Examples
+    --------
+    >>> from sklearn_ldp.metrics import query_errors
+    >>> from sklearn_ldp.queries import groups
+    >>> query_errors([0.5, 0.25, 0.25], [[0.5, 0.5, 0.0]], queries=groups([0, 1, 1]))
+    array([0.])
+    """
+    if metric not in METRICS:
+        raise ValueError(f"Argument metric must be one of {METRICS}, got {metric!r}.")
+    truth = np.asarray(frequencies, dtype=np.float64)
+    if not isinstance(estimate, FrequencyEstimate):
+        values = np.atleast_2d(np.asarray(estimate, dtype=np.float64))
+        estimate = FrequencyEstimate(values, np.arange(values.shape[-1]))
+    if truth.shape != (estimate.shape[1],):
+        raise ValueError(
+            f"The true frequencies must have shape ({estimate.shape[1]},), one for each category "
+            f"of the estimate, got {truth.shape}."
+        )
+    query_set = as_query_set(queries)
+    if metric == "mse" and not estimate.clip_answers:
+        errors = query_set.expected_squared_error(estimate.values - truth)
+        if errors is not None:
+            return errors
+    matrix = query_set.matrix(len(truth), truth)
+    errors = estimate.answer(matrix) - matrix @ truth
+    return np.mean(errors**2 if metric == "mse" else np.abs(errors), axis=1)
+
+
+def frequency_mse(frequencies: Any, estimate: Any, *, queries: Any = None) -> float:
+    """Mean squared error of an estimate: over its rows, and over the queries.
+
+    Parameters
+    ----------
+    frequencies : array-like of shape (d,)
+        True frequencies, in the order of the estimate's categories.
+    estimate : FrequencyEstimate or array-like of shape (n_estimates, d)
+        What is judged; its answers are clipped if a PostPos made it.
+    queries : query set, (sparse) matrix of shape (n_queries, d) or None, default=None
+        What is asked, see :mod:`sklearn_ldp.queries`; None asks for every category. Random sets
+        are averaged in closed form over all sets of their size.
+
+    Returns
+    -------
+    float
+        The error (2020 paper, section V-A).
+
+    See Also
+    --------
+    query_errors : The error of each row.
+
+    Examples
+    --------
+    >>> from sklearn_ldp.metrics import frequency_mse
+    >>> frequency_mse([0.5, 0.5], [[0.75, 0.25]])
+    0.0625
+    """
+    return float(np.mean(query_errors(frequencies, estimate, queries=queries, metric="mse")))
+
+
+def frequency_mae(frequencies: Any, estimate: Any, *, queries: Any = None) -> float:
+    """Mean absolute error of an estimate: over its rows, and over the queries.
+
+    Parameters
+    ----------
+    frequencies : array-like of shape (d,)
+        True frequencies, in the order of the estimate's categories.
+    estimate : FrequencyEstimate or array-like of shape (n_estimates, d)
+        What is judged; its answers are clipped if a PostPos made it.
+    queries : query set, (sparse) matrix of shape (n_queries, d) or None, default=None
+        What is asked, see :mod:`sklearn_ldp.queries`; None asks for every category. Random sets
+        are drawn, for want of a closed form.
+
+    Returns
+    -------
+    float
+        The error.
+
+    See Also
+    --------
+    query_errors : The error of each row.
+
+    Examples
+    --------
+    >>> from sklearn_ldp.metrics import frequency_mae
+    >>> frequency_mae([0.5, 0.5], [[0.75, 0.25]])
+    0.25
+    """
+    return float(np.mean(query_errors(frequencies, estimate, queries=queries, metric="mae")))

@@ -1,0 +1,142 @@
+"""Choosing on the reports themselves: some shards are estimated from, the others judge."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from numbers import Integral, Real
+
+import numpy as np
+from sklearn.utils._param_validation import Interval
+
+from .._estimate import FrequencyEstimate
+from ..oracles._sampling import as_generator
+from ..queries import as_query_set, query_matrix
+from ._search import BaseSearch, Case
+
+
+class HeldOutSearch(BaseSearch):
+    """Choose the post-processor that does best on held-out reports.
+
+    The shards of an estimate's reports are split into two parts, several times. The candidates
+    post-process the estimate of the one part, and are compared with the *raw* estimate of the
+    other. That is unbiased and independent, so the squared error to it is the squared error to
+    the truth plus its own variance, a constant: candidates rank as they should in expectation,
+    without truth, without a second collection and free of privacy cost.
+
+    Unpublished for frequency oracles, to our knowledge; it is the hold-out of regression with
+    the raw estimate as the response.
+
+    Parameters
+    ----------
+    candidates : "all" or list of post-processors, default="all"
+        Among them Pipelines of post-processors; "all" takes
+        :func:`~sklearn_ldp.model_selection.default_candidates`.
+    queries : query set, (sparse) matrix of shape (n_queries, d) or None, default=None
+        What the estimate will be asked, see :mod:`sklearn_ldp.queries`; None is every category.
+        ``top_k`` takes the largest of the part that is estimated from.
+    test_size : float, default=0.2
+        Share of the shards that judge, in (0, 1); at least one shard stays on each side.
+    n_splits : int, default=10
+        How many times the shards are split.
+    n_jobs : int, default=None
+        Number of joblib workers; it does not change the result.
+    random_state : int, RandomState, Generator or None, default=0
+        Seed of the splits.
+
+    Attributes
+    ----------
+    results_ : dict of ndarray
+        One row a candidate: "candidate" (name), "params", "mean_error" (squared error to the
+        held-out raw estimates, so with their variance), "standard_error" (of that mean, as if the
+        splits were independent), "rank_error" (1 is best).
+    best_index_ : int
+        Row of the best candidate.
+    best_params_ : dict
+        Its parameters.
+    best_score_ : float
+        Minus its mean error.
+    best_estimator_ : post-processor
+        The best candidate, fitted on the whole estimate.
+    frequencies_ : ndarray of shape (d,)
+        What it makes of the estimate.
+    estimate_ : FrequencyEstimate
+        The same with its categories.
+    n_features_in_ : int
+        Number of categories.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the columns, if they have any.
+
+    See Also
+    --------
+    SyntheticSearch : Judges the candidates on a synthetic data set, as the papers do.
+
+    Examples
+    --------
+    >>> from sklearn_ldp import HeldOutSearch, OLH
+    >>> from sklearn_ldp.datasets import load_us_states
+    >>> states = load_us_states(n_samples=100_000, random_state=0)
+    >>> oracle = OLH(categories=states.categories, random_state=0)
+    >>> estimate = oracle.fit_transform(states.categories, sample_weight=states.counts)
+    >>> HeldOutSearch().fit(estimate).results_["rank_error"].shape
+    (8,)
+    """
+
+    _parameter_constraints: dict = {
+        **BaseSearch._parameter_constraints,
+        "test_size": [Interval(Real, 0, 1, closed="neither")],
+        "n_splits": [Interval(Integral, 1, None, closed="left")],
+        "random_state": [None, Integral, np.random.RandomState, np.random.Generator],
+    }
+
+    def __init__(
+        self,
+        candidates="all",
+        *,
+        queries=None,
+        test_size=0.2,
+        n_splits=10,
+        n_jobs=None,
+        random_state=0,
+    ):
+        self.candidates = candidates
+        self.queries = queries
+        self.test_size = test_size
+        self.n_splits = n_splits
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def _cases(self, estimate):
+        if estimate.shards is None or not estimate.is_raw or len(estimate) != 1:
+            raise ValueError(
+                "HeldOutSearch needs the one raw estimate of an oracle that kept shards of its "
+                "reports (n_shards > 1, the default): pass oracle.estimate_ itself. For other "
+                "estimates use SyntheticSearch."
+            )
+        if np.count_nonzero(estimate.shards.sizes) < 2:
+            raise ValueError(
+                "HeldOutSearch needs reports in at least two shards, got sizes "
+                f"{estimate.shards.sizes.tolist()}: collect more reports, or use SyntheticSearch."
+            )
+        query_set = as_query_set(self.queries)
+        rng = as_generator(self.random_state)
+        filled = np.flatnonzero(estimate.shards.sizes)
+        n_test = int(np.clip(round(self.test_size * len(filled)), 1, len(filled) - 1))
+        cases = []
+        for _ in range(self.n_splits):
+            order = rng.permutation(filled)
+            test = _estimate_of(estimate, order[:n_test])
+            train = _estimate_of(estimate, order[n_test:])
+            queries = query_set
+            if query_set.depends_on_truth:
+                queries = query_matrix(query_set.matrix(train.shape[1], train.values[0]))
+            cases.append(Case(train, test.values[0], queries))
+        return cases
+
+
+def _estimate_of(estimate: FrequencyEstimate, shards: np.ndarray) -> FrequencyEstimate:
+    """The raw estimate of some of the shards."""
+    assert estimate.noise is not None
+    assert estimate.shards is not None
+    noise = replace(estimate.noise, n_samples=int(estimate.shards.sizes[shards].sum()))
+    values = noise.debias(estimate.shards.counts[shards].sum(axis=0))
+    return replace(estimate, values=values, noise=noise, shards=None)

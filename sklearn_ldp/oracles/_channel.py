@@ -1,0 +1,109 @@
+"""The integer mechanism inside an oracle: category codes in, integer reports out.
+
+A channel knows neither scikit-learn nor what the categories are called. It is immutable once
+built, so that clients, servers and threads can share it, and its probabilities are the rationals
+over 2**64 that its coins realise, so that its epsilon can be proved by enumeration.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from ._sampling import Coins
+
+
+class Channel(ABC):
+    """Base of all channels over ``d = n_categories`` codes.
+
+    Subclasses set the exact probabilities `p` and `q` that a report supports the user's own
+    category and a given other one, and write the abstract methods.
+
+    Parameters
+    ----------
+    n_categories : int
+        Size d of the domain.
+    p, q : Fraction
+        Support probabilities.
+    """
+
+    #: About how many bytes of memory one report takes while it is worked on.
+    report_bytes = 64
+
+    def __init__(self, n_categories: int, p: Fraction, q: Fraction):
+        self.n_categories = n_categories
+        self.p = p
+        self.q = q
+
+    @property
+    def configuration(self) -> dict[str, Any]:
+        """What two parties must agree on beside epsilon and the domain."""
+        return {}
+
+    @property
+    def tally_size(self) -> int:
+        """Number of counts in a tally."""
+        return self.n_categories
+
+    def is_like(self, other: Channel) -> bool:
+        """Whether reports of the two add up."""
+        return (type(self), self.n_categories, self.p, self.q, self.configuration) == (
+            type(other),
+            other.n_categories,
+            other.p,
+            other.q,
+            other.configuration,
+        )
+
+    @abstractmethod
+    def privatize(self, codes: np.ndarray, coins: Coins) -> np.ndarray:
+        """Randomise codes of shape (n,) into n reports: the only place where values are read.
+
+        Which coins are drawn must not depend on the codes, so that in a seeded run the coins of a
+        user do not depend on the others' values.
+        """
+
+    @abstractmethod
+    def check_reports(self, reports: np.ndarray) -> np.ndarray:
+        """Return integer reports in canonical form; raise ValueError with what was expected."""
+
+    @abstractmethod
+    def count_support(self, reports: np.ndarray) -> np.ndarray:
+        """Return how many reports support each category: int64 of shape (d,)."""
+
+    @abstractmethod
+    def simulate(self, counts: np.ndarray, n_repeats: int, rng: np.random.Generator) -> np.ndarray:
+        """Draw support counts, int64 of shape (n_repeats, d), given the true counts (d,)."""
+
+    def tally(self, reports: np.ndarray) -> np.ndarray:
+        """Return what is added up of reports, of shape (tally_size,).
+
+        The support counts; a channel with few kinds of reports counts those instead, which is
+        quicker and loses nothing, and overrides `decode` and `tally_size` too.
+        """
+        return self.count_support(reports)
+
+    def decode(self, tallies: np.ndarray) -> np.ndarray:
+        """Turn tallies of shape (m, tally_size) into support counts of shape (m, d)."""
+        return tallies
+
+
+def expect(condition: Any, expectation: str, reports: np.ndarray) -> None:
+    """Raise ValueError with what was expected of reports and what came."""
+    if not condition:
+        raise ValueError(
+            f"expected {expectation}, got shape {reports.shape} with values in "
+            f"[{reports.min() if reports.size else '-'}, {reports.max() if reports.size else '-'}]"
+        )
+
+
+def independent_support(
+    p: Fraction, q: Fraction, counts: np.ndarray, n_repeats: int, rng: np.random.Generator
+) -> np.ndarray:
+    """Support counts that are independent across categories: Bin(m, p) + Bin(n - m, q)."""
+    shape = (n_repeats, len(counts))
+    others = counts.sum() - counts
+    return rng.binomial(counts, float(p), shape) + rng.binomial(others, float(q), shape)

@@ -1,0 +1,90 @@
+"""Generalised randomised response."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+
+from ._base import BaseOracle, inherit_parameters
+from ._channel import Channel, expect
+from ._sampling import TWO_64, direct_threshold
+
+
+@inherit_parameters
+class GRR(BaseOracle):
+    """Generalised (k-ary, direct) randomised response.
+
+    A user reports her own category with probability p and any other one with probability q,
+
+    .. math:: p = \\frac{e^\\epsilon}{e^\\epsilon + d - 1}, \\qquad
+              q = \\frac{1}{e^\\epsilon + d - 1},
+
+    (2020 paper, Eq. 1). Its variance grows with the number of categories: it is the most accurate
+    oracle while ``d - 2 < 3 exp(epsilon)``. A report is one integer, the code of a category; the
+    estimates sum to 1.
+
+    Privacy: one `fit`, `partial_fit`, `privatize` or `transform` on values spends epsilon of each
+    user; all that is done with reports is free.
+
+    %(parameters)s
+
+    %(attributes)s
+
+    See Also
+    --------
+    OUE : Better for large domains, d bits a report.
+    OLH : Better for large domains, two integers a report.
+
+    References
+    ----------
+    .. [1] P. Kairouz, K. Bonawitz, D. Ramage, "Discrete distribution estimation under local
+       privacy", ICML 2016. https://proceedings.mlr.press/v48/kairouz16.html
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_ldp import GRR
+    >>> colours = np.repeat(["red", "green", "blue"], [6000, 3000, 1000])
+    >>> oracle = GRR(epsilon=2.0, categories=["red", "green", "blue"], random_state=0)
+    >>> oracle.fit(colours).frequencies_.round(2)
+    array([0.6, 0.3, 0.1])
+    """
+
+    def _make_channel(self, n_categories):
+        return DirectChannel(n_categories, direct_threshold(self.epsilon, n_categories))
+
+
+class DirectChannel(Channel):
+    """Keep a code with probability ``threshold / 2**64``, else move to a uniform other one."""
+
+    def __init__(self, n_categories: int, threshold: int):
+        keep = Fraction(threshold, TWO_64)
+        super().__init__(n_categories, p=keep, q=(1 - keep) / (n_categories - 1))
+        self.threshold = threshold
+
+    def privatize(self, codes, coins):
+        reports = codes.astype(np.int64)
+        moved = np.flatnonzero(~coins.bernoulli(self.threshold, len(codes)))
+        other = coins.integers(self.n_categories - 1, moved.size)
+        reports[moved] = other + (other >= reports[moved])
+        return reports
+
+    def check_reports(self, reports):
+        d = self.n_categories
+        expect(
+            reports.ndim == 1 and (reports.size == 0 or 0 <= reports.min() <= reports.max() < d),
+            f"an array of shape (n,) of integers in [0, {d - 1}]",
+            reports,
+        )
+        return reports
+
+    def count_support(self, reports):
+        return np.bincount(reports, minlength=self.n_categories)
+
+    def simulate(self, counts, n_repeats, rng):
+        # Exact: with probability d q a user forgets her category and reports a uniform one.
+        d = self.n_categories
+        kept = rng.binomial(counts, float(self.p - self.q), (n_repeats, d))
+        uniform = np.full(d, 1 / d)
+        return kept + rng.multinomial(counts.sum() - kept.sum(axis=1), uniform)

@@ -1,0 +1,143 @@
+"""Arithmetic in the finite field GF(g), g a prime or a prime power, on whole arrays."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+
+MAX_TABLE = 1024  # largest prime power whose tables are built
+# Beyond this, primes lie so close together that a prime power gains nothing over them.
+MAX_SUGGESTED_POWER = 256
+
+
+class FiniteField:
+    """GF(g), its elements being the integers ``0 .. g-1``.
+
+    Element ``sum c_i p**i`` of GF(p**m) stands for the polynomial with the coefficients c_i
+    over GF(p), modulo an irreducible polynomial: the one of least code.
+
+    Parameters
+    ----------
+    order : int
+        g: a prime, or a power of a prime up to 1024.
+
+    Raises
+    ------
+    ValueError
+        If there is no field of that order, or its tables would be too large.
+    """
+
+    def __init__(self, order: int):
+        factors = prime_power(order)
+        if factors is None:
+            raise ValueError(f"There is no field of {order} elements: not a prime power.")
+        self.order = order
+        self.characteristic, self.degree = factors
+        if self.degree > 1:
+            if order > MAX_TABLE:
+                raise ValueError(
+                    f"Fields of prime-power order are built up to {MAX_TABLE}, got {order}."
+                )
+            self._sum, self._negative, self._product = _tables(self.characteristic, self.degree)
+
+    def add(self, x, y):
+        """x + y."""
+        if self.degree == 1:
+            return (x + y) % self.order
+        if self.characteristic == 2:
+            return x ^ y
+        return self._sum[x, y]
+
+    def subtract(self, x, y):
+        """x - y."""
+        if self.degree == 1:
+            return (x - y) % self.order
+        return self.add(x, self._negative[y])
+
+    def multiply(self, x, y):
+        """x * y."""
+        if self.degree == 1:
+            return (x * y) % self.order
+        return self._product[x, y]
+
+    def invert(self, x):
+        """1 / x by Fermat's power x**(g-2); 0 gives 0."""
+        power = self.order - 2
+        result, base = np.ones_like(x), x
+        while power:
+            if power & 1:
+                result = self.multiply(result, base)
+            base = self.multiply(base, base)
+            power >>= 1
+        return np.where(x == 0, 0, result)
+
+
+def prime_power(n: int) -> tuple[int, int] | None:
+    """Return (p, m) with p prime and n = p**m, or None."""
+    if n < 2:
+        return None
+    p = next((q for q in range(2, int(n**0.5) + 1) if n % q == 0), n)
+    m = 0
+    while n % p == 0:
+        n //= p
+        m += 1
+    return (p, m) if n == 1 else None
+
+
+def field_orders_beside(x: float) -> list[int]:
+    """Return the field orders next to x: the largest not above it and the smallest above it."""
+
+    def is_order(n):
+        factors = prime_power(n)
+        return factors is not None and (factors[1] == 1 or n <= MAX_SUGGESTED_POWER)
+
+    below = next((n for n in range(int(x), 1, -1) if is_order(n)), None)
+    above = next(n for n in range(max(int(x), 1) + 1, 2 * int(x) + 4) if is_order(n))
+    return [n for n in (below, above) if n is not None]
+
+
+def _digits(n: np.ndarray, base: int, length: int) -> np.ndarray:
+    return n[..., None] // base ** np.arange(length) % base
+
+
+@lru_cache(maxsize=32)
+def _tables(p: int, m: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Sum, negative and product tables of GF(p**m)."""
+    order, weights = p**m, p ** np.arange(m)
+    digits = _digits(np.arange(order), p, m)
+    total = (digits[:, None] + digits[None]) % p @ weights
+    negative = -digits % p @ weights
+    modulus = _irreducible(p, m)
+    # Horner: x * y = (..(y_{m-1} x) X + y_{m-2} x) X + .., reduced by the modulus at each step.
+    product = np.zeros((order, order, m), dtype=np.int64)
+    for i in reversed(range(m)):
+        carry = product[..., -1:]
+        product = np.concatenate([np.zeros_like(carry), product[..., :-1]], axis=-1)
+        product = product - carry * modulus[:m] + digits[:, None] * digits[None, :, i : i + 1]
+        product %= p
+    tables = total, negative, product @ weights
+    for table in tables:
+        table.flags.writeable = False
+    return tables
+
+
+def _irreducible(p: int, m: int) -> np.ndarray:
+    """Coefficients, lowest first, of the first monic irreducible polynomial of degree m."""
+    for code in range(p**m):
+        candidate = np.append(_digits(np.array(code), p, m), 1)
+        if not any(
+            _divides(np.append(_digits(np.array(c), p, n), 1), candidate, p)
+            for n in range(1, m // 2 + 1)
+            for c in range(p**n)
+        ):
+            return candidate
+    raise AssertionError("an irreducible polynomial of every degree exists")
+
+
+def _divides(divisor: np.ndarray, polynomial: np.ndarray, p: int) -> bool:
+    rest = polynomial.copy()
+    for top in range(len(rest) - 1, len(divisor) - 2, -1):
+        start = top - len(divisor) + 1
+        rest[start : top + 1] = (rest[start : top + 1] - rest[top] * divisor) % p
+    return not rest.any()

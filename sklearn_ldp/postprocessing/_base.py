@@ -1,0 +1,166 @@
+"""The base of all post-processors: rows in, rows out."""
+
+from __future__ import annotations
+
+from abc import ABCMeta, abstractmethod
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils.validation import check_array, validate_data
+
+from .._estimate import FrequencyEstimate
+
+
+class BasePostProcessor(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, metaclass=ABCMeta):
+    """Base of all post-processors.
+
+    Like :class:`~sklearn.preprocessing.Normalizer`, they treat every row on its own, so `transform`
+    needs no fit; `fit` keeps the result of its own rows. A new one is a pure function of rows and
+    a class that calls it in `_process`; think twice before adding anything here.
+    """
+
+    _parameter_constraints: dict = {}
+
+    @abstractmethod
+    def _process(self, estimate: FrequencyEstimate) -> tuple[FrequencyEstimate, dict[str, Any]]:
+        """Return the post-processed estimate, and what was learnt by name (without the _)."""
+
+    def _fit_process(self, estimate: FrequencyEstimate) -> tuple[FrequencyEstimate, dict[str, Any]]:
+        """`_process` while fitting; only a search, which learns from the rows, overrides it."""
+        return self._process(estimate)
+
+    def fit(self, X, y=None):
+        """Post-process the estimates and keep the result.
+
+        Parameters
+        ----------
+        X : FrequencyEstimate or array-like of shape (n_estimates, n_categories)
+            A row is one estimate of the distribution.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        self : object
+            Fitted.
+
+        Raises
+        ------
+        ValueError
+            If the noise level is needed and not known.
+        """
+        self._fit(X)
+        return self
+
+    def transform(self, X):
+        """Post-process estimates, each row on its own.
+
+        Parameters
+        ----------
+        X : FrequencyEstimate or array-like of shape (n_estimates, n_categories)
+            A row is one estimate of the distribution.
+
+        Returns
+        -------
+        FrequencyEstimate or ndarray of shape (n_estimates, n_categories)
+            An estimate when `X` is one.
+
+        Raises
+        ------
+        ValueError
+            If the noise level is needed and not known.
+        """
+        return self._give_back(X, self._process(self._check(X, reset=False))[0])
+
+    def fit_transform(self, X, y=None):
+        """Post-process the estimates, keep the result and return it.
+
+        Parameters
+        ----------
+        X : FrequencyEstimate or array-like of shape (n_estimates, n_categories)
+            A row is one estimate of the distribution.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        FrequencyEstimate or ndarray of shape (n_estimates, n_categories)
+            An estimate when `X` is one.
+
+        Raises
+        ------
+        ValueError
+            If the noise level is needed and not known.
+        """
+        return self._give_back(X, self._fit(X))
+
+    def _fit(self, X: Any) -> FrequencyEstimate:
+        self.estimate_, learnt = self._fit_process(self._check(X, reset=True))
+        for name, value in learnt.items():
+            setattr(self, f"{name}_", value)
+        return self.estimate_
+
+    @property
+    def frequencies_(self) -> np.ndarray:
+        """The fitted rows, of shape (n_estimates, d), or (d,) when there is one."""
+        if not hasattr(self, "estimate_"):
+            raise AttributeError(f"{type(self).__name__} has no frequencies_ before fit.")
+        values = self.estimate_.values
+        return values[0] if len(values) == 1 else values
+
+    def _check(self, X: Any, *, reset: bool) -> FrequencyEstimate:
+        """X as an estimate; scikit-learn's checks of its shape and values."""
+        self._validate_params()
+        is_estimate = isinstance(X, FrequencyEstimate)
+        values = X.values if is_estimate else X
+        if reset or hasattr(self, "n_features_in_"):
+            values = validate_data(self, values, dtype=np.float64, reset=reset)
+        else:  # stateless: an unfitted transform has no width to compare with
+            values = check_array(values, dtype=np.float64, estimator=self)
+        if is_estimate:
+            return X
+        names = getattr(self, "feature_names_in_", np.arange(values.shape[1]))
+        return FrequencyEstimate(values, names)
+
+    @staticmethod
+    def _give_back(X: Any, result: FrequencyEstimate) -> Any:
+        return result if isinstance(X, FrequencyEstimate) else np.array(result.values)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.requires_fit = False
+        return tags
+
+
+def noise_level(estimate: FrequencyEstimate, std: Any, name: str) -> np.ndarray:
+    """Standard deviation of each row's noise at frequency 0, of shape (n_estimates, 1).
+
+    Parameters
+    ----------
+    estimate : FrequencyEstimate
+        Whose noise model is used unless `std` is given.
+    std : float, array-like of shape (n_estimates,) or None
+        What the user says.
+    name : str
+        The class to name in errors.
+
+    Raises
+    ------
+    ValueError
+        If it is not known.
+    """
+    if std is None and estimate.noise is not None:
+        std = estimate.noise.std
+    if std is None:
+        raise ValueError(
+            f"{name} needs the noise level of the estimate, which a plain array does not carry: "
+            "pass the FrequencyEstimate that an oracle returns, or give std= (the standard "
+            "deviation of the estimate of a category that nobody has)."
+        )
+    std = np.asarray(std, dtype=np.float64)
+    if std.size not in (1, len(estimate)) or not np.all(std > 0) or not np.all(np.isfinite(std)):
+        raise ValueError(
+            f"{name}: std must be one finite number > 0, or one a row ({len(estimate)}), got {std}."
+        )
+    return std.reshape(-1, 1)

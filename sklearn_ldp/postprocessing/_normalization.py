@@ -1,0 +1,320 @@
+"""Post-processors that make the estimates sum to 1: Norm, Norm-Mul, Norm-Sub, Norm-Cut."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ._base import BasePostProcessor
+from ._baseline import base_cut, base_pos
+
+
+def norm(F):
+    """Add the same amount to every estimate so that they sum to 1 (2020 paper, Norm).
+
+    Parameters
+    ----------
+    F : array-like of shape (..., d)
+        Estimated frequencies.
+
+    Returns
+    -------
+    ndarray of shape (..., d)
+        Rows that sum to 1, with negative estimates among them.
+    """
+    F = np.asarray(F, dtype=np.float64)
+    return F + norm_shift(F)
+
+
+def norm_shift(F):
+    """Amount that `norm` adds to each row.
+
+    Parameters
+    ----------
+    F : ndarray of shape (..., d)
+        Estimated frequencies.
+
+    Returns
+    -------
+    ndarray of shape (..., 1)
+        ``(1 - sum) / d``.
+    """
+    return (1.0 - F.sum(axis=-1, keepdims=True)) / F.shape[-1]
+
+
+def norm_mul(F):
+    """Turn negative estimates to 0 and scale the rest to sum to 1 (2020 paper, Norm-Mul).
+
+    Parameters
+    ----------
+    F : array-like of shape (..., d)
+        Estimated frequencies.
+
+    Returns
+    -------
+    ndarray of shape (..., d)
+        Rows on the simplex; uniform where no estimate is positive.
+    """
+    return _scaled(np.maximum(F, 0.0))[0]
+
+
+def _scaled(positive):
+    """Scale non-negative rows to sum to 1; return them and the factors."""
+    total = positive.sum(axis=-1, keepdims=True)
+    # Scaling to the largest first keeps the smallest numbers from overflowing.
+    with np.errstate(divide="ignore", over="ignore"):
+        factor = np.where(total > 0, 1.0 / total, np.inf)
+    peak = positive.max(axis=-1, keepdims=True)
+    relative = np.where(peak > 0, positive / np.where(peak > 0, peak, 1.0), 1.0)
+    return relative / relative.sum(axis=-1, keepdims=True), factor
+
+
+def norm_sub(F):
+    """Project rows on the simplex: shift, and turn negative ones to 0 (2020 paper, Norm-Sub).
+
+    Parameters
+    ----------
+    F : array-like of shape (..., d)
+        Estimated frequencies.
+
+    Returns
+    -------
+    ndarray of shape (..., d)
+        ``max(F + shift, 0)`` with rows that sum to 1: the nearest points in Euclidean distance
+        (the solution of constrained least squares, 2020 paper, Appendix A).
+    """
+    F = np.asarray(F, dtype=np.float64)
+    return np.maximum(F + norm_sub_shift(F), 0.0)
+
+
+def norm_sub_shift(F):
+    """Amount that `norm_sub` adds to each row.
+
+    Parameters
+    ----------
+    F : ndarray of shape (..., d)
+        Estimated frequencies.
+
+    Returns
+    -------
+    ndarray of shape (..., 1)
+        The shift: the support of the result is a prefix of the sorted estimates, the longest one
+        whose last member stays positive.
+    """
+    # Only differences matter; taken from the largest, they are as exact as they can be.
+    peak = F.max(axis=-1, keepdims=True)
+    falling = -np.sort(peak - F, axis=-1)
+    size = np.arange(1, F.shape[-1] + 1)
+    shift = (1.0 - np.cumsum(falling, axis=-1)) / size
+    n_support = np.count_nonzero(falling + shift > 0, axis=-1, keepdims=True)
+    return np.take_along_axis(shift, n_support - 1, axis=-1) - peak
+
+
+def norm_cut(F):
+    """Turn negative and small estimates to 0 so that the rest sums to at most 1 (Norm-Cut).
+
+    Parameters
+    ----------
+    F : array-like of shape (..., d)
+        Estimated frequencies.
+
+    Returns
+    -------
+    ndarray of shape (..., d)
+        The estimates that are kept, and zeros.
+    """
+    F = np.asarray(F, dtype=np.float64)
+    return base_cut(F, norm_cut_threshold(F))
+
+
+def norm_cut_threshold(F):
+    """Smallest estimate that `norm_cut` keeps in each row.
+
+    Counts are integers, so ties are common: tied estimates are kept or cut together.
+
+    Parameters
+    ----------
+    F : ndarray of shape (..., d)
+        Estimated frequencies.
+
+    Returns
+    -------
+    ndarray of shape (..., 1)
+        0 where all positive estimates are kept, inf where not even the largest can be.
+    """
+    falling = -np.sort(-np.maximum(F, 0.0), axis=-1)
+    total = np.cumsum(falling, axis=-1)
+    follower = np.concatenate([falling[..., 1:], np.full_like(falling[..., :1], -1.0)], axis=-1)
+    # A sum of exactly 1 must pass in spite of rounding; zeros never cost anything.
+    can_end = (total <= 1.0 + 1e-12) & (falling > follower)
+    n_kept = np.where(can_end, np.arange(1, F.shape[-1] + 1), 0).max(axis=-1, keepdims=True)
+    last = np.take_along_axis(falling, np.maximum(n_kept - 1, 0), axis=-1)
+    return np.where(n_kept > 0, last, np.inf)
+
+
+class Norm(BasePostProcessor):
+    """Add the same amount to every estimate so that they sum to 1.
+
+    Unbiased (2020 paper, Lemma 3) with slightly less variance than Base, and estimates may stay
+    negative. The papers recommend it for the frequencies of frequent categories. It changes
+    nothing after oracles whose estimates sum to 1 anyway (GRR).
+
+    Attributes
+    ----------
+    shift_ : ndarray of shape (n_estimates,)
+        What was added to each estimate of a row.
+    frequencies_ : ndarray of shape (d,) or (n_estimates, d)
+        Estimates that sum to 1.
+    estimate_ : FrequencyEstimate
+        The same with its categories.
+    n_features_in_ : int
+        Number of categories.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the columns, if they have any.
+
+    See Also
+    --------
+    NormSub : Non-negative as well.
+
+    References
+    ----------
+    .. [1] T. Wang, M. Lopuhaä-Zwakenberg, Z. Li, B. Skoric, N. Li, "Locally differentially
+       private frequency estimation with consistency", NDSS 2020, section IV-B,
+       :doi:`10.14722/ndss.2020.24157`.
+
+    Examples
+    --------
+    >>> from sklearn_ldp import Norm
+    >>> Norm().fit([[0.75, 0.5, -0.625]]).frequencies_
+    array([ 0.875,  0.625, -0.5  ])
+    """
+
+    def _process(self, estimate):
+        shift = norm_shift(estimate.values)
+        return estimate.with_values(estimate.values + shift, by="Norm"), {"shift": shift[:, 0]}
+
+
+class NormMul(BasePostProcessor):
+    """Turn negative estimates to 0 and scale the rest so that they sum to 1.
+
+    The larger a frequency, the more it is understated: on skewed data the papers find it the
+    worst of all. Where no estimate is positive the result is uniform.
+
+    Attributes
+    ----------
+    factor_ : ndarray of shape (n_estimates,)
+        What the positive estimates of a row were multiplied with; inf where there are none.
+    frequencies_ : ndarray of shape (d,) or (n_estimates, d)
+        Non-negative estimates that sum to 1.
+    estimate_ : FrequencyEstimate
+        The same with its categories.
+    n_features_in_ : int
+        Number of categories.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the columns, if they have any.
+
+    See Also
+    --------
+    NormSub : Shifts instead of scaling.
+
+    References
+    ----------
+    .. [1] T. Wang, M. Lopuhaä-Zwakenberg, Z. Li, B. Skoric, N. Li, "Locally differentially
+       private frequency estimation with consistency", NDSS 2020, section IV-B,
+       :doi:`10.14722/ndss.2020.24157`.
+
+    Examples
+    --------
+    >>> from sklearn_ldp import NormMul
+    >>> NormMul().fit([[0.75, 0.5, -0.125]]).frequencies_
+    array([0.6, 0.4, 0. ])
+    """
+
+    def _process(self, estimate):
+        values, factor = _scaled(base_pos(estimate.values))
+        return estimate.with_values(values, by="NormMul"), {"factor": factor[:, 0]}
+
+
+class NormSub(BasePostProcessor):
+    """Project the estimates on the simplex: shift them, and turn negative ones to 0.
+
+    It is the solution of constrained least squares (2020 paper, section IV-C), and of the
+    likelihood where the noise does not depend on the frequency; a sound default.
+
+    Attributes
+    ----------
+    shift_ : ndarray of shape (n_estimates,)
+        What was added to each positive estimate of a row.
+    frequencies_ : ndarray of shape (d,) or (n_estimates, d)
+        Non-negative estimates that sum to 1.
+    estimate_ : FrequencyEstimate
+        The same with its categories.
+    n_features_in_ : int
+        Number of categories.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the columns, if they have any.
+
+    See Also
+    --------
+    Norm : The shift alone.
+    NormMul : Scales instead.
+
+    References
+    ----------
+    .. [1] T. Wang, M. Lopuhaä-Zwakenberg, Z. Li, B. Skoric, N. Li, "Locally differentially
+       private frequency estimation with consistency", NDSS 2020, sections IV-B and IV-C,
+       :doi:`10.14722/ndss.2020.24157`.
+
+    Examples
+    --------
+    >>> from sklearn_ldp import NormSub
+    >>> NormSub().fit([[0.75, 0.5, -0.125]]).frequencies_
+    array([0.625, 0.375, 0.   ])
+    """
+
+    def _process(self, estimate):
+        shift = norm_sub_shift(estimate.values)
+        values = np.maximum(estimate.values + shift, 0.0)
+        return estimate.with_values(values, by="NormSub"), {"shift": shift[:, 0]}
+
+
+class NormCut(BasePostProcessor):
+    """Turn negative and small estimates to 0 so that the rest sums to at most 1.
+
+    Frequent categories keep their unbiased estimates. Whole estimates are cut, so the sum usually
+    stays somewhat below 1. Where the positive estimates sum to 1 or less it is Base-Pos; where
+    the largest estimate (with those tied with it) is above 1, nothing is left.
+
+    Attributes
+    ----------
+    threshold_ : ndarray of shape (n_estimates,)
+        The smallest estimate kept in a row; 0 if all positive ones are, inf if none is.
+    frequencies_ : ndarray of shape (d,) or (n_estimates, d)
+        Non-negative estimates that sum to at most 1.
+    estimate_ : FrequencyEstimate
+        The same with its categories.
+    n_features_in_ : int
+        Number of categories.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the columns, if they have any.
+
+    See Also
+    --------
+    BaseCut : A threshold from the noise level.
+
+    References
+    ----------
+    .. [1] T. Wang, M. Lopuhaä-Zwakenberg, Z. Li, B. Skoric, N. Li, "Locally differentially
+       private frequency estimation with consistency", NDSS 2020, section IV-B,
+       :doi:`10.14722/ndss.2020.24157`.
+
+    Examples
+    --------
+    >>> from sklearn_ldp import NormCut
+    >>> NormCut().fit([[0.5, 0.375, 0.25, -0.125]]).frequencies_
+    array([0.5  , 0.375, 0.   , 0.   ])
+    """
+
+    def _process(self, estimate):
+        threshold = norm_cut_threshold(estimate.values)
+        kept = estimate.with_values(base_cut(estimate.values, threshold), by="NormCut")
+        return kept, {"threshold": threshold[:, 0]}

@@ -1,0 +1,311 @@
+"""What can be asked of a distribution: every query is the total frequency of a set of categories.
+
+A query set becomes a sparse 0/1 matrix of shape ``(n_queries, d)`` by ``matrix(d)``;
+``estimate.answer(query_set)`` multiplies it with the estimate. Queries know nothing of oracles.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils import check_random_state
+
+__all__ = [
+    "QuerySet",
+    "as_query_set",
+    "full_domain",
+    "groups",
+    "query_matrix",
+    "random_sets",
+    "top_k",
+]
+
+
+class QuerySet:
+    """Base of all query sets: a recipe for a ``(n_queries, d)`` matrix.
+
+    Attributes
+    ----------
+    depends_on_truth : bool
+        Whether which queries are asked depends on the true frequencies.
+    """
+
+    depends_on_truth = False
+
+    def matrix(self, n_categories: int, frequencies: Any = None) -> sparse.csr_array:
+        """Return the queries over a domain.
+
+        Parameters
+        ----------
+        n_categories : int
+            Size d of the domain.
+        frequencies : ndarray of shape (d,), default=None
+            The true frequencies, for queries that depend on them.
+
+        Returns
+        -------
+        csr_array of shape (n_queries, d)
+            One row a query.
+        """
+        raise NotImplementedError
+
+    def expected_squared_error(self, errors: np.ndarray) -> np.ndarray | None:
+        """Mean squared error of the queries in closed form, or None if there is none.
+
+        Parameters
+        ----------
+        errors : ndarray of shape (n_estimates, d)
+            Estimated minus true frequencies.
+
+        Returns
+        -------
+        ndarray of shape (n_estimates,) or None
+            The mean over the query set.
+        """
+        return None
+
+
+class _FullDomain(QuerySet):
+    def matrix(self, n_categories, frequencies=None):
+        return sparse.eye_array(n_categories, format="csr")
+
+    def expected_squared_error(self, errors):
+        return np.mean(errors**2, axis=-1)
+
+    def __repr__(self):
+        return "full_domain()"
+
+
+class _MatrixQueries(QuerySet):
+    def __init__(self, matrix, description=None):
+        self._matrix = matrix
+        self._description = description or f"query_matrix of shape {matrix.shape}"
+
+    def matrix(self, n_categories, frequencies=None):
+        if self._matrix.shape[1] != n_categories:
+            raise ValueError(
+                f"Queries are for {self._matrix.shape[1]} categories, the estimate has "
+                f"{n_categories}; build them from labels or sets in the order of its categories."
+            )
+        return self._matrix
+
+    def __repr__(self):
+        return self._description
+
+
+class _RandomSets(QuerySet):
+    def __init__(self, size, n_sets, random_state):
+        self.size = size
+        self.n_sets = n_sets
+        self.random_state = random_state
+
+    def set_size(self, n_categories: int) -> int:
+        """Number of categories of a set."""
+        if isinstance(self.size, Integral):
+            if int(self.size) > n_categories:
+                raise ValueError(
+                    f"random_sets of size {self.size} do not fit in a domain of {n_categories} "
+                    "categories; give a smaller size, or a fraction of the domain."
+                )
+            return int(self.size)
+        return max(1, round(self.size * n_categories))
+
+    def matrix(self, n_categories, frequencies=None):
+        rng = check_random_state(self.random_state)
+        m = self.set_size(n_categories)
+        columns = np.concatenate([rng.permutation(n_categories)[:m] for _ in range(self.n_sets)])
+        bounds = np.arange(self.n_sets + 1) * m
+        shape = (self.n_sets, n_categories)
+        return sparse.csr_array((np.ones(columns.size), columns, bounds), shape=shape)
+
+    def expected_squared_error(self, errors):
+        d = errors.shape[-1]
+        m = self.set_size(d)
+        squares = np.sum(errors**2, axis=-1)
+        cross = np.sum(errors, axis=-1) ** 2 - squares
+        return m / d * squares + m * (m - 1) / (d * max(d - 1, 1)) * cross
+
+    def __repr__(self):
+        return f"random_sets({self.size})"
+
+
+class _TopK(QuerySet):
+    depends_on_truth = True
+
+    def __init__(self, k):
+        self.k = k
+
+    def matrix(self, n_categories, frequencies=None):
+        if frequencies is None:
+            raise ValueError(
+                f"top_k({self.k}) asks for the most frequent *true* categories, so it needs the "
+                "true frequencies (metrics and searches give them); for the largest estimates "
+                f"use estimate.top({self.k})."
+            )
+        if self.k > n_categories:
+            raise ValueError(f"top_k({self.k}) of a domain of {n_categories} categories.")
+        top = np.argsort(-np.asarray(frequencies), kind="stable")[: self.k]
+        shape = (self.k, n_categories)
+        return sparse.csr_array((np.ones(self.k), (np.arange(self.k), top)), shape=shape)
+
+    def __repr__(self):
+        return f"top_k({self.k})"
+
+
+def full_domain() -> QuerySet:
+    """Ask for the frequency of every category.
+
+    Returns
+    -------
+    QuerySet
+        d queries of one category each.
+    """
+    return _FullDomain()
+
+
+def groups(labels: Any) -> QuerySet:
+    """Ask for the total frequency of each group of categories.
+
+    Parameters
+    ----------
+    labels : array-like of shape (d,)
+        The group of each category, in the order of the categories.
+
+    Returns
+    -------
+    QuerySet
+        One query a group, in the sorted order of the labels.
+
+    Examples
+    --------
+    >>> from sklearn_ldp import FrequencyEstimate
+    >>> from sklearn_ldp.queries import groups
+    >>> estimate = FrequencyEstimate([[0.5, 0.25, 0.25]], ["cat", "dog", "trout"])
+    >>> estimate.answer(groups(["mammal", "mammal", "fish"]))
+    array([[0.25, 0.75]])
+    """
+    labels = np.asarray(labels)
+    if labels.ndim != 1 or labels.size == 0:
+        raise ValueError(
+            f"groups needs one label a category, got an array of shape {labels.shape}."
+        )
+    names, codes = np.unique(
+        labels.astype(str) if labels.dtype == object else labels, return_inverse=True
+    )
+    shape = (names.size, labels.size)
+    matrix = sparse.csr_array((np.ones(labels.size), (codes, np.arange(labels.size))), shape=shape)
+    return _MatrixQueries(matrix, f"groups({names.size} of {labels.size} categories)")
+
+
+def query_matrix(matrix: Any) -> QuerySet:
+    """Ask any linear queries.
+
+    Parameters
+    ----------
+    matrix : array-like or sparse matrix of shape (n_queries, d)
+        A row a query; its answer is the product with the frequencies.
+
+    Returns
+    -------
+    QuerySet
+        The queries.
+    """
+    if not sparse.issparse(matrix):
+        matrix = np.asarray(matrix, dtype=float)
+    if matrix.ndim != 2 or matrix.shape[0] == 0:
+        raise ValueError(
+            f"Queries must be a matrix of shape (n_queries, n_categories), got {matrix.shape}."
+        )
+    matrix = sparse.csr_array(matrix, dtype=float)
+    if not np.all(np.isfinite(matrix.data)):
+        raise ValueError("Queries must be finite, the matrix contains NaN or infinity.")
+    return _MatrixQueries(matrix)
+
+
+def random_sets(size: float, *, n_sets: int = 100, random_state: Any = 0) -> QuerySet:
+    """Ask for the total frequency of random sets of categories, drawn without replacement.
+
+    The mean squared error over *all* sets of the size has a closed form, and metrics use it; sets
+    are drawn only where there is none (absolute errors, answers clipped by PostPos).
+
+    Parameters
+    ----------
+    size : float or int
+        A fraction of the domain in (0, 1], or a number of categories.
+    n_sets : int, default=100
+        How many sets are drawn where they must be.
+    random_state : int, RandomState or None, default=0
+        Seed of the drawn sets; the default draws the same sets every time.
+
+    Returns
+    -------
+    QuerySet
+        The queries.
+
+    Raises
+    ------
+    ValueError
+        If the size is neither a fraction in (0, 1] nor a positive integer.
+    """
+    is_count = isinstance(size, Integral) and not isinstance(size, bool) and size >= 1
+    is_fraction = isinstance(size, Real) and not isinstance(size, Integral) and 0 < size <= 1
+    if not (is_count or is_fraction):
+        raise ValueError(
+            "random_sets needs a fraction of the domain in (0, 1] or a number of categories >= 1, "
+            f"got {size!r}."
+        )
+    if n_sets < 1:
+        raise ValueError(f"random_sets needs n_sets >= 1, got {n_sets}.")
+    return _RandomSets(size, n_sets, random_state)
+
+
+def top_k(k: int) -> QuerySet:
+    """Ask for the `k` most frequent categories of the truth, one query each.
+
+    Parameters
+    ----------
+    k : int
+        How many.
+
+    Returns
+    -------
+    QuerySet
+        The queries; it needs the true frequencies, so metrics take it and `answer` refuses it.
+    """
+    if not isinstance(k, Integral) or k < 1:
+        raise ValueError(f"top_k needs a positive integer, got {k!r}.")
+    return _TopK(int(k))
+
+
+def as_query_set(queries: Any) -> QuerySet:
+    """Return a query set: None is the full domain, a matrix is its own queries.
+
+    Parameters
+    ----------
+    queries : QuerySet, (sparse) matrix of shape (n_queries, d), or None
+        What to convert.
+
+    Returns
+    -------
+    QuerySet
+        The queries.
+
+    Raises
+    ------
+    TypeError
+        If it is none of those.
+    """
+    if queries is None:
+        return full_domain()
+    if isinstance(queries, QuerySet):
+        return queries
+    if sparse.issparse(queries) or isinstance(queries, (np.ndarray, Sequence)):
+        return query_matrix(queries)
+    raise TypeError(
+        "Queries must come from sklearn_ldp.queries (full_domain, random_sets, groups, top_k) or "
+        f"be a matrix of shape (n_queries, n_categories), got {type(queries).__name__}."
+    )
