@@ -94,10 +94,10 @@ class Channel(ABC):
 def expect(condition: Any, expectation: str, reports: np.ndarray) -> None:
     """Raise ValueError with what was expected of reports and what came."""
     if not condition:
-        raise ValueError(
-            f"expected {expectation}, got shape {reports.shape} with values in "
-            f"[{reports.min() if reports.size else '-'}, {reports.max() if reports.size else '-'}]"
-        )
+        came = f"an array of dtype {reports.dtype} and shape {reports.shape}"
+        if reports.size and reports.dtype.kind in "iuf":
+            came += f" with values from {reports.min()} to {reports.max()}"
+        raise ValueError(f"expected {expectation}, got {came}")
 
 
 def independent_support(

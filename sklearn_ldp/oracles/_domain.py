@@ -164,7 +164,7 @@ def learned_domain(columns: list[np.ndarray], name: str) -> Domain:
 def _check_size(array, name, where=""):
     if len(array) < 2:
         raise ValueError(
-            f"{name} needs at least 2 categories, got {len(array)}{where}: with a single category there "
+            f"{name} needs at least 2 categories, got {len(array)}{where}: with a single one there "
             "is nothing to protect and nothing to learn. Declare the whole domain in categories=."
         )
 

@@ -1,0 +1,1 @@
+"""Checks that third-party oracles and post-processors can run on themselves."""

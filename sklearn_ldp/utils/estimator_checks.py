@@ -1,0 +1,442 @@
+"""The package's own checks, beside scikit-learn's: usable by third-party estimators.
+
+Each check is a function that takes an estimator, clones it, and raises AssertionError where it
+breaks the contract. ``oracle_checks()`` and ``postprocessor_checks()`` list them, ready for
+:func:`pytest.mark.parametrize`; `check_oracle` and `check_postprocessor` run them all.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+
+from .._estimate import FrequencyEstimate, NoiseModel
+from ..oracles._channel import Channel
+from ..oracles._sampling import TWO_64, Coins, exp_lower_bound
+
+__all__ = [
+    "check_oracle",
+    "check_postprocessor",
+    "exact_report_distribution",
+    "oracle_checks",
+    "postprocessor_checks",
+]
+
+
+def check_oracle(oracle: Any) -> None:
+    """Run every check of a frequency oracle.
+
+    Parameters
+    ----------
+    oracle : oracle
+        An instance; it is cloned, its domain and randomness are set by the checks.
+
+    Raises
+    ------
+    AssertionError
+        If the oracle breaks the contract.
+
+    Examples
+    --------
+    >>> from sklearn_ldp import GRR
+    >>> from sklearn_ldp.utils.estimator_checks import check_oracle
+    >>> check_oracle(GRR(epsilon=2.0))
+    """
+    for check in oracle_checks():
+        check(oracle)
+
+
+def check_postprocessor(postprocessor: Any) -> None:
+    """Run every check of a post-processor.
+
+    Parameters
+    ----------
+    postprocessor : post-processor
+        An instance; it is cloned.
+
+    Raises
+    ------
+    AssertionError
+        If the post-processor breaks the contract.
+
+    Examples
+    --------
+    >>> from sklearn_ldp import NormSub
+    >>> from sklearn_ldp.utils.estimator_checks import check_postprocessor
+    >>> check_postprocessor(NormSub())
+    """
+    for check in postprocessor_checks():
+        check(postprocessor)
+
+
+def oracle_checks() -> list[Callable[[Any], None]]:
+    """Return the checks of frequency oracles.
+
+    Returns
+    -------
+    list of callables
+        Each takes an oracle and raises AssertionError if it fails.
+    """
+    return [
+        check_exact_epsilon,
+        check_exact_support_probabilities,
+        check_one_release,
+        check_client_needs_no_fit,
+        check_batches_add_up,
+        check_merge,
+        check_refused_reports_change_nothing,
+        check_refused_values_change_nothing,
+        check_randomness,
+        check_histogram,
+        check_pieces,
+        check_pickle,
+    ]
+
+
+def postprocessor_checks() -> list[Callable[[Any], None]]:
+    """Return the checks of post-processors.
+
+    Returns
+    -------
+    list of callables
+        Each takes a post-processor and raises AssertionError if it fails.
+    """
+    return [
+        check_containers,
+        check_rows_are_independent,
+        check_permutation_equivariance,
+        check_order_is_preserved,
+        check_extreme_estimates,
+    ]
+
+
+# -- oracles ----------------------------------------------------------------------------------
+class _ScriptedCoins(Coins):
+    """Coins that follow a script and note, for each draw, its outcome and that one's chance."""
+
+    def __init__(self, script: list[int]):
+        self.script = script
+        self.outcomes: list[int] = []
+        self.n_outcomes: list[int] = []
+        self.chance = Fraction(1)
+
+    def _draw(self, chances: list[Fraction]) -> int:
+        place = len(self.outcomes)
+        outcome = self.script[place] if place < len(self.script) else 0
+        self.outcomes.append(outcome)
+        self.n_outcomes.append(len(chances))
+        self.chance *= chances[outcome]
+        return outcome
+
+    def bernoulli(self, threshold, size):
+        success = Fraction(threshold, TWO_64)
+        n = int(np.prod(size))
+        draws = [self._draw([1 - success, success]) == 1 for _ in range(n)]
+        return np.array(draws, dtype=bool).reshape(size)
+
+    def integers(self, high, size):
+        chances = [Fraction(1, high)] * high
+        return np.array([self._draw(chances) for _ in range(size)], dtype=np.int64)
+
+
+def _runs(channel: Channel, code: int) -> Iterator[tuple[tuple, Fraction]]:
+    """Every way in which the coins can fall for one user: the report and its chance."""
+    script: list[int] | None = []
+    while script is not None:
+        coins = _ScriptedCoins(script)
+        report = channel.privatize(np.array([code]), coins)
+        yield tuple(np.ravel(report).tolist()), coins.chance
+        script = None
+        for place in reversed(range(len(coins.outcomes))):
+            if coins.outcomes[place] + 1 < coins.n_outcomes[place]:
+                script = [*coins.outcomes[:place], coins.outcomes[place] + 1]
+                break
+
+
+def exact_report_distribution(channel: Channel, code: int) -> dict[tuple, Fraction]:
+    """Probability of every report, by running the channel's own code on every fall of the coins.
+
+    Parameters
+    ----------
+    channel : Channel
+        A mechanism with few coins: the work is the number of ways in which they fall.
+    code : int
+        The user's category.
+
+    Returns
+    -------
+    dict of tuple to Fraction
+        The exact probability of each possible report (its numbers, flattened).
+
+    Examples
+    --------
+    >>> from sklearn_ldp.oracles._direct import DirectChannel
+    >>> from sklearn_ldp.utils.estimator_checks import exact_report_distribution
+    >>> exact_report_distribution(DirectChannel(3, threshold=2**63), code=0)
+    {(1,): Fraction(1, 4), (2,): Fraction(1, 4), (0,): Fraction(1, 2)}
+    """
+    distribution: dict[tuple, Fraction] = {}
+    for report, chance in _runs(channel, code):
+        distribution[report] = distribution.get(report, Fraction(0)) + chance
+    return distribution
+
+
+_SMALL = 4  # categories: few enough to enumerate, and not the power of every field
+
+
+def check_exact_epsilon(oracle: Any) -> None:
+    """Assert that no two values are told apart by more than exp(epsilon), by enumeration.
+
+    The likelihood ratio of every report under every pair of values is compared as a rational
+    number; the largest must not exceed exp(epsilon), nor fall short of it by more than 1e-12.
+    """
+    channel = oracle._make_channel(_SMALL)
+    channels = [exact_report_distribution(channel, code) for code in range(_SMALL)]
+    assert all(sum(channel.values()) == 1 for channel in channels)
+    assert all(channel.keys() == channels[0].keys() for channel in channels), "a report betrays"
+    worst = max(
+        max(channel[report] for channel in channels) / min(channel[report] for channel in channels)
+        for report in channels[0]
+    )
+    bound = exp_lower_bound(oracle.epsilon)
+    assert worst <= bound, f"epsilon is exceeded: ratio {float(worst)}"
+    if bound < 2**24:  # beyond, the resolution of 2**-64 shows
+        assert worst >= bound * (1 - Fraction(1, 10**12)), "privacy budget is wasted"
+
+
+def check_exact_support_probabilities(oracle: Any) -> None:
+    """Assert that p and q are the exact probabilities of support, for every pair of values."""
+    channel = oracle._make_channel(_SMALL)
+    shape = channel.privatize(np.array([0]), _ScriptedCoins([])).shape
+    for code in range(_SMALL):
+        support = [Fraction(0)] * _SMALL
+        for report, chance in exact_report_distribution(channel, code).items():
+            reports = channel.check_reports(np.array(report).reshape(shape))
+            for category, count in enumerate(channel.count_support(reports)):
+                support[category] += int(count) * chance
+        expected = [channel.p if category == code else channel.q for category in range(_SMALL)]
+        assert support == expected, "the estimator's p and q are not the mechanism's"
+
+
+def _small(oracle: Any, **parameters: Any) -> Any:
+    return clone(oracle).set_params(
+        **{"categories": list("abcde"), "random_state": 0, "input": "values", **parameters}
+    )
+
+
+_VALUES = np.array(list("aaabbcdeea" * 20))
+
+
+def _same(one: Any, other: Any) -> bool:
+    return (
+        np.array_equal(one.support_counts_, other.support_counts_)
+        and one.n_samples_seen_ == other.n_samples_seen_
+    )
+
+
+def check_one_release(oracle: Any) -> None:
+    """Assert that what fit_transform returns is what the fitted attributes hold."""
+    oracle = _small(oracle)
+    estimate = oracle.fit_transform(_VALUES)
+    assert isinstance(estimate, FrequencyEstimate)
+    assert estimate.shape == (1, 5)
+    np.testing.assert_array_equal(estimate.values[0], oracle.frequencies_)
+    np.testing.assert_array_equal(oracle.estimate_.values, estimate.values)
+    np.testing.assert_array_equal(estimate.categories, oracle.categories_)
+    assert oracle.n_samples_seen_ == estimate.noise.n_samples == len(_VALUES)
+    assert oracle.support_counts_.dtype == np.int64
+
+
+def check_client_needs_no_fit(oracle: Any) -> None:
+    """Assert that the public domain is all that a client needs, and that it keeps no trace."""
+    client = _small(oracle)
+    before = vars(client).copy()
+    reports = client.privatize(_VALUES)
+    assert len(reports) == len(_VALUES)
+    assert np.asarray(reports).dtype.kind in "iu"
+    assert vars(client) == before
+    try:
+        clone(client).frequencies_  # noqa: B018
+    except NotFittedError:
+        pass
+    else:
+        raise AssertionError("frequencies_ before fit must raise NotFittedError")
+
+
+def check_batches_add_up(oracle: Any) -> None:
+    """Assert that reports give the same counts in any order and any split."""
+    reports = _small(oracle).privatize(_VALUES)
+    whole = _small(oracle).aggregate(reports)
+    split = _small(oracle).aggregate(reports[150:]).aggregate(reports[:1]).aggregate(reports[1:150])
+    assert _same(whole, split)
+    assert _same(whole, _small(oracle, input="reports").fit(reports))
+
+
+def check_merge(oracle: Any) -> None:
+    """Assert that merging servers equals one server, and that other configurations are refused."""
+    reports = _small(oracle).privatize(_VALUES)
+    one, other = _small(oracle).aggregate(reports[:70]), _small(oracle).aggregate(reports[70:])
+    counts = other.support_counts_
+    assert _same(_small(oracle).merge(one).merge(other), _small(oracle).aggregate(reports))
+    np.testing.assert_array_equal(other.support_counts_, counts)
+    for change in ({"epsilon": oracle.epsilon * 1.5}, {"categories": list("edcba")}):
+        stranger = _small(oracle, **change)
+        stranger.aggregate(stranger.privatize(_VALUES))
+        _assert_refused(one, lambda one, stranger=stranger: one.merge(stranger))
+
+
+def check_refused_reports_change_nothing(oracle: Any) -> None:
+    """Assert that a malformed batch is refused whole."""
+    server = _small(oracle)
+    reports = np.asarray(server.privatize(_VALUES))
+    server.aggregate(reports)
+    spoilt = reports.copy()
+    spoilt[-1] = np.iinfo(reports.dtype).max
+    missing = reports.astype(float)
+    missing[-1] = np.nan
+    for bad in (spoilt, missing, reports[:0], reports[..., None], reports.astype(str), None):
+        _assert_refused(server, lambda server, bad=bad: server.aggregate(bad))
+
+
+def check_refused_values_change_nothing(oracle: Any) -> None:
+    """Assert that a malformed input to fit is refused and leaves the oracle as it was."""
+    fitted = _small(oracle).fit(_VALUES)
+    ones = np.ones(len(_VALUES))
+    for X, weight in (
+        ([*_VALUES[:-1], "z"], None),
+        ([*_VALUES[:-1], None], None),
+        ([], None),
+        (_VALUES, -ones),
+        (_VALUES, 0.5 * ones),
+        (_VALUES, 0 * ones),
+        (_VALUES, ones[1:]),
+        (_VALUES, np.nan * ones),
+    ):
+        _assert_refused(fitted, lambda o, X=X, weight=weight: o.fit(X, sample_weight=weight))
+        _assert_refused(fitted, lambda o, X=X, w=weight: o.partial_fit(X, sample_weight=w))
+
+
+def _assert_refused(oracle: Any, action: Callable[[Any], Any]) -> None:
+    counts, n = oracle.support_counts_.copy(), oracle.n_samples_seen_
+    try:
+        action(oracle)
+    except (ValueError, TypeError) as error:
+        assert type(oracle).__name__ in str(error) or "X" in str(error), f"unhelpful: {error}"
+    else:
+        raise AssertionError("malformed input was accepted")
+    np.testing.assert_array_equal(oracle.support_counts_, counts)
+    assert oracle.n_samples_seen_ == n
+
+
+def check_randomness(oracle: Any) -> None:
+    """Assert that a seed reproduces, that None does not, and that a generator moves on."""
+    first, again = _small(oracle).privatize(_VALUES), _small(oracle).privatize(_VALUES)
+    np.testing.assert_array_equal(first, again)
+    secure = _small(oracle, random_state=None)
+    assert not np.array_equal(secure.privatize(_VALUES), secure.privatize(_VALUES))
+    moving = _small(oracle, random_state=np.random.default_rng(0))
+    assert not np.array_equal(moving.privatize(_VALUES), moving.privatize(_VALUES))
+    np.testing.assert_array_equal(
+        _small(oracle).fit(_VALUES).frequencies_,
+        _small(oracle, n_jobs=2).fit(_VALUES).frequencies_,
+    )
+
+
+def check_histogram(oracle: Any) -> None:
+    """Assert that a histogram stands for its users."""
+    counts = np.array([3, 0, 5, 2, 7])
+    whole = _small(oracle).fit(np.repeat(list("abcde"), counts))
+    assert _same(whole, _small(oracle).fit(list("abcde"), sample_weight=counts))
+
+
+def check_pieces(oracle: Any) -> None:
+    """Assert that seeded values in pieces give what they give at once."""
+    whole = _small(oracle).fit(_VALUES)
+    pieces = _small(oracle)
+    for start, stop in ((0, 1), (1, 117), (117, len(_VALUES))):
+        pieces.partial_fit(_VALUES[start:stop])
+    assert _same(whole, pieces)
+
+
+def check_pickle(oracle: Any) -> None:
+    """Assert that a server survives pickling and goes on."""
+    server = _small(oracle).fit(_VALUES)
+    twin = pickle.loads(pickle.dumps(server))
+    assert _same(server, twin)
+    assert _same(server.partial_fit(_VALUES), twin.partial_fit(_VALUES))
+
+
+# -- post-processors --------------------------------------------------------------------------
+def _estimates(seed: int = 0, n_estimates: int = 6, d: int = 20) -> FrequencyEstimate:
+    rng = np.random.default_rng(seed)
+    truth = rng.dirichlet(np.full(d, 0.3))
+    noise = NoiseModel(0.5, 0.25, 2000)
+    counts = rng.binomial(2000, 0.25 + 0.25 * truth, size=(n_estimates, d))
+    return FrequencyEstimate(noise.debias(counts), np.arange(d), noise)
+
+
+def _processed(postprocessor: Any, estimate: FrequencyEstimate) -> np.ndarray:
+    return np.asarray(clone(postprocessor).fit_transform(estimate))
+
+
+def check_containers(postprocessor: Any) -> None:
+    """Assert that estimates give estimates, that nothing is lost, and that input stays."""
+    estimate = _estimates()
+    before = estimate.values.copy()
+    fitted = clone(postprocessor).fit(estimate)
+    result = fitted.transform(estimate)
+    assert isinstance(result, FrequencyEstimate)
+    assert result.noise is estimate.noise
+    np.testing.assert_array_equal(result.values, fitted.estimate_.values)
+    np.testing.assert_array_equal(result.values, fitted.frequencies_)
+    np.testing.assert_array_equal(estimate.values, before)
+    assert fitted.fit(estimate[0]).frequencies_.shape == (20,)
+    # A method that needs the noise level must say how to give it; others take plain arrays.
+    try:
+        plain = clone(postprocessor).fit_transform(before)
+    except ValueError as error:
+        assert "std" in str(error) or "oracle" in str(error), f"no remedy in: {error}"
+    else:
+        assert type(plain) is np.ndarray
+
+
+def check_rows_are_independent(postprocessor: Any) -> None:
+    """Assert that a row's result does not depend on the others."""
+    estimate = _estimates()
+    together = _processed(postprocessor, estimate)
+    for i in range(len(estimate)):
+        np.testing.assert_allclose(together[i], _processed(postprocessor, estimate[i])[0])
+
+
+def check_permutation_equivariance(postprocessor: Any) -> None:
+    """Assert that the order of the categories does not matter."""
+    estimate = _estimates(1)
+    order = np.random.default_rng(2).permutation(estimate.shape[1])
+    permuted = estimate.with_values(estimate.values[:, order])
+    np.testing.assert_allclose(
+        _processed(postprocessor, permuted),
+        _processed(postprocessor, estimate)[:, order],
+        atol=1e-12,
+    )
+
+
+def check_order_is_preserved(postprocessor: Any) -> None:
+    """Assert that a larger estimate never becomes the smaller one (2020 paper, Table I)."""
+    estimate = _estimates(3)
+    result = _processed(postprocessor, estimate)
+    for before, after in zip(estimate.values, result, strict=True):
+        assert np.all(np.diff(after[np.argsort(before, kind="stable")]) >= -1e-12)
+
+
+def check_extreme_estimates(postprocessor: Any) -> None:
+    """Assert finite results where all estimates are negative, tied, or sum to 1 exactly."""
+    rows = np.array([[-0.5, -0.25, -0.125, -1.0], [0.25] * 4, [1.0, 0, 0, 0], [5.0, 5.0, -3.0, 0]])
+    estimate = FrequencyEstimate(rows, list("abcd"), NoiseModel(0.5, 0.25, 10))
+    for row in estimate:
+        assert np.all(np.isfinite(_processed(postprocessor, row)))

@@ -1,0 +1,214 @@
+"""Epsilon, proved: the mechanisms enumerated as rational numbers, and the coins under them."""
+
+from decimal import Decimal, localcontext
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from estimators import ORACLES
+from scipy import stats
+from sklearn.base import clone
+
+from sklearn_ldp import GRR, OLH, OUE
+from sklearn_ldp.oracles._direct import DirectChannel
+from sklearn_ldp.oracles._sampling import (
+    TWO_64,
+    Coins,
+    CoinStreams,
+    SecureCoins,
+    SeededCoins,
+    direct_threshold,
+    exp_lower_bound,
+    zero_bit_threshold,
+)
+from sklearn_ldp.utils.estimator_checks import (
+    check_exact_epsilon,
+    check_exact_support_probabilities,
+    exact_report_distribution,
+)
+
+EPSILONS = [0.01, 0.1, 0.5, 1.0, 2.0, 4.0, 8.0, 20.0]
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+@pytest.mark.parametrize("oracle", [GRR(), OUE(), OLH(hash_range=3), OLH(hash_range=4)], ids=repr)
+def test_epsilon_is_exact(oracle, epsilon):
+    """At most exp(epsilon), and no more than 1e-12 below it, for every report and every pair."""
+    check_exact_epsilon(clone(oracle).set_params(epsilon=epsilon))
+
+
+class _Overspending(GRR):
+    """Tampered: one part in 10**11 above its epsilon."""
+
+    def _make_channel(self, n_categories):
+        return DirectChannel(
+            n_categories, direct_threshold(self.epsilon * (1 + 1e-11), n_categories)
+        )
+
+
+class _Wasteful(GRR):
+    """Tampered: one part in 10**11 below its epsilon."""
+
+    def _make_channel(self, n_categories):
+        return DirectChannel(
+            n_categories, direct_threshold(self.epsilon * (1 - 1e-11), n_categories)
+        )
+
+
+class _LeakyChannel(DirectChannel):
+    def privatize(self, codes, coins):
+        reports = super().privatize(codes, coins)
+        return np.where(codes == 0, 0, reports)  # the first category is never randomised
+
+
+class _Leaky(GRR):
+    """Tampered: tells one of the categories."""
+
+    def _make_channel(self, n_categories):
+        return _LeakyChannel(n_categories, direct_threshold(self.epsilon, n_categories))
+
+
+class _Biased(GRR):
+    """Tampered: the estimator believes in the textbook's p rather than the coins'."""
+
+    def _make_channel(self, n_categories):
+        channel = super()._make_channel(n_categories)
+        channel.p += Fraction(1, TWO_64)
+        return channel
+
+
+@pytest.mark.parametrize("tampered", [_Overspending(), _Wasteful(), _Leaky()], ids=repr)
+def test_a_tampered_epsilon_is_found(tampered):
+    with pytest.raises(AssertionError):
+        check_exact_epsilon(tampered)
+
+
+def test_a_tampered_probability_is_found():
+    with pytest.raises(AssertionError, match="not the mechanism's"):
+        check_exact_support_probabilities(_Biased())
+
+
+@pytest.mark.parametrize("oracle", ORACLES, ids=repr)
+@pytest.mark.parametrize("d", [2, 3, 5])
+def test_support_probabilities_are_exact_over_other_domains(oracle, d, monkeypatch):
+    monkeypatch.setattr("sklearn_ldp.utils.estimator_checks._SMALL", d)
+    check_exact_support_probabilities(oracle)
+
+
+def test_exact_distribution_of_grr_is_the_formula():
+    channel = GRR(epsilon=1.0)._make_channel(3)
+    distribution = exact_report_distribution(channel, code=1)
+    assert distribution == {(0,): channel.q, (1,): channel.p, (2,): channel.q}
+    assert float(channel.p) == pytest.approx(np.e / (np.e + 2), rel=1e-15)
+
+
+# -- thresholds -------------------------------------------------------------------------------
+@pytest.mark.parametrize("epsilon", [1e-6, *EPSILONS, 43.0, 100.0])
+def test_exp_lower_bound_is_below_and_tight(epsilon):
+    with localcontext() as context:
+        context.prec = 200
+        exact = Fraction(Decimal(epsilon).exp())
+    bound = exp_lower_bound(epsilon)
+    assert bound < exact < bound * (1 + Fraction(1, 10**57))
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+@pytest.mark.parametrize("d", [2, 7, 1024])
+def test_thresholds_are_the_largest_private_ones(epsilon, d):
+    bound = exp_lower_bound(epsilon)
+    keep = direct_threshold(epsilon, d)
+    assert Fraction(keep * (d - 1), TWO_64 - keep) <= bound
+    assert Fraction((keep + 1) * (d - 1), TWO_64 - keep - 1) > bound
+    flip = zero_bit_threshold(epsilon)
+    assert Fraction(TWO_64 - flip, flip) <= bound < Fraction(TWO_64 - flip + 1, flip - 1)
+
+
+def test_a_huge_epsilon_stays_within_the_resolution():
+    assert direct_threshold(1000.0, 10) == TWO_64 - 1
+    assert zero_bit_threshold(1000.0) == 1
+    check_exact_epsilon(GRR(epsilon=1000.0))
+
+
+@pytest.mark.parametrize("oracle", [GRR, OUE, OLH])
+def test_an_epsilon_below_the_resolution_is_refused(oracle):
+    with pytest.raises(ValueError, match=r"epsilon.*must be large enough.*Got 1e-25"):
+        oracle(epsilon=1e-25, categories=2).privatize([0, 1])
+
+
+# -- coins ------------------------------------------------------------------------------------
+class _FixedBytes(Coins):
+    """Coins from a list of bytes, which must be used up exactly."""
+
+    def __init__(self, *content):
+        self.content = list(content)
+
+    def bytes(self, n):
+        taken, self.content = self.content[:n], self.content[n:]
+        assert len(taken) == n
+        return np.array(taken, dtype=np.uint8)
+
+
+@pytest.mark.parametrize("threshold", [1, 2**56, 2**56 + 1, 2**63, 2**63 + 12345, TWO_64 - 1])
+@pytest.mark.parametrize("word_offset", [-1, 0, 1])
+def test_bernoulli_compares_whole_words(threshold, word_offset):
+    word = min(max(threshold + word_offset, 0), TWO_64 - 1)
+    low_bytes = list((word & (2**56 - 1)).to_bytes(7, "little"))
+    is_tie = word >> 56 == threshold >> 56
+    coins = _FixedBytes(word >> 56, *(low_bytes if is_tie else []))
+    assert coins.bernoulli(threshold, 1)[0] == (word < threshold)
+    assert coins.content == []
+
+
+@pytest.mark.parametrize("high", [1, 2, 3, 5, 100, 128, 200, 255, 256])
+def test_integers_are_exactly_uniform_over_all_bytes(high):
+    accepted = 256 // high * high
+    # Every byte once, and for each rejected one a byte that is not.
+    coins = _FixedBytes(*range(256), *([0] * (256 - accepted)))
+    draws = coins.integers(high, 256)
+    counts = np.bincount(draws, minlength=high)
+    counts[0] -= 256 - accepted
+    assert np.all(counts == accepted // high)
+
+
+@pytest.mark.parametrize("high", [257, 1000, 65536, 65537, 10**6, 2**31, 2**40 + 7, 2**63])
+def test_integers_of_wide_ranges(high):
+    draws = SeededCoins(np.random.default_rng(0)).integers(high, 20000)
+    assert draws.dtype == np.int64
+    assert 0 <= draws.min() <= draws.max() < high
+    # Error rate 1e-6: Kolmogorov-Smirnov against the uniform law.
+    assert stats.kstest((draws + 0.5) / high, "uniform").pvalue > 1e-6
+
+
+@pytest.mark.parametrize("coins", [SecureCoins(), SeededCoins(np.random.default_rng(0))])
+def test_bernoulli_has_its_probability(coins):
+    """Two-sided binomial test at 1e-9; a threshold off by 1 % is found."""
+    threshold, n = direct_threshold(1.0, 4), 10**6
+    successes = int(coins.bernoulli(threshold, n).sum())
+    assert stats.binomtest(successes, n, threshold / TWO_64).pvalue > 1e-9
+    assert stats.binomtest(successes, n, 1.01 * threshold / TWO_64).pvalue < 1e-9
+
+
+def test_streams_are_secure_only_without_a_seed():
+    assert isinstance(CoinStreams(None).block(3), SecureCoins)
+    for seed in (0, np.random.RandomState(0), np.random.default_rng(0)):
+        streams = CoinStreams(seed)
+        assert isinstance(streams.block(3), SeededCoins)
+        np.testing.assert_array_equal(streams.block(3).bytes(99), streams.block(3).bytes(99))
+        assert not np.array_equal(streams.block(3).bytes(99), streams.block(4).bytes(99))
+
+
+def test_no_global_generator_is_read_or_moved():
+    np.random.seed(0)  # noqa: NPY002
+    state = np.random.get_state()[1].copy()  # noqa: NPY002
+    for oracle in (GRR, OUE, OLH):
+        oracle(categories=3).fit([0, 1, 2])
+    np.testing.assert_array_equal(state, np.random.get_state()[1])  # noqa: NPY002
+
+
+@pytest.mark.parametrize("oracle", ORACLES, ids=repr)
+def test_coins_do_not_depend_on_the_values(oracle):
+    """A user's report in a seeded run is the same whatever the others' values are."""
+    oracle = clone(oracle).set_params(categories=9, random_state=0)
+    reports = [oracle.privatize(np.r_[np.full(50, other), 4]) for other in range(9)]
+    for report in reports[1:]:
+        np.testing.assert_array_equal(report[-1], reports[0][-1])
