@@ -1,0 +1,262 @@
+"""The searches: what they pick, what they keep, what they refuse."""
+
+import pickle
+
+import numpy as np
+import pytest
+from joblib import parallel_config
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import Pipeline, make_pipeline
+
+from sklearn_ldp import (
+    GRR,
+    OLH,
+    OUE,
+    Base,
+    BaseCut,
+    BasePos,
+    FrequencyEstimate,
+    HeldOutSearch,
+    NoiseModel,
+    Norm,
+    NormMul,
+    NormSub,
+    PostPos,
+    SyntheticSearch,
+)
+from sklearn_ldp.datasets import make_zipf
+from sklearn_ldp.metrics import frequency_mse, query_errors
+from sklearn_ldp.model_selection import default_candidates
+from sklearn_ldp.model_selection._synthetic import apportion
+from sklearn_ldp.queries import full_domain, groups, random_sets, top_k
+
+COUNTS = make_zipf(n_samples=200_000, n_categories=128, return_counts=True, random_state=0)
+TRUTH = COUNTS / COUNTS.sum()
+
+
+def an_estimate(oracle=None, seed=0):
+    oracle = OLH() if oracle is None else oracle
+    oracle = clone(oracle).set_params(categories=128, random_state=seed)
+    return oracle.fit_transform(np.arange(128), sample_weight=COUNTS)
+
+
+SEARCHES = [SyntheticSearch(random_state=0), HeldOutSearch()]
+
+
+@pytest.mark.parametrize("search", SEARCHES, ids=repr)
+def test_results_are_complete_and_consistent(search):
+    estimate = an_estimate()
+    search = clone(search).fit(estimate)
+    results = search.results_
+    n_candidates = len(default_candidates())
+    assert all(isinstance(column, np.ndarray) for column in results.values())
+    assert {len(column) for column in results.values()} == {n_candidates}
+    assert results["candidate"].tolist() == [
+        repr(c).removesuffix("()") for c in default_candidates()
+    ]
+    best = search.best_index_
+    assert results["mean_error"][best] == results["mean_error"].min() == -search.best_score_
+    assert results["rank_error"][best] == 1
+    assert results["params"][best] == search.best_params_
+    assert type(search.best_estimator_) is type(default_candidates()[best])
+    expected = clone(default_candidates()[best]).fit(estimate).frequencies_
+    np.testing.assert_array_equal(search.frequencies_, expected)
+    np.testing.assert_array_equal(search.transform(estimate).values[0], expected)
+    assert search.estimate_.postprocessors == (type(search.best_estimator_).__name__,)
+    twin = pickle.loads(pickle.dumps(search))
+    np.testing.assert_array_equal(twin.frequencies_, search.frequencies_)
+
+
+@pytest.mark.parametrize("search", SEARCHES, ids=repr)
+def test_results_do_not_depend_on_workers(search):
+    estimate = an_estimate()
+    alone = clone(search).fit(estimate)
+    for n_jobs, backend in ((2, "loky"), (2, "threading")):
+        with parallel_config(backend=backend):
+            other = clone(search).set_params(n_jobs=n_jobs).fit(estimate)
+        np.testing.assert_array_equal(other.results_["mean_error"], alone.results_["mean_error"])
+        np.testing.assert_array_equal(other.frequencies_, alone.frequencies_)
+
+
+@pytest.mark.parametrize("search", SEARCHES, ids=repr)
+def test_searches_close_a_pipeline(search):
+    pipe = make_pipeline(GRR(categories=128, random_state=0), clone(search))
+    values = np.repeat(np.arange(128), COUNTS)
+    estimate = pipe.fit_transform(values)
+    np.testing.assert_array_equal(estimate.values[0], pipe[-1].frequencies_)
+
+
+@pytest.mark.parametrize("search", SEARCHES, ids=repr)
+@pytest.mark.parametrize(
+    "queries",
+    [None, full_domain(), random_sets(0.1), top_k(5), groups(np.arange(128) % 9), np.eye(3, 128)],
+    ids=["none", "full", "sets", "top", "groups", "matrix"],
+)
+def test_any_queries(search, queries):
+    search = clone(search).set_params(queries=queries).fit(an_estimate())
+    assert np.all(np.isfinite(search.results_["mean_error"]))
+
+
+def test_the_queries_decide():
+    """Few categories hold most of Zipf's users: clipping pays on all, and ruins large sets."""
+    estimate = an_estimate()
+    names = [repr(c) for c in default_candidates()]
+    for search in SEARCHES:
+        full = clone(search).fit(estimate).results_["mean_error"]
+        sets = (
+            clone(search).set_params(queries=random_sets(0.9)).fit(estimate).results_["mean_error"]
+        )
+        assert full[names.index("BasePos()")] < full[names.index("Norm()")]
+        assert sets[names.index("BasePos()")] > sets[names.index("Norm()")]
+
+
+def test_synthetic_search_simulates_the_same_oracle():
+    estimate = an_estimate(GRR())
+    search = SyntheticSearch([Base()], n_repeats=200, random_state=0).fit(estimate)
+    variance = estimate.noise.variance(TRUTH).mean()
+    assert search.results_["mean_error"][0] == pytest.approx(variance, rel=0.1)
+
+
+def test_synthetic_search_takes_plain_arrays_with_an_oracle():
+    values = an_estimate().values
+    search = SyntheticSearch(oracle=OUE(), n_samples=1000, random_state=0, n_repeats=3)
+    assert type(search.fit_transform(values)) is np.ndarray
+    for missing in ({"oracle": None}, {"n_samples": None}):
+        with pytest.raises(ValueError, match=r"give oracle= and n_samples="):
+            clone(search).set_params(**missing).fit(values)
+
+
+def test_synthetic_search_of_many_rows():
+    """Rows with sample sizes of their own: the candidate that is best on average."""
+    estimate = OLH(categories=128, random_state=0).simulate(COUNTS, 3)
+    noise = NoiseModel(estimate.noise.p, estimate.noise.q, np.array([1000, 200_000, 50_000]))
+    rows = FrequencyEstimate(estimate.values, estimate.categories, noise, estimate.oracle)
+    search = SyntheticSearch(n_repeats=4, random_state=0).fit(rows)
+    assert search.frequencies_.shape == (3, 128)
+
+
+def test_metric_and_synthesizer_are_used():
+    estimate = an_estimate()
+    mse = SyntheticSearch(random_state=0).fit(estimate).results_["mean_error"]
+    mae = SyntheticSearch(random_state=0, metric="mae").fit(estimate).results_["mean_error"]
+    other = SyntheticSearch(random_state=0, synthesizer=NormMul()).fit(estimate)
+    assert np.all(mae > mse)
+    assert not np.array_equal(mse, other.results_["mean_error"])
+
+
+def test_ties_go_to_the_simpler_candidate():
+    search = SyntheticSearch([Base(), Base()], random_state=0).fit(an_estimate())
+    assert search.best_index_ == 0
+    assert search.results_["rank_error"].tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("search", SEARCHES, ids=repr)
+def test_candidates_may_be_pipelines(search):
+    candidates = [Pipeline([("cut", BaseCut()), ("simplex", NormSub())]), NormSub()]
+    search = clone(search).set_params(candidates=candidates).fit(an_estimate())
+    assert search.results_["candidate"].tolist() == ["BaseCut + NormSub", "NormSub"]
+
+
+@pytest.mark.parametrize("search", SEARCHES, ids=repr)
+@pytest.mark.parametrize("odd", [OLH(), NormSub, "NormSub", make_pipeline(OLH(), NormSub())])
+def test_odd_candidates_are_refused(search, odd):
+    with pytest.raises(TypeError, match=r"chooses among post-processors .* got"):
+        clone(search).set_params(candidates=[Base(), odd]).fit(an_estimate())
+
+
+@pytest.mark.parametrize("search", SEARCHES, ids=repr)
+def test_other_refusals(search):
+    estimate = an_estimate()
+    with pytest.raises(ValueError, match="at least one candidate"):
+        clone(search).set_params(candidates=[]).fit(estimate)
+    with pytest.raises(ValueError, match="candidates"):
+        clone(search).set_params(candidates="some").fit(estimate)
+    with pytest.raises(ValueError, match=r"Queries are for 3 categories"):
+        clone(search).set_params(queries=np.eye(3)).fit(estimate)
+    with pytest.raises(NotFittedError):
+        clone(search).transform(estimate)
+
+
+def test_held_out_search_refuses_what_has_no_shards():
+    estimate = an_estimate()
+    few = OLH(categories=3).fit_transform([0])
+    processed = NormSub().fit_transform(estimate)
+    simulated = OLH(categories=128).simulate(COUNTS)
+    for bad in (processed, simulated, estimate.values, estimate[[0, 0]]):
+        with pytest.raises(ValueError, match="kept shards"):
+            HeldOutSearch().fit(bad)
+    with pytest.raises(ValueError, match="at least two shards"):
+        HeldOutSearch().fit(few)
+
+
+def test_held_out_error_is_unbiased_for_the_risk(seed):
+    """The held-out error minus the held-out noise estimates the error to the truth.
+
+    z test over 60 collections at 1e-6; the twin forgets the noise and must fail.
+    """
+    candidate = NormSub()
+    gaps, noises = [], []
+    for i in range(60):
+        estimate = an_estimate(OUE(), seed=1000 * seed + i)
+        search = HeldOutSearch([candidate], n_splits=1, random_state=i)
+        case = search._cases(estimate)[0]
+        held_out = search.fit(estimate).results_["mean_error"][0]
+        true_error = frequency_mse(TRUTH, clone(candidate).fit_transform(case.estimate))
+        test_size = estimate.noise.n_samples - case.estimate.noise.n_samples
+        noise = NoiseModel(estimate.noise.p, estimate.noise.q, test_size).variance(TRUTH).mean()
+        gaps.append(held_out - noise - true_error)
+        noises.append(noise)
+
+    def z(gaps):
+        return abs(np.mean(gaps)) / (np.std(gaps, ddof=1) / np.sqrt(len(gaps)))
+
+    assert z(gaps) < 4.9
+    assert z(np.add(gaps, noises)) > 4.9
+
+
+@pytest.mark.parametrize("search", SEARCHES, ids=repr)
+def test_regret_on_zipf_is_small(search, seed):
+    """Over 20 collections, the pick costs at most 10 % more than the best in hindsight."""
+    regrets = []
+    for i in range(20):
+        estimate = an_estimate(seed=100 * seed + i)
+        pick = clone(search).fit(estimate).frequencies_
+        errors = [
+            frequency_mse(TRUTH, clone(c).fit_transform(estimate)) for c in default_candidates()
+        ]
+        regrets.append(frequency_mse(TRUTH, pick[None]) / min(errors) - 1)
+    assert np.median(regrets) < 0.1
+
+
+def test_queries_that_depend_on_the_truth_do_not_peek(monkeypatch):
+    """top_k on held-out reports must take the largest of the estimated part, not the judging one."""
+    search = HeldOutSearch([Base()], queries=top_k(3), n_splits=4)
+    for case in search._cases(an_estimate()):
+        asked = np.sort(case.queries.matrix(128).indices)
+        np.testing.assert_array_equal(asked, np.sort(np.argsort(-case.estimate.values[0])[:3]))
+
+
+def test_apportion_sums_and_rounds():
+    assert apportion(np.array([0.5, 0.25, 0.25]), 10).tolist() == [5, 3, 2]
+    assert apportion(np.array([-1.0, 0.0]), 3).tolist() == [2, 1]
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        f = rng.dirichlet(np.full(30, 0.1))
+        n = int(rng.integers(1, 10**9))
+        counts = apportion(f, n)
+        assert counts.sum() == n
+        assert counts.min() >= 0
+        assert np.abs(counts - f * n).max() <= 1 + 1e-6
+
+
+def test_post_pos_is_judged_by_its_answers():
+    estimate = an_estimate()
+    labels = groups(np.arange(128) // 2)
+    search = SyntheticSearch([PostPos(), Base(), BasePos()], queries=labels, random_state=0)
+    errors = search.fit(estimate).results_["mean_error"]
+    assert errors[0] < errors[1]
+    answers = PostPos().fit_transform(estimate)
+    assert query_errors(TRUTH, answers, queries=labels)[0] < frequency_mse(
+        TRUTH, estimate, queries=labels
+    )
