@@ -2,7 +2,17 @@
 
 from ._estimate import FrequencyEstimate, NoiseModel
 from .model_selection import HeldOutSearch, SyntheticSearch
-from .oracles import GRR, OLH, OUE, PrivacyWarning
+from .oracles import (
+    BLH,
+    GRR,
+    OLH,
+    OUE,
+    SUE,
+    HadamardResponse,
+    PrivacyWarning,
+    ProjectiveGeometryResponse,
+    SubsetSelection,
+)
 from .postprocessing import (
     Base,
     BaseCut,
@@ -17,13 +27,16 @@ from .postprocessing import (
 __version__ = "0.1.0.dev0"
 
 __all__ = [
+    "BLH",
     "GRR",
     "OLH",
     "OUE",
+    "SUE",
     "Base",
     "BaseCut",
     "BasePos",
     "FrequencyEstimate",
+    "HadamardResponse",
     "HeldOutSearch",
     "NoiseModel",
     "Norm",
@@ -32,5 +45,7 @@ __all__ = [
     "NormSub",
     "PostPos",
     "PrivacyWarning",
+    "ProjectiveGeometryResponse",
+    "SubsetSelection",
     "SyntheticSearch",
 ]

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import html
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.stats import norm
+from scipy.special import ndtri
+from sklearn.utils.validation import check_is_fitted
 
+from ._categories import as_vector
 from .queries import as_query_set
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class NoiseModel:
     """How a pure frequency oracle disturbs a frequency.
 
@@ -59,13 +61,40 @@ class NoiseModel:
                 f"NoiseModel needs 0 <= q < p <= 1, got p={self.p}, q={self.q}; p is the "
                 "probability that a report supports the user's own category."
             )
-        if not np.all(np.asarray(self.n_samples) > 0):
-            raise ValueError(f"NoiseModel needs n_samples > 0, got {self.n_samples!r}.")
+        n_samples = np.asarray(self.n_samples)
+        if n_samples.ndim > 1 or not np.all((n_samples > 0) & np.isfinite(n_samples)):
+            raise ValueError(
+                f"NoiseModel needs n_samples > 0, got {self.n_samples!r}; give a finite number, or "
+                "one a row of the estimate."
+            )
+        if n_samples.ndim:
+            object.__setattr__(self, "n_samples", n_samples)
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not type(self):
+            return NotImplemented
+        return all(
+            np.array_equal(getattr(self, field.name), getattr(other, field.name))
+            for field in fields(self)
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.p, self.q, np.asarray(self.n_samples).tobytes()))
+
+    @property
+    def null_variance(self) -> float:
+        """Variance of the estimate of a category that nobody has, times n."""
+        return self.q * (1 - self.q) / (self.p - self.q) ** 2
+
+    @property
+    def slope(self) -> float:
+        """Growth of n times the variance with the frequency."""
+        return (1 - self.p - self.q) / (self.p - self.q)
 
     @property
     def std(self) -> Any:
         """Noise level sigma of a category of frequency 0 (2020 paper, Eq. 7)."""
-        return np.sqrt(self.q * (1 - self.q) / (self.n_samples * (self.p - self.q) ** 2))
+        return np.sqrt(self.null_variance / self.n_samples)
 
     def debias(self, support_counts: Any) -> np.ndarray:
         """Unbiased frequencies from support counts (2020 paper, Eq. 2).
@@ -96,10 +125,8 @@ class NoiseModel:
         ndarray of shape (d,) or (n_estimates, d)
             The variance of each category's estimate.
         """
-        p, q = self.p, self.q
         n_samples = np.asarray(self.n_samples, dtype=float)[..., None]
-        numerator = q * (1 - q) + np.asarray(frequencies) * (p - q) * (1 - p - q)
-        return numerator / (n_samples * (p - q) ** 2)
+        return (self.null_variance + np.asarray(frequencies) * self.slope) / n_samples
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,6 +146,10 @@ class Shards:
     tallies: np.ndarray
     sizes: np.ndarray
     decode: Callable[[np.ndarray], np.ndarray]
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Without what is computed on demand: reading it must not change a hash of the estimate.
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
     @cached_property
     def counts(self) -> np.ndarray:
@@ -179,8 +210,8 @@ class FrequencyEstimate:
       blue  -0.1
     """
 
-    values: np.ndarray
-    categories: np.ndarray
+    values: Any
+    categories: Any
     noise: NoiseModel | None = None
     oracle: Any = None
     shards: Shards | None = None
@@ -189,12 +220,14 @@ class FrequencyEstimate:
 
     def __post_init__(self) -> None:
         values = np.array(self.values, dtype=np.float64, ndmin=2)
-        categories = _as_object_safe(self.categories)
+        categories = _sealed(self.categories)
         if values.ndim != 2 or values.shape[1] != len(categories):
             raise ValueError(
                 "FrequencyEstimate needs values of shape (n_estimates, n_categories); got values "
                 f"of shape {values.shape} for {len(categories)} categories."
             )
+        if not np.all(np.isfinite(values)):
+            raise ValueError("FrequencyEstimate needs finite values, got NaN or infinity.")
         if self.noise is not None and np.size(self.noise.n_samples) not in (1, len(values)):
             raise ValueError(
                 f"FrequencyEstimate has {len(values)} rows but its noise has "
@@ -220,6 +253,10 @@ class FrequencyEstimate:
         """Whether no post-processor has changed the estimate."""
         return not self.postprocessors
 
+    def __reduce__(self) -> tuple:
+        # Through __init__, so that copies are as read-only as the original.
+        return type(self), tuple(getattr(self, field.name) for field in fields(self))
+
     def __len__(self) -> int:
         return len(self.values)
 
@@ -233,13 +270,13 @@ class FrequencyEstimate:
 
     def __getitem__(self, rows: Any) -> FrequencyEstimate:
         """Select estimates (rows); an int selects one and keeps both axes."""
-        rows = [rows] if isinstance(rows, (int, np.integer)) else rows
-        values = self.values[rows]
-        if values.ndim != 2 or values.shape[1] != self.shape[1]:
+        if isinstance(rows, tuple):
             raise IndexError(
                 "A FrequencyEstimate is indexed by rows (estimates) only; for categories use "
-                "estimate.to_series() or np.asarray(estimate)."
+                "estimate.to_series(), estimate.to_frame() or np.asarray(estimate)."
             )
+        rows = [rows] if isinstance(rows, (int, np.integer)) else rows
+        values = self.values[rows]
         noise = self.noise
         if noise is not None and np.size(noise.n_samples) > 1:
             noise = replace(noise, n_samples=noise.n_samples[rows])
@@ -302,6 +339,8 @@ class FrequencyEstimate:
         list of (category, frequency)
             In falling order, as :meth:`collections.Counter.most_common` gives them.
         """
+        if not isinstance(k, (int, np.integer)) or k < 0:
+            raise ValueError(f"Argument k must be an integer >= 0, got {k!r}.")
         row = self._single_row("top")
         order = np.argsort(-row, kind="stable")[:k]
         return [(_plain(self.categories[i]), float(row[i])) for i in order]
@@ -314,15 +353,25 @@ class FrequencyEstimate:
         pandas.Series
             Named "frequency".
         """
-        row = self._single_row("to_series")
+        self._single_row("to_series")
+        return self.to_frame().iloc[0].rename("frequency")
+
+    def to_frame(self) -> Any:
+        """Return the estimates as a pandas DataFrame: a row an estimate, a column a category.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Of shape (n_estimates, d).
+        """
         try:
             import pandas as pd
         except ImportError as error:
             raise ImportError(
-                "FrequencyEstimate.to_series needs pandas: pip install 'sklearn_ldp[data]'."
+                "FrequencyEstimate needs pandas for this: pip install 'sklearn_ldp[data]'."
             ) from error
-        index = pd.Index(self.categories, name="category", tupleize_cols=False)
-        return pd.Series(row.copy(), index=index, name="frequency")
+        columns = pd.Index(self.categories, name="category", tupleize_cols=False)
+        return pd.DataFrame(self.values.copy(), columns=columns)
 
     def confidence_interval(self, level: float = 0.95) -> ConfidenceInterval:
         """Wald intervals of the raw estimate, with the plug-in variance.
@@ -358,7 +407,7 @@ class FrequencyEstimate:
             )
         # A frequency lies in [0, 1], so the plug-in does too.
         std = np.sqrt(self.noise.variance(np.clip(self.values, 0, 1)))
-        half_width = norm.ppf(0.5 + level / 2) * std
+        half_width = ndtri(0.5 + level / 2) * std
         return ConfidenceInterval(self.values - half_width, self.values + half_width)
 
     def plot(self, **kwargs: Any) -> Any:
@@ -404,7 +453,9 @@ class FrequencyEstimate:
     def _shown(self, k: int = 5) -> list[tuple[str, str]]:
         if len(self) != 1:
             return []
-        return [(str(category), f"{value: .4g}") for category, value in self.top(k)]
+        return [
+            (" ".join(str(category).split()), f"{value: .4g}") for category, value in self.top(k)
+        ]
 
     def __repr__(self) -> str:
         shown = self._shown()
@@ -424,16 +475,54 @@ class FrequencyEstimate:
         return f"<table>{caption}{head}{rows}</table>"
 
 
-def _as_object_safe(categories: Any) -> np.ndarray:
-    """1-D array of categories; tuples stay whole."""
+def _sealed(categories: Any) -> np.ndarray:
+    """Distinct categories as a 1-D array that nobody can change; a sealed one as it is."""
     if isinstance(categories, np.ndarray) and categories.ndim == 1:
-        return categories
-    items = list(categories)
-    if any(isinstance(item, (tuple, list)) for item in items):
-        array = np.empty(len(items), dtype=object)
-        array[:] = [tuple(item) for item in items]
-        return array
-    return np.asarray(items)
+        flags = categories.flags
+        if flags.owndata and not flags.writeable:
+            return categories
+    array = as_vector(categories).copy()
+    if len(set(array.tolist())) < len(array):
+        raise ValueError("FrequencyEstimate needs distinct categories, got some more than once.")
+    array.flags.writeable = False
+    return array
+
+
+def estimate_of(estimator: Any) -> FrequencyEstimate:
+    """Return the estimate of a fitted oracle, post-processor, search or Pipeline.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Also a search of scikit-learn over such (its best estimator is taken), and a Pipeline
+        whose last steps are passthrough.
+
+    Returns
+    -------
+    FrequencyEstimate
+        What it has released.
+
+    Raises
+    ------
+    NotFittedError
+        If it is not fitted.
+    TypeError
+        If it is no such estimator.
+    """
+    if hasattr(estimator, "steps"):
+        steps = [step for _, step in estimator.steps if step not in (None, "passthrough")]
+        if steps:
+            return estimate_of(steps[-1])
+    elif hasattr(estimator, "best_estimator_") and not hasattr(estimator, "estimate_"):
+        return estimate_of(estimator.best_estimator_)
+    elif hasattr(estimator, "estimate_"):
+        return estimator.estimate_
+    elif hasattr(estimator, "fit") and not isinstance(estimator, type):
+        check_is_fitted(estimator, "estimate_")
+    raise TypeError(
+        "An estimate comes from a fitted oracle, post-processor, search or a Pipeline of them, got "
+        f"{estimator!r}."
+    )
 
 
 def _plain(category: Any) -> Any:

@@ -12,7 +12,9 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils import check_random_state
+
+from ._categories import as_vector, is_missing, sorted_values
+from ._random import as_generator
 
 __all__ = [
     "QuerySet",
@@ -32,9 +34,12 @@ class QuerySet:
     ----------
     depends_on_truth : bool
         Whether which queries are asked depends on the true frequencies.
+    names : list or None
+        Names of the queries in their order, where they have any.
     """
 
     depends_on_truth = False
+    names: list | None = None
 
     def matrix(self, n_categories: int, frequencies: Any = None) -> sparse.csr_array:
         """Return the queries over a domain.
@@ -81,8 +86,9 @@ class _FullDomain(QuerySet):
 
 
 class _MatrixQueries(QuerySet):
-    def __init__(self, matrix, description=None):
+    def __init__(self, matrix, description=None, names=None):
         self._matrix = matrix
+        self.names = names
         self._description = description or f"query_matrix of shape {matrix.shape}"
 
     def matrix(self, n_categories, frequencies=None):
@@ -115,7 +121,7 @@ class _RandomSets(QuerySet):
         return max(1, round(self.size * n_categories))
 
     def matrix(self, n_categories, frequencies=None):
-        rng = check_random_state(self.random_state)
+        rng = as_generator(self.random_state)
         m = self.set_size(n_categories)
         columns = np.concatenate([rng.permutation(n_categories)[:m] for _ in range(self.n_sets)])
         bounds = np.arange(self.n_sets + 1) * m
@@ -178,7 +184,7 @@ def groups(labels: Any) -> QuerySet:
     Returns
     -------
     QuerySet
-        One query a group, in the sorted order of the labels.
+        One query a group, in the sorted order of the labels, which are its `names`.
 
     Examples
     --------
@@ -188,17 +194,20 @@ def groups(labels: Any) -> QuerySet:
     >>> estimate.answer(groups(["mammal", "mammal", "fish"]))
     array([[0.25, 0.75]])
     """
-    labels = np.asarray(labels)
-    if labels.ndim != 1 or labels.size == 0:
+    shape = np.shape(labels)
+    if len(shape) != 1 or shape[0] == 0:
+        raise ValueError(f"groups needs one label a category, got an array of shape {shape}.")
+    labels = as_vector(labels).tolist()
+    if any(is_missing(label) for label in labels):
         raise ValueError(
-            f"groups needs one label a category, got an array of shape {labels.shape}."
+            "groups got a missing label (None or NaN); give such categories a group of their own."
         )
-    names, codes = np.unique(
-        labels.astype(str) if labels.dtype == object else labels, return_inverse=True
-    )
-    shape = (names.size, labels.size)
-    matrix = sparse.csr_array((np.ones(labels.size), (codes, np.arange(labels.size))), shape=shape)
-    return _MatrixQueries(matrix, f"groups({names.size} of {labels.size} categories)")
+    names = sorted_values(set(labels))
+    place = {name: i for i, name in enumerate(names)}
+    codes = [place[label] for label in labels]
+    d = len(labels)
+    matrix = sparse.csr_array((np.ones(d), (codes, np.arange(d))), shape=(len(names), d))
+    return _MatrixQueries(matrix, f"groups({len(names)} of {d} categories)", names)
 
 
 def query_matrix(matrix: Any) -> QuerySet:
@@ -220,7 +229,7 @@ def query_matrix(matrix: Any) -> QuerySet:
         raise ValueError(
             f"Queries must be a matrix of shape (n_queries, n_categories), got {matrix.shape}."
         )
-    matrix = sparse.csr_array(matrix, dtype=float)
+    matrix = sparse.csr_array(matrix, dtype=float, copy=True)
     if not np.all(np.isfinite(matrix.data)):
         raise ValueError("Queries must be finite, the matrix contains NaN or infinity.")
     return _MatrixQueries(matrix)
@@ -238,7 +247,7 @@ def random_sets(size: float, *, n_sets: int = 100, random_state: Any = 0) -> Que
         A fraction of the domain in (0, 1], or a number of categories.
     n_sets : int, default=100
         How many sets are drawn where they must be.
-    random_state : int, RandomState or None, default=0
+    random_state : int, RandomState, Generator or None, default=0
         Seed of the drawn sets; the default draws the same sets every time.
 
     Returns
@@ -251,15 +260,16 @@ def random_sets(size: float, *, n_sets: int = 100, random_state: Any = 0) -> Que
     ValueError
         If the size is neither a fraction in (0, 1] nor a positive integer.
     """
-    is_count = isinstance(size, Integral) and not isinstance(size, bool) and size >= 1
     is_fraction = isinstance(size, Real) and not isinstance(size, Integral) and 0 < size <= 1
-    if not (is_count or is_fraction):
+    if not (_is_count(size) or is_fraction):
         raise ValueError(
             "random_sets needs a fraction of the domain in (0, 1] or a number of categories >= 1, "
             f"got {size!r}."
         )
-    if n_sets < 1:
-        raise ValueError(f"random_sets needs n_sets >= 1, got {n_sets}.")
+    if not _is_count(n_sets):
+        raise ValueError(f"random_sets needs n_sets >= 1, an integer, got {n_sets!r}.")
+    if not isinstance(random_state, np.random.RandomState | np.random.Generator):
+        as_generator(random_state)  # refuses anything else here rather than when sets are drawn
     return _RandomSets(size, n_sets, random_state)
 
 
@@ -276,9 +286,13 @@ def top_k(k: int) -> QuerySet:
     QuerySet
         The queries; it needs the true frequencies, so metrics take it and `answer` refuses it.
     """
-    if not isinstance(k, Integral) or k < 1:
+    if not _is_count(k):
         raise ValueError(f"top_k needs a positive integer, got {k!r}.")
     return _TopK(int(k))
+
+
+def _is_count(k: Any) -> bool:
+    return isinstance(k, Integral) and not isinstance(k, bool) and int(k) >= 1
 
 
 def as_query_set(queries: Any) -> QuerySet:
@@ -303,7 +317,8 @@ def as_query_set(queries: Any) -> QuerySet:
         return full_domain()
     if isinstance(queries, QuerySet):
         return queries
-    if sparse.issparse(queries) or isinstance(queries, (np.ndarray, Sequence)):
+    is_list = isinstance(queries, Sequence) and not isinstance(queries, str | bytes)
+    if sparse.issparse(queries) or is_list or hasattr(queries, "__array__"):
         return query_matrix(queries)
     raise TypeError(
         "Queries must come from sklearn_ldp.queries (full_domain, random_sets, groups, top_k) or "

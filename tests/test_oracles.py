@@ -2,6 +2,7 @@
 
 import pickle
 import warnings
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd
@@ -14,8 +15,9 @@ from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import make_pipeline
 
-from sklearn_ldp import GRR, OLH, OUE, FrequencyEstimate, PrivacyWarning
+from sklearn_ldp import GRR, OLH, OUE, BaseCut, FrequencyEstimate, NormSub, PrivacyWarning
 from sklearn_ldp.oracles._collection import block_users, chunk_users, expand
 from sklearn_ldp.oracles._finite_field import FiniteField, field_orders_beside, prime_power
 from sklearn_ldp.oracles._local_hashing import LinearHashChannel, best_hash_range
@@ -135,7 +137,7 @@ def test_duplicate_and_missing_categories():
 )
 @pytest.mark.parametrize("categories", ["auto", ["a", "b"], 3])
 def test_missing_values_are_refused(values, categories):
-    with pytest.raises(ValueError, match="NaN|unknown category"):
+    with pytest.raises(ValueError, match="NaN|infinity|unknown category"):
         OUE(categories=categories).fit(values)
 
 
@@ -266,10 +268,12 @@ def test_fit_forgets_and_partial_fit_goes_on():
     assert oracle.aggregate([0] * 5).n_samples_seen_ == 8
 
 
-def test_set_output_names_the_columns():
-    frame = GRR(categories=BROWSERS).set_output(transform="pandas").fit_transform(VALUES)
-    assert frame.columns.tolist() == BROWSERS
-    assert frame.shape == (1, 4)
+def test_an_estimate_stays_one_whatever_the_output_is_set_to():
+    pipe = make_pipeline(GRR(categories=BROWSERS), BaseCut(), NormSub())
+    estimate = pipe.set_output(transform="pandas").fit_transform(VALUES)
+    assert isinstance(estimate, FrequencyEstimate)
+    assert estimate.to_frame().columns.tolist() == BROWSERS
+    assert pipe.get_feature_names_out().tolist() == BROWSERS
 
 
 # -- shards, chunks, streams ------------------------------------------------------------------
@@ -322,7 +326,7 @@ def test_merge_is_associative_and_commutative(order, cuts):
     reports = OLH(categories=9, random_state=0).privatize(np.arange(40) % 9)
     bounds = [0, *sorted(cuts), 40]
     servers = []
-    for start, stop in zip(bounds[:-1], bounds[1:], strict=True):
+    for start, stop in pairwise(bounds):
         server = OLH(categories=9).aggregate([[0, 0]])
         servers.append(server.aggregate(reports[start:stop]) if stop > start else server)
     shuffled = [servers[i] for i in order]

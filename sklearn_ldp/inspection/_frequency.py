@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 
-from .._estimate import FrequencyEstimate
+from .._estimate import FrequencyEstimate, estimate_of
 
 
 class FrequencyDisplay:
@@ -82,6 +83,18 @@ class FrequencyDisplay:
         FrequencyDisplay
             Drawn.
         """
+        if not isinstance(estimate, FrequencyEstimate):
+            raise TypeError(
+                "FrequencyDisplay.from_estimate needs a FrequencyEstimate, got "
+                f"{type(estimate).__name__}; wrap an array: FrequencyEstimate(values, categories)."
+            )
+        if not isinstance(k, Integral) or k < 1:
+            raise ValueError(f"Argument k must be an integer >= 1, got {k!r}.")
+        if truth is not None and np.shape(truth) != (estimate.shape[1],):
+            raise ValueError(
+                f"Argument truth must have shape ({estimate.shape[1]},), one frequency a category, "
+                f"got {np.shape(truth)}."
+            )
         if len(estimate) != 1:
             raise ValueError(
                 f"FrequencyDisplay draws one estimate, got {len(estimate)} rows; select one: "
@@ -120,8 +133,7 @@ class FrequencyDisplay:
         FrequencyDisplay
             Drawn.
         """
-        last = estimator[-1] if hasattr(estimator, "steps") else estimator
-        return cls.from_estimate(last.estimate_, **kwargs)
+        return cls.from_estimate(estimate_of(estimator), **kwargs)
 
     def plot(self, ax: Any = None) -> FrequencyDisplay:
         """Draw.
@@ -161,6 +173,8 @@ class FrequencyDisplay:
         ax.plot(place, self.frequencies, "o", color="#0072b2", markersize=4, label=self.name)
         ax.axhline(0, color="grey", linewidth=0.8, zorder=0)
         ax.set_xticks(place, [str(c) for c in self.categories], rotation=90, fontsize="small")
+        for label in ax.get_xticklabels():
+            label.set_parse_math(False)  # a category may hold dollar signs
         ax.set_ylabel("frequency")
         ax.legend()
         self.ax_, self.figure_ = ax, ax.figure

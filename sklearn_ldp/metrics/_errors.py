@@ -56,6 +56,8 @@ def query_errors(
             f"The true frequencies must have shape ({estimate.shape[1]},), one for each category "
             f"of the estimate, got {truth.shape}."
         )
+    if not np.all(np.isfinite(truth)):
+        raise ValueError("The true frequencies must be finite, got NaN or infinity.")
     query_set = as_query_set(queries)
     if metric == "mse" and not estimate.clip_answers:
         errors = query_set.expected_squared_error(estimate.values - truth)

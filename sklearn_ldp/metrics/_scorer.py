@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.pipeline import Pipeline
 
+from .._estimate import estimate_of
 from ..oracles import BaseOracle
 from ..queries import as_query_set
 from ._errors import METRICS, query_errors
@@ -66,8 +67,7 @@ class FrequencyScorer:
                 "score on values (simulation), or choose with SyntheticSearch or HeldOutSearch, "
                 "which need none."
             )
-        last = estimator[-1] if isinstance(estimator, Pipeline) else estimator
-        estimate = last.estimate_
+        estimate = estimate_of(estimator)
         errors = query_errors(
             oracle.true_frequencies(X), estimate, queries=self.queries, metric=self.metric
         )
@@ -79,6 +79,8 @@ class FrequencyScorer:
 
 def _oracle_and_its_input(estimator, X):
     """The oracle inside an estimator, and X as it reaches it."""
+    if hasattr(estimator, "best_estimator_"):  # GridSearchCV and its like
+        return _oracle_and_its_input(estimator.best_estimator_, X)
     if isinstance(estimator, BaseOracle):
         return estimator, X
     steps = estimator.steps if isinstance(estimator, Pipeline) else []

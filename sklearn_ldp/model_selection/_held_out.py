@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils._param_validation import Interval
 
 from .._estimate import FrequencyEstimate
-from ..oracles._sampling import as_generator
+from .._random import as_generator
 from ..queries import as_query_set, query_matrix
 from ._search import BaseSearch, Case
 

@@ -8,9 +8,9 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from .._random import as_generator
 from ..metrics import query_errors
 from ..oracles import BaseOracle
-from ..oracles._sampling import root_entropy
 from ..postprocessing import NormSub
 from ..queries import as_query_set
 from ._search import BaseSearch, Case
@@ -147,8 +147,7 @@ class SyntheticSearch(BaseSearch):
         sizes = np.broadcast_to(n_samples, len(estimate))
         oracle = clone(oracle).set_params(categories=estimate.categories, input="values")
         if self.random_state is not None:
-            seed = np.random.default_rng(root_entropy(self.random_state))
-            oracle.set_params(random_state=seed)
+            oracle.set_params(random_state=as_generator(self.random_state))
         # Queries of another width fail here, before anything is simulated.
         query_errors(synthetic[0], synthetic[:1], queries=query_set, metric=self.metric)
         cases = []

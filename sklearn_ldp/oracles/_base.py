@@ -18,10 +18,11 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._estimate import FrequencyEstimate, NoiseModel, Shards
+from .._random import as_generator
 from ._channel import Channel, expect
 from ._collection import Collection, expand, privatize
 from ._domain import Domain, as_columns, check_counts, declared_domain, learned_domain
-from ._sampling import CoinStreams, as_generator
+from ._sampling import CoinStreams
 
 _PARAMETERS = """Parameters
 ----------
@@ -93,7 +94,9 @@ class _State:
 
 
 @inherit_parameters
-class BaseOracle(TransformerMixin, BaseEstimator, metaclass=ABCMeta):
+class BaseOracle(  # type: ignore[call-arg]
+    TransformerMixin, BaseEstimator, metaclass=ABCMeta, auto_wrap_output_keys=None
+):
     """Base of all frequency oracles.
 
     A new oracle is one file: a :class:`~sklearn_ldp.oracles._channel.Channel` with its
@@ -362,7 +365,7 @@ class BaseOracle(TransformerMixin, BaseEstimator, metaclass=ABCMeta):
             raise ValueError(f"{self._name}.simulate expects n_repeats >= 1, got {n_repeats!r}.")
         channel = self._usable_channel(domain)
         support = channel.simulate(counts, int(n_repeats), as_generator(self.random_state))
-        noise = _noise(channel, int(counts.sum()))
+        noise = channel.noise(int(counts.sum()))
         return FrequencyEstimate(
             noise.debias(support), domain.categories, noise, self._simulator(domain)
         )
@@ -411,7 +414,7 @@ class BaseOracle(TransformerMixin, BaseEstimator, metaclass=ABCMeta):
     def noise_(self) -> NoiseModel:
         """The noise of the estimates."""
         collection = self._fitted("noise_").collection
-        return _noise(collection.channel, collection.n_samples)
+        return collection.channel.noise(collection.n_samples)
 
     @property
     def frequencies_(self) -> np.ndarray:
@@ -434,6 +437,24 @@ class BaseOracle(TransformerMixin, BaseEstimator, metaclass=ABCMeta):
             if has_shards
             else None,
         )
+
+    def set_output(self, *, transform=None):
+        """Do nothing: an oracle returns an estimate, which knows its categories and its noise.
+
+        Pipelines call it on each of their steps; a data frame would lose the noise that the next
+        step needs. ``estimate.to_frame()`` makes one.
+
+        Parameters
+        ----------
+        transform : {"default", "pandas", "polars"}, default=None
+            Ignored.
+
+        Returns
+        -------
+        self : object
+            As it was.
+        """
+        return self
 
     def get_feature_names_out(self, input_features=None):
         """Name the estimate's columns after the categories.
@@ -476,6 +497,9 @@ class BaseOracle(TransformerMixin, BaseEstimator, metaclass=ABCMeta):
                 "users' values, or aggregate on their reports, first."
             )
         return self._state
+
+    def _fitted_channel(self, attribute: str) -> Any:
+        return self._fitted(attribute).collection.channel
 
     def _check_parameters(self) -> None:
         self._validate_params()
@@ -635,7 +659,3 @@ class BaseOracle(TransformerMixin, BaseEstimator, metaclass=ABCMeta):
         return clone(self).set_params(
             categories=domain.categories, input="values", random_state=None, n_jobs=None
         )
-
-
-def _noise(channel: Channel, n_samples: int) -> NoiseModel:
-    return NoiseModel(float(channel.p), float(channel.q), n_samples)

@@ -8,11 +8,13 @@ over 2**64 that its coins realise, so that its epsilon can be proved by enumerat
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
+from .._estimate import NoiseModel
 from ._sampling import Coins
 
 
@@ -58,6 +60,16 @@ class Channel(ABC):
             other.configuration,
         )
 
+    def noise(self, n_samples: Any) -> NoiseModel:
+        """The noise of estimates of so many users."""
+        return NoiseModel(float(self.p), float(self.q), n_samples)
+
+    def total_variance(self, frequencies: Any = None) -> float:
+        """n times the sum of the categories' variances; of the uniform distribution by default."""
+        if frequencies is None:
+            frequencies = np.full(self.n_categories, 1 / self.n_categories)
+        return float(self.noise(1).variance(frequencies).sum())
+
     @abstractmethod
     def privatize(self, codes: np.ndarray, coins: Coins) -> np.ndarray:
         """Randomise codes of shape (n,) into n reports: the only place where values are read.
@@ -91,6 +103,16 @@ class Channel(ABC):
         return tallies
 
 
+def check_indices(reports: np.ndarray, n_values: int) -> np.ndarray:
+    """Return reports that are one integer below `n_values` each, or raise ValueError."""
+    expect(
+        reports.ndim == 1 and (reports.size == 0 or 0 <= reports.min() <= reports.max() < n_values),
+        f"an array of shape (n,) of integers in [0, {n_values - 1}]",
+        reports,
+    )
+    return reports
+
+
 def expect(condition: Any, expectation: str, reports: np.ndarray) -> None:
     """Raise ValueError with what was expected of reports and what came."""
     if not condition:
@@ -107,3 +129,58 @@ def independent_support(
     shape = (n_repeats, len(counts))
     others = counts.sum() - counts
     return rng.binomial(counts, float(p), shape) + rng.binomial(others, float(q), shape)
+
+
+def simulate_members(
+    counts: np.ndarray,
+    n_repeats: int,
+    rng: np.random.Generator,
+    share: float,
+    n_reports: int,
+    n_members: int,
+    member: Callable[[np.ndarray, np.ndarray], np.ndarray],
+) -> np.ndarray:
+    """Counts of reports that are uniform, or, with probability `share`, uniform in a set.
+
+    Exact, and O(min(n, d n_members)): users of rare categories are drawn one by one, those of
+    frequent ones all at once.
+
+    Parameters
+    ----------
+    counts : ndarray of shape (d,)
+        True number of users of each category.
+    n_repeats : int
+        Number of collections.
+    rng : Generator
+        Source of randomness.
+    share : float
+        Probability of a report from the set of the user's category.
+    n_reports : int
+        Number of different reports.
+    n_members : int
+        Number of members of each set (all repeated equally often, if they are repeated).
+    member : callable
+        ``member(codes, index)`` is the index-th member of the sets of categories.
+
+    Returns
+    -------
+    ndarray of shape (n_repeats, n_reports)
+        int64.
+    """
+    uniform, inside = np.full(n_reports, 1 / n_reports), np.full(n_members, 1 / n_members)
+    everywhere = np.arange(n_members)
+    result = np.empty((n_repeats, n_reports), dtype=np.int64)
+    for total in result:
+        structured = rng.binomial(counts, share)
+        total[:] = rng.multinomial(counts.sum() - structured.sum(), uniform)
+        is_frequent = structured > n_members
+        codes = np.repeat(np.arange(len(counts)), np.where(is_frequent, 0, structured))
+        index = rng.integers(n_members, size=len(codes))
+        total += np.bincount(member(codes, index), minlength=n_reports)
+        for code in np.flatnonzero(is_frequent):
+            np.add.at(
+                total,
+                member(np.full(n_members, code), everywhere),
+                rng.multinomial(structured[code], inside),
+            )
+    return result

@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 
 from ._base import BaseOracle, inherit_parameters
-from ._channel import Channel, expect
+from ._channel import Channel, check_indices
 from ._sampling import TWO_64, direct_threshold
 
 
@@ -71,13 +71,7 @@ class DirectChannel(Channel):
         return reports
 
     def check_reports(self, reports):
-        d = self.n_categories
-        expect(
-            reports.ndim == 1 and (reports.size == 0 or 0 <= reports.min() <= reports.max() < d),
-            f"an array of shape (n,) of integers in [0, {d - 1}]",
-            reports,
-        )
-        return reports
+        return check_indices(reports, self.n_categories)
 
     def count_support(self, reports):
         return np.bincount(reports, minlength=self.n_categories)

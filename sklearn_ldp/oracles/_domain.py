@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_array
 
+from .._categories import as_vector, is_missing, is_uniform, sorted_values
+
 
 class Domain:
     """A list of categories and the map from values to their codes ``0 .. d-1``.
@@ -96,15 +98,6 @@ def _tuples(columns):
     return list(zip(*(column.tolist() for column in columns), strict=True))
 
 
-def is_missing(value: Any) -> bool:
-    """Whether a value stands for a missing one: None, NaN, pandas' NA or NaT."""
-    if value is None or type(value).__name__ in ("NAType", "NaTType"):
-        return True
-    if isinstance(value, tuple):
-        return any(is_missing(part) for part in value)
-    return isinstance(value, float) and value != value
-
-
 def declared_domain(categories: Any, name: str) -> Domain:
     """The domain that a user declares.
 
@@ -128,7 +121,7 @@ def declared_domain(categories: Any, name: str) -> Domain:
     if isinstance(categories, Integral) and not isinstance(categories, bool):
         array = np.arange(max(int(categories), 0))
     else:
-        array = _as_vector(categories)
+        array = as_vector(categories)
     _check_size(array, name)
     items = array.tolist()
     unhashable = next((c for c in items if not isinstance(c, Hashable)), None)
@@ -146,10 +139,9 @@ def learned_domain(columns: list[np.ndarray], name: str) -> Domain:
     """The domain of the values that occur: leaks which ones do, so for simulation only."""
     if len(columns) > 1:
         rows = _tuples(columns)
-        array = np.empty(len(set(rows)), dtype=object)
-        array[:] = _sorted(set(rows))
+        array = as_vector(sorted_values(set(rows)))
     elif columns[0].dtype == object:
-        array = _as_vector(_sorted(set(columns[0].tolist())))
+        array = as_vector(sorted_values(set(columns[0].tolist())))
     else:
         array = np.unique(columns[0])
     if any(is_missing(c) for c in array.tolist()):
@@ -167,14 +159,6 @@ def _check_size(array, name, where=""):
             f"{name} needs at least 2 categories, got {len(array)}{where}: with a single one there "
             "is nothing to protect and nothing to learn. Declare the whole domain in categories=."
         )
-
-
-def _sorted(values):
-    """Sorted, and types that do not compare in order of their type's name."""
-    try:
-        return sorted(values)
-    except TypeError:
-        return sorted(values, key=lambda v: (type(v).__name__, repr(v)))
 
 
 def as_columns(X: Any, name: str) -> list[np.ndarray]:
@@ -210,7 +194,7 @@ def as_columns(X: Any, name: str) -> list[np.ndarray]:
                 f"with dim {array.ndim} and shape {array.shape}."
             )
         columns = [array] if array.ndim == 1 else list(array.T)
-    columns = [_as_vector(column) for column in columns]
+    columns = [as_vector(column) for column in columns]
     n_samples = len(columns[0]) if columns else 0
     if n_samples == 0 or not columns:
         what = "sample(s)" if columns else "feature(s)"
@@ -242,35 +226,7 @@ def _as_array(X):
     """An array that keeps the types of a list's elements apart."""
     if not isinstance(X, (list, tuple)):
         return X if hasattr(X, "toarray") else np.asarray(X)
-    array = np.asarray(X) if _is_uniform(X) else np.asarray(X, dtype=object)
-    return array
-
-
-def _is_uniform(values):
-    """Whether NumPy would find one dtype without converting (1 and "a", 1 and True, 1 and 1.5)."""
-    types = {type(v) for v in values}
-    if types & {list, tuple, np.ndarray} and types <= {list, tuple, np.ndarray}:
-        return (
-            all(_is_uniform(v) for v in values) and len({type(u) for v in values for u in v}) <= 1
-        )
-    return len(types) <= 1
-
-
-def _as_vector(values: Any) -> np.ndarray:
-    """1-D array of one column's values; tuples stay whole."""
-    if isinstance(values, (list, tuple, set, frozenset, range, dict)):
-        values = list(values)
-        if any(isinstance(v, (tuple, list)) for v in values) or not _is_uniform(values):
-            array = np.empty(len(values), dtype=object)
-            array[:] = [tuple(v) if isinstance(v, list) else v for v in values]
-            return array
-    array = np.asarray(values)
-    if array.ndim == 2:  # categories that are the rows of a matrix
-        rows = np.empty(len(array), dtype=object)
-        rows[:] = [tuple(row) for row in array.tolist()]
-        return rows
-    if array.ndim != 1:
-        raise ValueError(f"Expected a list of values, got an array of shape {array.shape}.")
+    array = np.asarray(X) if is_uniform(X) else np.asarray(X, dtype=object)
     return array
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from fractions import Fraction
 from numbers import Integral
-from typing import Any
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from ._base import BaseOracle, inherit_parameters
 from ._channel import Channel, expect, independent_support
+from ._contraction import contract
 from ._finite_field import FiniteField, field_orders_beside
 from ._sampling import TWO_64, direct_threshold, exp_lower_bound
 
@@ -108,13 +108,54 @@ class OLH(BaseOracle):
     @property
     def hash_range_(self) -> int:
         """The number g of hash values."""
-        channel: Any = self._fitted("hash_range_").collection.channel
-        return channel.field.order
+        return self._fitted_channel("hash_range_").field.order
 
     def _make_channel(self, n_categories):
         auto = isinstance(self.hash_range, str)
         g = best_hash_range(self.epsilon) if auto else int(self.hash_range)
         return LinearHashChannel(n_categories, FiniteField(g), direct_threshold(self.epsilon, g))
+
+
+@inherit_parameters
+class BLH(BaseOracle):
+    """Binary local hashing: random matrix projection.
+
+    :class:`OLH` with hash values of one bit,
+
+    .. math:: p = \\frac{e^\\epsilon}{e^\\epsilon + 1}, \\qquad q = \\frac12.
+
+    A report is two integers: the code of the hash function, in :math:`[0, 2^k)`, and a bit. It is
+    short of the optimum where :math:`e^\\epsilon` is well above 1.
+
+    Privacy: one `fit`, `partial_fit`, `privatize` or `transform` on values spends epsilon of each
+    user; all that is done with reports is free.
+
+    %(parameters)s
+
+    %(attributes)s
+
+    See Also
+    --------
+    OLH : With the best hash range.
+
+    References
+    ----------
+    .. [1] R. Bassily, A. Smith, "Local, private, efficient protocols for succinct histograms",
+       STOC 2015, :doi:`10.1145/2746539.2746632`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_ldp import BLH
+    >>> colours = np.repeat(["red", "green", "blue"], [6000, 3000, 1000])
+    >>> oracle = BLH(epsilon=2.0, categories=["red", "green", "blue"], random_state=0)
+    >>> oracle.fit(colours).frequencies_.round(1)
+    array([0.6, 0.3, 0.1])
+    """
+
+    def _make_channel(self, n_categories):
+        threshold = direct_threshold(self.epsilon, 2)
+        return LinearHashChannel(n_categories, FiniteField(2), threshold)
 
 
 def best_hash_range(epsilon: float) -> int:
@@ -196,40 +237,14 @@ class LinearHashChannel(Channel):
         return np.bincount(key, minlength=self.tally_size)
 
     def decode(self, tallies):
-        return self._contract(tallies) if self._has_table else tallies
+        if not self._has_table:
+            return tallies
+        return contract(self.field, tallies, self.n_digits, self.n_categories)
 
     def count_support(self, reports):
         if self._has_table:
             return self.decode(self.tally(reports)[None])[0]
         return self._enumerate_support(reports)
-
-    def _contract(self, tallies):
-        """Contract one digit of a after the other, the highest first (METHODS of Feldman et al.).
-
-        The table T[a_{k-1}, .., a_0, t] becomes T'[v_{k-1}, a_{k-2}, .., t] =
-        sum over a_{k-1} of T[a_{k-1}, .., t + a_{k-1} v_{k-1}]; in the end t = 0. Each step is a
-        product with a 0/1 matrix, exact in float64 since counts stay below 2**53.
-        """
-        g, k, m = self.field.order, self.n_digits, len(tallies)
-        a, t = np.divmod(np.arange(g * g), g)
-        table = tallies.astype(np.float64).reshape(1, m, g, g ** (k - 1), g)
-        for j in reversed(range(k)):
-            # table[v above, shard, a_j, a below, t] -> (a_j t) x (v above, shard, a below)
-            n_above, rest = table.shape[0], g**j
-            flat = np.ascontiguousarray(table.transpose(2, 4, 0, 1, 3)).reshape(g * g, -1)
-            n_digit_values = min(g, -(-self.n_categories // rest)) if n_above == 1 else g
-            values_left = [0] if j == 0 else range(g)
-            new = np.empty((n_digit_values, len(values_left), flat.shape[1]))
-            for v in range(n_digit_values):
-                shifted = self.field.subtract(t, self.field.multiply(a, np.full_like(a, v)))
-                select = (shifted[None] == np.array(values_left)[:, None]).astype(np.float64)
-                new[v] = select @ flat
-            if j == 0:
-                table = new.reshape(n_digit_values, n_above, m).transpose(1, 0, 2)
-                break
-            new = new.reshape(n_digit_values, g, n_above, m, g, rest // g)
-            table = new.transpose(2, 0, 3, 4, 5, 1).reshape(-1, m, g, rest // g, g)
-        return table.reshape(-1, m).T[:, : self.n_categories].astype(np.int64)
 
     def _enumerate_support(self, reports):
         """Solve for the lowest digit of the supported categories, given all the others."""

@@ -11,10 +11,11 @@ from __future__ import annotations
 import os
 from decimal import Context, Decimal
 from fractions import Fraction
-from numbers import Integral
 from typing import Any
 
 import numpy as np
+
+from .._random import root_entropy
 
 TWO_64 = 1 << 64
 
@@ -33,9 +34,25 @@ def direct_threshold(epsilon: float, n_values: int) -> int:
     The others share the rest evenly, so the worst ratio is P (n_values - 1) / (2**64 - P), which
     grows with P: rounding down keeps it at most exp(epsilon).
     """
-    ratio = exp_lower_bound(epsilon)
-    exact = TWO_64 * ratio / (ratio + n_values - 1)
-    return min(int(exact), TWO_64 - 1)
+    return group_threshold(epsilon, 1, n_values - 1)
+
+
+def group_threshold(epsilon: float, n_inside: int, n_outside: int) -> int:
+    """Largest P such that reporting inside a set with probability P / 2**64 is private.
+
+    Reports are uniform inside and outside, so the worst ratio is
+    P n_outside / ((2**64 - P) n_inside); one inside and d - 1 outside is `direct_threshold`.
+    """
+    ratio = exp_lower_bound(epsilon) * n_inside
+    return min(int(TWO_64 * ratio / (ratio + n_outside)), TWO_64 - 1)
+
+
+def symmetric_threshold(epsilon: float) -> int:
+    """Largest P such that keeping each of two bits with probability P / 2**64 is private.
+
+    The worst ratio is (P / (2**64 - P))**2, so each bit spends half of epsilon.
+    """
+    return direct_threshold(epsilon / 2, 2)
 
 
 def zero_bit_threshold(epsilon: float) -> int:
@@ -86,6 +103,25 @@ class Coins:
             return (draws & word.type(high - 1)).astype(np.int64)
         return (draws % word.type(high)).astype(np.int64)
 
+    def subsets(self, sizes: np.ndarray, n_items: int) -> np.ndarray:
+        """Return exactly uniform subsets of given sizes, as booleans of shape (n, n_items).
+
+        Independent bits are uniform over the subsets of whatever size comes out; uniform
+        additions or removals then lead to the size that is wanted, and keep it uniform.
+        """
+        mean_share = float(np.mean(sizes)) / n_items if len(sizes) else 0.0
+        bits = self.bernoulli(min(int(TWO_64 * mean_share), TWO_64 - 1), (len(sizes), n_items))
+        missing = sizes - np.count_nonzero(bits, axis=1)
+        rows = np.flatnonzero(missing)
+        while rows.size:
+            place = self.integers(n_items, rows.size)
+            adds = missing[rows] > 0
+            changes = bits[rows, place] != adds
+            bits[rows[changes], place[changes]] = adds[changes]
+            missing[rows[changes]] -= np.where(adds[changes], 1, -1)
+            rows = rows[missing[rows] != 0]
+        return bits
+
 
 class SecureCoins(Coins):
     """Bytes from the operating system's secure source."""
@@ -121,24 +157,3 @@ class CoinStreams:
             return SecureCoins()
         seed = np.random.SeedSequence(self._entropy, spawn_key=(index,))
         return SeededCoins(np.random.Generator(np.random.PCG64DXSM(seed)))
-
-
-def root_entropy(random_state: Any) -> list[int]:
-    """Entropy from a seed, or drawn from a generator, which advances."""
-    if isinstance(random_state, Integral):
-        return [int(random_state)]
-    if isinstance(random_state, np.random.Generator):
-        return [int(word) for word in random_state.integers(1 << 32, size=4)]
-    if isinstance(random_state, np.random.RandomState):
-        return [int(word) for word in random_state.randint(1 << 32, size=4, dtype=np.uint64)]
-    raise TypeError(
-        "random_state must be None (secure), an int, a numpy.random.RandomState or a "
-        f"numpy.random.Generator, got {type(random_state).__name__}."
-    )
-
-
-def as_generator(random_state: Any) -> np.random.Generator:
-    """A generator for simulations that release nothing."""
-    if random_state is None:
-        return np.random.default_rng()
-    return np.random.default_rng(root_entropy(random_state))

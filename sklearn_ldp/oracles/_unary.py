@@ -8,7 +8,7 @@ import numpy as np
 
 from ._base import BaseOracle, inherit_parameters
 from ._channel import Channel, expect, independent_support
-from ._sampling import TWO_64, zero_bit_threshold
+from ._sampling import TWO_64, symmetric_threshold, zero_bit_threshold
 
 
 @inherit_parameters
@@ -55,6 +55,50 @@ class OUE(BaseOracle):
 
     def _make_channel(self, n_categories):
         return UnaryChannel(n_categories, TWO_64 // 2, zero_bit_threshold(self.epsilon))
+
+
+@inherit_parameters
+class SUE(BaseOracle):
+    """Symmetric unary encoding: basic RAPPOR.
+
+    A user encodes her category as d bits, a single one of them 1, and flips each bit on its own
+    with the same probability,
+
+    .. math:: p = \\frac{e^{\\epsilon/2}}{e^{\\epsilon/2} + 1}, \\qquad q = 1 - p.
+
+    A report is an array of d bits. :class:`OUE` chooses the two probabilities for the least
+    variance, and is better at every budget when d is large.
+
+    Privacy: one `fit`, `partial_fit`, `privatize` or `transform` on values spends epsilon of each
+    user; all that is done with reports is free. (RAPPOR's permanent and instantaneous responses,
+    for repeated collections, are no part of the basic variant.)
+
+    %(parameters)s
+
+    %(attributes)s
+
+    See Also
+    --------
+    OUE : The better unary encoding.
+
+    References
+    ----------
+    .. [1] U. Erlingsson, V. Pihur, A. Korolova, "RAPPOR: randomized aggregatable
+       privacy-preserving ordinal response", CCS 2014, :doi:`10.1145/2660267.2660348`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_ldp import SUE
+    >>> colours = np.repeat(["red", "green", "blue"], [6000, 3000, 1000])
+    >>> oracle = SUE(epsilon=2.0, categories=["red", "green", "blue"], random_state=0)
+    >>> oracle.fit(colours).frequencies_.round(1)
+    array([0.6, 0.3, 0.1])
+    """
+
+    def _make_channel(self, n_categories):
+        one = symmetric_threshold(self.epsilon)
+        return UnaryChannel(n_categories, one, TWO_64 - one)
 
 
 class UnaryChannel(Channel):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from abc import ABCMeta, abstractmethod
 from typing import Any
 
@@ -12,6 +13,27 @@ from sklearn.utils.validation import check_array, validate_data
 from .._estimate import FrequencyEstimate
 
 
+def _estimates_stay_estimates(cls: type) -> type:
+    """Let `set_output` act on plain input only.
+
+    A data frame would lose the noise level that the next step of a Pipeline needs, so an estimate
+    gives an estimate whatever the output is set to; ``estimate.to_frame()`` makes a data frame.
+    """
+
+    def choose(wrapped):
+        @functools.wraps(wrapped)
+        def method(self, X, *args, **kwargs):
+            is_estimate = isinstance(X, FrequencyEstimate)
+            return (wrapped.__wrapped__ if is_estimate else wrapped)(self, X, *args, **kwargs)
+
+        return method
+
+    for name in ("transform", "fit_transform"):
+        setattr(cls, name, choose(vars(cls)[name]))
+    return cls
+
+
+@_estimates_stay_estimates
 class BasePostProcessor(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, metaclass=ABCMeta):
     """Base of all post-processors.
 
@@ -96,6 +118,7 @@ class BasePostProcessor(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, m
         return self._give_back(X, self._fit(X))
 
     def _fit(self, X: Any) -> FrequencyEstimate:
+        self._has_categories = isinstance(X, FrequencyEstimate)
         self.estimate_, learnt = self._fit_process(self._check(X, reset=True))
         for name, value in learnt.items():
             setattr(self, f"{name}_", value)
@@ -113,6 +136,13 @@ class BasePostProcessor(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, m
         """X as an estimate; scikit-learn's checks of its shape and values."""
         self._validate_params()
         is_estimate = isinstance(X, FrequencyEstimate)
+        if is_estimate and not reset:
+            if getattr(self, "n_features_in_", X.shape[1]) != X.shape[1]:
+                raise ValueError(
+                    f"X has {X.shape[1]} features, but {type(self).__name__} is expecting "
+                    f"{self.n_features_in_} features as input."
+                )
+            return X
         values = X.values if is_estimate else X
         if reset or hasattr(self, "n_features_in_"):
             values = validate_data(self, values, dtype=np.float64, reset=reset)
@@ -126,6 +156,23 @@ class BasePostProcessor(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, m
     @staticmethod
     def _give_back(X: Any, result: FrequencyEstimate) -> Any:
         return result if isinstance(X, FrequencyEstimate) else np.array(result.values)
+
+    def get_feature_names_out(self, input_features=None):
+        """Name the columns: after the categories, if an estimate was fitted.
+
+        Parameters
+        ----------
+        input_features : array-like of str of shape (n_features_in_,), default=None
+            Names of the input's columns, when a plain array was fitted.
+
+        Returns
+        -------
+        ndarray of shape (n_features_in_,)
+            The names.
+        """
+        if input_features is None and getattr(self, "_has_categories", False):
+            return np.asarray([str(c) for c in self.estimate_.categories], dtype=object)
+        return super().get_feature_names_out(input_features)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -82,31 +82,24 @@ def norm_sub(F):
         ``max(F + shift, 0)`` with rows that sum to 1: the nearest points in Euclidean distance
         (the solution of constrained least squares, 2020 paper, Appendix A).
     """
-    F = np.asarray(F, dtype=np.float64)
-    return np.maximum(F + norm_sub_shift(F), 0.0)
+    return _norm_sub(np.asarray(F, dtype=np.float64))[0]
 
 
-def norm_sub_shift(F):
-    """Amount that `norm_sub` adds to each row.
+def _norm_sub(F):
+    """`norm_sub`, and what it adds to each row.
 
-    Parameters
-    ----------
-    F : ndarray of shape (..., d)
-        Estimated frequencies.
-
-    Returns
-    -------
-    ndarray of shape (..., 1)
-        The shift: the support of the result is a prefix of the sorted estimates, the longest one
-        whose last member stays positive.
+    The support of the result is a prefix of the sorted estimates: the longest one whose last
+    member stays positive.
     """
     # Only differences matter; taken from the largest, they are as exact as they can be.
     peak = F.max(axis=-1, keepdims=True)
-    falling = -np.sort(peak - F, axis=-1)
+    below = F - peak
+    falling = -np.sort(-below, axis=-1)
     size = np.arange(1, F.shape[-1] + 1)
     shift = (1.0 - np.cumsum(falling, axis=-1)) / size
     n_support = np.count_nonzero(falling + shift > 0, axis=-1, keepdims=True)
-    return np.take_along_axis(shift, n_support - 1, axis=-1) - peak
+    shift = np.take_along_axis(shift, n_support - 1, axis=-1)
+    return np.maximum(below + shift, 0.0), shift - peak
 
 
 def norm_cut(F):
@@ -148,6 +141,7 @@ def norm_cut_threshold(F):
     can_end = (total <= 1.0 + 1e-12) & (falling > follower)
     n_kept = np.where(can_end, np.arange(1, F.shape[-1] + 1), 0).max(axis=-1, keepdims=True)
     last = np.take_along_axis(falling, np.maximum(n_kept - 1, 0), axis=-1)
+    last = np.where(n_kept == F.shape[-1], 0.0, last)
     return np.where(n_kept > 0, last, np.inf)
 
 
@@ -272,8 +266,7 @@ class NormSub(BasePostProcessor):
     """
 
     def _process(self, estimate):
-        shift = norm_sub_shift(estimate.values)
-        values = np.maximum(estimate.values + shift, 0.0)
+        values, shift = _norm_sub(estimate.values)
         return estimate.with_values(values, by="NormSub"), {"shift": shift[:, 0]}
 
 

@@ -1,0 +1,29 @@
+"""Seeds: what `random_state` may be wherever something is simulated."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+
+
+def root_entropy(random_state: Any) -> list[int]:
+    """Entropy from a seed, or drawn from a generator, which advances."""
+    if isinstance(random_state, Integral):
+        return [int(random_state)]
+    if isinstance(random_state, np.random.Generator):
+        return [int(word) for word in random_state.integers(1 << 32, size=4)]
+    if isinstance(random_state, np.random.RandomState):
+        return [int(word) for word in random_state.randint(1 << 32, size=4, dtype=np.uint64)]
+    raise TypeError(
+        "random_state must be None, an int, a numpy.random.RandomState or a "
+        f"numpy.random.Generator, got {type(random_state).__name__}."
+    )
+
+
+def as_generator(random_state: Any) -> np.random.Generator:
+    """A generator for simulations, which release nothing; None is a fresh one."""
+    if random_state is None:
+        return np.random.default_rng()
+    return np.random.default_rng(root_entropy(random_state))

@@ -1,0 +1,671 @@
+"""FrequencyEstimate and NoiseModel: the container, what it answers, and its intervals."""
+
+import copy
+import dataclasses
+import html.parser
+import pickle
+
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from scipy.stats import binomtest
+from sklearn.pipeline import Pipeline, make_pipeline
+
+from sklearn_ldp import (
+    GRR,
+    OLH,
+    OUE,
+    Base,
+    BasePos,
+    FrequencyEstimate,
+    NoiseModel,
+    Norm,
+    NormSub,
+    PostPos,
+)
+from sklearn_ldp.queries import full_domain, groups, random_sets, top_k
+
+NOISE = NoiseModel(p=0.5, q=0.25, n_samples=10_000)
+VALUES = [[0.5, -0.125, 0.625], [0.25, 0.25, 0.375]]
+COLOURS = ["red", "green", "blue"]
+ROWS_NOISE = NoiseModel(p=0.5, q=0.25, n_samples=np.array([10_000, 40_000]))
+
+
+@pytest.fixture
+def one():
+    return FrequencyEstimate(VALUES[:1], COLOURS, NOISE)
+
+
+@pytest.fixture
+def two():
+    return FrequencyEstimate(VALUES, COLOURS, ROWS_NOISE)
+
+
+def collected(oracle_class=OLH, **kwargs):
+    """An estimate with everything: noise, oracle and shards."""
+    oracle = oracle_class(1.0, categories=list("abcde"), random_state=0, **kwargs)
+    return oracle.fit_transform(list("aaabbcde") * 50)
+
+
+def assert_same_estimate(first, second):
+    np.testing.assert_array_equal(first.values, second.values)
+    assert first.categories.tolist() == second.categories.tolist()
+    assert first.noise == second.noise
+    assert first.postprocessors == second.postprocessors
+    assert first.clip_answers == second.clip_answers
+    assert repr(first.oracle) == repr(second.oracle)
+    assert (first.shards is None) == (second.shards is None)
+    if first.shards is not None:
+        np.testing.assert_array_equal(first.shards.counts, second.shards.counts)
+
+
+# -- the container ----------------------------------------------------------------------------
+def test_it_is_frozen(one):
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        one.values = np.zeros((1, 3))
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        one.noise = None
+    with pytest.raises(ValueError, match="read-only"):
+        one.values[0, 0] = 1.0
+    with pytest.raises(ValueError, match="read-only"):
+        np.asarray(one)[0, 0] = 1.0
+
+
+def test_the_array_it_was_made_of_stays_free():
+    values = np.array(VALUES)
+    estimate = FrequencyEstimate(values, COLOURS)
+    values[0, 0] = 9.0
+    assert estimate.values[0, 0] == 0.5
+
+
+def test_the_categories_it_was_made_of_stay_free():
+    categories = np.array(COLOURS)
+    estimate = FrequencyEstimate(VALUES, categories)
+    categories[0] = "RED"
+    assert estimate.categories.tolist() == COLOURS
+
+
+def test_an_estimate_cannot_change_the_domain_of_its_oracle():
+    oracle = OUE(1.0, categories=COLOURS, random_state=0).fit(["red", "blue"])
+    with pytest.raises(ValueError, match="read-only"):
+        oracle.estimate_.categories[0] = "RED"
+    assert oracle.categories_.tolist() == COLOURS
+
+
+@pytest.mark.parametrize(
+    "twin", [copy.copy, copy.deepcopy, lambda e: pickle.loads(pickle.dumps(e))]
+)
+def test_a_copy_is_frozen_too(one, twin):
+    with pytest.raises(ValueError, match="read-only"):
+        twin(one).values[0, 0] = 1.0
+
+
+def test_shape_length_and_rows(two):
+    assert two.shape == (2, 3)
+    assert len(two) == 2
+    for i, row in enumerate(two):
+        assert isinstance(row, FrequencyEstimate)
+        assert row.shape == (1, 3)
+        np.testing.assert_array_equal(row.values[0], VALUES[i])
+
+
+def test_one_row_may_be_given_flat():
+    assert FrequencyEstimate([0.5, 0.5], ["a", "b"]).shape == (1, 2)
+
+
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [
+        (0, [0]),
+        (-1, [1]),
+        (np.int64(1), [1]),
+        (slice(None), [0, 1]),
+        (slice(None, None, -1), [1, 0]),
+        ([1, 0, 1], [1, 0, 1]),
+        (np.array([True, False]), [0]),
+        ([], []),
+        (slice(0, 0), []),
+    ],
+)
+def test_indexing_selects_rows_and_their_noise(two, rows, expected):
+    selected = two[rows]
+    assert selected.shape == (len(expected), 3)
+    np.testing.assert_array_equal(selected.values, np.array(VALUES).reshape(2, 3)[expected])
+    np.testing.assert_array_equal(
+        np.ravel(selected.noise.n_samples), ROWS_NOISE.n_samples[expected]
+    )
+    assert selected.categories.tolist() == COLOURS
+
+
+def test_a_noise_of_all_rows_follows_each():
+    estimate = FrequencyEstimate(VALUES, COLOURS, NOISE)
+    assert estimate[1].noise == NOISE
+
+
+def test_interval_of_a_row_is_the_row_of_the_intervals(two):
+    both = two.confidence_interval()
+    for i in range(2):
+        np.testing.assert_allclose(two[i].confidence_interval().low[0], both.low[i])
+
+
+@pytest.mark.parametrize("index", [2, -3, (0, 0), (slice(None), 0), (0, slice(None))])
+def test_no_such_row(two, index):
+    with pytest.raises(IndexError):
+        two[index]
+
+
+@pytest.mark.parametrize("index", [(slice(None), slice(None, None, -1)), (slice(None), [1, 2, 0])])
+def test_categories_are_never_shuffled_by_indexing(index):
+    """A second index would move the values and leave the categories."""
+    estimate = FrequencyEstimate(VALUES, COLOURS)
+    with pytest.raises(IndexError, match=r"rows|to_series|asarray"):
+        estimate[index]
+
+
+def test_history_survives_row_selection(two):
+    post = NormSub().fit_transform(PostPos().fit_transform(two))
+    assert post[1].postprocessors == ("PostPos", "NormSub")
+    assert post[1].clip_answers
+    assert not post[1].is_raw
+
+
+# -- categories -------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    "categories",
+    [
+        ["a", "b"],
+        [3, 7],
+        [("NY", 1), ("NY", 2)],
+        [("NY", 1), ("NY", 2, "x")],
+        [None, "a"],
+        np.array(["a", "b"], dtype=object),
+        range(2),
+        pd.Index(["a", "b"]),
+        pd.Series(["a", "b"], index=[5, 6]),
+        pd.MultiIndex.from_tuples([("NY", 1), ("CA", 2)]),
+    ],
+    ids=str,
+)
+def test_categories_stay_what_they_are(categories):
+    estimate = FrequencyEstimate([[0.75, 0.25]], categories)
+    assert estimate.categories.shape == (2,)
+    assert estimate.categories.tolist() == list(categories)
+    assert estimate.top(1) == [(next(iter(categories)), 0.75)]
+
+
+@pytest.mark.parametrize(
+    "categories",
+    [[("NY", 1), "elsewhere"], [("NY", 1), 5], [1, "1"], [True, "a"]],
+    ids=str,
+)
+def test_categories_of_several_types_stay_what_they_are(categories):
+    """Oracles take such domains, so estimates must as well."""
+    assert FrequencyEstimate([[0.75, 0.25]], categories).categories.tolist() == categories
+
+
+@pytest.mark.parametrize(
+    ("values", "categories"),
+    [
+        ([[0.5, 0.5]], ["a"]),
+        ([0.5, 0.5], ["a", "b", "c"]),
+        (np.zeros((2, 2, 2)), ["a", "b"]),
+        (np.zeros((2, 3)), ["a", "b"]),
+    ],
+)
+def test_values_and_categories_must_agree(values, categories):
+    with pytest.raises(ValueError, match=f"shape .*{len(categories)} categories"):
+        FrequencyEstimate(values, categories)
+
+
+@pytest.mark.parametrize("container", [list, np.array])
+def test_rows_of_a_matrix_are_joint_categories(container):
+    """As oracles understand them."""
+    estimate = FrequencyEstimate([[0.75, 0.25]], container([["NY", "x"], ["CA", "x"]]))
+    assert estimate.categories.tolist() == [("NY", "x"), ("CA", "x")]
+
+
+def test_a_cube_is_no_list_of_categories():
+    with pytest.raises(ValueError, match="categories"):
+        FrequencyEstimate([[0.5, 0.5]], np.array([[["a"], ["b"]], [["c"], ["d"]]]))
+
+
+def test_rows_of_noise_must_be_those_of_values():
+    with pytest.raises(ValueError, match="3 rows but its noise has 2 sample sizes"):
+        FrequencyEstimate(np.zeros((3, 2)), ["a", "b"], ROWS_NOISE)
+
+
+# -- as an array ------------------------------------------------------------------------------
+def test_as_an_array(two):
+    array = np.asarray(two)
+    assert type(array) is np.ndarray
+    assert array.dtype == np.float64
+    np.testing.assert_array_equal(array, VALUES)
+    assert np.asarray(two, dtype=np.float32).dtype == np.float32
+    np.testing.assert_array_equal(np.mean(two, axis=1), np.mean(VALUES, axis=1))
+
+
+def test_numpy_copy_semantics(two):
+    """NumPy 2: copy=None shares if it can, False must share, True must not."""
+    assert np.shares_memory(np.asarray(two), two.values)
+    copied = np.array(two)
+    assert not np.shares_memory(copied, two.values)
+    copied[0, 0] = 7.0  # a copy is the caller's own
+    assert two.values[0, 0] == 0.5
+    assert two.__array__(copy=True).flags.writeable
+    assert np.shares_memory(two.__array__(copy=False), two.values)
+    assert two.__array__(np.float32, copy=True).dtype == np.float32
+    with pytest.raises(ValueError, match="copy"):
+        two.__array__(np.float32, copy=False)
+    if np.lib.NumpyVersion(np.__version__) >= "2.0.0":
+        assert np.shares_memory(np.asarray(two, copy=False), two.values)
+        with pytest.raises(ValueError, match="copy"):
+            np.asarray(two, dtype=np.float32, copy=False)
+
+
+def test_it_is_no_array(two):
+    with pytest.raises(TypeError):
+        two + 1
+    assert not isinstance(two, np.ndarray)
+
+
+# -- showing ----------------------------------------------------------------------------------
+def test_repr():
+    text = repr(collected(OUE))
+    for part in ("FrequencyEstimate", "5 categories", "OUE(epsilon=1)", "400 users", "noise"):
+        assert part in text
+    assert len(text.splitlines()) == 6
+    assert "NormSub" in repr(NormSub().fit_transform(collected()))
+
+
+def test_repr_says_what_is_not_known():
+    assert "noise unknown" in repr(FrequencyEstimate([[0.5, 0.5]], ["a", "b"]))
+
+
+def test_repr_of_a_large_estimate_is_short():
+    estimate = FrequencyEstimate([np.arange(1000.0)], np.arange(1000))
+    assert "1,000 categories" in repr(estimate)
+    assert len(repr(estimate)) < 500
+    assert repr(estimate).endswith("...")
+    assert len(estimate._repr_html_()) < 2000
+
+
+@pytest.mark.parametrize("n_rows", [0, 2])
+def test_repr_of_other_than_one_row(two, n_rows):
+    shown = two[:n_rows]
+    assert f"({n_rows} estimates)" in repr(shown)
+    assert f"({n_rows} estimates)" in shown._repr_html_()
+
+
+@pytest.mark.parametrize("categories", [[("NY", 1), ("CA", 2)], [1, 2], [None, "a"], [1.5, 2.5]])
+def test_repr_of_any_categories(categories):
+    estimate = FrequencyEstimate([[0.75, 0.25]], categories)
+    assert str(categories[0]) in repr(estimate)
+    assert "<td>" in estimate._repr_html_()
+
+
+class Tags(html.parser.HTMLParser):
+    def __init__(self, text):
+        super().__init__()
+        self.opened, self.closed, self.text = [], [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        assert not attrs
+        self.opened.append(tag)
+
+    def handle_endtag(self, tag):
+        self.closed.append(tag)
+
+    def handle_data(self, data):
+        self.text.append(data)
+
+
+HOSTILE = ["<script>alert(1)</script>", "</table>", "\"&amp;'", "<img src=x onerror=alert(1)>"]
+
+
+def test_html_escapes_hostile_categories():
+    page = Tags(FrequencyEstimate([[0.4, 0.3, 0.2, 0.1]], HOSTILE)._repr_html_())
+    assert set(page.opened) == {"table", "caption", "tr", "th", "td"}
+    assert sorted(page.opened) == sorted(page.closed)
+    assert set(HOSTILE) <= set(page.text)  # and unescaped by the browser they read as they are
+
+
+def test_html_escapes_its_history():
+    estimate = FrequencyEstimate([[0.5, 0.5]], ["a", "b"], postprocessors=("<b>Mine</b>",))
+    assert "b" not in Tags(estimate._repr_html_()).opened
+
+
+# -- keeping ----------------------------------------------------------------------------------
+@pytest.mark.parametrize("oracle_class", [GRR, OUE, OLH])
+@pytest.mark.parametrize("protocol", [2, 5])
+def test_pickling(oracle_class, protocol):
+    estimate = NormSub().fit_transform(collected(oracle_class))
+    assert_same_estimate(pickle.loads(pickle.dumps(estimate, protocol)), estimate)
+
+
+def test_deepcopy(two):
+    for estimate in (two, collected()):
+        twin = copy.deepcopy(estimate)
+        assert twin is not estimate
+        assert not np.shares_memory(twin.values, estimate.values)
+        np.testing.assert_array_equal(twin.values, estimate.values)
+
+
+@pytest.mark.parametrize("categories", [COLOURS, [("a", 1), ("a", 2), ("b", 1)], [1, 2, 3]])
+def test_joblib_hash_is_that_of_the_content(categories):
+    estimate = FrequencyEstimate(VALUES, categories, ROWS_NOISE)
+    same = FrequencyEstimate(VALUES, categories, copy.deepcopy(ROWS_NOISE))
+    assert joblib.hash(estimate) == joblib.hash(same)
+    assert joblib.hash(estimate) == joblib.hash(pickle.loads(pickle.dumps(estimate)))
+    assert joblib.hash(estimate) != joblib.hash(estimate.with_values(np.array(VALUES) + 1))
+    assert joblib.hash(estimate) != joblib.hash(dataclasses.replace(estimate, noise=NOISE))
+
+
+def test_joblib_hash_of_equal_collections():
+    assert joblib.hash(collected()) == joblib.hash(collected())
+
+
+def test_using_an_estimate_does_not_change_its_hash():
+    """Or a cache (`memory=`) would miss what it holds."""
+    estimate = collected()
+    before = joblib.hash(estimate)
+    repr(estimate), estimate.answer(), estimate.top(2), estimate.confidence_interval()
+    assert joblib.hash(estimate) == before
+    assert estimate.shards.counts.shape == (10, 5)
+    assert joblib.hash(estimate) == before
+
+
+def test_pipelines_cache_their_steps(tmp_path):
+    """With secure coins two fits differ, unless the second comes from the cache."""
+    oracle = OUE(1.0, categories=list("abc"))
+    pipe = Pipeline([("oracle", oracle), ("post", NormSub())], memory=str(tmp_path))
+    X = list("aabbc") * 200
+    first = pipe.fit_transform(X)
+    second = pipe.fit_transform(X)
+    np.testing.assert_array_equal(first.values, second.values)
+    assert first.postprocessors == second.postprocessors == ("NormSub",)
+    assert not np.array_equal(pipe.set_params(memory=None).fit_transform(X).values, first.values)
+
+
+def test_pipelines_cache_what_estimates_become(tmp_path):
+    pipe = make_pipeline(BasePos(), NormSub(), memory=str(tmp_path))
+    first, second = pipe.fit_transform(collected()), pipe.fit_transform(collected())
+    assert_same_estimate(first, second)
+
+
+# -- asking -----------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    "queries",
+    [
+        [[1, 0, 1], [0, 1, 0]],
+        ((1, 0, 1), (0, 1, 0)),
+        np.array([[1, 0, 1], [0, 1, 0]]),
+        np.array([[True, False, True], [False, True, False]]),
+        sparse.csr_array([[1, 0, 1], [0, 1, 0]]),
+        sparse.csc_matrix([[1, 0, 1], [0, 1, 0]]),
+        sparse.coo_array([[1, 0, 1], [0, 1, 0]]),
+        groups(["a", "b", "a"]),
+    ],
+    ids=lambda queries: type(queries).__name__,
+)
+def test_answers(two, queries):
+    answers = two.answer(queries)
+    assert type(answers) is np.ndarray
+    np.testing.assert_allclose(answers, [[1.125, -0.125], [0.625, 0.25]])
+
+
+@pytest.mark.parametrize("queries", [None, full_domain()])
+def test_answers_over_the_full_domain(two, queries):
+    np.testing.assert_array_equal(two.answer(queries), VALUES)
+
+
+def test_answers_to_a_data_frame(two):
+    """A query matrix with names is array-like too."""
+    queries = pd.DataFrame([[1, 0, 1], [0, 1, 0]], columns=COLOURS)
+    np.testing.assert_allclose(two.answer(queries), [[1.125, -0.125], [0.625, 0.25]])
+
+
+def test_answers_may_be_written_to(two):
+    for queries in (None, groups([1, 1, 2])):
+        two.answer(queries)[0, 0] = 5.0
+    assert two.values[0, 0] == 0.5
+
+
+def test_random_sets_of_all_are_the_sum(two):
+    np.testing.assert_allclose(
+        two.answer(random_sets(1.0, n_sets=4)), np.repeat(np.sum(VALUES, 1)[:, None], 4, axis=1)
+    )
+
+
+def test_answers_are_clipped_after_post_pos(two):
+    clipped = PostPos().fit_transform(two)
+    np.testing.assert_array_equal(clipped.values, VALUES)
+    np.testing.assert_array_equal(clipped.answer(), np.maximum(VALUES, 0))
+    np.testing.assert_allclose(
+        clipped.answer(groups(["x", "x", "y"])), [[0.375, 0.625], [0.5, 0.375]]
+    )
+    # the clipping is of answers, not of their parts
+    assert clipped.answer([[1, 1, 0]])[0, 0] == 0.375
+
+
+@pytest.mark.parametrize("queries", [groups([1, 2]), [[1, 0, 0, 1]], np.eye(4)])
+def test_answers_of_another_width(two, queries):
+    with pytest.raises(ValueError, match=r"(2|4) categories, the estimate has 3"):
+        two.answer(queries)
+
+
+def test_answers_that_need_the_truth(two):
+    with pytest.raises(ValueError, match=r"true frequencies.*estimate\.top\(2\)"):
+        two.answer(top_k(2))
+
+
+def test_top(one):
+    assert one.top(2) == [("blue", 0.625), ("red", 0.5)]
+    assert one.top() == [("blue", 0.625), ("red", 0.5), ("green", -0.125)]
+    assert one.top(0) == []
+    category, frequency = FrequencyEstimate([[0.5, 0.5]], [3, 4]).top(1)[0]
+    assert type(category) is int
+    assert type(frequency) is float
+
+
+def test_top_keeps_the_order_of_ties():
+    estimate = FrequencyEstimate([np.repeat([0.25, 0.5], 20)], np.arange(40))
+    assert [category for category, _ in estimate.top(40)] == [*range(20, 40), *range(20)]
+
+
+@pytest.mark.parametrize("k", [-1, 1.5])
+def test_top_refuses_what_is_no_number_of_categories(one, k):
+    with pytest.raises((ValueError, TypeError)):
+        one.top(k)
+
+
+@pytest.mark.parametrize("categories", [COLOURS, [("a", 1), ("a", 2), ("b", 1)], [10, 20, 30]])
+def test_to_series(categories):
+    estimate = FrequencyEstimate(VALUES[:1], categories)
+    series = estimate.to_series()
+    assert isinstance(series, pd.Series)
+    assert series.name == "frequency"
+    assert series.index.name == "category"
+    assert not isinstance(series.index, pd.MultiIndex)
+    assert series.index.tolist() == categories
+    assert series.dtype == np.float64
+    assert series[categories[1]] == -0.125
+    series.iloc[0] = 4.0
+    assert estimate.values[0, 0] == 0.5
+
+
+@pytest.mark.parametrize("method", ["top", "to_series"])
+def test_one_estimate_at_a_time(two, method):
+    with pytest.raises(ValueError, match=rf"2 rows; select one first: estimate\[0\]\.{method}"):
+        getattr(two, method)()
+    getattr(two[0], method)()
+
+
+# -- history ----------------------------------------------------------------------------------
+def test_history_after_a_pipeline():
+    oracle = OUE(1.0, categories=list("abc"), random_state=0)
+    pipe = Pipeline([("oracle", oracle), ("norm", Norm()), ("clip", BasePos()), ("end", NormSub())])
+    estimate = pipe.fit_transform(list("aabbc") * 20)
+    assert estimate.postprocessors == ("Norm", "BasePos", "NormSub")
+    assert not estimate.is_raw
+    assert estimate.noise == pipe[0].noise_
+    assert pipe[0].estimate_.is_raw
+    assert pipe[-1].estimate_.postprocessors == estimate.postprocessors
+
+
+def test_base_leaves_an_estimate_raw(one):
+    assert Base().fit_transform(one).is_raw
+    Base().fit_transform(one).confidence_interval()
+
+
+def test_with_values(one):
+    changed = one.with_values([[1.0, 0.0, 0.0]], by="Mine")
+    assert changed.postprocessors == ("Mine",)
+    assert changed.noise == NOISE
+    assert one.is_raw
+    assert one.values[0, 0] == 0.5
+
+
+# -- intervals --------------------------------------------------------------------------------
+def test_interval_by_hand(one):
+    # (2020, Eq. 5) at p = 1/2, q = 1/4, n = 10,000: (3/16 + f/16) / 625, f clipped at 0
+    low, high = one.confidence_interval(0.95)
+    std = np.sqrt([(3 + 0.5) / 10_000, 3 / 10_000, (3 + 0.625) / 10_000])
+    np.testing.assert_allclose(high[0] - VALUES[0], 1.959963984540054 * std, rtol=1e-12)
+    np.testing.assert_allclose(VALUES[0] - low[0], 1.959963984540054 * std, rtol=1e-12)
+
+
+def test_interval_of_rows_with_their_own_noise(two):
+    low, high = two.confidence_interval(0.68)
+    width = high - low
+    assert width.shape == (2, 3)
+    np.testing.assert_allclose(width[0, 0] / width[1, 0], 2 * np.sqrt(3.5 / 3.25))
+
+
+def test_wider_at_a_higher_level(one):
+    narrow, wide = one.confidence_interval(0.5), one.confidence_interval(0.99)
+    assert (wide.low < narrow.low).all()
+    assert (narrow.high < wide.high).all()
+
+
+@pytest.mark.parametrize("level", [0, 1, -0.1, 95, float("nan"), float("inf")])
+def test_level_of_an_interval(one, level):
+    with pytest.raises(ValueError, match=f"level must fulfil 0 < level < 1, got {level}"):
+        one.confidence_interval(level)
+
+
+@pytest.mark.parametrize("post", [PostPos(), Norm(), BasePos(), NormSub()], ids=repr)
+def test_no_interval_after_post_processing(one, post):
+    with pytest.raises(ValueError, match=f"{type(post).__name__}.*biases.*estimate_"):
+        post.fit_transform(one).confidence_interval()
+
+
+def test_no_interval_names_every_step(one):
+    with pytest.raises(ValueError, match="Norm and NormSub"):
+        make_pipeline(Norm(), NormSub()).fit_transform(one).confidence_interval()
+
+
+def test_no_interval_without_noise():
+    with pytest.raises(ValueError, match=r"noise=NoiseModel\(p, q, n_samples\)"):
+        FrequencyEstimate(VALUES, COLOURS).confidence_interval()
+
+
+def coverage_p_value(estimate, truth, level):
+    """Exact binomial test of the coverage over all (independent) cells of simulated collections."""
+    low, high = estimate.confidence_interval(level)
+    covered = np.count_nonzero((low <= truth) & (truth <= high))
+    return binomtest(covered, low.size, level).pvalue
+
+
+@pytest.mark.parametrize("level", [0.8, 0.95])
+def test_coverage(seed, level):
+    """Error rate 1e-6 for each seed and level: an exact two-sided test over 30,000 cells.
+
+    OUE's support counts are independent over categories. The twin claims half as many users again.
+    """
+    truth = np.array([400, 250, 150, 100, 50, 30, 10, 7, 2, 1, 0, 0]) / 1000
+    oracle = OUE(1.0, categories=12, random_state=seed)
+    estimate = oracle.simulate((truth * 1_000_000).astype(int), n_repeats=2500)
+    assert coverage_p_value(estimate, truth, level) > 1e-6
+
+    noise = dataclasses.replace(estimate.noise, n_samples=estimate.noise.n_samples * 1.5)
+    tampered = dataclasses.replace(estimate, noise=noise)
+    assert coverage_p_value(tampered, truth, level) < 1e-6
+
+
+# -- NoiseModel -------------------------------------------------------------------------------
+def test_noise_level_in_numbers():
+    """2020 paper, Eq. 7."""
+    assert NOISE.std**2 == pytest.approx(0.25 * 0.75 / (10_000 * 0.25**2))
+    assert NOISE.std == pytest.approx(0.017320508075688773)
+    e = np.e  # OUE's closed form, 4 e^eps / (n (e^eps - 1)^2)
+    oue = NoiseModel(0.5, 1 / (e + 1), 1_000_000)
+    assert oue.std**2 == pytest.approx(4 * e / (1e6 * (e - 1) ** 2))
+    grr = NoiseModel(e / (e + 15), 1 / (e + 15), 100)  # (d - 2 + e^eps) / (n (e^eps - 1)^2)
+    assert grr.std**2 == pytest.approx((16 - 2 + e) / (100 * (e - 1) ** 2))
+
+
+def test_variance_in_numbers():
+    """2020 paper, Eq. 5, and the two binomials it comes from."""
+    np.testing.assert_allclose(NOISE.variance([0, 0.4, 1]), [3.0e-4, 3.4e-4, 4.0e-4], rtol=1e-12)
+    f, (p, q, n) = np.linspace(0, 1, 7), (0.6, 0.125, 50)
+    binomials = (f * p * (1 - p) + (1 - f) * q * (1 - q)) / (n * (p - q) ** 2)
+    np.testing.assert_allclose(NoiseModel(p, q, n).variance(f), binomials, rtol=1e-12)
+    assert NoiseModel(p, q, n).variance([0.0])[0] == pytest.approx(NoiseModel(p, q, n).std ** 2)
+
+
+def test_noise_of_rows():
+    np.testing.assert_allclose(ROWS_NOISE.std, [0.017320508, 0.008660254], rtol=1e-7)
+    assert ROWS_NOISE.variance(VALUES).shape == (2, 3)
+    np.testing.assert_allclose(
+        ROWS_NOISE.variance([0.4, 0.0, 1.0])[1], NOISE.variance([0.4, 0.0, 1.0]) / 4
+    )
+    np.testing.assert_allclose(
+        ROWS_NOISE.debias([[2500, 5000, 3000], [10_000, 20_000, 12_000]]), [[0, 1, 0.2]] * 2
+    )
+
+
+def test_debias():
+    np.testing.assert_allclose(NOISE.debias([2500, 5000, 0]), [0, 1, -1])
+    np.testing.assert_allclose(NOISE.debias([[2500, 5000, 0]]), [[0, 1, -1]])
+    # what a category is expected to be supported by gives its frequency
+    f = np.array([0.1, 0.9])
+    np.testing.assert_allclose(NOISE.debias(10_000 * (f * 0.5 + (1 - f) * 0.25)), f)
+
+
+def test_noise_from_a_list_of_sample_sizes():
+    noise = NoiseModel(0.5, 0.25, [10_000, 40_000])
+    np.testing.assert_allclose(noise.std, ROWS_NOISE.std)
+    np.testing.assert_allclose(
+        FrequencyEstimate(VALUES, COLOURS, noise)[1].noise.std, ROWS_NOISE.std[1]
+    )
+
+
+def test_equal_noises_of_rows_are_equal():
+    assert copy.deepcopy(ROWS_NOISE) == ROWS_NOISE
+    assert NoiseModel(0.5, 0.25, np.array([1, 2])) != ROWS_NOISE
+    assert NoiseModel(0.5, 0.25, 10_000) == NOISE
+
+
+def test_noise_is_frozen():
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        NOISE.p = 0.7
+
+
+NAN = float("nan")
+
+
+@pytest.mark.parametrize(
+    ("p", "q"), [(0.25, 0.5), (0.5, 0.5), (1.1, 0.5), (0.5, -0.1), (NAN, 0.1), (0.5, NAN)]
+)
+def test_impossible_probabilities(p, q):
+    with pytest.raises(ValueError, match=rf"0 <= q < p <= 1, got p={p}, q={q}"):
+        NoiseModel(p, q, 10)
+
+
+@pytest.mark.parametrize("n_samples", [0, -1, NAN, np.array([10, 0])])
+def test_impossible_sample_sizes(n_samples):
+    with pytest.raises(ValueError, match="n_samples > 0, got"):
+        NoiseModel(0.5, 0.25, n_samples)

@@ -1,0 +1,356 @@
+"""Errors against brute force, and the scorer in scikit-learn's model selection."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import (
+    GridSearchCV,
+    ShuffleSplit,
+    cross_val_score,
+    cross_validate,
+)
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import FunctionTransformer, Normalizer
+
+from sklearn_ldp import (
+    GRR,
+    OUE,
+    Base,
+    BaseCut,
+    FrequencyEstimate,
+    NormSub,
+    PostPos,
+    SyntheticSearch,
+)
+from sklearn_ldp.metrics import frequency_mae, frequency_mse, make_frequency_scorer, query_errors
+from sklearn_ldp.queries import full_domain, groups, query_matrix, random_sets, top_k
+
+TRUTH = np.array([0.4, 0.3, 0.2, 0.1])
+ESTIMATES = np.array([[0.5, 0.4, 0.2, -0.1], [0.3, 0.3, -0.2, 0.6], [0.4, 0.3, 0.2, 0.1]])
+QUERIES = [
+    full_domain(),
+    groups(["x", "y", "x", "y"]),
+    groups([1, 1, 1, 1]),
+    query_matrix([[0.5, 0, 0, 2.0], [0, -1, 1, 0]]),
+    top_k(2),
+]
+METRICS = {"mse": frequency_mse, "mae": frequency_mae}
+POWER = {"mse": 2, "mae": 1}
+
+
+def brute_force(truth, estimates, matrix, metric, clip=False):
+    """One query after the other."""
+    errors = []
+    for estimate in estimates:
+        terms = []
+        for query in matrix:
+            answer = sum(w * f for w, f in zip(query, estimate, strict=True))
+            answer = max(answer, 0) if clip else answer
+            correct = sum(w * f for w, f in zip(query, truth, strict=True))
+            terms.append(abs(answer - correct) ** POWER[metric])
+        errors.append(sum(terms) / len(terms))
+    return errors
+
+
+# -- errors -----------------------------------------------------------------------------------
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("clip", [False, True])
+@pytest.mark.parametrize("queries", QUERIES, ids=repr)
+def test_errors_against_brute_force(queries, clip, metric):
+    matrix = queries.matrix(4, TRUTH).toarray()
+    expected = brute_force(TRUTH, ESTIMATES, matrix, metric, clip)
+    estimate = FrequencyEstimate(ESTIMATES, list("abcd"))
+    if clip:
+        estimate = PostPos().fit_transform(estimate)
+    np.testing.assert_allclose(
+        query_errors(TRUTH, estimate, queries=queries, metric=metric), expected, atol=1e-15
+    )
+    assert METRICS[metric](TRUTH, estimate, queries=queries) == pytest.approx(np.mean(expected))
+
+
+@pytest.mark.parametrize(("metric", "clip"), [("mae", False), ("mae", True), ("mse", True)])
+def test_errors_of_drawn_random_sets(metric, clip):
+    """Without a closed form: over the sets that the query set draws, the same ones each time."""
+    queries = random_sets(2, n_sets=25, random_state=3)
+    estimate = FrequencyEstimate(ESTIMATES, list("abcd"))
+    estimate = PostPos().fit_transform(estimate) if clip else estimate
+    expected = brute_force(TRUTH, ESTIMATES, queries.matrix(4).toarray(), metric, clip)
+    for _ in range(2):
+        np.testing.assert_allclose(
+            query_errors(TRUTH, estimate, queries=queries, metric=metric), expected, atol=1e-15
+        )
+
+
+@given(
+    data=st.data(),
+    d=st.integers(1, 12),
+    n_rows=st.integers(1, 3),
+    metric=st.sampled_from(["mse", "mae"]),
+)
+def test_errors_against_brute_force_anywhere(data, d, n_rows, metric):
+    numbers = st.floats(-2, 2, allow_subnormal=False)
+    row = st.lists(numbers, min_size=d, max_size=d)
+    truth = np.array(data.draw(row))
+    estimates = np.array(data.draw(st.lists(row, min_size=n_rows, max_size=n_rows)))
+    labels = data.draw(st.lists(st.integers(0, 3), min_size=d, max_size=d))
+    for queries in (groups(labels), full_domain()):
+        expected = brute_force(truth, estimates, queries.matrix(d).toarray(), metric)
+        found = query_errors(truth, estimates, queries=queries, metric=metric)
+        np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_truth_has_no_error(metric):
+    for queries in [*QUERIES, random_sets(0.5)]:
+        assert METRICS[metric](TRUTH, [TRUTH], queries=queries) == pytest.approx(0, abs=1e-30)
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_errors_are_floats_of_any_container(metric):
+    expected = METRICS[metric](TRUTH, ESTIMATES)
+    assert type(expected) is float
+    for truth in (TRUTH.tolist(), tuple(TRUTH), pd.Series(TRUTH, index=list("wxyz"))):
+        assert METRICS[metric](truth, ESTIMATES.tolist()) == expected
+    assert METRICS[metric](TRUTH, pd.DataFrame(ESTIMATES)) == expected
+    assert METRICS[metric](TRUTH, FrequencyEstimate(ESTIMATES, list("abcd"))) == expected
+
+
+def test_one_flat_estimate():
+    np.testing.assert_allclose(
+        query_errors(TRUTH, ESTIMATES[0]), query_errors(TRUTH, ESTIMATES[:1])
+    )
+
+
+def test_inputs_stay_as_they_are():
+    truth, estimates = TRUTH.copy(), ESTIMATES.copy()
+    for queries in QUERIES:
+        query_errors(truth, estimates, queries=queries)
+    np.testing.assert_array_equal(truth, TRUTH)
+    np.testing.assert_array_equal(estimates, ESTIMATES)
+
+
+@pytest.mark.parametrize("metric", ["rmse", "MSE", None, 2])
+def test_unknown_metric(metric):
+    for call in (
+        lambda: query_errors(TRUTH, ESTIMATES, metric=metric),
+        lambda: make_frequency_scorer(metric),
+    ):
+        with pytest.raises(ValueError, match="metric must be one of .*mse.*mae.* got"):
+            call()
+
+
+@pytest.mark.parametrize("truth", [TRUTH[:3], [TRUTH], 0.5, []])
+@pytest.mark.parametrize("function", METRICS.values())
+def test_truth_of_another_shape(function, truth):
+    with pytest.raises(ValueError, match=r"true frequencies must have shape \(4,\).*got"):
+        function(truth, ESTIMATES)
+
+
+def test_queries_of_another_width():
+    with pytest.raises(ValueError, match="for 3 categories, the estimate has 4"):
+        frequency_mse(TRUTH, ESTIMATES, queries=groups([1, 2, 3]))
+    with pytest.raises(TypeError, match=r"sklearn_ldp\.queries"):
+        frequency_mse(TRUTH, ESTIMATES, queries=7)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_truth_must_be_finite(bad):
+    """scikit-learn's metrics refuse NaN; a NaN error would win or lose a search silently."""
+    with pytest.raises(ValueError, match="(?i)nan|inf|finite"):
+        frequency_mse([0.4, 0.3, 0.2, bad], ESTIMATES)
+
+
+# -- scorer -----------------------------------------------------------------------------------
+CATEGORIES = list("abcd")
+VALUES = np.array(list("aaaabbbccd") * 40)
+HELD_OUT = np.array(list("aabcd") * 10)
+HELD_OUT_FREQUENCIES = np.array([0.4, 0.2, 0.2, 0.2])
+
+
+def pipeline(*postprocessors, oracle=None):
+    oracle = OUE(2.0, categories=CATEGORIES, random_state=0) if oracle is None else oracle
+    return make_pipeline(oracle, *postprocessors)
+
+
+@pytest.mark.parametrize(
+    "queries", [None, groups([1, 1, 2, 2]), np.eye(4)[:2], random_sets(2), top_k(1)]
+)
+@pytest.mark.parametrize("metric", METRICS)
+def test_score_by_hand(metric, queries):
+    pipe = pipeline(NormSub()).fit(VALUES)
+    score = make_frequency_scorer(metric, queries=queries)(pipe, HELD_OUT)
+    assert type(score) is float
+    expected = METRICS[metric](HELD_OUT_FREQUENCIES, [pipe[-1].frequencies_], queries=queries)
+    assert score == pytest.approx(-expected)
+    assert score < 0
+
+
+def test_score_takes_y():
+    pipe = pipeline(NormSub()).fit(VALUES)
+    scorer = make_frequency_scorer()
+    assert scorer(pipe, HELD_OUT, None) == scorer(pipe, HELD_OUT) == scorer(pipe, HELD_OUT, y=[1])
+
+
+@pytest.mark.parametrize(
+    "held_out",
+    [HELD_OUT.tolist(), HELD_OUT[:, None], pd.Series(HELD_OUT), pd.DataFrame({"c": HELD_OUT})],
+    ids=["list", "column", "Series", "DataFrame"],
+)
+def test_score_of_any_container(held_out):
+    pipe = pipeline(NormSub()).fit(VALUES)
+    scorer = make_frequency_scorer()
+    assert scorer(pipe, held_out) == scorer(pipe, HELD_OUT)
+
+
+def test_score_of_a_bare_oracle():
+    oracle = OUE(2.0, categories=CATEGORIES, random_state=0).fit(VALUES)
+    expected = -frequency_mse(HELD_OUT_FREQUENCIES, oracle.estimate_)
+    assert make_frequency_scorer()(oracle, HELD_OUT) == pytest.approx(expected)
+
+
+def test_score_clips_answers_after_post_pos():
+    oracle = OUE(0.1, categories=CATEGORIES, random_state=1)
+    raw, clipped = (
+        pipeline(post, oracle=clone(oracle)).fit(VALUES) for post in (Base(), PostPos())
+    )
+    assert raw[-1].frequencies_.min() < 0
+    scorer = make_frequency_scorer()
+    assert scorer(clipped, HELD_OUT) > scorer(raw, HELD_OUT)
+
+
+def test_score_with_a_step_before_the_oracle():
+    upper = FunctionTransformer(lambda X: np.char.lower(X))
+    oracle = OUE(2.0, categories=CATEGORIES, random_state=0)
+    pipe = make_pipeline(upper, oracle, NormSub()).fit(np.char.upper(VALUES)[:, None])
+    plain = pipeline(NormSub()).fit(VALUES)
+    scorer = make_frequency_scorer()
+    assert scorer(pipe, np.char.upper(HELD_OUT)[:, None]) == scorer(plain, HELD_OUT)
+
+
+def test_score_of_a_search_at_the_end():
+    search = SyntheticSearch([Base(), NormSub()], n_repeats=2, random_state=0)
+    pipe = pipeline(search).fit(VALUES)
+    expected = -frequency_mse(HELD_OUT_FREQUENCIES, [pipe[-1].frequencies_])
+    assert make_frequency_scorer()(pipe, HELD_OUT) == pytest.approx(expected)
+
+
+def test_score_costs_no_privacy():
+    """No second release, hence no PrivacyWarning (an error here), and the estimate stays."""
+    pipe = pipeline(NormSub(), oracle=OUE(2.0, categories=CATEGORIES)).fit(VALUES)
+    before = pipe[-1].frequencies_.copy()
+    scorer = make_frequency_scorer()
+    assert scorer(pipe, HELD_OUT) == scorer(pipe, HELD_OUT)
+    np.testing.assert_array_equal(pipe[-1].frequencies_, before)
+
+
+def test_grid_search():
+    """Over epsilon and methods; the winner is that of the table, and it can score."""
+    grid = {
+        "oue__epsilon": [0.1, 8.0],
+        "post": [Base(), NormSub(), BaseCut(), PostPos()],
+    }
+    pipe = Pipeline([("oue", OUE(categories=CATEGORIES, random_state=0)), ("post", Base())])
+    scorer = make_frequency_scorer("mse", queries=groups([1, 1, 2, 2]))
+    cv = ShuffleSplit(2, test_size=0.5, random_state=0)
+    search = GridSearchCV(pipe, grid, cv=cv, scoring=scorer).fit(VALUES)
+    assert search.best_params_["oue__epsilon"] == 8.0
+    scores = search.cv_results_["mean_test_score"]
+    assert np.isfinite(scores).all()
+    assert (scores < 0).all()
+    assert search.best_score_ == scores.max()
+    assert search.score(HELD_OUT) == scorer(search.best_estimator_, HELD_OUT)
+
+
+def test_several_scorers_at_once():
+    scoring = {"mse": make_frequency_scorer(), "mae": make_frequency_scorer("mae")}
+    results = cross_validate(pipeline(NormSub()), VALUES, cv=2, scoring=scoring)
+    assert (np.abs(results["test_mae"]) > np.abs(results["test_mse"])).all()
+
+
+def test_a_grid_over_no_post_processing():
+    """scikit-learn's own way to leave a step out of a Pipeline."""
+    pipe = Pipeline([("oue", OUE(categories=CATEGORIES, random_state=0)), ("post", NormSub())])
+    scorer = make_frequency_scorer()
+    left_out = clone(pipe).set_params(post="passthrough").fit(VALUES)
+    assert scorer(left_out, HELD_OUT) == scorer(left_out[0], HELD_OUT)
+
+
+def test_a_grid_over_composed_methods():
+    """A Pipeline as the last step, as searches take it as a candidate."""
+    nested = pipeline(make_pipeline(Base(), NormSub())).fit(VALUES)
+    flat = pipeline(NormSub()).fit(VALUES)
+    scorer = make_frequency_scorer()
+    assert scorer(nested, HELD_OUT) == scorer(flat, HELD_OUT)
+
+
+def test_nested_cross_validation():
+    """`cross_val_score` of a GridSearchCV, scikit-learn's nested cross-validation."""
+    scorer = make_frequency_scorer()
+    grid = {"oue__epsilon": [1.0, 2.0]}
+    search = GridSearchCV(pipeline(NormSub()), grid, cv=2, scoring=scorer)
+    scores = cross_val_score(search, VALUES, cv=2, scoring=scorer)
+    assert (scores < 0).all()
+
+
+def test_score_with_pandas_output():
+    pipe = pipeline(NormSub()).set_output(transform="pandas").fit(VALUES)
+    plain = pipeline(NormSub()).fit(VALUES)
+    scorer = make_frequency_scorer()
+    assert scorer(pipe, HELD_OUT) == pytest.approx(scorer(plain, HELD_OUT))
+
+
+def test_no_score_for_pipelines_that_read_reports():
+    oracle = OUE(2.0, categories=CATEGORIES, random_state=0)
+    reports = oracle.privatize(VALUES)
+    pipe = pipeline(NormSub(), oracle=clone(oracle).set_params(input="reports")).fit(reports)
+    with pytest.raises(ValueError, match="reads reports.*SyntheticSearch or HeldOutSearch"):
+        make_frequency_scorer()(pipe, reports)
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [NormSub(), Normalizer(), make_pipeline(Normalizer(), NormSub()), "passthrough", None],
+    ids=str,
+)
+def test_no_score_without_an_oracle(estimator):
+    with pytest.raises(TypeError, match="needs an oracle, or a Pipeline with an oracle"):
+        make_frequency_scorer()(estimator, HELD_OUT)
+
+
+@pytest.mark.parametrize("estimator", [pipeline(NormSub()), pipeline()[0]], ids=["pipe", "oracle"])
+def test_no_score_before_fit(estimator):
+    with pytest.raises(NotFittedError):
+        make_frequency_scorer()(clone(estimator), HELD_OUT)
+
+
+def test_score_of_an_unknown_category():
+    pipe = pipeline(NormSub()).fit(VALUES)
+    with pytest.raises(ValueError, match="unknown category 'z'"):
+        make_frequency_scorer()(pipe, ["z"])
+
+
+def test_scorer_refuses_bad_queries_at_once():
+    with pytest.raises(TypeError, match=r"sklearn_ldp\.queries"):
+        make_frequency_scorer(queries=5)
+
+
+@pytest.mark.parametrize("queries", [None, groups([1, 1, 2, 2]), random_sets(0.5), top_k(2)])
+def test_scorer_pickles(queries):
+    scorer = make_frequency_scorer("mae", queries=queries)
+    twin = pickle.loads(pickle.dumps(scorer))
+    assert repr(twin) == repr(scorer)
+    assert "make_frequency_scorer('mae'" in repr(scorer)
+    oracle = GRR(2.0, categories=CATEGORIES, random_state=0).fit(VALUES)
+    assert twin(oracle, HELD_OUT) == scorer(oracle, HELD_OUT)
+
+
+def test_scorer_can_be_cloned():
+    """GridSearchCV clones what it is given, its scoring too."""
+    search = GridSearchCV(pipeline(NormSub()), {}, cv=2, scoring=make_frequency_scorer())
+    assert np.isfinite(clone(search).fit(VALUES).best_score_)

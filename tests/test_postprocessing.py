@@ -1,0 +1,759 @@
+"""Post-processors: properties over the list of all of them, and each against its definition."""
+
+import copy
+import pickle
+from math import erfc, fsum, sqrt
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from estimators import POSTPROCESSORS
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from scipy.optimize import minimize
+from scipy.stats import binomtest
+from scipy.stats import norm as normal
+from sklearn import config_context
+from sklearn.base import clone
+from sklearn.pipeline import Pipeline, make_pipeline
+
+import sklearn_ldp
+from sklearn_ldp import (
+    OLH,
+    OUE,
+    Base,
+    BaseCut,
+    BasePos,
+    FrequencyEstimate,
+    NoiseModel,
+    Norm,
+    NormCut,
+    NormMul,
+    NormSub,
+    PostPos,
+    postprocessing,
+)
+from sklearn_ldp.metrics import frequency_mse
+from sklearn_ldp.postprocessing import (
+    BasePostProcessor,
+    base_cut,
+    base_pos,
+    norm,
+    norm_cut,
+    norm_mul,
+    norm_sub,
+    significance_threshold,
+)
+from sklearn_ldp.queries import groups
+
+ALL = [
+    *POSTPROCESSORS,
+    BaseCut(alpha=0.05, std=1e-3),
+    BaseCut(alpha=1e6, std=1.0),
+    BaseCut(n_kept=1),
+]
+over_all = pytest.mark.parametrize("post", ALL, ids=repr)
+few = settings(max_examples=40)  # for each of them
+
+# What each promises of its output (2020 paper, Table I).
+NON_NEGATIVE = (BasePos, BaseCut, NormMul, NormSub, NormCut)
+SUMS_TO_ONE = (Norm, NormMul, NormSub)
+AT_MOST_ONE = (NormCut,)
+PURE = {
+    Base: lambda post, F: F,
+    PostPos: lambda post, F: F,
+    BasePos: lambda post, F: base_pos(F),
+    BaseCut: lambda post, F: base_cut(F, post.threshold_[:, None]),
+    Norm: lambda post, F: norm(F),
+    NormMul: lambda post, F: norm_mul(F),
+    NormSub: lambda post, F: norm_sub(F),
+    NormCut: lambda post, F: norm_cut(F),
+}
+NOISE = NoiseModel(0.5, 0.25, 10_000)
+EPSILON = np.finfo(float).eps
+
+
+def rounding(F):
+    """What the sum of a row may be off by, its numbers being as large as they are."""
+    return 8 * EPSILON * np.sum(np.abs(F) + 1, axis=-1)
+
+
+def process(post, F):
+    return clone(post).fit_transform(F)
+
+
+# -- estimates to try -------------------------------------------------------------------------
+@st.composite
+def rows(draw, max_rows=4, kinds=("float", "counts", "negative", "one", "mixed", "huge", "tiny")):
+    """Estimates of shape (1..4, 1..40) of the kinds that break formulas."""
+    shape = draw(st.integers(1, max_rows)), draw(st.integers(1, 40))
+    kind = draw(st.sampled_from(kinds))
+    counts = draw(arrays(np.int64, shape, elements=st.integers(-8, 24)))
+    if kind == "counts":  # many ties
+        return counts / 48
+    if kind == "one":  # sums of exactly 1, in binary
+        F = counts / 64
+        F[:, 0] += 1 - F.sum(axis=1)
+        return F
+    F = draw(arrays(np.float64, shape, elements=st.floats(-1, 1, allow_subnormal=False)))
+    if kind == "negative":
+        return -np.abs(F) - 1e-3
+    if kind == "mixed":
+        return F * 10.0 ** draw(arrays(np.int64, shape, elements=st.integers(-12, 2)))
+    return F * {"float": 1.0, "huge": 1e12, "tiny": 1e-12}[kind]
+
+
+# -- the list ---------------------------------------------------------------------------------
+def test_the_list_is_complete():
+    """Whoever adds a post-processor adds it to tests/estimators.py and to the promises above."""
+    public = {getattr(postprocessing, name) for name in postprocessing.__all__}
+    classes = {c for c in public if isinstance(c, type) and issubclass(c, BasePostProcessor)}
+    assert {type(post) for post in ALL} == classes - {BasePostProcessor} == set(PURE)
+    assert all(getattr(sklearn_ldp, cls.__name__) is cls for cls in PURE)
+
+
+# -- properties over all ----------------------------------------------------------------------
+@over_all
+@few
+@given(F=rows())
+def test_finite_and_of_the_same_shape(post, F):
+    result = process(post, F)
+    assert type(result) is np.ndarray
+    assert result.shape == F.shape
+    assert result.dtype == np.float64
+    assert np.isfinite(result).all()
+
+
+@over_all
+@few
+@given(F=rows())
+def test_order_and_ties_are_kept(post, F):
+    """f_u <= f_v implies f'_u <= f'_v (2019 paper, note to Table 1), so ties stay ties."""
+    order = np.argsort(F, axis=1)
+    before = np.take_along_axis(F, order, axis=1)
+    after = np.take_along_axis(process(post, F), order, axis=1)
+    assert (np.diff(after, axis=1) >= 0).all()
+    assert (np.diff(after, axis=1)[np.diff(before, axis=1) == 0] == 0).all()
+
+
+@over_all
+@few
+@given(F=rows(), data=st.data())
+def test_categories_may_come_in_any_order(post, F, data):
+    order = data.draw(st.permutations(range(F.shape[1])))
+    # Another order of summation rounds otherwise, and may move a sum across NormCut's limit.
+    if isinstance(post, NormCut):
+        assume(not near_one(F))
+    permuted = process(post, F)[:, order]
+    tolerance = np.max(rounding(F))
+    np.testing.assert_allclose(process(post, F[:, order]), permuted, rtol=1e-12, atol=tolerance)
+
+
+@over_all
+@few
+@given(F=rows())
+def test_rows_are_independent(post, F):
+    together = process(post, F)
+    for i in range(len(F)):
+        np.testing.assert_array_equal(process(post, F[i : i + 1])[0], together[i])
+
+
+@over_all
+@few
+@given(F=rows())
+def test_input_stays_as_it_is(post, F):
+    before = F.copy()
+    result = process(post, F)
+    np.testing.assert_array_equal(F, before)
+    result[:] = 7.0  # the output is the caller's own
+    np.testing.assert_array_equal(F, before)
+
+
+@over_all
+@few
+@given(F=rows())
+def test_class_is_its_function(post, F):
+    fitted = clone(post).fit(F)
+    expected = PURE[type(post)](fitted, F)
+    np.testing.assert_array_equal(fitted.transform(F), expected)
+    np.testing.assert_array_equal(fitted.estimate_.values, expected)
+    np.testing.assert_array_equal(clone(post).fit_transform(F), expected)
+    np.testing.assert_array_equal(clone(post).transform(F), expected)  # like Normalizer, no fit
+    one = len(F) == 1
+    np.testing.assert_array_equal(fitted.frequencies_, expected[0] if one else expected)
+
+
+@over_all
+@few
+@given(F=rows())
+def test_sums_and_signs(post, F):
+    """2020 paper, Table I."""
+    result = process(post, F)
+    if isinstance(post, NON_NEGATIVE):
+        assert (result >= 0).all()
+    sums = np.array([fsum(row) for row in result])
+    if isinstance(post, SUMS_TO_ONE):
+        np.testing.assert_array_less(np.abs(sums - 1), rounding(F))
+    if isinstance(post, AT_MOST_ONE):
+        assert (sums <= 1 + 1e-11).all()
+
+
+@over_all
+@few
+@given(F=rows(kinds=("float", "counts", "negative", "one", "mixed", "tiny")))
+def test_twice_is_once(post, F):
+    once = process(post, F)
+    np.testing.assert_allclose(process(post, once), once, rtol=1e-12, atol=1e-12)
+
+
+@over_all
+@pytest.mark.parametrize("value", [-2.0, 0.0, 0.25, 1.0, 3.0, 1e12, -1e12])
+def test_one_category(post, value):
+    result = process(post, [[value]])
+    expected = {
+        BasePos: max(value, 0),
+        BaseCut: max(value, 0),
+        Norm: 1.0,
+        NormMul: 1.0,
+        NormSub: 1.0,
+        NormCut: value if 0 <= value <= 1 else 0.0,
+    }.get(type(post), value)
+    np.testing.assert_allclose(result, [[expected]], atol=2 * EPSILON * abs(value))
+
+
+@over_all
+def test_pickles_and_copies(post):
+    F = np.array([[0.75, 0.5, -0.125], [0.25, 0.25, 0.25]])
+    fitted = clone(post).fit(F)
+    for twin in (pickle.loads(pickle.dumps(fitted)), copy.deepcopy(fitted)):
+        np.testing.assert_array_equal(twin.frequencies_, fitted.frequencies_)
+        np.testing.assert_array_equal(twin.transform(F), fitted.transform(F))
+
+
+@over_all
+def test_no_attribute_before_fit(post):
+    assert not hasattr(clone(post), "frequencies_")
+    assert not hasattr(clone(post), "estimate_")
+
+
+@over_all
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+@pytest.mark.parametrize("as_estimate", [False, True])
+def test_estimates_must_be_finite(post, bad, as_estimate):
+    F = np.array([[0.5, bad]])
+    with pytest.raises(ValueError, match="(?i)nan|infinity"):
+        clone(post).fit(FrequencyEstimate(F, ["a", "b"]) if as_estimate else F)
+
+
+# -- containers -------------------------------------------------------------------------------
+F3 = np.array([[0.75, 0.5, -0.125], [0.25, 0.125, 0.375]])
+NAMES = ["red", "green", "blue"]
+FROM_NOISE = [clone(p).set_params(std=None) if isinstance(p, BaseCut) else p for p in ALL]
+
+
+@pytest.mark.parametrize("post", FROM_NOISE, ids=repr)
+def test_estimate_in_estimate_out(post):
+    oracle = OUE(1.0, categories=NAMES)
+    estimate = FrequencyEstimate(F3, NAMES, NOISE, oracle)
+    for result in (
+        clone(post).fit_transform(estimate),
+        clone(post).transform(estimate),
+        clone(post).fit(estimate).estimate_,
+    ):
+        assert isinstance(result, FrequencyEstimate)
+        assert result.noise is NOISE
+        assert result.oracle is oracle
+        assert result.categories.tolist() == NAMES
+        np.testing.assert_array_equal(result.values, clone(post).fit(estimate).frequencies_)
+        raw = isinstance(post, Base)
+        assert result.postprocessors == (() if raw else (type(post).__name__,))
+    np.testing.assert_array_equal(estimate.values, F3)
+    assert estimate.is_raw
+
+
+@over_all
+def test_list_and_integers(post):
+    np.testing.assert_array_equal(process(post, F3.tolist()), process(post, F3))
+    np.testing.assert_array_equal(process(post, [[1, 2]]), process(post, [[1.0, 2.0]]))
+
+
+@over_all
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_views(post, order):
+    """Rows of anything with strides."""
+    F = np.asarray(np.tile(F3, (2, 2)), order=order)[::2, ::-1]
+    np.testing.assert_allclose(process(post, F), process(post, np.ascontiguousarray(F)), rtol=1e-14)
+
+
+@over_all
+def test_data_frame(post):
+    frame = pd.DataFrame(F3, columns=NAMES, index=["x", "y"])
+    fitted = clone(post).fit(frame)
+    assert fitted.feature_names_in_.tolist() == NAMES
+    assert fitted.get_feature_names_out().tolist() == NAMES
+    assert fitted.estimate_.categories.tolist() == NAMES
+    assert type(clone(post).fit_transform(frame)) is np.ndarray
+    np.testing.assert_array_equal(frame.to_numpy(), F3)
+
+
+@over_all
+def test_set_output_pandas(post):
+    frame = pd.DataFrame(F3, columns=NAMES, index=["x", "y"])
+    post = clone(post).set_output(transform="pandas")
+    for result in (post.fit_transform(frame), post.transform(frame)):
+        assert isinstance(result, pd.DataFrame)
+        assert result.columns.tolist() == NAMES
+        assert result.index.tolist() == ["x", "y"]
+        np.testing.assert_array_equal(result.to_numpy(), process(post.set_output(), frame))
+
+
+@over_all
+def test_set_output_polars(post):
+    post = clone(post).set_output(transform="polars")
+    result = post.fit_transform(pl.DataFrame(F3, schema=NAMES, orient="row"))
+    assert isinstance(result, pl.DataFrame)
+    assert result.columns == NAMES
+
+
+@pytest.mark.parametrize("post", FROM_NOISE, ids=repr)
+def test_an_estimate_stays_one_whatever_the_output_is_set_to(post):
+    """A data frame would lose the noise level on the way to the next step of a Pipeline."""
+    oracle = OUE(1.0, categories=NAMES, random_state=0)
+    X = ["red", "green", "red", "blue"] * 100
+    plain = make_pipeline(oracle, clone(post)).fit(X)
+    with config_context(transform_output="pandas"):
+        result = make_pipeline(clone(oracle), clone(post)).fit_transform(X)
+    framed = make_pipeline(clone(oracle), clone(post)).set_output(transform="pandas")
+    for estimate in (result, framed.fit_transform(X)):
+        assert isinstance(estimate, FrequencyEstimate)
+        np.testing.assert_allclose(estimate.values[0], plain[-1].frequencies_)
+    frame = result.to_frame()
+    assert isinstance(frame, pd.DataFrame)
+    assert frame.columns.tolist() == NAMES
+    assert plain[-1].get_feature_names_out().tolist() == NAMES
+
+
+def test_names_out_of_a_pipeline_are_the_categories():
+    pipe = make_pipeline(OUE(1.0, categories=NAMES, random_state=0), NormSub()).fit(NAMES)
+    assert pipe.get_feature_names_out().tolist() == NAMES
+
+
+@over_all
+def test_another_width(post):
+    fitted = clone(post).fit(F3)
+    with pytest.raises(ValueError, match="X has 2 features"):
+        fitted.transform(F3[:, :2])
+
+
+@over_all
+def test_a_flat_row_is_refused(post):
+    with pytest.raises(ValueError, match="2D array"):
+        clone(post).fit(F3[0])
+
+
+def test_methods_compose():
+    pipe = Pipeline([("norm", Norm()), ("clip", BasePos()), ("sub", NormSub())])
+    np.testing.assert_array_equal(pipe.fit_transform(F3), norm_sub(base_pos(norm(F3))))
+    estimate = pipe.fit_transform(FrequencyEstimate(F3, NAMES, NOISE))
+    assert estimate.postprocessors == ("Norm", "BasePos", "NormSub")
+    assert estimate.noise is NOISE
+    # the noise level still reaches a second step
+    cut = make_pipeline(Norm(), BaseCut(alpha=0.05)).fit(FrequencyEstimate(F3, NAMES, NOISE))
+    assert cut[-1].threshold_.shape == (2,)
+
+
+def test_the_functions_take_lists_and_any_leading_axes():
+    for function in (base_pos, norm, norm_mul, norm_sub, norm_cut):
+        cube = np.stack([F3, F3 - 0.25])
+        np.testing.assert_allclose(function(cube.tolist())[1, 0], function(F3[0] - 0.25))
+
+
+# -- Base, BasePos, PostPos -------------------------------------------------------------------
+@given(F=rows())
+def test_base_is_the_identity(F):
+    np.testing.assert_array_equal(Base().fit_transform(F), F)
+    np.testing.assert_array_equal(PostPos().fit_transform(F), F)
+    np.testing.assert_array_equal(base_pos(F), np.where(F > 0, F, 0))
+
+
+def test_post_pos_clips_answers_only():
+    estimate = PostPos().fit_transform(FrequencyEstimate(F3, NAMES, NOISE))
+    assert estimate.clip_answers
+    np.testing.assert_array_equal(estimate.answer(), base_pos(F3))
+    np.testing.assert_allclose(estimate.answer(groups([1, 2, 2])), [[0.75, 0.375], [0.25, 0.5]])
+    assert (PostPos().fit(F3).frequencies_ == F3).all()
+
+
+def test_post_pos_is_not_forgotten_by_the_next_step():
+    estimate = make_pipeline(PostPos(), Norm()).fit_transform(FrequencyEstimate(F3, NAMES))
+    assert estimate.clip_answers
+    assert (estimate.answer() >= 0).all()
+
+
+# -- BaseCut ----------------------------------------------------------------------------------
+def brute_force_cut(F, threshold):
+    return [[f if f >= t else 0.0 for f in row] for row, t in zip(F, threshold, strict=True)]
+
+
+@given(F=rows(), alpha=st.floats(1e-9, 100), std=st.floats(1e-6, 1))
+def test_base_cut_threshold(F, alpha, std):
+    """2020 paper, Eq. 9."""
+    d = F.shape[1]
+    expected = max(0.0, normal.isf(alpha / d)) * std if alpha < d else 0.0
+    cut = BaseCut(alpha=alpha, std=std).fit(F)
+    np.testing.assert_allclose(cut.threshold_, [expected] * len(F), rtol=1e-9, atol=1e-15)
+    np.testing.assert_array_equal(cut.transform(F), brute_force_cut(F, cut.threshold_))
+
+
+@pytest.mark.parametrize(("d", "alpha"), [(1024, 2.0), (1024, 0.05), (42_178, 1e-12), (4, 1.9)])
+def test_base_cut_threshold_in_numbers(d, alpha):
+    """The normal tail beyond the threshold is alpha / d; it is 0 from d / 2 on."""
+    z = significance_threshold(0.5, d, alpha) / 0.5
+    assert erfc(z / sqrt(2)) / 2 == pytest.approx(alpha / d, rel=1e-9)
+    assert significance_threshold(0.5, 1024, 2.0) == pytest.approx(0.5 * 2.8856, abs=1e-4)
+    assert significance_threshold(0.5, 4, 2) == 0
+
+
+@pytest.mark.parametrize("alpha", [1.5, 2, 3, 4, 1e300])
+def test_base_cut_of_few_categories_is_base_pos(alpha):
+    cut = BaseCut(alpha=alpha, std=10.0).fit(F3)
+    np.testing.assert_array_equal(cut.threshold_, [0, 0])
+    np.testing.assert_array_equal(cut.frequencies_, base_pos(F3))
+
+
+@given(F=rows(), k=st.integers(1, 50))
+def test_base_cut_keeps_the_largest(F, k):
+    cut = BaseCut(n_kept=k).fit(F)
+    for row, result, threshold in zip(F, cut.transform(F), cut.threshold_, strict=True):
+        limit = sorted(row, reverse=True)[min(k, len(row)) - 1]
+        assert threshold == max(limit, 0)
+        np.testing.assert_array_equal(result, [f if f >= max(limit, 0) else 0 for f in row])
+        assert np.count_nonzero(result) <= k or (row == limit).sum() > 1
+
+
+def test_base_cut_keeps_ties_at_the_threshold():
+    F = [[0.5, 0.25, 0.25, 0.25, 0.125]]
+    np.testing.assert_array_equal(process(BaseCut(n_kept=2), F), [[0.5, 0.25, 0.25, 0.25, 0]])
+    std = 0.25 / normal.isf(0.5 / 5)
+    cut = BaseCut(alpha=0.5, std=std).fit(F)
+    np.testing.assert_array_equal(cut.frequencies_, base_cut(F, cut.threshold_[0])[0])
+    np.testing.assert_array_equal(base_cut(F, 0.25), [[0.5, 0.25, 0.25, 0.25, 0]])
+
+
+def test_base_cut_n_kept_needs_no_noise():
+    np.testing.assert_array_equal(BaseCut(n_kept=1).fit(F3).frequencies_.max(axis=1), [0.75, 0.375])
+
+
+def test_base_cut_takes_the_noise_of_each_row():
+    noise = NoiseModel(0.5, 0.25, np.array([100, 10_000]))
+    of_estimate = BaseCut(alpha=0.05).fit(FrequencyEstimate(F3, NAMES, noise))
+    np.testing.assert_allclose(of_estimate.threshold_, noise.std * normal.isf(0.05 / 3))
+    for std in (noise.std, noise.std.tolist(), pd.Series(noise.std)):
+        given_std = BaseCut(alpha=0.05, std=std).fit(F3)
+        np.testing.assert_array_equal(given_std.threshold_, of_estimate.threshold_)
+        np.testing.assert_array_equal(given_std.frequencies_, of_estimate.frequencies_)
+
+
+def test_base_cut_std_goes_before_the_noise_of_the_estimate():
+    estimate = FrequencyEstimate(F3, NAMES, NOISE)
+    cut = BaseCut(alpha=0.05, std=0.2).fit(estimate)
+    np.testing.assert_allclose(cut.threshold_, 0.2 * normal.isf(0.05 / 3))
+
+
+@pytest.mark.parametrize("F", [F3, FrequencyEstimate(F3, NAMES), pd.DataFrame(F3)])
+@pytest.mark.parametrize("method", ["fit", "transform", "fit_transform"])
+def test_base_cut_without_noise_names_the_remedy(F, method):
+    with pytest.raises(ValueError, match=r"BaseCut needs the noise level.*oracle returns.*std="):
+        getattr(BaseCut(), method)(F)
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"alpha": 0},
+        {"alpha": -1.0},
+        {"alpha": np.nan},
+        {"alpha": np.inf},
+        {"alpha": "2"},
+        {"alpha": None},
+        {"n_kept": 0},
+        {"n_kept": -3},
+        {"n_kept": 1.5},
+        {"n_kept": "2"},
+        {"std": "0.1"},
+    ],
+    ids=str,
+)
+def test_base_cut_bad_parameters(params):
+    (name,) = params
+    with pytest.raises(ValueError, match=f"The '{name}' parameter of BaseCut must be"):
+        BaseCut(**{"std": 0.1, **params}).fit(F3)
+
+
+@pytest.mark.parametrize(
+    "std", [0, 0.0, -0.1, np.nan, np.inf, [0.1, 0.1, 0.1], [0.1, -0.1], [], [0.1, np.nan]], ids=str
+)
+def test_base_cut_bad_noise_level(std):
+    with pytest.raises(ValueError, match=r"BaseCut: std must be one finite number > 0.*\(2\), got"):
+        BaseCut(std=std).fit(F3)
+
+
+# -- Norm -------------------------------------------------------------------------------------
+@given(F=rows())
+def test_norm_shift(F):
+    fitted = Norm().fit(F)
+    assert fitted.shift_.shape == (len(F),)
+    expected = [(1 - fsum(row)) / len(row) for row in F]
+    np.testing.assert_allclose(fitted.shift_, expected, rtol=1e-12, atol=np.max(rounding(F)))
+    np.testing.assert_array_equal(fitted.transform(F), F + fitted.shift_[:, None])
+
+
+# -- NormMul ----------------------------------------------------------------------------------
+@given(F=rows())
+def test_norm_mul_keeps_ratios(F):
+    fitted = NormMul().fit(F)
+    for row, result, factor in zip(F, fitted.transform(F), fitted.factor_, strict=True):
+        total = fsum(row[row > 0])
+        if total == 0:
+            assert np.isinf(factor)
+            np.testing.assert_allclose(result, 1 / len(row))
+            continue
+        assert factor == pytest.approx(1 / total)
+        np.testing.assert_allclose(result, np.maximum(row, 0) * factor, rtol=1e-12)
+
+
+@pytest.mark.parametrize("scale", [1e-320, 1e-300, 1e-12, 1.0, 1e12, 1e300])
+def test_norm_mul_has_no_scale(scale):
+    F = np.array([[3.0, 1.0, -1.0]])
+    np.testing.assert_allclose(
+        norm_mul(F * scale), norm_mul(F), rtol=1e-2 if scale < 1e-310 else 1e-12
+    )
+
+
+# -- NormSub ----------------------------------------------------------------------------------
+def projection_by_bisection(row):
+    """max(row + shift, 0) of sum 1, the shift found by bisection."""
+    low, high = -np.max(row), 1 - np.min(row)
+    for _ in range(200):
+        middle = (low + high) / 2
+        if fsum(np.maximum(row + middle, 0)) < 1:
+            low = middle
+        else:
+            high = middle
+    return np.maximum(row + high, 0), high
+
+
+@given(F=rows(kinds=("float", "counts", "negative", "one", "mixed", "tiny")))
+def test_norm_sub_is_the_projection(F):
+    fitted = NormSub().fit(F)
+    assert fitted.shift_.shape == (len(F),)
+    for row, result, shift in zip(F, fitted.transform(F), fitted.shift_, strict=True):
+        expected, expected_shift = projection_by_bisection(row)
+        np.testing.assert_allclose(result, expected, atol=1e-12 * max(1, np.abs(row).max()))
+        assert shift == pytest.approx(expected_shift, abs=1e-12 * max(1, np.abs(row).max()))
+        np.testing.assert_allclose(
+            result, np.maximum(row + shift, 0), atol=1e-14 * max(1, np.abs(row).max())
+        )
+
+
+@pytest.mark.parametrize("seed_", range(5))
+@pytest.mark.parametrize("d", [1, 2, 3, 7, 12])
+def test_norm_sub_is_constrained_least_squares(d, seed_):
+    """2020 paper, section IV-C and Appendix A; the solver is SciPy's."""
+    row = np.random.default_rng([d, seed_]).normal(1 / d, 0.4, size=d)
+    solution = minimize(
+        lambda x: np.sum((x - row) ** 2),
+        np.full(d, 1 / d),
+        jac=lambda x: 2 * (x - row),
+        method="SLSQP",
+        bounds=[(0, None)] * d,
+        constraints={"type": "eq", "fun": lambda x: x.sum() - 1, "jac": np.ones_like},
+        options={"ftol": 1e-15, "maxiter": 500},
+    )
+    assert solution.success
+    np.testing.assert_allclose(norm_sub(row), solution.x, atol=1e-7)
+
+
+@given(F=rows(max_rows=1, kinds=("float", "counts", "mixed")), data=st.data())
+def test_norm_sub_is_nearer_than_any_other_distribution(F, data):
+    weights = data.draw(arrays(np.float64, F.shape, elements=st.floats(0, 1)))
+    assume(weights.sum() > 0.01)
+    other = weights / weights.sum()
+    assert np.sum((norm_sub(F) - F) ** 2) <= np.sum((other - F) ** 2) * (1 + 1e-9) + 1e-12
+
+
+@pytest.mark.parametrize("function", [norm_sub, norm_mul])
+@pytest.mark.parametrize("scale", [1e9, 1e12, 1e15, 1e17, 1e200])
+def test_ties_share_the_sum_at_any_scale(function, scale):
+    """Only differences matter to a projection, and they are exact here."""
+    np.testing.assert_allclose(function(np.full((1, 7), scale)), 1 / 7, rtol=1e-9)
+
+
+@pytest.mark.parametrize("scale", [1e9, 1e12, 1e17])
+def test_norm_sub_of_negative_estimates_at_any_scale(scale):
+    np.testing.assert_allclose(norm_sub(np.full((1, 7), -scale)), 1 / 7, rtol=1e-9)
+    np.testing.assert_allclose(norm_sub([[-scale, -2 * scale]]), [[1.0, 0.0]], rtol=1e-9)
+
+
+# -- NormCut ----------------------------------------------------------------------------------
+def near_one(F):
+    """Whether a sum of a row's largest estimates is too near 1 to be told from it."""
+    sums = np.cumsum(-np.sort(-np.maximum(F, 0), axis=1), axis=1)
+    return ((np.abs(sums - 1) < 1e-9) & (sums != 1)).any()
+
+
+def brute_force_norm_cut(row):
+    """The smallest of all thresholds that respect ties; positive ones are what estimates can be."""
+    feasible = [t for t in {f for f in row if f > 0} if fsum(f for f in row if f >= t) <= 1]
+    return [f if feasible and f >= min(feasible) else 0.0 for f in row]
+
+
+@given(F=rows())
+def test_norm_cut_keeps_as_many_as_it_can(F):
+    assume(not near_one(F))
+    fitted = NormCut().fit(F)
+    result = fitted.transform(F)
+    np.testing.assert_array_equal(result, [brute_force_norm_cut(row) for row in F])
+    assert fitted.threshold_.shape == (len(F),)
+    for row, cut, threshold in zip(F, result, fitted.threshold_, strict=True):
+        np.testing.assert_array_equal(cut, np.where(row >= threshold, row, 0))
+
+
+def test_norm_cut_threshold_means_what_it_says():
+    fitted = NormCut().fit(
+        [
+            [0.5, 0.375, 0.25, -0.125],  # 0.25 must go
+            [0.5, 0.25, 0.0, -0.125],  # all positive ones stay
+            [1.5, 1.25, 0.25, 0.125],  # not even the largest can stay
+            [0.75, 0.25, 0.25, 0.0],  # ties go together
+        ]
+    )
+    np.testing.assert_array_equal(fitted.threshold_, [0.375, 0.0, np.inf, 0.75])
+    np.testing.assert_array_equal(
+        fitted.frequencies_,
+        [[0.5, 0.375, 0, 0], [0.5, 0.25, 0, 0], [0, 0, 0, 0], [0.75, 0, 0, 0]],
+    )
+
+
+def test_norm_cut_threshold_is_0_if_all_positive_ones_are_kept():
+    """So the docstring says; without a negative estimate as well as with one."""
+    np.testing.assert_array_equal(NormCut().fit([[0.5, 0.25]]).threshold_, [0.0])
+
+
+def test_norm_cut_of_at_most_one_is_base_pos():
+    F = np.array([[0.5, 0.5, -0.5], [0.1, 0.2, -1.0], [1.0, 0.0, 0.0]])
+    np.testing.assert_array_equal(norm_cut(F), base_pos(F))
+
+
+def test_norm_cut_lets_a_rounded_one_pass():
+    row = np.full(10, 0.1)  # adds up to 0.9999999999999999, or to a little more than 1 for 1/49
+    np.testing.assert_array_equal(norm_cut(row), row)
+    row = np.full(49, 1 / 49)
+    np.testing.assert_array_equal(norm_cut(row), row)
+
+
+# -- statistics -------------------------------------------------------------------------------
+FREQUENCIES = np.array([500, 250, 125, 60, 30, 15, 10, 6, 3, 1, 0, 0, 0, 0, 0, 0]) / 1000
+
+
+def simulated(seed, n_repeats=4000):
+    """Rows are independent collections of 100,000 users; the noise is about 0.006."""
+    counts = (FREQUENCIES * 100_000).round().astype(int)
+    return OUE(1.0, categories=16, random_state=seed).simulate(counts, n_repeats)
+
+
+def bias_z_scores(F, expected):
+    return (F.mean(axis=0) - expected) / (F.std(axis=0, ddof=1) / np.sqrt(len(F)))
+
+
+@pytest.mark.parametrize("post", [Base(), Norm()], ids=repr)
+def test_norm_is_unbiased(post, seed):
+    """2020 paper, Lemma 3. Error rate 1e-6 for each seed (16 two-sided z-tests, Bonferroni).
+
+    The twins: NormSub, which is biased, and the same with estimates 1 % too large.
+    """
+    critical = normal.isf(0.5e-6 / 16)
+    raw = simulated(seed)
+    values = np.asarray(process(post, raw))
+    assert np.abs(bias_z_scores(values, FREQUENCIES)).max() < critical
+    for tampered in (process(NormSub(), raw).values, process(post, raw.values * 1.01)):
+        assert np.abs(bias_z_scores(tampered, FREQUENCIES)).max() > critical
+
+
+def test_norm_varies_less_than_base(seed):
+    """Variance (1 - 1/d) of what it was at most, about; error rate under 1e-6 for each seed.
+
+    For independent estimates Norm's total variance is exactly (d - 1)/d of theirs: 0.9375, whose
+    estimate from 64,000 numbers has standard error 0.002 (the two are nearly the same noise).
+    """
+    raw = simulated(seed)
+    ratio = norm(raw.values).var(axis=0).sum() / raw.values.var(axis=0).sum()
+    assert ratio == pytest.approx(15 / 16, abs=0.01)
+
+
+def test_base_pos_is_biased_upwards(seed):
+    """2020 paper, Lemma 1. Error rate 1e-6 for each seed (22 one-sided and a two-sided z-test).
+
+    Every category that nobody has gains sigma / sqrt(2 pi), and none loses. The twins: Norm is not
+    biased, and a noise level 20 % off is not that of the bias.
+    """
+    raw = simulated(seed)
+    critical = normal.isf(1e-6 / 24)
+    nobody = FREQUENCIES == 0
+    gain = raw.noise.std / np.sqrt(2 * np.pi)
+    clipped = process(BasePos(), raw).values
+    assert (bias_z_scores(clipped, FREQUENCIES)[nobody] > critical).all()
+    assert (bias_z_scores(clipped, FREQUENCIES) > -critical).all()
+    pooled = clipped[:, nobody].mean(axis=1)
+    assert abs(bias_z_scores(pooled, gain)) < critical
+
+    assert not (bias_z_scores(norm(raw.values), FREQUENCIES)[nobody] > critical).any()
+    assert abs(bias_z_scores(pooled, 1.2 * gain)) > critical
+
+
+@pytest.mark.parametrize("post", [Norm(), NormMul(), NormSub()], ids=repr)
+def test_biases_of_what_sums_to_one_cancel(post, seed):
+    """2020 paper, Lemma 2: no statistics, they cancel in every collection."""
+    errors = process(post, simulated(seed, 20)).values - FREQUENCIES
+    np.testing.assert_allclose(errors.sum(axis=1), 0, atol=1e-12)
+
+
+def test_norm_mul_understates_the_frequent_most(seed):
+    """2020 paper, section IV-B. Error rate under 1e-6 for each seed: the effects are tens of z."""
+    raw = simulated(seed)
+    bias = process(NormMul(), raw).values.mean(axis=0) - FREQUENCIES
+    assert bias[0] < bias[1] < bias[2] < 0 < bias[-1]
+    even = process(NormSub(), raw).values.mean(axis=0) - FREQUENCIES
+    assert bias[0] < even[0] < 0
+
+
+def false_positives_p_value(estimate, claimed, alpha):
+    """Exact test of how many empty categories pass, `claimed` in a row being expected."""
+    d = estimate.shape[1]
+    empty = estimate.values[:, 1:]
+    passed = np.count_nonzero(BaseCut(alpha=alpha).fit(estimate).estimate_.values[:, 1:])
+    return binomtest(passed, empty.size, claimed / d).pvalue
+
+
+def test_base_cut_lets_alpha_pass(seed):
+    """Error rate 1e-6 for each seed: an exact binomial test, OUE's categories being independent.
+
+    The twin lets 1.5 times as many pass as it says.
+    """
+    counts = np.zeros(256, dtype=int)
+    counts[0] = 10_000_000
+    estimate = OUE(1.0, categories=256, random_state=seed).simulate(counts, n_repeats=800)
+    assert false_positives_p_value(estimate, claimed=2.0, alpha=2.0) > 1e-6
+    assert false_positives_p_value(estimate, claimed=2.0, alpha=3.0) < 1e-6
+
+
+@pytest.mark.parametrize("post", [BasePos(), BaseCut(), NormSub()], ids=repr)
+def test_post_processing_helps(post):
+    """On skewed data at a small epsilon, as in all figures of the papers."""
+    counts = np.zeros(256, dtype=int)
+    counts[:4] = [50_000, 30_000, 15_000, 5_000]
+    raw = OLH(0.5, categories=256, random_state=0).simulate(counts, n_repeats=5)
+    truth = counts / counts.sum()
+    assert frequency_mse(truth, process(post, raw)) < 0.7 * frequency_mse(truth, raw)

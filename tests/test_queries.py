@@ -1,0 +1,322 @@
+"""Query sets against brute force."""
+
+import copy
+import pickle
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import sparse
+from scipy.stats import norm
+
+from sklearn_ldp import FrequencyEstimate
+from sklearn_ldp.metrics import query_errors
+from sklearn_ldp.queries import (
+    QuerySet,
+    as_query_set,
+    full_domain,
+    groups,
+    query_matrix,
+    random_sets,
+    top_k,
+)
+
+ALL_QUERIES = [
+    full_domain(),
+    groups(["x", "y", "x", "z", "y"]),
+    query_matrix(np.ones((2, 5))),
+    random_sets(0.4, n_sets=7),
+    random_sets(2),
+    top_k(3),
+]
+TRUTH = np.array([0.1, 0.4, 0.05, 0.25, 0.2])
+
+
+def dense(queries, d, frequencies=None):
+    matrix = queries.matrix(d, frequencies)
+    assert sparse.issparse(matrix)
+    assert matrix.shape[1] == d
+    return matrix.toarray()
+
+
+def brute_force_mean_squared_error(errors, m):
+    """Mean over every subset of size m of (the sum of its errors)^2."""
+    sets = combinations(range(errors.shape[-1]), m)
+    return np.mean([errors[..., list(s)].sum(axis=-1) ** 2 for s in sets], axis=0)
+
+
+# -- all --------------------------------------------------------------------------------------
+@pytest.mark.parametrize("queries", ALL_QUERIES, ids=repr)
+def test_all_are_query_sets_that_pickle(queries):
+    assert isinstance(queries, QuerySet)
+    assert as_query_set(queries) is queries
+    for twin in (pickle.loads(pickle.dumps(queries)), copy.deepcopy(queries)):
+        np.testing.assert_array_equal(dense(twin, 5, TRUTH), dense(queries, 5, TRUTH))
+        assert repr(twin) == repr(queries)
+
+
+@pytest.mark.parametrize("queries", ALL_QUERIES, ids=repr)
+def test_all_are_sums_over_sets(queries):
+    matrix = dense(queries, 5, TRUTH)
+    assert set(np.unique(matrix)) <= {0.0, 1.0}
+    assert len(matrix) > 0
+
+
+@pytest.mark.parametrize("queries", ALL_QUERIES, ids=repr)
+def test_all_ask_the_same_again(queries):
+    np.testing.assert_array_equal(dense(queries, 5, TRUTH), dense(queries, 5, TRUTH))
+
+
+@pytest.mark.parametrize("queries", ALL_QUERIES, ids=repr)
+def test_errors_average_over_the_queries(queries):
+    """Of random sets over all of their size (in closed form), of others over their matrix."""
+    errors = np.random.default_rng(0).normal(size=(3, 5))
+    if "random_sets" in repr(queries):
+        expected = brute_force_mean_squared_error(errors, 2)
+    else:
+        expected = np.mean((errors @ dense(queries, 5, TRUTH).T) ** 2, axis=1)
+    found = query_errors(TRUTH, errors + TRUTH, queries=queries)
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+# -- full domain ------------------------------------------------------------------------------
+@pytest.mark.parametrize("d", [1, 2, 17])
+def test_full_domain(d):
+    np.testing.assert_array_equal(dense(full_domain(), d), np.eye(d))
+
+
+# -- groups -----------------------------------------------------------------------------------
+LABELS = ["north", "south", "north", "east", "south"]
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        LABELS,
+        tuple(LABELS),
+        np.array(LABELS),
+        np.array(LABELS, dtype=object),
+        pd.Series(LABELS, index=[9, 8, 7, 6, 5]),
+        pd.Series(LABELS, dtype="category"),
+        pd.Index(LABELS),
+        pl.Series(LABELS),
+        pa.array(LABELS),
+        [2, 3, 2, 1, 3],
+        np.array([20, 30, 20, 10, 30]),
+        pd.Series([20, 30, 20, 10, 30], dtype="Int64"),
+        [0.2, 0.3, 0.2, 0.1, 0.3],
+        [True, True, True, False, True],
+    ],
+    ids=lambda labels: f"{type(labels).__module__.split('.')[0]}-{type(labels).__name__}",
+)
+def test_groups(labels):
+    matrix = dense(groups(labels), 5)
+    plain = list(labels.tolist() if hasattr(labels, "tolist") else labels)
+    plain = plain if not hasattr(labels, "to_pylist") else labels.to_pylist()
+    expected = [[float(label == name) for label in plain] for name in sorted(set(plain))]
+    np.testing.assert_array_equal(matrix, expected)
+    np.testing.assert_array_equal(matrix.sum(axis=0), 1)
+
+
+@pytest.mark.parametrize("dtype", [np.int64, object, "Int64"])
+def test_groups_of_numbers_come_in_the_order_of_numbers(dtype):
+    """ "In the sorted order of the labels", whatever container they come in."""
+    labels = pd.Series([10, 9, 100], dtype=dtype)
+    np.testing.assert_array_equal(dense(groups(labels), 3), [[0, 1, 0], [1, 0, 0], [0, 0, 1]])
+
+
+def test_groups_do_not_merge_labels_that_look_alike():
+    assert dense(groups(np.array([1, "1", 2], dtype=object)), 3).shape[0] == 3
+
+
+def test_groups_repr_counts():
+    assert repr(groups(LABELS)) == "groups(3 of 5 categories)"
+
+
+@pytest.mark.parametrize("labels", [[], [["a"], ["b"]], "abc", 3, np.zeros((2, 2))], ids=str)
+def test_groups_of_no_labels(labels):
+    with pytest.raises(ValueError, match="one label a category"):
+        groups(labels)
+
+
+@pytest.mark.parametrize("labels", [["a", None, "b"], [1.0, np.nan, 2.0]], ids=str)
+def test_groups_refuse_missing_labels(labels):
+    """A category without a group would silently become a group called None."""
+    with pytest.raises(ValueError, match="(?i)missing|NaN|None"):
+        groups(labels)
+
+
+def test_groups_are_for_their_own_domain():
+    with pytest.raises(ValueError, match="for 5 categories, the estimate has 4"):
+        groups(LABELS).matrix(4)
+
+
+# -- any linear queries -----------------------------------------------------------------------
+@pytest.mark.parametrize(
+    "container",
+    [np.array, list, sparse.csr_array, sparse.csc_array, sparse.coo_array, sparse.csr_matrix],
+)
+def test_query_matrix(container):
+    weights = np.array([[0.5, 0, -2.0], [1, 1, 1]])
+    for queries in (query_matrix(container(weights)), as_query_set(container(weights))):
+        np.testing.assert_array_equal(dense(queries, 3), weights)
+
+
+@pytest.mark.parametrize("matrix", [[1, 0, 1], np.ones((2, 2, 2)), np.empty((0, 3)), 3.0])
+def test_query_matrix_of_another_shape(matrix):
+    with pytest.raises(ValueError, match=r"matrix of shape \(n_queries, n_categories\), got"):
+        query_matrix(matrix)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("container", [np.array, sparse.csr_array])
+def test_query_matrix_must_be_finite(bad, container):
+    with pytest.raises(ValueError, match="finite"):
+        query_matrix(container([[1.0, bad]]))
+
+
+def test_query_matrix_is_its_own():
+    weights = sparse.csr_array(np.eye(3))
+    queries = query_matrix(weights)
+    weights.data[:] = 7.0
+    np.testing.assert_array_equal(dense(queries, 3), np.eye(3))
+
+
+# -- top k ------------------------------------------------------------------------------------
+def test_top_k():
+    expected = np.zeros((3, 5))
+    expected[[0, 1, 2], [1, 3, 4]] = 1
+    np.testing.assert_array_equal(dense(top_k(3), 5, TRUTH), expected)
+    assert top_k(3).depends_on_truth
+    assert not groups(LABELS).depends_on_truth
+
+
+def test_top_k_of_ties_takes_the_first():
+    np.testing.assert_array_equal(dense(top_k(2), 4, [0.25] * 4), np.eye(4)[:2])
+
+
+def test_top_k_of_all():
+    np.testing.assert_array_equal(dense(top_k(5), 5, TRUTH).sum(axis=0), 1)
+
+
+@pytest.mark.parametrize("k", [0, -1, 1.5, "3", None, np.nan])
+def test_top_k_bad_k(k):
+    with pytest.raises(ValueError, match="top_k needs a positive integer, got"):
+        top_k(k)
+
+
+def test_top_k_needs_truth_and_room():
+    with pytest.raises(ValueError, match="true frequencies"):
+        top_k(2).matrix(5)
+    with pytest.raises(ValueError, match=r"top_k\(6\) of a domain of 5"):
+        top_k(6).matrix(5, TRUTH)
+
+
+# -- random sets ------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("size", "d", "m"),
+    [(0.1, 100, 10), (0.5, 4, 2), (1.0, 7, 7), (3, 7, 3), (1, 9, 1), (0.01, 5, 1)],
+)
+def test_random_sets_have_their_size(size, d, m):
+    matrix = dense(random_sets(size, n_sets=13), d)
+    assert matrix.shape == (13, d)
+    np.testing.assert_array_equal(matrix.sum(axis=1), m)
+    assert matrix.max() == 1  # without replacement
+
+
+def test_random_sets_and_their_seed():
+    first, second = random_sets(0.5, random_state=0), random_sets(0.5, random_state=1)
+    np.testing.assert_array_equal(dense(first, 12), dense(random_sets(0.5), 12))
+    assert not np.array_equal(dense(first, 12), dense(second, 12))
+
+
+@given(
+    errors=st.lists(st.floats(-1, 1), min_size=1, max_size=7),
+    data=st.data(),
+)
+def test_random_sets_closed_form_is_the_mean_over_all_subsets(errors, data):
+    errors = np.array([errors])
+    d = errors.shape[1]
+    m = data.draw(st.integers(1, d))
+    expected = brute_force_mean_squared_error(errors, m)
+    np.testing.assert_allclose(
+        random_sets(m).expected_squared_error(errors), expected, rtol=1e-9, atol=1e-14
+    )
+    np.testing.assert_allclose(
+        query_errors(np.zeros(d), errors, queries=random_sets(m / d)),
+        expected,
+        rtol=1e-9,
+        atol=1e-14,
+    )
+
+
+def sampling_z_score(expected, errors, m, seed, n_sets=5000):
+    """z of the mean over drawn sets against what is expected of all."""
+    matrix = dense(random_sets(m, n_sets=n_sets, random_state=seed), len(errors))
+    squares = (matrix @ errors) ** 2
+    return (squares.mean() - expected) / (squares.std(ddof=1) / np.sqrt(n_sets))
+
+
+def test_random_sets_closed_form_is_what_sampling_tends_to(seed):
+    """Error rate 1e-6 for each seed (two-sided z-test).
+
+    The twin draws each category for itself, whose formula is not that of sets of one size.
+    """
+    errors = np.array([0.5, -0.1, 0.4, 0.3, 0.0, -0.2, 0.6, 0.2, 0.1, 0.35, 0.45, 0.15])
+    d, m, critical = len(errors), 4, norm.isf(0.5e-6)
+    closed = random_sets(m).expected_squared_error(errors[None])[0]
+    assert abs(sampling_z_score(closed, errors, m, seed)) < critical
+
+    squares = np.sum(errors**2)
+    independent = m / d * squares + (m / d) ** 2 * (errors.sum() ** 2 - squares)
+    assert abs(sampling_z_score(independent, errors, m, seed)) > critical
+
+
+@pytest.mark.parametrize("size", [0, -1, 0.0, 1.5, -0.5, np.nan, np.inf, True, "half", None])
+def test_random_sets_bad_size(size):
+    with pytest.raises(ValueError, match=r"fraction of the domain in \(0, 1\].*got"):
+        random_sets(size)
+
+
+@pytest.mark.parametrize("n_sets", [0, -1, 1.5, "many", None])
+def test_random_sets_bad_number(n_sets):
+    with pytest.raises((ValueError, TypeError), match="n_sets"):
+        random_sets(0.5, n_sets=n_sets)
+
+
+def test_random_sets_that_do_not_fit():
+    with pytest.raises(ValueError, match="size 6 do not fit in a domain of 5"):
+        random_sets(6).matrix(5)
+    with pytest.raises(ValueError, match="size 6 do not fit in a domain of 5"):
+        random_sets(6).expected_squared_error(np.zeros((1, 5)))
+
+
+# -- conversion -------------------------------------------------------------------------------
+def test_none_is_the_full_domain():
+    assert repr(as_query_set(None)) == "full_domain()"
+
+
+@pytest.mark.parametrize("queries", [3, {"a": 1}, {1, 2}, object()], ids=lambda q: type(q).__name__)
+def test_what_is_no_query_set(queries):
+    with pytest.raises(TypeError, match=rf"sklearn_ldp\.queries.*got {type(queries).__name__}"):
+        as_query_set(queries)
+
+
+def test_a_string_is_no_query_set():
+    with pytest.raises((TypeError, ValueError), match="Queries must"):
+        as_query_set("full")
+
+
+def test_third_party_queries():
+    class Evens(QuerySet):
+        def matrix(self, n_categories, frequencies=None):
+            return sparse.csr_array((np.arange(n_categories) % 2 == 0)[None].astype(float))
+
+    estimate = FrequencyEstimate([[0.5, 0.3, 0.2]], list("abc"))
+    np.testing.assert_allclose(estimate.answer(Evens()), [[0.7]])
+    np.testing.assert_allclose(query_errors([0.4, 0.4, 0.2], estimate, queries=Evens()), [0.01])
