@@ -9,7 +9,7 @@ from estimators import ORACLES
 from scipy import stats
 from sklearn.base import clone
 
-from sklearn_ldp import GRR, OLH, OUE
+from sklearn_ldp import GRR, OLH, OUE, ProjectiveGeometryResponse, SubsetSelection
 from sklearn_ldp.oracles._direct import DirectChannel
 from sklearn_ldp.oracles._sampling import (
     TWO_64,
@@ -127,9 +127,10 @@ def test_a_huge_epsilon_stays_within_the_resolution():
     assert direct_threshold(1000.0, 10) == TWO_64 - 1
     assert zero_bit_threshold(1000.0) == 1
     check_exact_epsilon(GRR(epsilon=1000.0))
+    assert direct_threshold(1e300, 10) == TWO_64 - 1
 
 
-@pytest.mark.parametrize("oracle", [GRR, OUE, OLH])
+@pytest.mark.parametrize("oracle", [GRR, OUE, OLH, SubsetSelection, ProjectiveGeometryResponse])
 def test_an_epsilon_below_the_resolution_is_refused(oracle):
     with pytest.raises(ValueError, match=r"epsilon.*must be large enough.*Got 1e-25"):
         oracle(epsilon=1e-25, categories=2).privatize([0, 1])

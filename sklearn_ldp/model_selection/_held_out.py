@@ -23,6 +23,10 @@ class HeldOutSearch(BaseSearch):
     the truth plus its own variance, a constant: candidates rank as they should in expectation,
     without truth, without a second collection and free of privacy cost.
 
+    In expectation: where few queries are asked (a handful of groups) the noise of the held-out
+    reports can exceed the differences between candidates, and the pick is then close to chance;
+    :class:`SyntheticSearch` is steadier there. The standard errors in `results_` show it.
+
     Unpublished for frequency oracles, to our knowledge; it is the hold-out of regression with
     the raw estimate as the response.
 

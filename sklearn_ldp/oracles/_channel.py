@@ -7,6 +7,7 @@ over 2**64 that its coins realise, so that its epsilon can be proved by enumerat
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from fractions import Fraction
@@ -66,6 +67,8 @@ class Channel(ABC):
 
     def total_variance(self, frequencies: Any = None) -> float:
         """n times the sum of the categories' variances; of the uniform distribution by default."""
+        if not self.q < self.p:
+            return math.inf
         if frequencies is None:
             frequencies = np.full(self.n_categories, 1 / self.n_categories)
         return float(self.noise(1).variance(frequencies).sum())

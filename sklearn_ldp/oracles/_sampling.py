@@ -22,7 +22,8 @@ TWO_64 = 1 << 64
 
 def exp_lower_bound(epsilon: float) -> Fraction:
     """A rational just below exp(epsilon): at most one part in 10**59 too small."""
-    value = Context(prec=60, Emax=10**8, Emin=-(10**8)).exp(Decimal(float(epsilon)))
+    # No threshold over 2**64 changes beyond exp(10000), and less is a lower bound all the same.
+    value = Context(prec=60, Emax=10**8, Emin=-(10**8)).exp(Decimal(min(float(epsilon), 1e4)))
     # `exp` is correctly rounded, so one unit in the last place below is a true lower bound.
     unit = Decimal(1).scaleb(value.adjusted() - 59)
     return Fraction(value) - Fraction(unit)

@@ -1,0 +1,1 @@
+"""Benchmarks: figures to print, never to assert."""

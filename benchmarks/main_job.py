@@ -1,0 +1,159 @@
+"""The main job on large real inputs, and the speed of OLH: ``python -m benchmarks.main_job``.
+
+For each histogram and oracle: the seconds of a collection by the users' protocol (randomise, add
+up, decode) on one core; the mean squared standardised error against the variance of the 2020 paper,
+Eq. 5, which should be 1; the mean squared error of each post-processor; and what the searches pick.
+The data are no part of the project: a file that is not there is skipped.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from sklearn_ldp import OLH
+from sklearn_ldp._cli._methods import all_oracles
+from sklearn_ldp._cli._report import error_tables, pick_table
+from sklearn_ldp._cli._study import Study, mean_squared_errors, pick_postprocessors
+from sklearn_ldp._cli._table import format_table
+from sklearn_ldp.datasets import make_zipf, read_histogram
+from sklearn_ldp.queries import full_domain, groups
+
+DEFAULT_DATA = Path(__file__).parents[1] / ".." / "shared" / "data"
+
+# Each with the columns of groups to ask for.
+HISTOGRAMS = {
+    "RETAIL_one_item.csv.gz": [],
+    "EMOJI_TRACKER2019_N884427.csv.gz": ["category"],
+    "US1940_CITY_1PCT_TOP915.csv.gz": ["category", "division", "region"],
+}
+
+
+def main() -> None:
+    """Run all of it on one core."""
+    arguments = _parse_arguments()
+    with threadpool_limits(limits=1):
+        print_speed(arguments.epsilon)
+        for name, columns in HISTOGRAMS.items():
+            path = arguments.data / name
+            if path.exists():
+                print_main_job(path, columns, arguments)
+            else:
+                print(f"\n{name}: skipped, there is no such file in {arguments.data}")
+
+
+def _parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.main_job", description=__doc__.split("\n", 1)[0]
+    )
+    parser.add_argument(
+        "--data",
+        type=Path,
+        default=Path(os.environ.get("SKLEARN_LDP_DATA", DEFAULT_DATA)).resolve(),
+        metavar="DIR",
+        help="folder of the histograms (default: $SKLEARN_LDP_DATA, or ../shared/data)",
+    )
+    parser.add_argument("--epsilon", type=float, default=1.0, help="(default: 1)")
+    parser.add_argument("--repeats", type=int, default=30, help="simulated collections")
+    parser.add_argument("--seed", type=int, default=0, help="(default: 0)")
+    return parser.parse_args()
+
+
+# -- speed --------------------------------------------------------------------------------------
+def print_speed(epsilon: float, n_samples: int = 990_002, n_categories: int = 42_178) -> None:
+    """Time OLH end to end with secure randomness, beside a NumPy yardstick of the same run."""
+    values = make_zipf(n_samples, n_categories, exponent=1.1, random_state=0)
+
+    def privatize():
+        return OLH(epsilon, categories=n_categories).privatize(values)
+
+    reports = privatize()
+
+    def aggregate():
+        server = OLH(epsilon, categories=n_categories).aggregate(reports)
+        return server.estimate_
+
+    numbers = np.random.default_rng(0).random(10_000_000)
+    yardstick = best_time(lambda: np.sort(numbers))
+    client, server = best_time(privatize), best_time(aggregate)
+    print(
+        f"OLH, n = {n_samples:,}, d = {n_categories:,}, epsilon = {epsilon:g}, one core, best of "
+        f"3:\n{client + server:.2f} s end to end (privatize {client:.2f} s, aggregate and decode "
+        f"{server:.2f} s),\n{(client + server) / yardstick:.2f} times as long as np.sort of 1e7 "
+        f"floats ({yardstick:.2f} s); {1e9 * client / n_samples:.0f} ns a user to privatize"
+    )
+
+
+def best_time(work: Callable[[], object], n_rounds: int = 3) -> float:
+    """Return the least of several times that the work takes, in seconds."""
+    times = []
+    for _ in range(n_rounds):
+        start = time.perf_counter()
+        work()
+        times.append(time.perf_counter() - start)
+    return min(times)
+
+
+# -- the main job -------------------------------------------------------------------------------
+def print_main_job(path: Path, columns: list[str], arguments: argparse.Namespace) -> None:
+    """Run all oracles, post-processors and searches on one histogram."""
+    data = read_histogram(path)
+    query_sets = {"full domain": full_domain()}
+    for column in columns:
+        labels = data.groups[column]
+        query_sets[f"{column} ({len(set(labels))})"] = groups(labels)
+    d = len(data.categories)
+    print(f"\n{path.name}: n = {data.n_samples:,}, d = {d:,}, epsilon = {arguments.epsilon:g}\n")
+    studies, rows = [], []
+    for oracle_class in all_oracles().values():
+        study, row = _study(oracle_class, data, query_sets, arguments)
+        studies.append(study)
+        rows.append(row)
+    header = ["oracle", "collection, s", "searches, s", "squared z, mean", "its z-score"]
+    print(format_table(header, rows))
+    print(f"\nMSE over {arguments.repeats} simulated collections, * is the best of its column")
+    tables = error_tables(studies, lambda study, queries, post: f"{study.mse[queries][post]:.2g}")
+    print(f"\n{tables}\n\nWhat the searches pick; regret is in RMSE\n\n{pick_table(studies)}")
+
+
+def _study(oracle_class, data, query_sets, arguments) -> tuple[Study, list[str]]:
+    """One oracle: its study, and its row in the table of times."""
+    start = time.perf_counter()
+    oracle = oracle_class(arguments.epsilon, categories=data.categories)
+    estimate = oracle.fit_transform(data.categories, sample_weight=data.counts)
+    collection_time = time.perf_counter() - start
+    oracle.set_params(random_state=arguments.seed)
+    simulated = oracle.simulate(data.counts, arguments.repeats)
+    mse = mean_squared_errors(simulated, data.frequencies, query_sets)
+    start = time.perf_counter()
+    picks = {
+        name: pick_postprocessors(estimate, queries, arguments.repeats, arguments.seed + 1)
+        for name, queries in query_sets.items()
+    }
+    search_time = time.perf_counter() - start
+    squared = squared_z(estimate, data.frequencies)
+    z_score = (squared.mean() - 1) / (squared.std() / np.sqrt(squared.size))
+    name = oracle_class.__name__
+    times = [f"{collection_time:.2f}", f"{search_time:.2f}"]
+    return Study(name, estimate, mse, picks), [
+        name,
+        *times,
+        f"{squared.mean():.4f}",
+        f"{z_score:+.2f}",
+    ]
+
+
+def squared_z(estimate, frequencies) -> np.ndarray:
+    """Squared errors of a raw estimate in units of their variance (2020 paper, Eq. 5)."""
+    errors = estimate.values[0] - frequencies
+    return errors**2 / estimate.noise.variance(frequencies)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,26 @@
+"""``python -m sklearn_ldp``, and the console script ``sklearn-ldp``."""
+
+import sys
+from collections.abc import Sequence
+
+from ._cli import run
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line.
+
+    Parameters
+    ----------
+    argv : sequence of str, default=None
+        The arguments; None takes those of the process.
+
+    Returns
+    -------
+    int
+        The exit code: 0 when done, 2 when something that was given is wrong, 130 after Ctrl-C.
+    """
+    return run(argv)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,84 @@
+"""The command line: what can be said on it, and how it ends."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+from .. import __version__
+from . import _demo, _estimate
+
+PROG = "sklearn-ldp"
+FAILED, INTERRUPTED, BROKEN_PIPE = 2, 130, 141
+
+_DESCRIPTION = """\
+Estimate the frequencies of a categorical attribute under local differential privacy."""
+
+_EPILOG = f"""\
+examples:
+  {PROG} demo
+      the main job on real data: which oracle, which post-processor, and who finds it
+  {PROG} estimate people.csv --categories domain.txt --epsilon 1 --output estimate.csv
+      simulate a collection of these people's values, and write what the server would learn
+
+{PROG} COMMAND --help says more. Without installing: python -m sklearn_ldp ..."""
+
+
+class _Parser(argparse.ArgumentParser):
+    """Says what is wrong in one line; argparse itself would print the usage before it."""
+
+    def error(self, message: str) -> NoReturn:
+        _complain(f"{message} (try {self.prog} --help)")
+        raise SystemExit(FAILED)
+
+
+def run(argv: Sequence[str] | None = None) -> int:
+    """Parse the arguments, run the command and return the exit code."""
+    try:
+        arguments = _parser().parse_args(argv)
+    except SystemExit as stop:  # --help and --version end with 0, a mistake with 2
+        return int(stop.code or 0)
+    try:
+        arguments.run(arguments)
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:  # the reader of our output, such as `head`, has had enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return BROKEN_PIPE
+    # By these the library says what is wrong with its input. Anything else is a bug of ours, and
+    # keeps its traceback.
+    except (ValueError, OSError, ImportError, MemoryError) as error:
+        _complain(_explain(error))
+        return FAILED
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog=PROG,
+        description=_DESCRIPTION,
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"{PROG} {__version__}")
+    commands = parser.add_subparsers(metavar="COMMAND", required=True, title="commands")
+    for command in (_demo, _estimate):
+        command.add_command(commands)
+    return parser
+
+
+def _explain(error: Exception) -> str:
+    if isinstance(error, OSError) and error.filename is not None and error.strerror:
+        return f"{os.fspath(error.filename)}: {error.strerror}"
+    if isinstance(error, MemoryError):
+        return f"not enough memory: {error}"
+    return str(error)
+
+
+def _complain(message: str) -> None:
+    print(f"{PROG}: error: {' '.join(message.split())}", file=sys.stderr)

@@ -1,0 +1,503 @@
+"""The command line, from outside: arguments in; exit code, standard streams and files out."""
+
+import csv
+import gzip
+import io
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import sklearn_ldp
+from sklearn_ldp.__main__ import main
+from sklearn_ldp._cli._progress import Progress
+from sklearn_ldp.oracles import BaseOracle
+
+COLUMNS = ["value", "raw_frequency", "low", "high", "frequency", "count"]
+COUNTS = {"red": 6000, "green": 3000, "blue, dark": 1000, "none": 0}
+
+
+@pytest.fixture
+def histogram(tmp_path):
+    path = tmp_path / "histogram.csv"
+    with open(path, "w", newline="") as file:
+        csv.writer(file).writerows([("value", "count"), *COUNTS.items()])
+    return path
+
+
+def rows_of(text):
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+def assert_fails(argv, capsys, *fragments):
+    """Exit code 2, nothing on stdout, one line on stderr that says what it should."""
+    assert main([str(a) for a in argv]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("sklearn-ldp: error: ")
+    assert err.count("\n") == 1
+    for fragment in fragments:
+        assert fragment in err
+
+
+# -- the whole ----------------------------------------------------------------------------------
+def test_help_in_a_process():
+    command = [sys.executable, "-W", "error", "-m", "sklearn_ldp", "--help"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stderr == ""
+    for text in ("demo", "estimate", "examples:"):
+        assert text in done.stdout
+
+
+@pytest.mark.parametrize("command", ["demo", "estimate"])
+def test_help_of_a_command(command, capsys):
+    assert main([command, "--help"]) == 0
+    out = capsys.readouterr().out
+    assert "--epsilon" in out
+    assert "examples:" in out
+    assert max(map(len, out.splitlines())) <= 100
+
+
+def test_version(capsys):
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"sklearn-ldp {sklearn_ldp.__version__}\n"
+
+
+def test_parsing_imports_nothing_optional():
+    code = (
+        "import sys, sklearn.pipeline; before = set(sys.modules); "
+        "from sklearn_ldp.__main__ import main; main(['--version']); "
+        "print({'matplotlib', 'tqdm', 'pyarrow', 'pandas', 'polars'} & set(sys.modules) - before)"
+    )
+    # In a process of its own: this one has imported them all; scikit-learn may import some.
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[1] == "set()"
+
+
+@pytest.mark.parametrize(
+    ("argv", "fragment"),
+    [
+        ([], "COMMAND"),
+        (["collect"], "invalid choice"),
+        (["demo", "--epsilon", "0"], "a finite number > 0, got '0'"),
+        (["demo", "--epsilon", "inf"], "a finite number > 0"),
+        (["demo", "--epsilon", "nan"], "a finite number > 0"),
+        (["demo", "--repeats", "0"], "a whole number >= 1"),
+        (["demo", "--n-samples", "1e6"], "a whole number >= 1, got '1e6'"),
+        (["demo", "--n-samples", "10000000000"], "331,449,281"),
+        (["demo", "--seed", "-1"], "a whole number >= 0"),
+        (["demo", "--jobs", "0"], "-1 for all cores"),
+        (["demo", "--output", "demo.docx"], ".png"),
+        (["demo", "--output", "no/such/folder/demo.png"], "folder/demo.png: cannot write here"),
+        (["estimate", "missing.csv"], "missing.csv: No such file"),
+        (["estimate", "x.csv", "--level", "1"], "between 0 and 1"),
+        (["estimate", "x.csv", "--oracle", "rappor"], "invalid choice"),
+        (["estimate", "x.csv", "--eps", "1"], "unrecognized arguments"),
+    ],
+)
+def test_a_mistake_ends_in_one_line(argv, fragment, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert_fails(argv, capsys, fragment)
+    assert os.listdir() == []
+
+
+def test_a_bug_keeps_its_traceback(histogram, monkeypatch):
+    def fail(*args, **kwargs):
+        raise AttributeError("a bug")
+
+    monkeypatch.setattr(BaseOracle, "fit_transform", fail)
+    with pytest.raises(AttributeError, match="a bug"):
+        main(["estimate", str(histogram)])
+
+
+def test_interrupt(histogram, tmp_path, monkeypatch):
+    def interrupt(*args, **kwargs):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(BaseOracle, "fit_transform", interrupt)
+    assert main(["estimate", str(histogram), "--output", str(tmp_path / "out.csv")]) == 130
+    assert os.listdir(tmp_path) == [histogram.name]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="the codes of broken pipes are POSIX's")
+def test_a_reader_who_has_had_enough(histogram):
+    command = [sys.executable, "-m", "sklearn_ldp", "estimate", str(histogram)]
+    read, write = os.pipe()
+    os.close(read)
+    try:
+        done = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, text=True)
+    finally:
+        os.close(write)
+    assert done.returncode == 141
+    assert "Traceback" not in done.stderr
+    assert "Exception" not in done.stderr
+
+
+# -- demo ---------------------------------------------------------------------------------------
+SMALL = ["demo", "--repeats", "3", "--n-samples", "20000"]
+
+
+def test_demo_in_a_process(tmp_path):
+    command = [sys.executable, "-W", "error", "-m", "sklearn_ldp", *SMALL, "--jobs", "1"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert os.listdir(tmp_path) == ["sklearn_ldp_demo.png"]
+    picture = (tmp_path / "sklearn_ldp_demo.png").read_bytes()
+    assert picture.startswith(b"\x89PNG\r\n\x1a\n")
+    assert len(picture) > 20_000
+    lines = done.stdout.splitlines()
+    assert max(map(len, lines)) <= 100
+    for text in ("OLH", "NormSub", "51 states", "9 divisions", "4 regions", "SyntheticSearch"):
+        assert text in done.stdout
+    assert "protects nobody" in done.stdout
+    assert "README" in lines[-3]
+    steps = done.stderr.splitlines()  # no terminal: a plain line a step
+    assert steps[0].startswith(f"[1/{len(steps)}] ")
+
+
+def test_demo_repeats_itself(tmp_path, capsys):
+    def shown(*options):
+        assert main([*SMALL, "--output", str(tmp_path / "demo.svg"), *options]) == 0
+        return capsys.readouterr().out
+
+    first = shown("--jobs", "1")
+    assert shown("--jobs", "2") == first
+    assert shown("--seed", "1") != first
+
+
+def test_demo_marks_the_best_of_each_column(tmp_path, capsys):
+    assert main([*SMALL, "--output", str(tmp_path / "demo.svg")]) == 0
+    tables = capsys.readouterr().out.split("\n\n")
+    table = next(part for part in tables if "\n9 divisions" in part)
+    _, _, body = table.partition("\n-")
+    rows = [line.split()[1:] for line in body.splitlines()[1:]]  # without the post-processor
+    assert len(rows[0]) >= 3
+    for column in zip(*rows, strict=True):
+        errors = [float(cell.rstrip("*")) for cell in column]
+        starred = [cell.endswith("*") for cell in column]
+        assert starred.count(True) == 1
+        assert errors[starred.index(True)] == min(errors)
+
+
+def test_demo_without_matplotlib(tmp_path, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    assert main([*SMALL, "--output", str(tmp_path / "demo.png")]) == 0
+    assert "pip install 'sklearn_ldp[plot]'" in capsys.readouterr().out
+    assert os.listdir(tmp_path) == []
+
+
+def test_demo_without_noise(tmp_path, capsys):
+    argv = ["demo", "--epsilon", "700", "--n-samples", "2000", "--repeats", "2"]
+    assert main([*argv, "--output", str(tmp_path / "demo.svg")]) == 0
+    assert "0.0%" in capsys.readouterr().out
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+@pytest.mark.parametrize("has_tqdm", [True, False])
+def test_progress_on_a_terminal(has_tqdm, monkeypatch):
+    if not has_tqdm:
+        monkeypatch.setitem(sys.modules, "tqdm", None)
+    stream = Terminal()
+    with Progress(2, stream) as progress:
+        progress.step("first")
+        progress.step("second")
+    assert "second" in stream.getvalue()
+    assert ("[2/2] second\n" in stream.getvalue()) is not has_tqdm
+
+
+# -- estimate: what goes in ---------------------------------------------------------------------
+def write_values(path, values, header=None):
+    lines = [header, *values] if header else values
+    content = "".join(f"{line}\n" for line in lines).encode()
+    path.write_bytes(gzip.compress(content) if path.suffix == ".gz" else content)
+
+
+def estimate(argv, capsys):
+    """Rows of an estimate on stdout, with a seed unless there is one."""
+    assert main(["estimate", "--seed", "0", *map(str, argv)]) == 0
+    return rows_of(capsys.readouterr().out)
+
+
+def make_inputs(folder):
+    """The same 10,000 users in every format that is read."""
+    import pyarrow as pa
+    from pyarrow.parquet import write_table
+
+    names, numbers = list(COUNTS), list(COUNTS.values())
+    values = np.repeat(names, numbers).tolist()
+    quoted = [f'"{value}"' for value in values]
+    pairs = [f'"{name}",{number}' for name, number in COUNTS.items()]
+    write_values(folder / "histogram.csv", pairs, "value,count")
+    write_values(folder / "histogram.csv.gz", pairs, "value,count")
+    write_values(folder / "values.txt", values)
+    write_values(folder / "values.csv", quoted, "value")
+    write_values(folder / "values.csv.gz", [f"{v},17" for v in quoted], "value,age")
+    write_table(pa.table({"value": names, "count": numbers}), folder / "histogram.parquet")
+    write_table(pa.table({"value": values}), folder / "values.parquet")
+    return sorted(folder.iterdir())
+
+
+def test_all_inputs_give_the_same_estimate(tmp_path, capsys):
+    folder = tmp_path / "inputs"
+    folder.mkdir()
+    domain = tmp_path / "domain.txt"
+    write_values(domain, COUNTS)
+    paths = make_inputs(folder)
+    results = []
+    for path in paths:
+        kind = "values" if path.name == "values.txt" else "auto"
+        argv = [path, "--categories", domain, "--oracle", "grr", "--input-kind", kind]
+        results.append(estimate(argv, capsys))
+    assert len(paths) == 7
+    for rows in results:
+        assert list(rows[0]) == COLUMNS
+        assert [row["value"] for row in rows] == list(COUNTS)
+        assert rows == results[0]
+
+
+def test_the_domain_is_the_public_one(histogram, tmp_path, capsys):
+    domain = tmp_path / "domain.txt"
+    write_values(domain, ["violet", *reversed(COUNTS)])
+    assert main(["estimate", str(histogram), "--categories", str(domain)]) == 0
+    out, err = capsys.readouterr()
+    assert [row["value"] for row in rows_of(out)] == ["violet", *reversed(COUNTS)]
+    assert "warning" not in err
+
+
+def test_a_learned_domain_is_warned_of(histogram, capsys):
+    assert main(["estimate", str(histogram)]) == 0
+    warning, summary = capsys.readouterr().err.splitlines()
+    assert warning.startswith("sklearn-ldp: warning: the domain is learned from the raw values")
+    assert "OLH(epsilon=1), 10,000 users" in summary
+    assert summary.endswith("after NormSub")
+
+
+def test_named_columns(tmp_path, capsys):
+    path = tmp_path / "data.csv"
+    write_values(path, ["DE,a,10", "FR,b,30"], "country,note,people")
+    rows = estimate([path, "--value-column", "country", "--count-column", "people"], capsys)
+    assert [row["value"] for row in rows] == ["DE", "FR"]
+    assert sum(float(row["count"]) for row in rows) == pytest.approx(40)
+    rows = estimate([path, "--value-column", "note", "--input-kind", "values"], capsys)
+    assert sum(float(row["count"]) for row in rows) == pytest.approx(2)
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        # Canonical int64 are numbers, in their order, every digit kept; all others are text.
+        (["10", "9", str(2**53 + 1), str(2**53)], ["9", "10", str(2**53), str(2**53 + 1)]),
+        (["007", "7", "10"], ["007", "10", "7"]),
+        ([str(2**64), "1"], ["1", str(2**64)]),
+    ],
+)
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_integers_stay_exact(values, expected, suffix, tmp_path, capsys):
+    path, output = tmp_path / "values.txt", tmp_path / f"out{suffix}"
+    write_values(path, values)
+    assert main(["estimate", str(path), "--output", str(output)]) == 0
+    assert [str(value) for value in read_output(output)["value"]] == expected
+
+
+# -- estimate: what comes out -------------------------------------------------------------------
+def read_output(path):
+    """Columns of an output file."""
+    if path.suffix == ".parquet":
+        from pyarrow.parquet import read_table
+
+        return read_table(path).to_pydict()
+    content = path.read_bytes()
+    rows = rows_of((gzip.decompress(content) if path.suffix == ".gz" else content).decode())
+    numbers = {c: [float(row[c]) for row in rows] for c in COLUMNS[1:]}
+    return {"value": [row["value"] for row in rows], **numbers}
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".csv.gz", ".parquet"])
+def test_output_files(suffix, histogram, tmp_path, capsys):
+    output = tmp_path / f"out{suffix}"
+    output.write_text("an older file")
+    argv = ["estimate", str(histogram), "--seed", "0", "--output", str(output)]
+    assert main(argv) == 0
+    assert capsys.readouterr().out == ""
+    columns = read_output(output)
+    assert list(columns) == COLUMNS
+    assert columns["value"] == list(COUNTS)
+    rows = estimate([histogram], capsys)
+    for name in COLUMNS[1:]:
+        printed = [float(row[name]) for row in rows]
+        assert columns[name] == pytest.approx(printed, rel=1e-9, abs=1e-12)
+    assert sorted(os.listdir(tmp_path)) == sorted([histogram.name, output.name])
+
+
+def test_an_estimate_reads_back_as_a_histogram_of_values(histogram, tmp_path, capsys):
+    output = tmp_path / "out.csv"
+    assert main(["estimate", str(histogram), "--output", str(output), "--seed", "0"]) == 0
+    capsys.readouterr()
+    # Its counts are estimates with decimals, so as a histogram it is refused, and told why.
+    assert_fails(["estimate", output], capsys, "must be a whole number of users")
+
+
+def test_columns_agree_with_the_library(histogram, capsys):
+    rows = estimate([histogram, "--epsilon", "2", "--level", "0.8", "--jobs", "1"], capsys)
+    categories, counts = np.array(list(COUNTS)), list(COUNTS.values())
+    oracle = sklearn_ldp.OLH(2.0, categories=categories, random_state=0)
+    raw = oracle.fit_transform(categories, sample_weight=counts)
+    frequencies = sklearn_ldp.NormSub().fit_transform(raw).values[0]
+    low, high = raw.confidence_interval(0.8)
+    expected = [raw.values[0], low[0], high[0], frequencies, frequencies * 10_000]
+    for name, column in zip(COLUMNS[1:], expected, strict=True):
+        tolerance = 0.05 if name == "count" else 1e-9
+        assert [float(row[name]) for row in rows] == pytest.approx(column, abs=tolerance)
+
+
+def test_sorted_by_frequency(histogram, capsys):
+    domain = estimate([histogram], capsys)
+    falling = estimate([histogram, "--sort", "frequency"], capsys)
+    assert falling == sorted(domain, key=lambda row: -float(row["frequency"]))
+    assert falling[0]["value"] == "red"
+
+
+def test_secure_randomness_unless_a_seed_is_given(histogram, capsys):
+    assert main(["estimate", str(histogram)]) == 0
+    first = capsys.readouterr().out
+    assert main(["estimate", str(histogram)]) == 0
+    assert capsys.readouterr().out != first
+    assert estimate([histogram], capsys) == estimate([histogram], capsys)
+
+
+def choices(option, capsys):
+    """What an option takes, from what is said when it gets something else."""
+    assert main(["estimate", "x", option, "?"]) == 2
+    return (
+        capsys.readouterr().err.split("choose from ")[1].split(")")[0].replace("'", "").split(", ")
+    )
+
+
+def test_every_method(histogram, capsys):
+    oracles, posts = choices("--oracle", capsys), choices("--post", capsys)
+    assert {"grr", "oue", "olh"} <= set(oracles)
+    assert {"base", "base-pos", "norm-sub", "synthetic-search", "held-out-search"} <= set(posts)
+    for oracle in oracles:
+        assert len(estimate([histogram, "--oracle", oracle], capsys)) == 4
+    for post in posts:
+        assert main(["estimate", str(histogram), "--post", post, "--seed", "0"]) == 0
+        out, err = capsys.readouterr()
+        frequencies = [float(row["frequency"]) for row in rows_of(out)]
+        assert np.all(np.isfinite(frequencies))
+        assert ("picked by" in err) == post.endswith("search")
+        if post == "post-pos":  # which clips what is answered, not what is stored
+            assert min(frequencies) >= 0
+
+
+# -- estimate: what is refused ------------------------------------------------------------------
+BAD_FILES = {
+    "empty.csv": (b"", "is empty"),
+    "header_only.csv": (b"value\n", "no values"),
+    "blank.txt": (b"red\n\nblue\n", "line 2: the value is empty"),
+    "blank_cell.csv": (b"value\nred\n\nblue\n", "line 3: the value is empty"),
+    "ragged.csv": (b"value,age\nred,1\nblue\n", "line 3: expected 2 columns"),
+    "open_quote.csv": (b'value\n"red\n', "line 2"),
+    "latin1.txt": (b"bj\xf8rn\n", "UTF-8"),
+    "binary.txt": (b"a\0b\n", "NUL"),
+    "columns.csv": (b"color,age\nred,1\n", "none of them 'value'"),
+    "fraction.csv": (b"value,count\nred,1.5\nblue,2\n", "whole number"),
+    "negative.csv": (b"value,count\nred,-1\nblue,2\n", "whole number"),
+    "repeated.csv": (b"value,count\nred,1\nred,2\n", "each category once"),
+    "damaged.csv.gz": (gzip.compress(b"value,count\nred,1\n" * 99)[:-9], "damaged gzip"),
+    "damaged.parquet": (b"PAR1 and then nothing", "damaged Parquet"),
+    "one_category.txt": (b"red\nred\n", "at least 2 categories"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_FILES)
+def test_bad_files(name, tmp_path, capsys):
+    content, fragment = BAD_FILES[name]
+    path = tmp_path / name
+    path.write_bytes(content)
+    assert_fails(["estimate", path, "--output", tmp_path / "out.csv"], capsys, fragment)
+    assert os.listdir(tmp_path) == [name]
+
+
+def test_a_value_outside_the_domain(histogram, tmp_path, capsys):
+    domain, output = tmp_path / "domain.txt", tmp_path / "out.parquet"
+    domain.write_text("red\ngreen\n")
+    argv = ["estimate", histogram, "--categories", domain, "--output", output]
+    assert_fails(argv, capsys, "'blue, dark' (1,000 users)", "--categories")
+    assert not output.exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "fragment"), [("", "is empty"), ("a\nb\na\n", "repeats 'a'"), ("a\n\n", "line 2")]
+)
+def test_a_bad_domain(text, fragment, histogram, tmp_path, capsys):
+    domain = tmp_path / "domain.txt"
+    domain.write_text(text)
+    assert_fails(["estimate", histogram, "--categories", domain], capsys, fragment)
+
+
+def test_a_column_that_is_not_there(histogram, capsys):
+    argv = ["estimate", histogram, "--value-column", "color"]
+    assert_fails(argv, capsys, "no column 'color'", "['value', 'count']", "--value-column")
+    argv = ["estimate", histogram, "--count-column", "n"]
+    assert_fails(argv, capsys, "no column 'n'")
+
+
+def test_output_is_checked_before_anybody_reports(histogram, tmp_path, capsys, monkeypatch):
+    def never(*args, **kwargs):
+        raise AssertionError("users have reported")
+
+    monkeypatch.setattr(BaseOracle, "fit_transform", never)
+    argv = ["estimate", histogram, "--output"]
+    assert_fails([*argv, tmp_path / "out.xlsx"], capsys, ".parquet")
+    assert_fails([*argv, tmp_path / "none" / "out.csv"], capsys, "cannot write here")
+    assert_fails([*argv, histogram], capsys, "the input itself")
+    (tmp_path / "folder.csv").mkdir()
+    assert_fails([*argv, tmp_path / "folder.csv"], capsys, "no file that could be replaced")
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    assert_fails([*argv, tmp_path / "out.parquet"], capsys, "pip install 'sklearn_ldp[data]'")
+    assert sorted(os.listdir(tmp_path)) == ["folder.csv", histogram.name]
+
+
+def test_a_failed_write_leaves_the_older_file(histogram, tmp_path, capsys, monkeypatch):
+    output = tmp_path / "out.csv"
+    output.write_text("an older file")
+
+    def fail(*args):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", fail)
+    assert_fails(["estimate", histogram, "--output", output], capsys, "No space left on device")
+    assert output.read_text() == "an older file"
+    assert len(os.listdir(tmp_path)) == 2
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
+def test_a_pipe_is_refused(tmp_path, capsys):
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    assert_fails(["estimate", path], capsys, "no regular file")
+
+
+# -- real data ----------------------------------------------------------------------------------
+def test_estimate_of_real_histograms(shared_data, tmp_path):
+    """City names with commas, 884,427 users; the intervals cover most of the truth."""
+    for name, n_users in [
+        ("EMOJI_TRACKER2019_N884427.csv.gz", 884_427),
+        ("US1940_CITY_1PCT_TOP915.csv.gz", 612_404),
+    ]:
+        path, output = shared_data(name), tmp_path / "out.csv.gz"
+        argv = ["estimate", str(path), "--seed", "0", "--output", str(output)]
+        assert main(argv) == 0
+        columns = read_output(output)
+        truth = sklearn_ldp.datasets.read_histogram(path, dtype=str)
+        assert columns["value"] == truth.categories.tolist()
+        assert sum(columns["count"]) == pytest.approx(n_users, abs=0.05 * len(truth.categories))
+        covered = np.mean(
+            (columns["low"] <= truth.frequencies) & (truth.frequencies <= columns["high"])
+        )
+        assert 0.9 < covered < 0.99
