@@ -12,6 +12,7 @@ from .oracles import (
     PrivacyWarning,
     ProjectiveGeometryResponse,
     SubsetSelection,
+    best_oracle,
 )
 from .postprocessing import (
     Base,
@@ -48,4 +49,5 @@ __all__ = [
     "ProjectiveGeometryResponse",
     "SubsetSelection",
     "SyntheticSearch",
+    "best_oracle",
 ]

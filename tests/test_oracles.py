@@ -110,7 +110,7 @@ def test_bad_epsilon(epsilon, act):
 
 @pytest.mark.parametrize("categories", [1, 0, -3, ["only"], [], "all", np.zeros((2, 2, 2)), 2.5])
 def test_bad_domain(categories):
-    with pytest.raises(ValueError, match=r"categor|shape|at least 2"):
+    with pytest.raises(ValueError, match=r"categories|shape|at least 2"):
         GRR(categories=categories).privatize([0])
 
 

@@ -1,6 +1,13 @@
 """Frequency oracles: how users randomise their values, and how reports become an estimate."""
 
 from ._base import BaseOracle, PrivacyWarning
+from ._choice import (
+    OracleProfile,
+    best_oracle,
+    compare_oracles,
+    minimax_bound,
+    profile_oracle,
+)
 from ._direct import GRR
 from ._hadamard import HadamardResponse
 from ._local_hashing import BLH, OLH
@@ -16,7 +23,12 @@ __all__ = [
     "SUE",
     "BaseOracle",
     "HadamardResponse",
+    "OracleProfile",
     "PrivacyWarning",
     "ProjectiveGeometryResponse",
     "SubsetSelection",
+    "best_oracle",
+    "compare_oracles",
+    "minimax_bound",
+    "profile_oracle",
 ]

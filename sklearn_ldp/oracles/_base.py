@@ -488,7 +488,7 @@ class BaseOracle(  # type: ignore[call-arg]
         return type(self).__name__
 
     def _is_auto(self) -> bool:
-        return isinstance(self.categories, str)
+        return isinstance(self.categories, str) and self.categories == "auto"
 
     def _fitted(self, attribute: str) -> _State:
         if self._state is None:
@@ -513,16 +513,14 @@ class BaseOracle(  # type: ignore[call-arg]
         """The fitted or the declared domain."""
         if self._state is not None:
             return self._state.domain
-        if self._is_auto():
-            raise ValueError(
-                f"{self._name} does not know its domain yet: declare it in categories=, since "
-                'clients and servers must share it before any report is made (categories="auto" '
-                "learns it from the raw values in fit, which is for simulations)."
-            )
         return declared_domain(self.categories, self._name)
 
+    def _channel_over(self, domain: Domain) -> Channel:
+        """The channel over a domain; only a hash of the categories needs more than their number."""
+        return self._make_channel(domain.size)
+
     def _usable_channel(self, domain: Domain) -> Channel:
-        channel = self._make_channel(domain.size)
+        channel = self._channel_over(domain)
         if not channel.q < channel.p:
             raise ValueError(
                 f"The 'epsilon' parameter of {self._name} must be large enough for a report to "

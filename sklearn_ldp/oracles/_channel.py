@@ -47,6 +47,19 @@ class Channel(ABC):
         return {}
 
     @property
+    @abstractmethod
+    def report_bits(self) -> int:
+        """Bits that a report takes."""
+
+    @abstractmethod
+    def decode_operations(self, n_samples: int) -> int:
+        """Order of the operations from so many reports to the support counts."""
+
+    @abstractmethod
+    def supports(self, reports: np.ndarray, codes: np.ndarray) -> np.ndarray:
+        """Return which of the categories each report supports: (n_reports, n_codes)."""
+
+    @property
     def tally_size(self) -> int:
         """Number of counts in a tally."""
         return self.n_categories
@@ -104,6 +117,11 @@ class Channel(ABC):
     def decode(self, tallies: np.ndarray) -> np.ndarray:
         """Turn tallies of shape (m, tally_size) into support counts of shape (m, d)."""
         return tallies
+
+
+def bits_for(n_values: int) -> int:
+    """Bits that tell so many values apart."""
+    return (n_values - 1).bit_length()
 
 
 def check_indices(reports: np.ndarray, n_values: int) -> np.ndarray:

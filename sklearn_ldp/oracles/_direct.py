@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 
 from ._base import BaseOracle, inherit_parameters
-from ._channel import Channel, check_indices
+from ._channel import Channel, bits_for, check_indices
 from ._sampling import TWO_64, direct_threshold
 
 
@@ -45,9 +45,9 @@ class GRR(BaseOracle):
     --------
     >>> import numpy as np
     >>> from sklearn_ldp import GRR
-    >>> colours = np.repeat(["red", "green", "blue"], [6000, 3000, 1000])
+    >>> colours = np.repeat(["red", "green", "blue"], [60_000, 30_000, 10_000])
     >>> oracle = GRR(epsilon=2.0, categories=["red", "green", "blue"], random_state=0)
-    >>> oracle.fit(colours).frequencies_.round(2)
+    >>> oracle.fit(colours).frequencies_.round(1)
     array([0.6, 0.3, 0.1])
     """
 
@@ -62,6 +62,16 @@ class DirectChannel(Channel):
         keep = Fraction(threshold, TWO_64)
         super().__init__(n_categories, p=keep, q=(1 - keep) / (n_categories - 1))
         self.threshold = threshold
+
+    @property
+    def report_bits(self):
+        return bits_for(self.n_categories)
+
+    def decode_operations(self, n_samples):
+        return n_samples + self.n_categories
+
+    def supports(self, reports, codes):
+        return reports[:, None] == codes
 
     def privatize(self, codes, coins):
         reports = codes.astype(np.int64)

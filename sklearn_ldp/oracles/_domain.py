@@ -118,6 +118,12 @@ def declared_domain(categories: Any, name: str) -> Domain:
     ValueError
         If there are fewer than two categories, duplicates, or missing ones.
     """
+    if isinstance(categories, str):  # "auto" and "open" stand for no list
+        raise ValueError(
+            f"{name} does not know its domain yet: declare it in categories=, since clients and "
+            'servers must share it before any report is made (categories="auto" learns it from '
+            "the raw values in fit, which is for simulations)."
+        )
     if isinstance(categories, Integral) and not isinstance(categories, bool):
         array = np.arange(max(int(categories), 0))
     else:

@@ -12,7 +12,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from .._estimate import NoiseModel
 from ._base import BaseOracle, inherit_parameters
-from ._channel import Channel, check_indices, simulate_members
+from ._channel import Channel, bits_for, check_indices, simulate_members
 from ._sampling import TWO_64, exp_lower_bound, group_threshold
 
 
@@ -44,7 +44,7 @@ class HadamardResponse(BaseOracle):
     %(parameters)s
     n_blocks : "auto" or int, default=1
         Number B of blocks, a power of two; 1 is the papers' variant; "auto" is that of [2]_, the
-        power of two next above or at :math:`\\min(e^\\epsilon, 2d)`.
+        largest power of two up to :math:`\\min(e^\\epsilon, 2d)`.
 
     %(attributes)s
     n_blocks_ : int
@@ -67,7 +67,7 @@ class HadamardResponse(BaseOracle):
     --------
     >>> import numpy as np
     >>> from sklearn_ldp import HadamardResponse
-    >>> colours = np.repeat(["red", "green", "blue"], [6000, 3000, 1000])
+    >>> colours = np.repeat(["red", "green", "blue"], [60_000, 30_000, 10_000])
     >>> oracle = HadamardResponse(2.0, categories=["red", "green", "blue"], random_state=0)
     >>> oracle.fit(colours).frequencies_.round(1)
     array([0.6, 0.3, 0.1])
@@ -107,8 +107,8 @@ class HadamardResponse(BaseOracle):
     def _make_channel(self, n_categories):
         n_blocks = self.n_blocks
         if isinstance(n_blocks, str):
-            ratio = min(float(min(exp_lower_bound(self.epsilon), 2 * n_categories)), n_categories)
-            n_blocks = 1 << int(np.ceil(np.log2(ratio)))
+            limit = min(exp_lower_bound(self.epsilon), 2 * n_categories)
+            n_blocks = 1 << (int(limit).bit_length() - 1)
         if n_blocks & (n_blocks - 1):
             raise ValueError(
                 "The 'n_blocks' parameter of HadamardResponse must be \"auto\" or a power of two. "
@@ -141,6 +141,18 @@ class HadamardChannel(Channel):
         return {"n_blocks": self.n_blocks}
 
     @property
+    def report_bits(self):
+        return bits_for(self.n_columns)
+
+    def decode_operations(self, n_samples):
+        return n_samples + self.n_columns * bits_for(self.order)
+
+    def supports(self, reports, codes):
+        block, row = self._place(codes)
+        own_block, column = np.divmod(reports[:, None], self.order)
+        return (own_block == block) & (np.bitwise_count(column & row) & 1 == 0)
+
+    @property
     def tally_size(self):
         return self.n_columns
 
@@ -149,7 +161,7 @@ class HadamardChannel(Channel):
             return super().noise(n_samples)
         inside = Fraction(self.threshold, TWO_64)
         outside = (1 - inside) / (self.n_columns - self.half)
-        blocks = np.arange(self.n_categories) // (self.order - 1)
+        blocks = np.arange(self.n_categories) % self.n_blocks
         return BlockNoiseModel(
             float(self.p),
             float(self.q),
@@ -161,7 +173,7 @@ class HadamardChannel(Channel):
 
     def _place(self, codes):
         """Block and row inside it of each category."""
-        block, row = np.divmod(codes.astype(np.int64), self.order - 1)
+        row, block = np.divmod(codes.astype(np.int64), self.n_blocks)
         return block, row + 1
 
     def _member(self, codes, index, sign):
@@ -203,7 +215,8 @@ class HadamardChannel(Channel):
         signed = walsh_hadamard(blocks)
         if self.n_blocks == 1:
             signed = (signed + tallies.sum(axis=1)[:, None, None]) // 2
-        return signed[:, :, 1:].reshape(len(tallies), -1)[:, : self.n_categories]
+        by_code = signed[:, :, 1:].transpose(0, 2, 1)
+        return by_code.reshape(len(tallies), -1)[:, : self.n_categories]
 
     def simulate(self, counts, n_repeats, rng):
         # A user forgets her category and draws any column, or draws a column of her half.

@@ -9,10 +9,13 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from ._base import BaseOracle, inherit_parameters
-from ._channel import Channel, expect, independent_support
+from ._channel import Channel, bits_for, expect, independent_support
+from ._collection import privatize
 from ._contraction import contract
+from ._domain import as_columns
 from ._finite_field import FiniteField, field_orders_beside
-from ._sampling import TWO_64, direct_threshold, exp_lower_bound
+from ._mixing import MixingHashChannel, digest
+from ._sampling import TWO_64, CoinStreams, direct_threshold, exp_lower_bound
 
 _MAX_TABLE_CELLS = 1 << 25  # 256 MiB of counts
 _MAX_HASH_RANGE = 1 << 20
@@ -41,6 +44,11 @@ class OLH(BaseOracle):
 
     A report is two integers: the code of a, in :math:`[0, g^k)`, and the value, in [0, g).
 
+    ``hash_family="mixing"`` hashes with 64-bit mixing under a random 63-bit seed instead. Clients
+    then need no list of the categories: with ``categories="open"`` they randomise any text, number
+    or tuple of those, and a server adds the reports up for the categories that it lists. Decoding
+    takes O(n d), and p, q hold as far as the mixing is ideal; epsilon holds in any case.
+
     Privacy: one `fit`, `partial_fit`, `privatize` or `transform` on values spends epsilon of each
     user; all that is done with reports is free.
 
@@ -48,6 +56,8 @@ class OLH(BaseOracle):
     hash_range : "auto" or int, default="auto"
         Number g of hash values, a prime or a power of a prime; "auto" takes the one of least
         variance beside :math:`e^\\epsilon + 1`.
+    hash_family : {"linear", "mixing"}, default="linear"
+        Linear functions over GF(g), or keyed mixing of any category.
 
     %(attributes)s
     hash_range_ : int
@@ -77,11 +87,16 @@ class OLH(BaseOracle):
     [('California', 0.120...)]
     >>> oracle.privatize(["Texas", "Utah"]).shape
     (2, 2)
+    >>> client = OLH(1.0, categories="open", hash_family="mixing")
+    >>> client.privatize(["a word that is on no list"]).shape
+    (1, 2)
     """
 
     _parameter_constraints: dict = {
         **BaseOracle._parameter_constraints,
+        "categories": [StrOptions({"auto", "open"}), "array-like", Integral],
         "hash_range": [StrOptions({"auto"}), Interval(Integral, 2, None, closed="left")],
+        "hash_family": [StrOptions({"linear", "mixing"})],
     }
 
     def __init__(
@@ -94,6 +109,7 @@ class OLH(BaseOracle):
         random_state=None,
         n_jobs=None,
         hash_range="auto",
+        hash_family="linear",
     ):
         super().__init__(
             epsilon,
@@ -104,15 +120,56 @@ class OLH(BaseOracle):
             n_jobs=n_jobs,
         )
         self.hash_range = hash_range
+        self.hash_family = hash_family
 
     @property
     def hash_range_(self) -> int:
         """The number g of hash values."""
-        return self._fitted_channel("hash_range_").field.order
+        return self._fitted_channel("hash_range_").configuration["hash_range"]
+
+    def privatize(self, X):
+        if isinstance(self.categories, str) and self.categories == "open":
+            self._check_parameters()
+            return self._privatize_open(X)
+        return super().privatize(X)
+
+    privatize.__doc__ = BaseOracle.privatize.__doc__
+
+    def _check_parameters(self):
+        super()._check_parameters()
+        is_open = isinstance(self.categories, str) and self.categories == "open"
+        if is_open and self.hash_family != "mixing":
+            raise ValueError(
+                'OLH takes categories="open" with hash_family="mixing" only; linear hashing '
+                "numbers the categories, so it needs their list."
+            )
+
+    def _privatize_open(self, X):
+        """Reports of values that are on no list."""
+        columns = as_columns(X, "OLH")
+        values = columns[0].tolist() if len(columns) == 1 else list(zip(*columns, strict=True))
+        digests = np.array([digest(value) for value in values], dtype=np.uint64)
+        channel = self._mixing_channel(digests)
+        streams = CoinStreams(self.random_state)
+        return privatize(channel, np.arange(len(digests)), 0, streams)
+
+    def _hash_range(self) -> int:
+        if isinstance(self.hash_range, str):
+            return best_hash_range(self.epsilon)
+        return int(self.hash_range)
+
+    def _mixing_channel(self, digests):
+        g = self._hash_range()
+        return MixingHashChannel(digests, g, direct_threshold(self.epsilon, g))
+
+    def _channel_over(self, domain):
+        if self.hash_family == "linear":
+            return super()._channel_over(domain)
+        digests = [digest(category) for category in domain.categories.tolist()]
+        return self._mixing_channel(np.array(digests, dtype=np.uint64))
 
     def _make_channel(self, n_categories):
-        auto = isinstance(self.hash_range, str)
-        g = best_hash_range(self.epsilon) if auto else int(self.hash_range)
+        g = self._hash_range()
         return LinearHashChannel(n_categories, FiniteField(g), direct_threshold(self.epsilon, g))
 
 
@@ -147,7 +204,7 @@ class BLH(BaseOracle):
     --------
     >>> import numpy as np
     >>> from sklearn_ldp import BLH
-    >>> colours = np.repeat(["red", "green", "blue"], [6000, 3000, 1000])
+    >>> colours = np.repeat(["red", "green", "blue"], [60_000, 30_000, 10_000])
     >>> oracle = BLH(epsilon=2.0, categories=["red", "green", "blue"], random_state=0)
     >>> oracle.fit(colours).frequencies_.round(1)
     array([0.6, 0.3, 0.1])
@@ -186,6 +243,18 @@ class LinearHashChannel(Channel):
     @property
     def configuration(self):
         return {"hash_range": self.field.order, "hash_family": "linear"}
+
+    @property
+    def report_bits(self):
+        return bits_for(self.n_functions * self.field.order)
+
+    def decode_operations(self, n_samples):
+        if not self._has_table:
+            return n_samples * -(-self.n_categories // self.field.order)
+        return n_samples + self.n_digits * self.n_functions * self.field.order**2
+
+    def supports(self, reports, codes):
+        return self.hash(reports[:, :1], codes) == reports[:, 1:]
 
     @property
     def tally_size(self):

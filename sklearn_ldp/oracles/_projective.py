@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from ._base import BaseOracle, inherit_parameters
-from ._channel import Channel, check_indices, simulate_members
+from ._channel import Channel, bits_for, check_indices, simulate_members
 from ._contraction import contract
 from ._finite_field import FiniteField, field_orders_beside
 from ._sampling import TWO_64, exp_lower_bound, group_threshold
@@ -59,7 +59,7 @@ class ProjectiveGeometryResponse(BaseOracle):
     --------
     >>> import numpy as np
     >>> from sklearn_ldp import ProjectiveGeometryResponse
-    >>> colours = np.repeat(["red", "green", "blue"], [6000, 3000, 1000])
+    >>> colours = np.repeat(["red", "green", "blue"], [60_000, 30_000, 10_000])
     >>> oracle = ProjectiveGeometryResponse(
     ...     2.0, categories=["red", "green", "blue"], random_state=0
     ... )
@@ -137,6 +137,16 @@ class ProjectiveChannel(Channel):
         return {"field_order": self.field.order}
 
     @property
+    def report_bits(self):
+        return bits_for(self.n_points)
+
+    def decode_operations(self, n_samples):
+        return n_samples + self.n_digits * self.field.order ** (self.n_digits + 2)
+
+    def supports(self, reports, codes):
+        return self._product(self._vectors(reports)[0][:, None], self._vectors(codes)[0]) == 0
+
+    @property
     def tally_size(self):
         return self.n_points
 
@@ -159,6 +169,14 @@ class ProjectiveChannel(Channel):
             point += np.where(m < leading, digit * powers[m], 0)
         return point
 
+    def _product(self, u, v):
+        """<u, v> of vectors given by their numbers (broadcasting)."""
+        g, field = self.field.order, self.field
+        total = field.multiply(u % g, v % g)
+        for m in range(1, self.n_digits):
+            total = field.add(total, field.multiply(u // g**m % g, v // g**m % g))
+        return total
+
     def _member(self, codes, rest, product):
         """The point u with <u, v> = product whose digits, but for one, are those of `rest`.
 
@@ -169,9 +187,7 @@ class ProjectiveChannel(Channel):
         place = g**leading
         low = rest % place
         u = (rest - low) * g + low
-        value = np.full(np.broadcast(u, vectors).shape, product)
-        for m in range(self.n_digits):
-            value = field.subtract(value, field.multiply(u // g**m % g, vectors // g**m % g))
+        value = field.subtract(np.full_like(u, product), self._product(u, vectors))
         return self._points(u + value * place)
 
     def privatize(self, codes, coins):

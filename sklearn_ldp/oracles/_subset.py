@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from numbers import Integral
 
@@ -9,7 +10,7 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from ._base import BaseOracle, inherit_parameters
-from ._channel import Channel, expect
+from ._channel import Channel, bits_for, expect
 from ._sampling import TWO_64, SeededCoins, exp_lower_bound, group_threshold
 
 _PROTOCOL_BITS = 1 << 20  # users times categories up to which simulate runs the protocol itself
@@ -64,10 +65,10 @@ class SubsetSelection(BaseOracle):
     --------
     >>> import numpy as np
     >>> from sklearn_ldp import SubsetSelection
-    >>> colours = np.repeat(["red", "green", "blue", "grey"], [6000, 2000, 1500, 500])
+    >>> colours = np.repeat(["red", "green", "blue", "grey"], [60_000, 20_000, 10_000, 10_000])
     >>> oracle = SubsetSelection(1.0, categories=["red", "green", "blue", "grey"], random_state=0)
     >>> oracle.fit(colours).frequencies_.round(1)
-    array([0.6, 0.2, 0.2, 0. ])
+    array([0.6, 0.2, 0.1, 0.1])
     >>> oracle.subset_size_
     1
     """
@@ -144,6 +145,17 @@ class SubsetChannel(Channel):
     @property
     def configuration(self):
         return {"subset_size": self.size}
+
+    @property
+    def report_bits(self):
+        # A set is the cheaper of d bits and its number among all sets.
+        return min(self.n_categories, bits_for(math.comb(self.n_categories, self.size)))
+
+    def decode_operations(self, n_samples):
+        return n_samples * self.size
+
+    def supports(self, reports, codes):
+        return (reports[:, :, None] == codes).any(axis=1)
 
     def privatize(self, codes, coins):
         n, d = len(codes), self.n_categories

@@ -45,10 +45,10 @@ class OUE(BaseOracle):
     --------
     >>> import numpy as np
     >>> from sklearn_ldp import OUE
-    >>> colours = np.repeat(["red", "green", "blue"], [6000, 3000, 1000])
+    >>> colours = np.repeat(["red", "green", "blue"], [60_000, 30_000, 10_000])
     >>> oracle = OUE(epsilon=2.0, categories=["red", "green", "blue"], random_state=0)
-    >>> oracle.fit(colours).frequencies_.round(2)
-    array([0.59, 0.31, 0.09])
+    >>> oracle.fit(colours).frequencies_.round(1)
+    array([0.6, 0.3, 0.1])
     >>> oracle.privatize(["red", "blue"]).shape
     (2, 3)
     """
@@ -90,7 +90,7 @@ class SUE(BaseOracle):
     --------
     >>> import numpy as np
     >>> from sklearn_ldp import SUE
-    >>> colours = np.repeat(["red", "green", "blue"], [6000, 3000, 1000])
+    >>> colours = np.repeat(["red", "green", "blue"], [60_000, 30_000, 10_000])
     >>> oracle = SUE(epsilon=2.0, categories=["red", "green", "blue"], random_state=0)
     >>> oracle.fit(colours).frequencies_.round(1)
     array([0.6, 0.3, 0.1])
@@ -109,6 +109,16 @@ class UnaryChannel(Channel):
         self.one = one
         self.zero = zero
         self.report_bytes = 4 * n_categories
+
+    @property
+    def report_bits(self):
+        return self.n_categories
+
+    def decode_operations(self, n_samples):
+        return n_samples * self.n_categories
+
+    def supports(self, reports, codes):
+        return reports[:, codes] == 1
 
     def privatize(self, codes, coins):
         n = len(codes)

@@ -1,0 +1,139 @@
+"""How much epsilon a mechanism demonstrably spends."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.stats import beta
+from sklearn.base import clone
+
+from .._categories import as_vector
+from .._random import as_generator
+from ..oracles import BaseOracle
+
+_BATCH = 1 << 16
+
+
+@dataclass(frozen=True)
+class AuditResult:
+    """What an audit of a mechanism has shown.
+
+    Parameters
+    ----------
+    epsilon : float
+        The budget that the mechanism claims.
+    lower_bound : float
+        What it spends at least, at the audit's confidence.
+    confidence : float
+        Probability with which such a bound holds.
+    n_trials : int
+        Reports drawn for each of the two values.
+    pair : tuple
+        The two values.
+
+    Attributes
+    ----------
+    is_violated : bool
+        Whether the bound lies above the claim: then the claim is false, at the confidence.
+    """
+
+    epsilon: float
+    lower_bound: float
+    confidence: float
+    n_trials: int
+    pair: tuple
+
+    @property
+    def is_violated(self) -> bool:
+        """Whether the bound lies above the claim."""
+        return self.lower_bound > self.epsilon
+
+
+def audit_epsilon(
+    oracle: BaseOracle,
+    *,
+    n_trials: int = 1_000_000,
+    confidence: float = 0.99,
+    pair: tuple | None = None,
+    mechanism: Any = None,
+    random_state: Any = None,
+) -> AuditResult:
+    """Bound the epsilon that a mechanism spends from below, by telling two values apart.
+
+    Reports of the one value and of the other are drawn, and it is counted how often they support
+    the one and not the other: for all oracles here the event of the largest likelihood ratio. The
+    bound is the logarithm of the ratio of Clopper-Pearson limits of the two probabilities.
+
+    An audit can refute a claimed epsilon, or show that little of it is wasted; it proves no upper
+    limit (the enumeration in :mod:`sklearn_ldp.utils.estimator_checks` does).
+
+    Parameters
+    ----------
+    oracle : oracle
+        With categories declared; its claim is what is audited.
+    n_trials : int, default=1_000_000
+        Reports to draw for each of the two values.
+    confidence : float, default=0.99
+        Probability with which the bound holds.
+    pair : tuple of two categories, default=None
+        The values to tell apart; None is the first and the last category.
+    mechanism : callable, default=None
+        What really makes the reports, ``mechanism(values) -> reports`` in the oracle's format;
+        None is ``oracle.privatize``.
+    random_state : int, RandomState, Generator or None, default=None
+        Seed for the oracle's own reports; None audits the secure source.
+
+    Returns
+    -------
+    AuditResult
+        The bound beside the claim.
+
+    Raises
+    ------
+    ValueError
+        If the domain is not declared, or a report cannot come from the oracle.
+
+    References
+    ----------
+    .. [1] H. H. Arcolezi, S. Gambs, "Revealing the true cost of locally differentially private
+       protocols: an auditing perspective", PoPETs 2024(4),
+       :doi:`10.56553/popets-2024-0110`.
+
+    Examples
+    --------
+    >>> from sklearn_ldp import GRR
+    >>> from sklearn_ldp.metrics import audit_epsilon
+    >>> result = audit_epsilon(GRR(epsilon=1.0, categories=4), n_trials=100_000, random_state=0)
+    >>> 0.95 < result.lower_bound < 1.0, result.is_violated
+    (True, False)
+    """
+    if not 0 < confidence < 1:
+        raise ValueError(f"Argument confidence must fulfil 0 < confidence < 1, got {confidence}.")
+    oracle = clone(oracle)
+    if random_state is not None:
+        oracle.set_params(random_state=as_generator(random_state))
+    domain = oracle._known_domain()
+    channel = oracle._usable_channel(domain)
+    pair = (domain.categories[0], domain.categories[-1]) if pair is None else pair
+    codes = [int(domain.encode([as_vector([value])], type(oracle).__name__)[0]) for value in pair]
+    mechanism = oracle.privatize if mechanism is None else mechanism
+    hits = []
+    for value in pair:
+        hit = 0
+        for start in range(0, n_trials, _BATCH):
+            n = min(_BATCH, n_trials - start)
+            values = np.empty(n, dtype=np.asarray(domain.categories).dtype)
+            values[:] = [value] * n if values.dtype == object else value
+            reports = oracle._as_reports(mechanism(values), channel)
+            supported = channel.supports(reports, np.array(codes))
+            hit += int(np.count_nonzero(supported[:, 0] & ~supported[:, 1]))
+        hits.append(hit)
+    # Each limit fails with half of what the confidence leaves.
+    error = (1 - confidence) / 2
+    low = beta.ppf(error, hits[0], n_trials - hits[0] + 1) if hits[0] else 0.0
+    high = beta.isf(error, hits[1] + 1, n_trials - hits[1]) if hits[1] < n_trials else 1.0
+    bound = math.log(low / high) if low > 0 else 0.0
+    return AuditResult(oracle.epsilon, max(bound, 0.0), confidence, n_trials, tuple(pair))

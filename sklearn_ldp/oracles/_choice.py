@@ -1,0 +1,246 @@
+"""What an oracle costs and gives over a domain, and the best one that can be afforded."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from ._base import BaseOracle
+from ._direct import GRR
+from ._hadamard import HadamardResponse
+from ._local_hashing import BLH, OLH
+from ._projective import ProjectiveGeometryResponse
+from ._subset import SubsetSelection
+from ._unary import OUE, SUE
+
+
+def _every_oracle() -> list[BaseOracle]:
+    return [
+        GRR(),
+        SUE(),
+        OUE(),
+        BLH(),
+        OLH(),
+        HadamardResponse(),
+        HadamardResponse(n_blocks="auto"),
+        ProjectiveGeometryResponse(),
+        SubsetSelection(),
+    ]
+
+
+@dataclass(frozen=True)
+class OracleProfile:
+    """What an oracle costs and gives.
+
+    Parameters
+    ----------
+    total_variance : float
+        n times the sum of the categories' variances (2020 paper, Eq. 5).
+    minimax_bound : float
+        The least that any oracle can have at this budget and domain.
+    report_bits : int
+        Size of a report, in bits.
+    decode_operations : int
+        Order of the operations that n reports take from their arrival to the estimate.
+
+    Attributes
+    ----------
+    excess : float
+        How far the total variance lies above the bound: 0.01 is 1 %.
+    """
+
+    total_variance: float
+    minimax_bound: float
+    report_bits: int
+    decode_operations: int
+
+    @property
+    def excess(self) -> float:
+        """How far the total variance lies above the bound."""
+        return self.total_variance / self.minimax_bound - 1
+
+
+def minimax_bound(epsilon: float, n_categories: int) -> float:
+    """Return the least total variance of any oracle: that of subset selection.
+
+    Parameters
+    ----------
+    epsilon : float
+        Privacy budget of one report.
+    n_categories : int
+        Size d of the domain.
+
+    Returns
+    -------
+    float
+        n times the sum of the categories' variances. For pure oracles it does not depend on the
+        frequencies.
+
+    References
+    ----------
+    .. [1] M. Ye, A. Barg, "Optimal schemes for discrete distribution estimation under locally
+       differential privacy", IEEE Transactions on Information Theory 64(8), 2018,
+       :doi:`10.1109/TIT.2018.2809790`.
+
+    Examples
+    --------
+    >>> from sklearn_ldp.oracles import minimax_bound
+    >>> round(minimax_bound(1.0, 1024), 1)
+    3762.7
+    """
+    return SubsetSelection(epsilon)._make_channel(n_categories).total_variance()
+
+
+def profile_oracle(
+    oracle: BaseOracle, n_categories: int, *, frequencies: Any = None, n_samples: int = 1_000_000
+) -> OracleProfile:
+    """Tell what an oracle costs and gives over a domain, before any data is collected.
+
+    Parameters
+    ----------
+    oracle : oracle
+        Its epsilon and its own parameters count; its categories do not.
+    n_categories : int
+        Size d of the domain.
+    frequencies : array-like of shape (d,), default=None
+        True frequencies. Only Hadamard response with blocks depends on them; None is uniform.
+    n_samples : int, default=1_000_000
+        Number of reports to decode.
+
+    Returns
+    -------
+    OracleProfile
+        Variance, size of a report, work.
+
+    Examples
+    --------
+    >>> from sklearn_ldp import OLH
+    >>> from sklearn_ldp.oracles import profile_oracle
+    >>> profile = profile_oracle(OLH(epsilon=1.0), 1024)
+    >>> round(profile.total_variance, 1), profile.report_bits, round(profile.excess, 3)
+    (3781.5, 12, 0.005)
+    """
+    channel = oracle._make_channel(n_categories)
+    return OracleProfile(
+        channel.total_variance(frequencies),
+        minimax_bound(oracle.epsilon, n_categories),
+        channel.report_bits,
+        channel.decode_operations(n_samples),
+    )
+
+
+def best_oracle(
+    epsilon: float,
+    categories: Any,
+    *,
+    max_report_bits: float = math.inf,
+    max_decode_operations: float = math.inf,
+    n_samples: int = 1_000_000,
+    candidates: Sequence[BaseOracle] | None = None,
+) -> BaseOracle:
+    """Choose the oracle of least total variance among those that can be afforded.
+
+    For few categories (``d - 2 < 3 exp(epsilon)``, roughly) that is GRR, as the papers say; without
+    limits it is then subset selection, and with small reports projective geometry response. Of
+    oracles within 0.01 % of each other the one with the smaller reports is taken.
+
+    Parameters
+    ----------
+    epsilon : float
+        Privacy budget of one report.
+    categories : int or array-like of shape (d,)
+        The public domain; an int d stands for ``0 .. d-1``.
+    max_report_bits : float, default=inf
+        What a report may take.
+    max_decode_operations : float, default=inf
+        Order of the operations that the server may spend on `n_samples` reports.
+    n_samples : int, default=1_000_000
+        Number of reports the server expects.
+    candidates : list of oracles, default=None
+        Among which to choose; their epsilon and categories are set. None is every oracle.
+
+    Returns
+    -------
+    oracle
+        Unfitted, with epsilon and categories set.
+
+    Raises
+    ------
+    ValueError
+        If none can be afforded.
+
+    Examples
+    --------
+    >>> from sklearn_ldp import best_oracle
+    >>> best_oracle(1.0, 1024, max_report_bits=64)
+    ProjectiveGeometryResponse(categories=1024)
+    >>> best_oracle(4.0, 16)
+    GRR(categories=16, epsilon=4.0)
+    """
+    candidates = _every_oracle() if candidates is None else candidates
+    oracles = [clone(c).set_params(epsilon=epsilon, categories=categories) for c in candidates]
+    oracles[0]._check_parameters()
+    d = oracles[0]._known_domain().size
+    profiles = [profile_oracle(oracle, d, n_samples=n_samples) for oracle in oracles]
+    affordable = [
+        i
+        for i, profile in enumerate(profiles)
+        if profile.report_bits <= max_report_bits
+        and profile.decode_operations <= max_decode_operations
+    ]
+    if not affordable:
+        least = min(profiles, key=lambda profile: profile.report_bits)
+        raise ValueError(
+            f"best_oracle found no oracle of at most {max_report_bits} bits a report and "
+            f"{max_decode_operations:.3g} operations; the smallest report here takes "
+            f"{least.report_bits} bits, the quickest decoding "
+            f"{min(profile.decode_operations for profile in profiles):.3g} operations."
+        )
+    least_variance = min(profiles[i].total_variance for i in affordable)
+    as_good = [i for i in affordable if profiles[i].total_variance <= least_variance * 1.0001]
+    return oracles[min(as_good, key=lambda i: (profiles[i].report_bits, i))]
+
+
+def compare_oracles(
+    epsilon: float, n_categories: int, *, candidates: Sequence[BaseOracle] | None = None
+) -> dict[str, np.ndarray]:
+    """Profile oracles side by side.
+
+    Parameters
+    ----------
+    epsilon : float
+        Privacy budget of one report.
+    n_categories : int
+        Size d of the domain.
+    candidates : list of oracles, default=None
+        Their epsilon is set. None is every oracle.
+
+    Returns
+    -------
+    dict of ndarray
+        One row an oracle: "oracle", "total_variance", "excess", "report_bits",
+        "decode_operations" for a million reports.
+
+    Examples
+    --------
+    >>> from sklearn_ldp.oracles import compare_oracles
+    >>> table = compare_oracles(1.0, 1024)
+    >>> str(table["oracle"][table["excess"].argmin()])
+    'SubsetSelection()'
+    """
+    candidates = _every_oracle() if candidates is None else candidates
+    profiles = [
+        profile_oracle(clone(c).set_params(epsilon=epsilon), n_categories) for c in candidates
+    ]
+    return {
+        "oracle": np.array([repr(candidate) for candidate in candidates]),
+        **{
+            name: np.array([getattr(profile, name) for profile in profiles])
+            for name in ("total_variance", "excess", "report_bits", "decode_operations")
+        },
+    }

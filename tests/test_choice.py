@@ -1,0 +1,150 @@
+"""What oracles cost and give, which one is best, and what an audit shows."""
+
+import math
+
+import numpy as np
+import pytest
+
+from sklearn_ldp import (
+    BLH,
+    GRR,
+    OLH,
+    OUE,
+    SUE,
+    HadamardResponse,
+    ProjectiveGeometryResponse,
+    SubsetSelection,
+    best_oracle,
+)
+from sklearn_ldp.metrics import audit_epsilon
+from sklearn_ldp.oracles import compare_oracles, minimax_bound, profile_oracle
+
+EVERY = [GRR, SUE, OUE, BLH, OLH, HadamardResponse, SubsetSelection, ProjectiveGeometryResponse]
+
+
+def test_total_variances_are_the_published_ones():
+    """METHODS: epsilon 1, d 1024 and epsilon 4, d 16."""
+    variance = {o: profile_oracle(o(1.0), 1024).total_variance for o in (SubsetSelection, OUE, OLH)}
+    assert variance == pytest.approx({SubsetSelection: 3762.7, OUE: 3772.1, OLH: 3781.5}, abs=0.05)
+    variance = {o: profile_oracle(o(4.0), 16).total_variance for o in (SubsetSelection, GRR, OUE)}
+    assert variance == pytest.approx({SubsetSelection: 0.643, GRR: 0.643, OUE: 2.216}, abs=5e-4)
+
+
+@pytest.mark.parametrize("epsilon", [0.3, 1.0, 3.0, 5.0])
+@pytest.mark.parametrize("d", [2, 3, 17, 300])
+def test_no_oracle_beats_the_bound(epsilon, d):
+    table = compare_oracles(epsilon, d)
+    assert np.all(table["excess"] > -1e-9)
+    assert table["excess"][table["oracle"].tolist().index("SubsetSelection()")] == 0
+    E = math.exp(epsilon)
+    sizes = np.arange(1, d)
+    p = sizes * E / (sizes * E + d - sizes)
+    q = (p * (sizes - 1) + (1 - p) * sizes) / (d - 1)
+    by_formula = d * q * (1 - q) / (p - q) ** 2 + (1 - p - q) / (p - q)
+    assert minimax_bound(epsilon, d) == pytest.approx(by_formula.min())
+
+
+@pytest.mark.parametrize("oracle", EVERY)
+def test_total_variance_is_that_of_simulated_collections(oracle, seed):
+    """Sum of squared errors over 2,000 collections; error rate 1e-8 by a z test; twin 10 % off."""
+    counts = np.array([400, 300, 200, 100, 0, 0, 0])
+    estimate = oracle(1.0, random_state=seed).simulate(counts, 2000)
+    squares = 1000 * np.sum((estimate.values - counts / 1000) ** 2, axis=1)
+    expected = profile_oracle(oracle(1.0), 7, frequencies=counts / 1000).total_variance
+    spread = squares.std() / np.sqrt(2000)
+    assert abs(squares.mean() - expected) < 5.8 * spread
+    assert abs(squares.mean() - 1.1 * expected) > 0.5 * spread + 0.05 * expected
+
+
+def test_report_bits():
+    bits = {o: profile_oracle(o(1.0), 1024).report_bits for o in EVERY}
+    assert bits[GRR] == 10
+    assert bits[OUE] == bits[SUE] == 1024
+    assert bits[OLH] == 12
+    assert bits[BLH] == 11
+    assert bits[HadamardResponse] == 11
+    assert bits[ProjectiveGeometryResponse] == 11
+    assert 800 < bits[SubsetSelection] < 1024
+
+
+def test_best_oracle_minds_the_budget():
+    assert isinstance(best_oracle(1.0, 1024), SubsetSelection)
+    assert isinstance(best_oracle(1.0, 1024, max_report_bits=100), ProjectiveGeometryResponse)
+    assert isinstance(best_oracle(1.0, 1024, max_decode_operations=1e8), ProjectiveGeometryResponse)
+    assert isinstance(best_oracle(1.0, 1024, max_report_bits=10), GRR)
+    with pytest.raises(ValueError, match=r"at most 3 bits.*smallest report here takes 10"):
+        best_oracle(1.0, 1024, max_report_bits=3)
+    with pytest.raises(ValueError, match="epsilon"):
+        best_oracle(-1.0, 10)
+    chosen = best_oracle(1.0, list("abc"))
+    assert chosen.categories == list("abc")
+    assert chosen.privatize(["a"]).shape[0] == 1
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0, 3.0])
+def test_grr_is_best_for_small_domains_as_the_papers_say(epsilon):
+    """GRR where d - 2 < 3 exp(epsilon), against the unary and the hashing oracles."""
+    limit = 3 * math.exp(epsilon) + 2
+    for d in (2, math.floor(0.75 * limit), math.ceil(1.3 * limit), math.ceil(5 * limit)):
+        chosen = best_oracle(epsilon, d, candidates=[GRR(), SUE(), OUE(), OLH()])
+        assert isinstance(chosen, GRR) == (d < limit)
+
+
+# -- audit ------------------------------------------------------------------------------------
+N_TRIALS = {(GRR, 0.5, 50): 12_000_000}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("oracle", EVERY)
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0, 4.0])
+@pytest.mark.parametrize("d", [2, 50])
+def test_audit_certifies_every_oracle(oracle, epsilon, d):
+    """At least 97 % of epsilon is seen; a false alarm has probability 1e-6."""
+    n_trials = N_TRIALS.get((oracle, epsilon, d), 4_000_000)
+    result = audit_epsilon(
+        oracle(epsilon, categories=d), n_trials=n_trials, confidence=1 - 1e-6, random_state=0
+    )
+    assert result.lower_bound >= 0.97 * epsilon
+    assert not result.is_violated
+
+
+@pytest.mark.parametrize("oracle", EVERY)
+@pytest.mark.parametrize("epsilon", [1.0, 4.0])
+def test_audit_flags_an_overspending_mechanism(oracle, epsilon):
+    """Run at 1.3 epsilon it is flagged, at epsilon it is not (false alarm below 1e-6)."""
+    parameters = {}
+    if oracle in (OLH, SubsetSelection, ProjectiveGeometryResponse):
+        honest = oracle(epsilon, categories=4).fit([0])
+        name = {OLH: "hash_range", SubsetSelection: "subset_size"}.get(oracle, "field_order")
+        parameters[name] = getattr(honest, f"{name}_")
+    honest = oracle(epsilon, categories=4, random_state=0, **parameters)
+    spender = oracle(1.3 * epsilon, categories=4, **parameters)
+    spender.set_params(random_state=np.random.default_rng(0))
+    options = {"n_trials": 200_000, "confidence": 1 - 1e-6}
+    assert audit_epsilon(honest, mechanism=spender.privatize, **options).is_violated
+    result = audit_epsilon(honest, random_state=0, **options)
+    assert not result.is_violated
+    assert result.lower_bound > 0.85 * epsilon
+    assert result.pair == (0, 3)
+
+
+def test_audit_refuses_a_bad_confidence():
+    with pytest.raises(ValueError, match="0 < confidence < 1"):
+        audit_epsilon(GRR(categories=2), confidence=1.0)
+    with pytest.raises(ValueError, match="declare it in categories"):
+        audit_epsilon(GRR())
+
+
+def test_audit_takes_any_pair_of_any_categories():
+    oracle = OLH(2.0, categories=["a", "b", ("c", 1)])
+    result = audit_epsilon(oracle, pair=("b", ("c", 1)), n_trials=20_000, random_state=0)
+    assert 1.5 < result.lower_bound < 2
+
+
+@pytest.mark.parametrize("oracle", EVERY)
+def test_supports_is_what_count_support_counts(oracle):
+    oracle = oracle(1.0, categories=11, random_state=0)
+    reports = oracle.privatize(np.arange(300) % 11)
+    channel = oracle._make_channel(11)
+    supports = channel.supports(channel.check_reports(reports), np.arange(11))
+    np.testing.assert_array_equal(supports.sum(axis=0), channel.count_support(reports))

@@ -1,0 +1,131 @@
+"""The keyed hash family of OLH, for categories that are on no list."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from sklearn_ldp import OLH
+from sklearn_ldp.oracles._mixing import MixingHashChannel, digest
+from sklearn_ldp.oracles._sampling import direct_threshold, exp_lower_bound
+from sklearn_ldp.utils.estimator_checks import (
+    check_batches_add_up,
+    check_client_needs_no_fit,
+    check_histogram,
+    check_merge,
+    check_one_release,
+    check_pickle,
+    check_pieces,
+    check_randomness,
+    check_refused_reports_change_nothing,
+    check_refused_values_change_nothing,
+    exact_report_distribution,
+)
+
+
+def mixing(**parameters):
+    return OLH(**{"epsilon": 1.0, "hash_family": "mixing", **parameters})
+
+
+@pytest.mark.parametrize(
+    "check",
+    [
+        check_one_release,
+        check_client_needs_no_fit,
+        check_batches_add_up,
+        check_merge,
+        check_refused_reports_change_nothing,
+        check_refused_values_change_nothing,
+        check_randomness,
+        check_histogram,
+        check_pieces,
+        check_pickle,
+    ],
+    ids=lambda check: check.__name__,
+)
+def test_contract(check):
+    check(mixing())
+
+
+def test_epsilon_is_exact_whatever_the_hash():
+    """Sixteen seeds rather than 2**63, so that all reports can be enumerated."""
+    for epsilon, g in ((0.5, 2), (1.0, 4), (2.0, 8)):
+        digests = np.array([digest(word) for word in "abcd"], dtype=np.uint64)
+        channel = MixingHashChannel(digests, g, direct_threshold(epsilon, g))
+        channel.n_seeds = 16
+        laws = [exact_report_distribution(channel, code) for code in range(4)]
+        ratio = max(one[r] / other[r] for one in laws for other in laws for r in laws[0])
+        assert ratio <= exp_lower_bound(epsilon)
+        assert float(ratio) == pytest.approx(np.exp(epsilon))
+
+
+def test_clients_need_no_list(seed):
+    """Open reports, aggregated over candidates: within 6 standard errors (error rate 1e-8)."""
+    words = np.random.default_rng(seed).choice(
+        ["sun", "moon", "star", "comet"], size=40_000, p=[0.5, 0.3, 0.15, 0.05]
+    )
+    client = mixing(categories="open", random_state=seed)
+    candidates = ["moon", "nebula", "sun"]
+    server = mixing(categories=candidates).aggregate(client.privatize(words))
+    truth = np.array([np.mean(words == word) for word in candidates])
+    z = (server.frequencies_ - truth) / np.sqrt(server.noise_.variance(truth))
+    assert np.abs(z).max() < 6
+    # The twin: a server that hashes other words.
+    stranger = mixing(categories=["MOON", "nebula", "SUN"]).aggregate(client.privatize(words))
+    z = (stranger.frequencies_ - truth) / np.sqrt(server.noise_.variance(truth))
+    assert np.abs(z).max() > 6
+
+
+def test_an_open_domain_cannot_be_estimated():
+    with pytest.raises(ValueError, match="declare it in categories="):
+        mixing(categories="open").aggregate([[0, 0]])
+    with pytest.raises(ValueError, match="declare it in categories="):
+        mixing(categories="open").fit(["a", "b"])
+    with pytest.raises(ValueError, match=r"hash_family=.mixing."):
+        OLH(categories="open").privatize(["a"])
+
+
+def test_hash_values_are_uniform_and_pairwise_independent(seed):
+    """Chi-square over pairs of hash values of related categories at 1e-7; 45 pairs.
+
+    The twin hashes by the seed alone and must fail.
+    """
+    g, n = 5, 50_000
+    words = [*range(5), "a", "b", "aa", ("a", "a"), 1.5]
+    digests = np.array([digest(word) for word in words], dtype=np.uint64)
+    channel = MixingHashChannel(digests, g, 2**63)
+    seeds = np.random.default_rng(seed).integers(2**63, size=n)
+    values = channel.hash(seeds[:, None], digests).astype(int)
+
+    def p_value(one, other):
+        return stats.chisquare(np.bincount(one * g + other, minlength=g * g)).pvalue
+
+    pairs = [(i, j) for i in range(len(words)) for j in range(i)]
+    assert min(p_value(values[:, i], values[:, j]) for i, j in pairs) > 1e-7
+    same = channel.hash(seeds, np.zeros(n, dtype=np.uint64)).astype(int)
+    assert p_value(same, same) < 1e-7
+
+
+def test_mean_and_variance(seed):
+    """Eq. 5 with q = 1/g: 200 runs, z and chi-square at 1e-8; twin with p 5 % off."""
+    counts = np.array([600, 250, 100, 50, 0])
+    rng = np.random.default_rng(seed)
+    oracle = mixing(categories=5, random_state=rng)
+    fit = oracle.fit
+    runs = np.array([fit(np.arange(5), sample_weight=counts).frequencies_ for _ in range(200)])
+    truth, variance = counts / 1000, oracle.noise_.variance(counts / 1000)
+    z = (runs.mean(axis=0) - truth) / np.sqrt(variance / 200)
+    assert np.abs(z).max() < 5.8
+    chi2 = runs.var(axis=0, ddof=1) * 199 / variance
+    assert np.all((stats.chi2(199).sf(chi2) > 1e-8) & (stats.chi2(199).cdf(chi2) > 1e-8))
+    p, q = oracle.noise_.p, oracle.noise_.q
+    biased = (runs.mean(axis=0) * (p - q) + q - q) / (0.95 * p - q)
+    assert np.abs((biased - truth) / np.sqrt(variance / 200)).max() > 5.8
+
+
+def test_digests_are_canonical():
+    assert digest(1) == digest(1.0) == digest(True) == digest(np.int64(1))
+    different = [1, "1", b"1", (1,), ("1",), 1.5, ((1,),), "", 0, (1, 2), (12,)]
+    assert len({digest(value) for value in different}) == len(different)
+    assert digest("sun") == 2504403492569046177  # on every machine, in every version
+    with pytest.raises(TypeError, match="text, bytes, numbers or tuples"):
+        digest({1})
