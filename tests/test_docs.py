@@ -48,6 +48,11 @@ def test_api_reference_is_complete(module):
     assert public <= names
 
 
+def test_the_table_of_oracles_is_what_the_oracles_say():
+    table = importlib.import_module("benchmarks.oracle_table").table()
+    assert table in (ROOT / "doc" / "oracles.md").read_text(encoding="utf-8")
+
+
 def test_every_public_docstring_names_what_it_is():
     for module in MODULES:
         namespace = importlib.import_module(module)
