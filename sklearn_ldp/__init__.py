@@ -15,11 +15,14 @@ from .oracles import (
     best_oracle,
 )
 from .postprocessing import (
+    CLS,
     Base,
     BaseCut,
     BasePos,
+    MLEApx,
     Norm,
     NormCut,
+    NormHyb,
     NormMul,
     NormSub,
     PostPos,
@@ -29,6 +32,7 @@ __version__ = "0.1.0.dev0"
 
 __all__ = [
     "BLH",
+    "CLS",
     "GRR",
     "OLH",
     "OUE",
@@ -39,9 +43,11 @@ __all__ = [
     "FrequencyEstimate",
     "HadamardResponse",
     "HeldOutSearch",
+    "MLEApx",
     "NoiseModel",
     "Norm",
     "NormCut",
+    "NormHyb",
     "NormMul",
     "NormSub",
     "PostPos",

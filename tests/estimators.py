@@ -1,18 +1,26 @@
 """The one list of oracles and the one list of post-processors that tests run over."""
 
 from sklearn_ldp import (
+    BLH,
+    CLS,
     GRR,
     OLH,
     OUE,
+    SUE,
     Base,
     BaseCut,
     BasePos,
+    HadamardResponse,
     HeldOutSearch,
+    MLEApx,
     Norm,
     NormCut,
+    NormHyb,
     NormMul,
     NormSub,
     PostPos,
+    ProjectiveGeometryResponse,
+    SubsetSelection,
     SyntheticSearch,
 )
 
@@ -23,6 +31,16 @@ ORACLES = [
     OLH(hash_range=2),
     OLH(hash_range=5),
     OLH(epsilon=0.5, hash_range=9),
+    SUE(),
+    BLH(),
+    HadamardResponse(),
+    HadamardResponse(epsilon=2.0, n_blocks=2),
+    HadamardResponse(epsilon=3.0, n_blocks="auto"),
+    SubsetSelection(),
+    SubsetSelection(epsilon=0.3),
+    ProjectiveGeometryResponse(),
+    ProjectiveGeometryResponse(epsilon=2.0, field_order=4),
+    ProjectiveGeometryResponse(epsilon=2.0, field_order=9),
 ]
 
 # Post-processors that act on each row alone; those that need a noise level are given one.
@@ -36,6 +54,11 @@ POSTPROCESSORS = [
     NormMul(),
     NormSub(),
     NormCut(),
+    NormHyb(std=0.05),
+    NormHyb(n_kept=2),
+    CLS(),
+    MLEApx(p=0.5, q=0.25),
+    MLEApx(p=0.75, q=0.5),
 ]
 
 SEARCHES = [

@@ -21,15 +21,18 @@ from sklearn.pipeline import Pipeline, make_pipeline
 
 import sklearn_ldp
 from sklearn_ldp import (
+    CLS,
     OLH,
     OUE,
     Base,
     BaseCut,
     BasePos,
     FrequencyEstimate,
+    MLEApx,
     NoiseModel,
     Norm,
     NormCut,
+    NormHyb,
     NormMul,
     NormSub,
     PostPos,
@@ -40,8 +43,10 @@ from sklearn_ldp.postprocessing import (
     BasePostProcessor,
     base_cut,
     base_pos,
+    mle_apx,
     norm,
     norm_cut,
+    norm_hyb,
     norm_mul,
     norm_sub,
     significance_threshold,
@@ -58,8 +63,8 @@ over_all = pytest.mark.parametrize("post", ALL, ids=repr)
 few = settings(max_examples=40)  # for each of them
 
 # What each promises of its output (2020 paper, Table I).
-NON_NEGATIVE = (BasePos, BaseCut, NormMul, NormSub, NormCut)
-SUMS_TO_ONE = (Norm, NormMul, NormSub)
+NON_NEGATIVE = (BasePos, BaseCut, NormMul, NormSub, NormCut, NormHyb, CLS, MLEApx)
+SUMS_TO_ONE = (Norm, NormMul, NormSub, NormHyb, CLS, MLEApx)
 AT_MOST_ONE = (NormCut,)
 PURE = {
     Base: lambda post, F: F,
@@ -70,7 +75,17 @@ PURE = {
     NormMul: lambda post, F: norm_mul(F),
     NormSub: lambda post, F: norm_sub(F),
     NormCut: lambda post, F: norm_cut(F),
+    NormHyb: lambda post, F: norm_hyb(F, post.threshold_[:, None]),
+    CLS: lambda post, F: norm_sub(F),
+    MLEApx: lambda post, F: mle_apx(F, *_noise_terms(post)),
 }
+
+
+def _noise_terms(post):
+    noise = NoiseModel(post.p, post.q, 1)
+    return noise.null_variance, noise.slope
+
+
 NOISE = NoiseModel(0.5, 0.25, 10_000)
 EPSILON = np.finfo(float).eps
 
@@ -218,6 +233,9 @@ def test_one_category(post, value):
         Norm: 1.0,
         NormMul: 1.0,
         NormSub: 1.0,
+        NormHyb: 1.0,
+        CLS: 1.0,
+        MLEApx: 1.0,
         NormCut: value if 0 <= value <= 1 else 0.0,
     }.get(type(post), value)
     np.testing.assert_allclose(result, [[expected]], atol=2 * EPSILON * abs(value))
@@ -250,7 +268,10 @@ def test_estimates_must_be_finite(post, bad, as_estimate):
 # -- containers -------------------------------------------------------------------------------
 F3 = np.array([[0.75, 0.5, -0.125], [0.25, 0.125, 0.375]])
 NAMES = ["red", "green", "blue"]
-FROM_NOISE = [clone(p).set_params(std=None) if isinstance(p, BaseCut) else p for p in ALL]
+FROM_NOISE = [
+    clone(p).set_params(**{name: None for name in ("std", "p", "q") if hasattr(p, name)})
+    for p in ALL
+]
 
 
 @pytest.mark.parametrize("post", FROM_NOISE, ids=repr)
@@ -533,12 +554,12 @@ def test_norm_mul_has_no_scale(scale):
 
 
 # -- NormSub ----------------------------------------------------------------------------------
-def projection_by_bisection(row):
-    """max(row + shift, 0) of sum 1, the shift found by bisection."""
-    low, high = -np.max(row), 1 - np.min(row)
+def projection_by_bisection(row, total=1):
+    """max(row + shift, 0) of sum `total`, the shift found by bisection."""
+    low, high = -np.max(row), total - np.min(row)
     for _ in range(200):
         middle = (low + high) / 2
-        if fsum(np.maximum(row + middle, 0)) < 1:
+        if fsum(np.maximum(row + middle, 0)) < total:
             low = middle
         else:
             high = middle
@@ -757,3 +778,97 @@ def test_post_processing_helps(post):
     raw = OLH(0.5, categories=256, random_state=0).simulate(counts, n_repeats=5)
     truth = counts / counts.sum()
     assert frequency_mse(truth, process(post, raw)) < 0.7 * frequency_mse(truth, raw)
+
+
+# -- NormHyb, CLS and MLEApx ------------------------------------------------------------------
+def test_cls_is_norm_sub_by_name():
+    assert isinstance(CLS(), NormSub)
+    estimate = FrequencyEstimate(F3, NAMES)
+    np.testing.assert_array_equal(CLS().fit(F3).frequencies_, NormSub().fit(F3).frequencies_)
+    assert CLS().fit_transform(estimate).postprocessors == ("CLS",)
+
+
+def test_norm_hyb_keeps_what_is_above_and_projects_the_rest():
+    """2019 paper, section 3.3."""
+    row = np.array([0.5, 0.375, 0.25, -0.125])
+    np.testing.assert_allclose(norm_hyb(row, 0.45), [0.5, 0.3125, 0.1875, 0])
+    np.testing.assert_allclose(norm_hyb(row, 0.3), [0.5, 0.375, 0.125, 0])
+    # All three sum to more than 1, so only the two largest are kept.
+    np.testing.assert_allclose(norm_hyb(row, 0.1), [0.5, 0.375, 0.125, 0])
+    # Nothing above the threshold: Norm-Sub.
+    np.testing.assert_allclose(norm_hyb(row, 0.6), norm_sub(row))
+    # Tied estimates are kept together or not at all.
+    tied = [0.6, 0.3, 0.3, 0.1]
+    np.testing.assert_allclose(norm_hyb(tied, 0.2), norm_hyb(tied, 0.5))
+
+
+def test_norm_hyb_never_lifts_an_estimate_above_a_kept_one():
+    row = np.array([0.3, 0.29, 0.0, 0.0])  # the rest of 0.7 would lift 0.29 to 0.47
+    np.testing.assert_allclose(norm_hyb(row, 0.295), norm_sub(row))
+    np.testing.assert_allclose(norm_hyb(np.array([0.3, 0.2]), 0.1), norm_sub(np.array([0.3, 0.2])))
+
+
+@given(F=rows(kinds=("float", "counts", "mixed")), threshold=st.floats(0, 0.8))
+def test_norm_hyb_by_its_definition(F, threshold):
+    for row, result in zip(F, norm_hyb(F, threshold), strict=True):
+        distinct = np.unique(row[(row >= threshold) & (row > 0)])
+        cuts = [c for c in distinct if row[row >= c].sum() <= 1 + 1e-12]
+        kept = row >= min(cuts, default=np.inf)
+        expected = norm_sub(row)
+        if not kept.all():
+            hybrid = row.copy()
+            rest = max(1 - row[kept].sum(), 0)
+            others, _ = projection_by_bisection(row[~kept], rest)
+            hybrid[~kept] = others
+            if not kept.any() or others.max() <= row[kept].min():
+                expected = hybrid
+        np.testing.assert_allclose(result, expected, atol=1e-9 * max(1, np.abs(row).max()))
+
+
+@pytest.mark.parametrize("seed_", range(8))
+@pytest.mark.parametrize(("p", "q"), [(0.5, 0.25), (0.73, 0.5), (0.9, 0.02), (0.6, 0.4)])
+@pytest.mark.parametrize("d", [1, 2, 5, 12])
+def test_mle_apx_is_the_minimiser_of_equation_13(d, p, q, seed_):
+    """To 1e-8 in the stationarity of the objective on the support, and beyond it by sign."""
+    rng = np.random.default_rng([seed_, d])
+    n = int(rng.integers(50, 5000))
+    counts = rng.binomial(n, q + (p - q) * rng.dirichlet(np.full(d, 0.5)))
+    row = (counts / n - q) / (p - q)
+    noise = NoiseModel(p, q, n)
+    a, b = noise.null_variance, noise.slope
+    result = mle_apx(row, a, b)
+    assert result.sum() == pytest.approx(1, abs=1e-12)
+    x = (result - row) / (a + b * result)
+    gradient = 2 * x - b * x**2  # of the convex objective of Eq. 13
+    support = result > 0
+    multiplier = gradient[support].mean()
+    np.testing.assert_allclose(gradient[support], multiplier, atol=1e-8)
+    assert np.all(gradient[~support] >= multiplier - 1e-8)
+
+    def objective(f):
+        return np.sum((f - row) ** 2 / (a + b * f))
+
+    solution = minimize(
+        objective,
+        np.full(d, 1 / d),
+        method="SLSQP",
+        bounds=[(0, 1)] * d,
+        constraints={"type": "eq", "fun": lambda f: f.sum() - 1},
+        options={"ftol": 1e-15, "maxiter": 1000},
+    )
+    assert objective(result) <= solution.fun + 1e-8
+
+
+def test_mle_apx_with_a_constant_variance_is_norm_sub():
+    np.testing.assert_allclose(mle_apx(F3, 3.7, 0.0), norm_sub(F3), atol=1e-15)
+
+
+def test_mle_apx_needs_the_noise():
+    with pytest.raises(ValueError, match=r"MLEApx needs to know .* give p= and q="):
+        MLEApx(p=0.5).fit(F3)
+    estimate = OUE(1.0, categories=NAMES, random_state=0).fit_transform(["red", "blue"] * 50)
+    noise = estimate.noise
+    np.testing.assert_array_equal(
+        MLEApx().fit(estimate).frequencies_,
+        MLEApx(p=noise.p, q=noise.q).fit(estimate.values).frequencies_,
+    )

@@ -2,22 +2,40 @@
 
 from ._base import BasePostProcessor
 from ._baseline import Base, BaseCut, BasePos, PostPos, base_cut, base_pos, significance_threshold
-from ._normalization import Norm, NormCut, NormMul, NormSub, norm, norm_cut, norm_mul, norm_sub
+from ._likelihood import MLEApx, mle_apx
+from ._normalization import (
+    CLS,
+    Norm,
+    NormCut,
+    NormHyb,
+    NormMul,
+    NormSub,
+    norm,
+    norm_cut,
+    norm_hyb,
+    norm_mul,
+    norm_sub,
+)
 
 __all__ = [
+    "CLS",
     "Base",
     "BaseCut",
     "BasePos",
     "BasePostProcessor",
+    "MLEApx",
     "Norm",
     "NormCut",
+    "NormHyb",
     "NormMul",
     "NormSub",
     "PostPos",
     "base_cut",
     "base_pos",
+    "mle_apx",
     "norm",
     "norm_cut",
+    "norm_hyb",
     "norm_mul",
     "norm_sub",
     "significance_threshold",

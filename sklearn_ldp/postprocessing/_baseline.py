@@ -68,6 +68,30 @@ def significance_threshold(std, n_categories, alpha):
     return max(0.0, quantile) * std
 
 
+def cut_threshold(postprocessor, estimate):
+    """Threshold of each row from the parameters `alpha`, `n_kept` and `std` of a post-processor.
+
+    Parameters
+    ----------
+    postprocessor : BaseCut or NormHyb
+        Whose parameters count.
+    estimate : FrequencyEstimate
+        The rows.
+
+    Returns
+    -------
+    ndarray of shape (n_estimates, 1)
+        The significance threshold, or the n_kept-th largest estimate if that is positive.
+    """
+    F, d = estimate.values, estimate.shape[1]
+    if postprocessor.n_kept is not None:
+        k = min(postprocessor.n_kept, d)
+        return np.maximum(np.partition(F, d - k, axis=1)[:, d - k, None], 0.0)
+    std = noise_level(estimate, postprocessor.std, type(postprocessor).__name__)
+    threshold = significance_threshold(std, d, postprocessor.alpha)
+    return np.broadcast_to(threshold, (len(F), 1))
+
+
 class Base(BasePostProcessor):
     """No post-processing: the raw estimate of the oracle.
 
@@ -247,14 +271,6 @@ class BaseCut(BasePostProcessor):
         self.std = std
 
     def _process(self, estimate):
-        F = estimate.values
-        d = F.shape[1]
-        if self.n_kept is None:
-            std = noise_level(estimate, self.std, "BaseCut")
-            threshold = significance_threshold(std, d, self.alpha)
-            threshold = np.broadcast_to(threshold, (len(F), 1))
-        else:
-            k = min(self.n_kept, d)
-            threshold = np.maximum(np.partition(F, d - k, axis=1)[:, d - k, None], 0.0)
-        kept = estimate.with_values(base_cut(F, threshold), by="BaseCut")
+        threshold = cut_threshold(self, estimate)
+        kept = estimate.with_values(base_cut(estimate.values, threshold), by="BaseCut")
         return kept, {"threshold": threshold[:, 0].copy()}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ._base import BasePostProcessor
-from ._baseline import base_cut, base_pos
+from ._baseline import BaseCut, base_cut, base_pos, cut_threshold
 
 
 def norm(F):
@@ -85,20 +85,22 @@ def norm_sub(F):
     return _norm_sub(np.asarray(F, dtype=np.float64))[0]
 
 
-def _norm_sub(F):
-    """`norm_sub`, and what it adds to each row.
+def _norm_sub(F, total=1.0, among=True):
+    """Shift the estimates `among` which it is shared, so that their positive parts sum to `total`.
 
     The support of the result is a prefix of the sorted estimates: the longest one whose last
-    member stays positive.
+    member stays positive. Returns the result, 0 for the others, and the shift of each row.
     """
     # Only differences matter; taken from the largest, they are as exact as they can be.
+    F = np.where(among, F, -np.inf)
     peak = F.max(axis=-1, keepdims=True)
     below = F - peak
     falling = -np.sort(-below, axis=-1)
+    is_among = falling > -np.inf
     size = np.arange(1, F.shape[-1] + 1)
-    shift = (1.0 - np.cumsum(falling, axis=-1)) / size
-    n_support = np.count_nonzero(falling + shift > 0, axis=-1, keepdims=True)
-    shift = np.take_along_axis(shift, n_support - 1, axis=-1)
+    shift = (total - np.cumsum(np.where(is_among, falling, 0.0), axis=-1)) / size
+    n_support = np.count_nonzero(is_among & (falling + shift > 0), axis=-1, keepdims=True)
+    shift = np.take_along_axis(shift, np.maximum(n_support - 1, 0), axis=-1)
     return np.maximum(below + shift, 0.0), shift - peak
 
 
@@ -143,6 +145,36 @@ def norm_cut_threshold(F):
     last = np.take_along_axis(falling, np.maximum(n_kept - 1, 0), axis=-1)
     last = np.where(n_kept == F.shape[-1], 0.0, last)
     return np.where(n_kept > 0, last, np.inf)
+
+
+def norm_hyb(F, threshold):
+    """Keep estimates above a threshold and apply Norm-Sub to the others (2019 paper, Norm-Hyb).
+
+    Parameters
+    ----------
+    F : array-like of shape (..., d)
+        Estimated frequencies.
+    threshold : float or array-like of shape (..., 1)
+        Positive estimates at or above it are kept, as far as they sum to at most 1.
+
+    Returns
+    -------
+    ndarray of shape (..., d)
+        Rows on the simplex. Where the others would have to be lifted above a kept estimate, or
+        there are none to take up the rest, the row is that of Norm-Sub.
+    """
+    F = np.asarray(F, dtype=np.float64)
+    kept = (threshold <= F) & (F > 0)
+    kept &= norm_cut_threshold(np.where(kept, F, 0.0)) <= F
+    kept_sum = np.where(kept, F, 0.0).sum(axis=-1, keepdims=True)
+    # A row without others has no largest among them: it is replaced below.
+    others = ~kept | kept.all(axis=-1, keepdims=True)
+    rest, _ = _norm_sub(F, np.maximum(1.0 - kept_sum, 0.0), others)
+    lowest_kept = np.where(kept, F, np.inf).min(axis=-1, keepdims=True)
+    is_hybrid = ~kept.all(axis=-1, keepdims=True) & (
+        np.where(kept, 0.0, rest).max(axis=-1, keepdims=True) <= lowest_kept
+    )
+    return np.where(is_hybrid, np.where(kept, F, rest), _norm_sub(F)[0])
 
 
 class Norm(BasePostProcessor):
@@ -267,7 +299,7 @@ class NormSub(BasePostProcessor):
 
     def _process(self, estimate):
         values, shift = _norm_sub(estimate.values)
-        return estimate.with_values(values, by="NormSub"), {"shift": shift[:, 0]}
+        return estimate.with_values(values, by=type(self).__name__), {"shift": shift[:, 0]}
 
 
 class NormCut(BasePostProcessor):
@@ -311,3 +343,98 @@ class NormCut(BasePostProcessor):
         threshold = norm_cut_threshold(estimate.values)
         kept = estimate.with_values(base_cut(estimate.values, threshold), by="NormCut")
         return kept, {"threshold": threshold[:, 0]}
+
+
+class NormHyb(BasePostProcessor):
+    """Keep the estimates above a threshold, and apply Norm-Sub to the others.
+
+    Frequent categories keep their unbiased estimates, and the result is consistent even so. The
+    threshold is that of Base-Cut; if the estimates above it sum to more than 1, only as many of the
+    largest are kept as sum to at most 1 (tied ones together).
+
+    Where the others would have to be lifted above a kept estimate the row is that of Norm-Sub, so
+    that the order of the estimates is preserved, which the paper promises without this case.
+
+    Parameters
+    ----------
+    alpha : float, default=2.0
+        Expected number of false positives above the threshold, > 0, see :class:`BaseCut`.
+    n_kept : int, default=None
+        Keep this many of the largest estimates instead.
+    std : float or array-like of shape (n_estimates,), default=None
+        Noise level; None takes it from the estimate. Not needed with `n_kept`.
+
+    Attributes
+    ----------
+    threshold_ : ndarray of shape (n_estimates,)
+        The threshold of each row.
+    frequencies_ : ndarray of shape (d,) or (n_estimates, d)
+        Non-negative estimates that sum to 1.
+    estimate_ : FrequencyEstimate
+        The same with its categories.
+    n_features_in_ : int
+        Number of categories.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the columns, if they have any.
+
+    See Also
+    --------
+    NormSub : Shifts the large estimates too.
+    BaseCut : Turns the small estimates to 0.
+
+    References
+    ----------
+    .. [1] T. Wang, Z. Li, N. Li, M. Lopuhaä-Zwakenberg, B. Skoric, "Consistent and accurate
+       frequency oracles under local differential privacy", 2019, section 3.3,
+       https://arxiv.org/abs/1905.08320
+
+    Examples
+    --------
+    >>> from sklearn_ldp import NormHyb
+    >>> NormHyb(n_kept=1).fit([[0.5, 0.375, 0.25, -0.125]]).frequencies_
+    array([0.5   , 0.3125, 0.1875, 0.    ])
+    """
+
+    _parameter_constraints: dict = BaseCut._parameter_constraints
+
+    def __init__(self, alpha=2.0, *, n_kept=None, std=None):
+        self.alpha = alpha
+        self.n_kept = n_kept
+        self.std = std
+
+    def _process(self, estimate):
+        threshold = cut_threshold(self, estimate)
+        hybrid = estimate.with_values(norm_hyb(estimate.values, threshold), by="NormHyb")
+        return hybrid, {"threshold": threshold[:, 0].copy()}
+
+
+class CLS(NormSub):
+    """Constrained least squares: the nearest distribution in Euclidean distance.
+
+    Its solution *is* :class:`NormSub` (2020 paper, section IV-C and Appendix A), here by its name.
+
+    Attributes
+    ----------
+    shift_ : ndarray of shape (n_estimates,)
+        What was added to each positive estimate of a row.
+    frequencies_ : ndarray of shape (d,) or (n_estimates, d)
+        Non-negative estimates that sum to 1.
+    estimate_ : FrequencyEstimate
+        The same with its categories.
+    n_features_in_ : int
+        Number of categories.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the columns, if they have any.
+
+    References
+    ----------
+    .. [1] T. Wang, M. Lopuhaä-Zwakenberg, Z. Li, B. Skoric, N. Li, "Locally differentially
+       private frequency estimation with consistency", NDSS 2020, section IV-C,
+       :doi:`10.14722/ndss.2020.24157`.
+
+    Examples
+    --------
+    >>> from sklearn_ldp import CLS
+    >>> CLS().fit([[0.75, 0.5, -0.125]]).frequencies_
+    array([0.625, 0.375, 0.   ])
+    """

@@ -1,0 +1,115 @@
+"""Post-processors by likelihood: MLE-Apx."""
+
+from __future__ import annotations
+
+from numbers import Real
+
+import numpy as np
+from sklearn.utils._param_validation import Interval
+
+from .._estimate import NoiseModel
+from ._base import BasePostProcessor
+
+
+def mle_apx(F, null_variance, slope):
+    """Maximise the normal approximation of the likelihood on the simplex (2019 paper, Eq. 13).
+
+    Minimises ``sum_v (f'_v - f~_v)**2 / (null_variance + slope f'_v)``. On the support D1,
+
+    .. math:: f'_v = \\frac{\\tilde f_v + a x}{1 - b x}, \\qquad
+              x = \\frac{1 - \\sum_{D_1} \\tilde f_v}{|D_1| a + b},
+
+    with a the null variance and b the slope (2020 paper, Eq. 12; the printed x has a slip of sign,
+    with which the result does not sum to 1). The support is a prefix of the sorted estimates.
+
+    Parameters
+    ----------
+    F : array-like of shape (..., d)
+        Raw estimates of frequencies.
+    null_variance : float
+        n times the variance of a category of frequency 0: ``q (1 - q) / (p - q)**2``.
+    slope : float
+        Growth of n times the variance with the frequency: ``(1 - p - q) / (p - q)``.
+
+    Returns
+    -------
+    ndarray of shape (..., d)
+        Rows on the simplex.
+    """
+    F = np.asarray(F, dtype=np.float64)
+    a, b = null_variance, slope
+    # No raw estimate is so far out that its own variance would be negative; others are drawn in.
+    if b:
+        edge = -a / b * (1 - 1e-9)
+        F = np.maximum(F, edge) if b > 0 else np.minimum(F, edge)
+    falling = -np.sort(-F, axis=-1)
+    size = np.arange(1, F.shape[-1] + 1)
+    x = (1.0 - np.cumsum(falling, axis=-1)) / (size * a + b)
+    n_support = np.count_nonzero(falling + a * x > 0, axis=-1, keepdims=True)
+    x = np.take_along_axis(x, n_support - 1, axis=-1)
+    result = np.maximum((F + a * x) / (1.0 - b * x), 0.0)
+    # The sum is 1 but for rounding, which estimates drawn in from far out magnify.
+    return result / result.sum(axis=-1, keepdims=True)
+
+
+class MLEApx(BasePostProcessor):
+    """Maximum likelihood on the simplex, with the noise taken as normal.
+
+    Unlike Norm-Sub it minds that frequent categories have another variance; with the constant
+    variance of Eq. 7 it would be Norm-Sub, and the two are close in practice.
+
+    Parameters
+    ----------
+    p, q : float, default=None
+        Probabilities that a report supports the user's own category and a given other one; None
+        takes the noise model of the estimate.
+
+    Attributes
+    ----------
+    frequencies_ : ndarray of shape (d,) or (n_estimates, d)
+        Non-negative estimates that sum to 1.
+    estimate_ : FrequencyEstimate
+        The same with its categories.
+    n_features_in_ : int
+        Number of categories.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the columns, if they have any.
+
+    See Also
+    --------
+    NormSub : The same with a constant variance.
+
+    References
+    ----------
+    .. [1] T. Wang, M. Lopuhaä-Zwakenberg, Z. Li, B. Skoric, N. Li, "Locally differentially
+       private frequency estimation with consistency", NDSS 2020, section IV-D and Appendix B,
+       :doi:`10.14722/ndss.2020.24157`.
+
+    Examples
+    --------
+    >>> from sklearn_ldp import MLEApx
+    >>> MLEApx(p=0.5, q=0.25).fit([[0.75, 0.5, -0.125]]).frequencies_.round(3)
+    array([0.621, 0.379, 0.   ])
+    """
+
+    _parameter_constraints: dict = {
+        "p": [None, Interval(Real, 0, 1, closed="right")],
+        "q": [None, Interval(Real, 0, 1, closed="left")],
+    }
+
+    def __init__(self, *, p=None, q=None):
+        self.p = p
+        self.q = q
+
+    def _process(self, estimate):
+        noise = estimate.noise
+        if self.p is not None and self.q is not None:
+            noise = NoiseModel(self.p, self.q, 1)
+        if noise is None:
+            raise ValueError(
+                "MLEApx needs to know how the noise grows with the frequency, which a plain array "
+                "does not tell: pass the FrequencyEstimate that an oracle returns, or give p= and "
+                "q= (the probabilities that a report supports the own and another category)."
+            )
+        values = mle_apx(estimate.values, noise.null_variance, noise.slope)
+        return estimate.with_values(values, by="MLEApx"), {}
