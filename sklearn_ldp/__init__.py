@@ -26,6 +26,8 @@ from .postprocessing import (
     NormMul,
     NormSub,
     PostPos,
+    Power,
+    PowerNS,
 )
 
 __version__ = "0.1.0.dev0"
@@ -51,6 +53,8 @@ __all__ = [
     "NormMul",
     "NormSub",
     "PostPos",
+    "Power",
+    "PowerNS",
     "PrivacyWarning",
     "ProjectiveGeometryResponse",
     "SubsetSelection",

@@ -19,6 +19,8 @@ from sklearn_ldp import (
     NormMul,
     NormSub,
     PostPos,
+    Power,
+    PowerNS,
     ProjectiveGeometryResponse,
     SubsetSelection,
     SyntheticSearch,
@@ -59,6 +61,8 @@ POSTPROCESSORS = [
     CLS(),
     MLEApx(p=0.5, q=0.25),
     MLEApx(p=0.75, q=0.5),
+    Power(std=0.05, n_samples=2000),
+    PowerNS(std=0.05, n_samples=2000, exponent=1.5),
 ]
 
 SEARCHES = [

@@ -16,6 +16,8 @@ from sklearn_ldp import (
     Norm,
     NormSub,
     PostPos,
+    Power,
+    PowerNS,
     SyntheticSearch,
 )
 from sklearn_ldp.datasets import load_us_states
@@ -44,6 +46,14 @@ def test_1_simulate_a_collection_end_to_end(pipe, X):
     assert estimate.categories.tolist() == CATS.tolist()
 
 
+def test_2_power_ns_is_power_followed_by_norm_sub():
+    oracle = OUE(1.0, categories=CATS, random_state=0)
+    pipe = Pipeline([("oracle", oracle), ("power", Power()), ("simplex", NormSub())])
+    composed = pipe.fit_transform(VALUES)
+    at_once = PowerNS().fit_transform(pipe[0].estimate_)
+    np.testing.assert_array_equal(composed.values, at_once.values)
+
+
 def test_2_methods_compose():
     pipe = Pipeline(
         [("oracle", OUE(1.0, categories=CATS)), ("cut", BaseCut()), ("simplex", NormSub())]
@@ -69,7 +79,7 @@ def test_3_a_deployment():
 def test_4_grid_search_over_epsilon_and_methods(pipe):
     search = GridSearchCV(
         pipe,
-        {"oracle__epsilon": [0.5, 1, 2], "post": [Base(), NormSub(), BaseCut(), Norm()]},
+        {"oracle__epsilon": [0.5, 1, 2], "post": [Base(), NormSub(), BaseCut(), PowerNS()]},
         cv=ShuffleSplit(5, test_size=0.5, random_state=0),
         scoring=make_frequency_scorer("mse", queries=groups(LABELS)),
         n_jobs=2,

@@ -2,6 +2,7 @@
 
 from decimal import Decimal, localcontext
 from fractions import Fraction
+from itertools import product
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from sklearn_ldp.oracles._sampling import (
     TWO_64,
     Coins,
     CoinStreams,
+    Octets,
     SecureCoins,
     SeededCoins,
     direct_threshold,
@@ -158,6 +160,45 @@ def test_bernoulli_compares_whole_words(threshold, word_offset):
     coins = _FixedBytes(word >> 56, *(low_bytes if is_tie else []))
     assert coins.bernoulli(threshold, 1)[0] == (word < threshold)
     assert coins.content == []
+
+
+@pytest.mark.parametrize("threshold", [1, 2**56, TWO_64 // 3, 2**63, 2**63 + 1, TWO_64 - 1])
+def test_eight_coins_at_once_are_exact(threshold):
+    """Of the numbers of 512 bits each outcome has its share, and 16 bits tell the same or a tie."""
+    law = Octets(threshold)
+
+    def outcomes(numbers):
+        digits = np.frombuffer(b"".join(n.to_bytes(64, "big") for n in numbers), dtype=np.uint8)
+        return law.of_number(digits.reshape(-1, 64))
+
+    words = [word << 496 for word in range(1 << 16)]
+    lowest, highest = outcomes(words), outcomes(word + (1 << 496) - 1 for word in words)
+    decided = law.of_word != np.uint64(2**64 - 1)
+    np.testing.assert_array_equal(decided, lowest == highest)
+    np.testing.assert_array_equal(law.of_word[decided], lowest[decided])
+    start = 0
+    for bits in product([0, 1], repeat=8):
+        share = threshold ** sum(bits) * (TWO_64 - threshold) ** (8 - sum(bits))
+        both_ends = outcomes([start, start + share - 1]).view(np.uint8).reshape(2, 8)
+        np.testing.assert_array_equal(both_ends, [bits, bits])
+        start += share
+    assert start == 1 << 512
+
+
+def test_ties_of_eight_coins_take_more_bytes():
+    """The words in which a sum of chances lies, and the number of 512 bits beside that sum."""
+    threshold, n = 2**56 + 12345, 1 << 16
+    law = Octets(threshold)
+    tie = int(np.flatnonzero(law.of_word == np.uint64(2**64 - 1))[0])
+    end = (TWO_64 - threshold) ** 8  # below it, all eight are False
+    for number, expected in ((end - 1, [False] * 8), (end, [False] * 7 + [True])):
+        first, *rest = number.to_bytes(64, "big")
+        assert first * 256 + rest[0] == tie
+        coins = _FixedBytes(*[0, 0] * (n // 8 - 1), first, *rest)
+        drawn = coins.bernoulli(threshold, n)
+        assert coins.content == []
+        assert not drawn[:-8].any()
+        assert drawn[-8:].tolist() == expected
 
 
 @pytest.mark.parametrize("high", [1, 2, 3, 5, 100, 128, 200, 255, 256])

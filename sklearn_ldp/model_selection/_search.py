@@ -20,11 +20,15 @@ from ..postprocessing import (
     BaseCut,
     BasePos,
     BasePostProcessor,
+    MLEApx,
     Norm,
     NormCut,
+    NormHyb,
     NormMul,
     NormSub,
     PostPos,
+    Power,
+    PowerNS,
 )
 
 
@@ -50,7 +54,20 @@ def default_candidates() -> list[BasePostProcessor]:
     >>> default_candidates()[:2]
     [Base(), Norm()]
     """
-    return [Base(), Norm(), BasePos(), PostPos(), BaseCut(), NormSub(), NormCut(), NormMul()]
+    return [
+        Base(),
+        Norm(),
+        BasePos(),
+        PostPos(),
+        BaseCut(),
+        NormSub(),
+        NormCut(),
+        NormMul(),
+        NormHyb(),
+        MLEApx(),
+        Power(),
+        PowerNS(),
+    ]
 
 
 class BaseSearch(BasePostProcessor):
@@ -90,11 +107,15 @@ class BaseSearch(BasePostProcessor):
         self.best_params_ = self.results_["params"][self.best_index_]
         self.best_score_ = -float(self.results_["mean_error"][self.best_index_])
         self.best_estimator_ = clone(candidates[self.best_index_])
-        return self.best_estimator_.fit_transform(estimate), {}
+        return self.best_estimator_.fit_transform(self._completed(estimate)), {}
 
     def _process(self, estimate):
         check_is_fitted(self, "best_estimator_")
-        return self.best_estimator_.transform(estimate), {}
+        return self.best_estimator_.transform(self._completed(estimate)), {}
+
+    def _completed(self, estimate: FrequencyEstimate) -> FrequencyEstimate:
+        """The estimate with what the search knows of it beyond what it says itself."""
+        return estimate
 
     def _checked_candidates(self) -> list:
         candidates = default_candidates() if self.candidates == "all" else list(self.candidates)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from numbers import Integral
 
 import numpy as np
@@ -156,6 +157,13 @@ class SyntheticSearch(BaseSearch):
             simulated = oracle.simulate(counts, self.n_repeats)
             cases.append(Case(simulated, counts / size, query_set))
         return cases
+
+    def _completed(self, estimate):
+        if estimate.noise is not None or self.oracle is None or self.n_samples is None:
+            return estimate
+        oracle = clone(self.oracle).set_params(categories=estimate.categories, input="values")
+        users = apportion(np.ones(estimate.shape[1]), self.n_samples)
+        return replace(estimate, noise=oracle.simulate(users).noise)
 
 
 def apportion(frequencies: np.ndarray, n_samples: int) -> np.ndarray:

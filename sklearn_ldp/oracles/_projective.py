@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import cached_property, lru_cache
 from numbers import Integral
 
 import numpy as np
@@ -15,6 +16,7 @@ from ._finite_field import FiniteField, field_orders_beside
 from ._sampling import TWO_64, exp_lower_bound, group_threshold
 
 _MAX_FIELD = 64  # beyond, the spaces grow past any domain and other oracles are as good
+_MAX_PRODUCTS = 1 << 16  # cells of the table of products: it stays in the cache
 
 
 @inherit_parameters
@@ -112,6 +114,20 @@ def best_projective_channel(n_categories: int, epsilon: float) -> ProjectiveChan
     return min(channels, key=lambda channel: channel.total_variance())
 
 
+@lru_cache(maxsize=8)
+def _products(order: int) -> tuple[int, np.ndarray]:
+    """A number h of digits, and the table of <x, y> for all vectors x, y of h digits."""
+    field, n_digits = FiniteField(order), 1
+    while order ** (2 * n_digits + 2) <= _MAX_PRODUCTS:
+        n_digits += 1
+    x = np.arange(order**n_digits)
+    table = np.zeros((len(x), len(x)), dtype=np.int64)
+    for power in order ** np.arange(n_digits):
+        digit = x // power % order
+        table = field.add(table, field.multiply(digit[:, None], digit))
+    return n_digits, table.astype(np.min_scalar_type(order - 1))
+
+
 class ProjectiveChannel(Channel):
     """A point, orthogonal to the category's with ``threshold / 2**64``.
 
@@ -131,6 +147,10 @@ class ProjectiveChannel(Channel):
         p = Fraction(self.threshold, TWO_64)
         q = p * n_common / self.n_inside + (1 - p) * (self.n_inside - n_common) / n_outside
         super().__init__(n_categories, p, q)
+        # Of leading digits 0, 1, ..: their powers, the first point, and vectors minus points.
+        self._powers = np.array([g**m for m in range(self.n_digits)])
+        self._starts = (self._powers - 1) // (g - 1)
+        self._shifts = self._powers - self._starts
 
     @property
     def configuration(self):
@@ -152,55 +172,69 @@ class ProjectiveChannel(Channel):
 
     def _vectors(self, points):
         """Numbers of the vectors of points, and the places of their leading 1."""
-        g = self.field.order
-        starts = (g ** np.arange(self.n_digits + 1) - 1) // (g - 1)
-        leading = np.searchsorted(starts, points, side="right") - 1
-        return points - starts[leading] + g**leading, leading
-
-    def _points(self, vectors):
-        """Numbers of the points on which nonzero vectors lie."""
-        g, field = self.field.order, self.field
-        powers = g ** np.arange(self.n_digits + 1)
-        leading = np.searchsorted(powers, vectors, side="right") - 1
-        scale = field.invert(vectors // powers[leading])
-        point = (powers[leading] - 1) // (g - 1)
-        for m in range(self.n_digits - 1):
-            digit = field.multiply(vectors // powers[m] % g, scale)
-            point += np.where(m < leading, digit * powers[m], 0)
-        return point
+        leading = np.searchsorted(self._starts, points, side="right") - 1
+        return points + self._shifts[leading], leading
 
     def _product(self, u, v):
         """<u, v> of vectors given by their numbers (broadcasting)."""
-        g, field = self.field.order, self.field
-        total = field.multiply(u % g, v % g)
-        for m in range(1, self.n_digits):
-            total = field.add(total, field.multiply(u // g**m % g, v // g**m % g))
+        n_low, table = _products(self.field.order)
+        base = self.field.order**n_low
+        total = np.zeros(np.broadcast(u, v).shape, dtype=np.int64)
+        for _ in range(0, self.n_digits, n_low):
+            u_rest, v_rest = u // base, v // base
+            total = self.field.add(total, table[u - u_rest * base, v - v_rest * base])
+            u, v = u_rest, v_rest
         return total
 
-    def _member(self, codes, rest, product):
-        """The point u with <u, v> = product whose digits, but for one, are those of `rest`.
+    @cached_property
+    def _pivots(self):
+        """Of each category: the vector v, the place value of its lowest digit v_l, and 1 / v_l."""
+        vectors = self._vectors(np.arange(self.n_categories))[0]
+        place, digit = np.ones_like(vectors), np.zeros_like(vectors)
+        for power in self._powers[::-1]:
+            found = vectors // power % self.field.order
+            place[found > 0], digit[found > 0] = power, found[found > 0]
+        return vectors, place, self.field.invert(digit)
 
-        The digit left out is the one where v has its leading 1, so it can be solved for.
+    def _solved(self, codes, rest, product):
+        """The vector u with <u, v> = product whose digits, but for the l-th, are those of `rest`.
+
+        As v_l is the lowest digit of v, the digits of u below the l-th do not matter: where `rest`
+        has none above either, <u, v> = 0 makes u_l = 0. So u has a leading 1 if `rest` has.
         """
-        g, field = self.field.order, self.field
-        vectors, leading = self._vectors(codes.astype(np.int64))
-        place = g**leading
-        low = rest % place
-        u = (rest - low) * g + low
-        value = field.subtract(np.full_like(u, product), self._product(u, vectors))
-        return self._points(u + value * place)
+        v, place, inverse = (table[codes] for table in self._pivots)
+        u = rest + rest // place * place * (self.field.order - 1)  # digits from l on move up
+        missing = self.field.subtract(product, self._product(u, v))
+        return u + self.field.multiply(missing, inverse) * place
+
+    def _orthogonal(self, codes, index):
+        """The index-th point u with <u, v> = 0."""
+        return self._points(self._solved(codes, self._vectors(index)[0], np.zeros_like(index)))
+
+    def _others(self, codes, index):
+        """The index-th point u with <u, v> not 0.
+
+        They lead with u_l, or with a digit above; then the product may be any but 0, and takes
+        the place of the leading 1 in the index.
+        """
+        place = self._pivots[1][codes]
+        power = self._powers[np.searchsorted(self._powers, np.maximum(index, 1), side="right") - 1]
+        product = index // power
+        above = self._solved(codes, index - (product - 1) * power, product)
+        return self._points(np.where(index < place, place + index, above))
+
+    def _points(self, vectors):
+        """Numbers of the points of vectors with a leading 1."""
+        return vectors - self._shifts[np.searchsorted(self._powers, vectors, side="right") - 1]
 
     def privatize(self, codes, coins):
-        n_rest = self.field.order ** (self.n_digits - 1)
         is_inside = coins.bernoulli(self.threshold, len(codes))
         reports = np.empty(len(codes), dtype=np.int64)
         inside, outside = np.flatnonzero(is_inside), np.flatnonzero(~is_inside)
-        # Orthogonal points come g - 1 times among the nonzero vectors; a point that is not
-        # orthogonal has one vector whose product is 1.
-        rest = 1 + coins.integers(n_rest - 1, inside.size)
-        reports[inside] = self._member(codes[inside], rest, 0)
-        rest = coins.integers(n_rest, outside.size)
-        reports[outside] = self._member(codes[outside], rest, 1)
+        index = coins.integers(self.n_inside, inside.size)
+        reports[inside] = self._orthogonal(codes[inside], index)
+        index = coins.integers(self.n_points - self.n_inside, outside.size)
+        reports[outside] = self._others(codes[outside], index)
         return reports
 
     def check_reports(self, reports):
@@ -224,14 +258,13 @@ class ProjectiveChannel(Channel):
         # A user forgets her category and draws any point, or draws an orthogonal one.
         p = self.p
         share = p - (1 - p) * self.n_inside / (self.n_points - self.n_inside)
-        n_rest = self.field.order ** (self.n_digits - 1)
         points = simulate_members(
             counts,
             n_repeats,
             rng,
             float(share),
             self.n_points,
-            n_rest - 1,
-            lambda codes, index: self._member(codes, index + 1, 0),
+            self.n_inside,
+            self._orthogonal,
         )
         return self.decode(points)

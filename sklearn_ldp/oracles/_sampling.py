@@ -21,7 +21,7 @@ from .._random import root_entropy
 
 TWO_64 = 1 << 64
 _MANY_COINS = 1 << 16  # from here on a table for eight coins at a time pays
-_OCTET_BLOCK = 1 << 16
+_OCTET_BLOCK = 1 << 16  # words worked on at a time
 _TIE = np.uint64(2**64 - 1)  # no eight booleans look like this
 
 
@@ -131,20 +131,24 @@ class Coins:
     def subsets(self, sizes: np.ndarray, n_items: int) -> np.ndarray:
         """Return exactly uniform subsets of given sizes, as booleans of shape (n, n_items).
 
-        Independent bits are uniform over the subsets of whatever size comes out; uniform
-        additions or removals then lead to the size that is wanted, and keep it uniform.
+        Independent bits, then as many uniform places as a subset lacks (or has too many) to be
+        added (or removed), until it has its size. Nothing of that tells one item from another, so
+        all subsets of the size are equally likely.
         """
-        mean_share = float(np.mean(sizes)) / n_items if len(sizes) else 0.0
-        bits = self.bernoulli(min(int(TWO_64 * mean_share), TWO_64 - 1), (len(sizes), n_items))
+        # Any share would do; a coarse one lets all blocks of users share a table of octets.
+        share = round(4096 * int(sizes.sum()) / max(len(sizes) * n_items, 1))
+        bits = self.bernoulli(min(max(share, 1), 4095) << 52, (len(sizes), n_items))
+        flat = bits.reshape(-1)
         missing = sizes - np.count_nonzero(bits, axis=1)
-        rows = np.flatnonzero(missing)
-        while rows.size:
-            place = self.integers(n_items, rows.size)
-            adds = missing[rows] > 0
-            changes = bits[rows, place] != adds
-            bits[rows[changes], place[changes]] = adds[changes]
-            missing[rows[changes]] -= np.where(adds[changes], 1, -1)
-            rows = rows[missing[rows] != 0]
+        while missing.any():
+            rows = np.repeat(np.arange(len(sizes)), np.abs(missing))
+            place = rows * n_items + self.integers(n_items, rows.size)
+            # Places where there is nothing to change, and repeated ones, do not count.
+            place = np.sort(place[flat[place] == (missing[rows] < 0)])
+            place = place[np.diff(place, prepend=-1) > 0]
+            rows = place // n_items
+            flat[place] = missing[rows] > 0
+            missing -= np.sign(missing) * np.bincount(rows, minlength=len(sizes))
         return bits
 
 

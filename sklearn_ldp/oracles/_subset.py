@@ -166,7 +166,7 @@ class SubsetChannel(Channel):
         rows = np.arange(n)
         bits[rows, d - 1] = bits[rows, codes]
         bits[rows, codes] = holds_own
-        return np.flatnonzero(bits).reshape(n, self.size) % d
+        return np.flatnonzero(bits).reshape(n, self.size) - d * rows[:, None]
 
     def check_reports(self, reports):
         d, size = self.n_categories, self.size

@@ -2,6 +2,7 @@
 
 from ._base import BasePostProcessor
 from ._baseline import Base, BaseCut, BasePos, PostPos, base_cut, base_pos, significance_threshold
+from ._calibrate import Power, PowerNS, power, power_law_exponent, power_law_likelihood
 from ._likelihood import MLEApx, mle_apx
 from ._normalization import (
     CLS,
@@ -30,6 +31,8 @@ __all__ = [
     "NormMul",
     "NormSub",
     "PostPos",
+    "Power",
+    "PowerNS",
     "base_cut",
     "base_pos",
     "mle_apx",
@@ -38,5 +41,8 @@ __all__ = [
     "norm_hyb",
     "norm_mul",
     "norm_sub",
+    "power",
+    "power_law_exponent",
+    "power_law_likelihood",
     "significance_threshold",
 ]

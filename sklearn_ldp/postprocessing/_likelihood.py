@@ -37,7 +37,8 @@ def mle_apx(F, null_variance, slope):
         Rows on the simplex.
     """
     F = np.asarray(F, dtype=np.float64)
-    a, b = null_variance, slope
+    # Without any noise at frequency 1 (a huge epsilon) it is taken as next to nothing.
+    a, b = null_variance, max(slope, -null_variance * (1 - 1e-9))
     # No raw estimate is so far out that its own variance would be negative; others are drawn in.
     if b:
         edge = -a / b * (1 - 1e-9)

@@ -1,0 +1,370 @@
+"""Subset selection, Hadamard and projective geometry response against their definitions.
+
+Then what holds for every oracle: reports add up in any order and any split.
+"""
+
+from itertools import combinations, pairwise
+from math import comb
+
+import numpy as np
+import pytest
+from estimators import ORACLES
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+from scipy.linalg import hadamard
+from sklearn.base import clone
+
+from sklearn_ldp import GRR, OLH, OUE, HadamardResponse, ProjectiveGeometryResponse, SubsetSelection
+from sklearn_ldp.oracles._sampling import SeededCoins
+
+TWO_64 = 1 << 64
+FIELDS = [2, 3, 4, 5, 7, 8, 9]
+
+
+def seeded_coins(seed):
+    return SeededCoins(np.random.default_rng(seed))
+
+
+def subset_numbers(reports, d):
+    """Each set as one number, 0 .. C(d, w) - 1."""
+    numbers = {subset: i for i, subset in enumerate(combinations(range(d), reports.shape[1]))}
+    return np.array([numbers[tuple(report)] for report in reports.tolist()])
+
+
+# -- Hadamard response ------------------------------------------------------------------------
+@pytest.mark.parametrize("n_blocks", [1, 2, 8])
+@pytest.mark.parametrize("d", [2, 3, 7, 8, 20, 60])
+def test_hadamard_decoding_equals_the_definition(d, n_blocks):
+    """Support counts by the rows of scipy's Hadamard matrix; signed ones where there are blocks."""
+    channel = HadamardResponse(n_blocks=n_blocks)._make_channel(d)
+    order = channel.n_columns // n_blocks
+    assert order & (order - 1) == 0
+    assert channel.tally_size == n_blocks * order
+    assert n_blocks * (order - 1) >= d
+    assert order == 2 or n_blocks * (order // 2 - 1) < d, "half the order would do"
+    codes = np.arange(d)
+    if n_blocks == 1:
+        block, row = np.zeros(d, dtype=int), codes + 1
+    else:
+        block = channel.noise(1).blocks
+        row = np.array([np.count_nonzero(block[:v] == block[v]) for v in codes]) + 1
+    matrix = np.zeros((d, n_blocks, order), dtype=int)  # row 0, all ones, is given to nobody
+    matrix[codes, block] = hadamard(order)[row]
+    matrix = matrix.reshape(d, -1)
+    reports = channel.privatize(np.arange(3000) % d, seeded_coins(0))
+    signed = matrix[:, reports].sum(axis=1)
+    expected = (signed + len(reports)) // 2 if n_blocks == 1 else signed
+    np.testing.assert_array_equal(channel.count_support(reports), expected)
+    np.testing.assert_array_equal(
+        channel.decode(np.array([channel.tally(reports), channel.tally(reports[:7])]))[1],
+        channel.count_support(reports[:7]),
+    )
+
+
+@pytest.mark.parametrize("n_blocks", [1, 4])
+def test_hadamard_reports_are_uniform_in_both_halves(n_blocks, seed):
+    """Chi-square test of all columns at 1e-9; the twin believes in another category's half."""
+    d = 11
+    channel = HadamardResponse(n_blocks=n_blocks)._make_channel(d)
+    reports = channel.privatize(np.full(200_000, 4), seeded_coins(seed))
+    counts = np.bincount(reports, minlength=channel.n_columns)
+    every = np.arange(channel.n_columns)
+
+    def expected(code):
+        inside = np.isin(
+            every, channel._member(np.full(channel.half, code), every[: channel.half], 0)
+        )
+        assert inside.sum() == channel.half
+        share = channel.threshold / TWO_64
+        return len(reports) * np.where(
+            inside, share / channel.half, (1 - share) / (channel.n_columns - channel.half)
+        )
+
+    assert stats.chisquare(counts, expected(4)).pvalue > 1e-9
+    assert stats.chisquare(counts, expected(5)).pvalue < 1e-9
+
+
+def test_hadamard_has_the_variance_of_blh_and_blocks_help_large_budgets():
+    for d in (2, 100, 1000):
+        one = HadamardResponse()._make_channel(d)
+        assert float(one.p) == pytest.approx(np.e / (np.e + 1), rel=1e-15)
+        assert one.q * 2 == 1
+    for epsilon, n_blocks in ((1.0, 2), (2.0, 4), (3.0, 16), (5.0, 128)):
+        auto = HadamardResponse(epsilon, n_blocks="auto")._make_channel(1024)
+        assert auto.n_blocks == n_blocks
+        B, E = n_blocks, np.exp(epsilon)
+        assert auto.noise(1).null_variance == pytest.approx(2 * (E + 2 * B - 1) / (E - 1) ** 2)
+    one, auto = (HadamardResponse(5.0, n_blocks=b)._make_channel(1024) for b in (1, "auto"))
+    assert auto.total_variance() < one.total_variance() / 10
+
+
+# -- projective geometry response -------------------------------------------------------------
+@pytest.mark.parametrize("g", FIELDS)
+@pytest.mark.parametrize("d", [5, 40])
+def test_projective_points_and_vectors(g, d):
+    """Each point is the line of one vector with leading 1; all nonzero vectors lie on one."""
+    channel = ProjectiveGeometryResponse(field_order=g)._make_channel(d)
+    t, field = channel.n_digits, channel.field
+    assert channel.n_points == (g**t - 1) // (g - 1) >= d
+    assert t == 2 or (g ** (t - 1) - 1) // (g - 1) < d
+    points = np.arange(channel.n_points)
+    vectors, _ = channel._vectors(points)
+    assert len(np.unique(vectors)) == channel.n_points
+    digits = vectors[:, None] // g ** np.arange(t) % g
+    leading = t - 1 - np.argmax(digits[:, ::-1] != 0, axis=1)
+    np.testing.assert_array_equal(digits[points, leading], 1)
+    np.testing.assert_array_equal(channel._points(vectors), points)
+    multiples = []
+    for scale in range(1, g):
+        scaled = field.multiply(digits, np.full_like(digits, scale)) @ g ** np.arange(t)
+        multiples.append(scaled)
+    np.testing.assert_array_equal(np.sort(np.ravel(multiples)), np.arange(1, g**t))
+
+
+@pytest.mark.parametrize("g", FIELDS)
+@pytest.mark.parametrize("d", [5, 40])
+def test_projective_supports(g, d):
+    """Each category is supported by c points, two of them share c2; the decoding agrees."""
+    channel = ProjectiveGeometryResponse(field_order=g)._make_channel(d)
+    t, field = channel.n_digits, channel.field
+    vectors, _ = channel._vectors(np.arange(channel.n_points))
+    digits = vectors[:, None] // g ** np.arange(t) % g
+    product = np.zeros((channel.n_points, d), dtype=np.int64)
+    for m in range(t):
+        product = field.add(product, field.multiply(digits[:, None, m], digits[None, :d, m]))
+    supports = (product == 0).astype(np.int64)
+    shared = supports.T @ supports
+    c, c2 = ((g ** (t - i) - 1) // (g - 1) for i in (1, 2))
+    np.testing.assert_array_equal(shared, np.where(np.eye(d), c, c2))
+
+    E = np.exp(1.0)
+    p0 = 1 / ((E - 1) * c + channel.n_points)
+    assert float(channel.p) == pytest.approx(E * p0 * c, rel=1e-14)
+    assert float(channel.q) == pytest.approx(p0 * ((E - 1) * c2 + c), rel=1e-14)
+    reports = channel.privatize(np.arange(2000) % d, seeded_coins(0))
+    np.testing.assert_array_equal(channel.count_support(reports), supports[reports].sum(axis=0))
+
+
+@pytest.mark.parametrize("g", FIELDS)
+@pytest.mark.parametrize("d", [5, 40, 90])
+def test_projective_members_are_each_point_once(g, d):
+    """Uniform indices make uniform reports: they number the orthogonal points, and the others."""
+    channel = ProjectiveGeometryResponse(field_order=g)._make_channel(d)
+    inside = np.arange(channel.n_inside)
+    outside = np.arange(channel.n_points - channel.n_inside)
+    for code in range(d):
+        member = channel._orthogonal(np.full_like(inside, code), inside)
+        other = channel._others(np.full_like(outside, code), outside)
+        assert channel.supports(member, np.array([code])).all()
+        np.testing.assert_array_equal(np.sort(np.r_[member, other]), np.arange(channel.n_points))
+
+
+@pytest.mark.parametrize("g", [2, 3, 4, 9])
+def test_projective_reports_are_uniform_in_both_parts(g, seed):
+    """Chi-square test of all points at 1e-9; the twin believes in another category."""
+    channel = ProjectiveGeometryResponse(field_order=g)._make_channel(12)
+    reports = channel.privatize(np.full(200_000, 7), seeded_coins(seed))
+    counts = np.bincount(reports, minlength=channel.n_points)
+    points = np.arange(channel.n_points)
+    support = np.array([channel.count_support(points[[u]]) for u in points])
+
+    def expected(code):
+        inside, p = support[:, code], float(channel.p)
+        return len(reports) * np.where(inside, p / inside.sum(), (1 - p) / (1 - inside).sum())
+
+    assert stats.chisquare(counts, expected(7)).pvalue > 1e-9
+    assert stats.chisquare(counts, expected(8)).pvalue < 1e-9
+
+
+def test_projective_default_is_near_the_optimum():
+    """Within 5 % of subset selection, the exact optimum."""
+    for epsilon in (0.5, 1.0, 2.0):
+        for d in (100, 1024, 5000):
+            optimum = SubsetSelection(epsilon)._make_channel(d).total_variance()
+            near = ProjectiveGeometryResponse(epsilon)._make_channel(d).total_variance()
+            assert optimum < near < 1.05 * optimum
+
+
+# -- subset selection -------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    "oracle", [SubsetSelection(), SubsetSelection(0.3), SubsetSelection(subset_size=6)], ids=repr
+)
+@pytest.mark.parametrize("code", [0, 3, 6])
+def test_subsets_are_sorted_and_uniform(oracle, code, seed):
+    """Chi-square test at 1e-9 over all C(7, w) sets, with and without the user's category.
+
+    The twins: the mechanism of another category; reports a thirtieth of which are the first set.
+    """
+    d, n = 7, 60_000
+    channel = oracle._make_channel(d)
+    w = channel.size
+    reports = channel.privatize(np.full(n, code), seeded_coins(seed))
+    assert reports.shape == (n, w)
+    assert np.all(np.diff(reports, axis=1) > 0)
+    assert 0 <= reports.min() <= reports.max() < d
+    counts = np.bincount(subset_numbers(reports, d), minlength=comb(d, w))
+    p = float(channel.p)
+
+    def expected(code):
+        holds = np.array([code in subset for subset in combinations(range(d), w)])
+        return n * np.where(holds, p / comb(d - 1, w - 1), (1 - p) / comb(d - 1, w))
+
+    assert stats.chisquare(counts, expected(code)).pvalue > 1e-9
+    assert stats.chisquare(counts, expected((code + 1) % d)).pvalue < 1e-9
+    tampered = (counts * 29 / 30) + n / 30 * (np.arange(len(counts)) == 0)
+    assert stats.chisquare(tampered, expected(code)).pvalue < 1e-9
+
+
+def test_place_in_a_subset_says_nothing(seed):
+    """A report is a function of the set: sorted. Given the set, it has one order.
+
+    The place of the user's category is that of a uniform other set: chi-square test at 1e-9
+    against the law of the rank of code 4 among 3 uniform members of 9. Twin: own category first.
+    """
+    channel = SubsetSelection(subset_size=3)._make_channel(9)
+    reports = channel.privatize(np.full(60_000, 4), seeded_coins(seed))
+    holds = (reports == 4).any(axis=1)
+    place = np.argmax(reports[holds] == 4, axis=1)
+    expected = np.array([comb(4, k) * comb(4, 2 - k) for k in range(3)]) / comb(8, 2)
+    counts = np.bincount(place, minlength=3)
+    assert stats.chisquare(counts, expected * len(place)).pvalue > 1e-9
+    assert stats.chisquare([len(place), 0, 0], expected * len(place)).pvalue < 1e-9
+
+
+@pytest.mark.parametrize(("n_items", "size"), [(6, 1), (6, 3), (7, 5), (9, 0), (5, 5)])
+def test_coins_draw_uniform_subsets(n_items, size, seed):
+    """Chi-square test at 1e-9 over all subsets of a size, drawn beside sizes that differ.
+
+    The twin adds what is missing from the left, as a lazy repair would.
+    """
+    n = 40_000
+    sizes = np.where(np.arange(n) % 4 == 3, (size + 1) % (n_items + 1), size)
+    bits = seeded_coins(seed).subsets(sizes, n_items)
+    assert bits.shape == (n, n_items)
+    np.testing.assert_array_equal(bits.sum(axis=1), sizes)
+    if comb(n_items, size) > 1:
+        chosen = np.nonzero(bits[sizes == size])[1].reshape(-1, size)
+        counts = np.bincount(subset_numbers(chosen, n_items), minlength=comb(n_items, size))
+        assert stats.chisquare(counts).pvalue > 1e-9
+        lazy = np.random.default_rng(seed).random((n, n_items)) < size / n_items
+        for row in lazy:
+            row[np.flatnonzero(~row)[: max(size - row.sum(), 0)]] = True
+        chosen = np.nonzero(lazy[lazy.sum(axis=1) == size])[1].reshape(-1, size)
+        counts = np.bincount(subset_numbers(chosen, n_items), minlength=comb(n_items, size))
+        assert stats.chisquare(counts).pvalue < 1e-9
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "d", "bound", "others"),
+    [
+        (1.0, 1024, 3762.7, {OUE: 3772.1, OLH: 3781.5}),
+        (4.0, 16, 0.643, {GRR: 0.643, OUE: 2.216}),
+    ],
+)
+def test_subset_selection_attains_the_minimax_bound(epsilon, d, bound, others):
+    """METHODS' numbers: n times the sum of all variances of Eq. 5, true frequencies summing to 1.
+
+    The bound is that of Ye and Barg (2018) for a uniform distribution, less the sampling
+    variance 1 - 1/d of the users themselves, whose frequencies are what we estimate.
+    """
+    E, w = np.exp(epsilon), np.arange(1, d)
+    least = ((d - 1) ** 2 / (d * (E - 1) ** 2) * (w * E + d - w) ** 2 / (w * (d - w))).min()
+    channel = SubsetSelection(epsilon)._make_channel(d)
+    assert channel.total_variance() == pytest.approx(least - (1 - 1 / d), rel=1e-9)
+    assert channel.total_variance() == pytest.approx(bound, rel=1e-3, abs=0.06)
+    for cls, value in others.items():
+        total = cls(epsilon)._make_channel(d).total_variance()
+        assert total == pytest.approx(value, abs=0.06 if value > 100 else 6e-4)
+        assert total >= channel.total_variance() * (1 - 1e-9)
+    # The total of a pure oracle does not depend on the frequencies.
+    assert channel.total_variance(np.eye(d)[0]) == pytest.approx(channel.total_variance())
+    for size in (1, channel.size - 1, channel.size + 1, d - 1):
+        if 1 <= size < d:
+            other = SubsetSelection(epsilon, subset_size=size)._make_channel(d)
+            assert other.total_variance() >= channel.total_variance()
+
+
+def test_subset_selection_of_one_is_grr():
+    one = SubsetSelection(subset_size=1)._make_channel(9)
+    grr = GRR()._make_channel(9)
+    assert (one.p, one.q) == (grr.p, grr.q)
+
+
+# -- every oracle: any order, any split -------------------------------------------------------
+D = 9
+VALUES = np.arange(60) * 5 % D
+
+
+def server(oracle):
+    return clone(oracle).set_params(categories=D, n_shards=3)
+
+
+@pytest.mark.parametrize("oracle", ORACLES, ids=repr)
+@settings(max_examples=15)
+@given(
+    order=st.permutations(range(len(VALUES))),
+    cuts=st.lists(st.integers(0, len(VALUES)), max_size=4),
+)
+def test_any_order_and_any_split_of_reports(oracle, order, cuts):
+    """Bit-identical counts, whole or in batches, by `aggregate` or by `partial_fit`."""
+    reports = server(oracle).set_params(random_state=0).privatize(VALUES)
+    whole = server(oracle).aggregate(reports)
+    pieces, reader = server(oracle), server(oracle).set_params(input="reports")
+    for start, stop in pairwise([0, *sorted(cuts), len(VALUES)]):
+        if start < stop:
+            batch = reports[np.array(order[start:stop])]
+            pieces.aggregate(batch)
+            reader.partial_fit(batch)
+    for one in (pieces, reader):
+        np.testing.assert_array_equal(one.support_counts_, whole.support_counts_)
+        np.testing.assert_array_equal(one.frequencies_, whole.frequencies_)
+        assert one.support_counts_.dtype == np.int64
+        assert one.n_samples_seen_ == len(VALUES)
+
+
+@pytest.mark.parametrize("oracle", ORACLES, ids=repr)
+@settings(max_examples=10)
+@given(
+    order=st.permutations(range(4)),
+    cuts=st.lists(st.integers(1, len(VALUES) - 1), min_size=3, max_size=3, unique=True),
+)
+def test_merge_is_associative_and_commutative(oracle, order, cuts):
+    """((a + b) + c) + d is a + (b + (c + d)) in any order, bit by bit; what is added stays."""
+    reports = server(oracle).set_params(random_state=0).privatize(VALUES)
+    parts = [
+        server(oracle).aggregate(reports[start:stop])
+        for start, stop in pairwise([0, *sorted(cuts), len(VALUES)])
+    ]
+    before = [part.support_counts_ for part in parts]
+
+    def added(servers):
+        total = server(oracle)
+        for part in servers:
+            total.merge(part)
+        return total
+
+    left = added(parts[i] for i in order)
+    right = parts[order[3]]
+    for i in order[2::-1]:
+        right = added([parts[i], right])
+    whole = server(oracle).aggregate(reports)
+    for total in (left, right):
+        np.testing.assert_array_equal(total.support_counts_, whole.support_counts_)
+        assert total.n_samples_seen_ == len(VALUES)
+    sizes = [np.sort(total.estimate_.shards.sizes) for total in (left, right)]
+    np.testing.assert_array_equal(*sizes)
+    np.testing.assert_array_equal([part.support_counts_ for part in parts], before)
+
+
+@pytest.mark.parametrize("oracle", ORACLES, ids=repr)
+@settings(max_examples=10)
+@given(cuts=st.lists(st.integers(0, len(VALUES)), max_size=4))
+def test_any_split_of_seeded_values(oracle, cuts):
+    """`partial_fit` on values in pieces draws the coins that `fit` draws at once."""
+    whole = server(oracle).set_params(random_state=0).fit(VALUES)
+    pieces = server(oracle).set_params(random_state=0)
+    for start, stop in pairwise([0, *sorted(cuts), len(VALUES)]):
+        if start < stop:
+            pieces.partial_fit(VALUES[start:stop])
+    np.testing.assert_array_equal(pieces.support_counts_, whole.support_counts_)
