@@ -1,12 +1,13 @@
 # One task runner: CI calls these very targets. Everything needed goes into .venv, which `make clean` removes.
 #
 #   make PYTHON=python3.12 test        another interpreter (`make clean` first to replace the one in .venv)
-#   make test PYTEST_ARGS="-k norm"    arguments for pytest; likewise DEMO_ARGS and BENCH_ARGS
+#   make test PYTEST_ARGS="-k norm"    arguments for pytest; likewise DEMO_ARGS, BENCH_ARGS, SPEED_ARGS
 
 PYTHON ?= python3
 PYTEST_ARGS ?=
 DEMO_ARGS ?=
 BENCH_ARGS ?=
+SPEED_ARGS ?=
 
 VENV := .venv
 BIN := $(VENV)/bin/python
@@ -48,8 +49,9 @@ format: $(VENV)/.lint ## format the code, and repair what ruff can repair
 	@$(BIN) -m ruff check --fix-only .
 	@$(BIN) -m ruff format .
 
-bench: $(VENV)/.bench ## the main job on large inputs, timed
+bench: $(VENV)/.bench ## the main job on large inputs and every oracle, timed
 	@$(BIN) -m benchmarks.main_job $(BENCH_ARGS)
+	@$(BIN) -m benchmarks.oracle_speed $(SPEED_ARGS)
 
 clean: ## remove .venv, caches and builds
 	@rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

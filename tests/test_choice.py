@@ -91,7 +91,7 @@ def test_grr_is_best_for_small_domains_as_the_papers_say(epsilon):
 
 
 # -- audit ------------------------------------------------------------------------------------
-N_TRIALS = {(GRR, 0.5, 50): 12_000_000}
+N_TRIALS = {(GRR, 0.5, 50): 40_000_000}
 
 
 @pytest.mark.slow

@@ -268,6 +268,13 @@ def test_fit_forgets_and_partial_fit_goes_on():
     assert oracle.aggregate([0] * 5).n_samples_seen_ == 8
 
 
+def test_fit_on_reports_forgets_even_a_learned_domain():
+    oracle = GRR().fit(["a", "b", "a"])
+    oracle.set_params(input="reports").fit([0, 1])
+    assert oracle.n_samples_seen_ == 2
+    assert oracle.categories_.tolist() == ["a", "b"]
+
+
 def test_an_estimate_stays_one_whatever_the_output_is_set_to():
     pipe = make_pipeline(GRR(categories=BROWSERS), BaseCut(), NormSub())
     estimate = pipe.set_output(transform="pandas").fit_transform(VALUES)

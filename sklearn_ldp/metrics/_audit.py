@@ -117,7 +117,8 @@ def audit_epsilon(
         oracle.set_params(random_state=as_generator(random_state))
     domain = oracle._known_domain()
     channel = oracle._usable_channel(domain)
-    pair = (domain.categories[0], domain.categories[-1]) if pair is None else pair
+    categories = domain.categories.tolist()
+    pair = (categories[0], categories[-1]) if pair is None else pair
     codes = [int(domain.encode([as_vector([value])], type(oracle).__name__)[0]) for value in pair]
     mechanism = oracle.privatize if mechanism is None else mechanism
     hits = []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import math
 import warnings
 from abc import ABCMeta, abstractmethod
@@ -21,55 +20,9 @@ from .._estimate import FrequencyEstimate, NoiseModel, Shards
 from .._random import as_generator
 from ._channel import Channel, expect
 from ._collection import Collection, expand, privatize
+from ._docstrings import inherit_parameters
 from ._domain import Domain, as_columns, check_counts, declared_domain, learned_domain
 from ._sampling import CoinStreams
-
-_PARAMETERS = """Parameters
-----------
-epsilon : float, default=1.0
-    Privacy budget of one report, > 0.
-categories : "auto", int or array-like of shape (d,), default="auto"
-    The public domain; an int d stands for ``0 .. d-1``, tuples for values of several columns.
-    "auto" learns the domain from the raw values in `fit` and so leaks which values occur: for
-    simulations only.
-input : {"values", "reports"}, default="values"
-    Whether `fit`, `partial_fit` and `transform` read users' raw values or their reports.
-n_shards : int, default=10
-    The support counts of so many disjoint parts of the reports (user i in part i modulo
-    `n_shards`) are kept apart, for :class:`~sklearn_ldp.HeldOutSearch`; 1 keeps none.
-random_state : int, RandomState, Generator or None, default=None
-    None draws every coin from the operating system's secure source. Anything else makes reports
-    predictable, and is for simulations.
-n_jobs : int, default=None
-    Number of threads that work on chunks of users; it does not change the result."""
-
-_ATTRIBUTES = """Attributes
-----------
-categories_ : ndarray of shape (d,)
-    The domain.
-support_counts_ : ndarray of shape (d,)
-    How many reports support each category.
-n_samples_seen_ : int
-    Number of users.
-frequencies_ : ndarray of shape (d,)
-    Unbiased estimates; some may be negative.
-noise_ : NoiseModel
-    The noise of the estimates.
-estimate_ : FrequencyEstimate of shape (1, d)
-    All of it together: what post-processors take.
-n_features_in_ : int
-    Number of columns of the values seen in `fit`.
-feature_names_in_ : ndarray of shape (n_features_in_,)
-    Their names, if they have any."""
-
-
-def inherit_parameters(cls: type) -> type:
-    """Fill in the parameters and attributes that all oracles share in a class's docstring."""
-    if cls.__doc__:
-        text = inspect.cleandoc(cls.__doc__)
-        text = text.replace("%(parameters)s", _PARAMETERS)
-        cls.__doc__ = text.replace("%(attributes)s", _ATTRIBUTES)
-    return cls
 
 
 class PrivacyWarning(UserWarning):
@@ -572,8 +525,10 @@ class BaseOracle(  # type: ignore[call-arg]
 
     def _add_reports(self, reports, sample_weight, state):
         """As `_collect`, of reports; they need a known domain."""
-        if state is not None or self._is_auto():
+        if state is not None:
             state = self._continued()
+        elif self._is_auto():
+            state = self._started(self._known_domain())
         else:
             state = self._started(declared_domain(self.categories, self._name))
         reports = self._as_reports(reports, state.collection.channel)

@@ -11,8 +11,9 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from .._estimate import NoiseModel
-from ._base import BaseOracle, inherit_parameters
+from ._base import BaseOracle
 from ._channel import Channel, bits_for, check_indices, simulate_members
+from ._docstrings import inherit_parameters
 from ._sampling import TWO_64, exp_lower_bound, group_threshold
 
 

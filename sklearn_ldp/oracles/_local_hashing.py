@@ -8,10 +8,11 @@ from numbers import Integral
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from ._base import BaseOracle, inherit_parameters
+from ._base import BaseOracle
 from ._channel import Channel, bits_for, expect, independent_support
 from ._collection import privatize
 from ._contraction import contract
+from ._docstrings import inherit_parameters
 from ._domain import as_columns
 from ._finite_field import FiniteField, field_orders_beside
 from ._mixing import MixingHashChannel, digest

@@ -9,9 +9,10 @@ from numbers import Integral
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from ._base import BaseOracle, inherit_parameters
+from ._base import BaseOracle
 from ._channel import Channel, bits_for, check_indices, simulate_members
 from ._contraction import contract
+from ._docstrings import inherit_parameters
 from ._finite_field import FiniteField, field_orders_beside
 from ._sampling import TWO_64, exp_lower_bound, group_threshold
 

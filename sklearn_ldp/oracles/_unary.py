@@ -6,8 +6,9 @@ from fractions import Fraction
 
 import numpy as np
 
-from ._base import BaseOracle, inherit_parameters
+from ._base import BaseOracle
 from ._channel import Channel, expect, independent_support
+from ._docstrings import inherit_parameters
 from ._sampling import TWO_64, symmetric_threshold, zero_bit_threshold
 
 
