@@ -12,7 +12,7 @@ from ._channel import Channel
 from ._sampling import CoinStreams
 
 _CHUNK_BYTES = 1 << 25  # what a chunk of reports may take
-_MAX_CELLS = 1 << 25  # 256 MiB of counts: beyond, shards are not kept apart
+_MAX_CELLS = 1 << 23  # 64 MiB of counts: beyond, shards are not kept apart
 
 
 class Collection:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
+from threadpoolctl import ThreadpoolController  # which scikit-learn requires
 
 from ._finite_field import FiniteField
 
 
-def contract(field: FiniteField, tables: np.ndarray, n_digits: int, n_codes: int) -> np.ndarray:
-    """Sum tables over the reports (a, t) with ``<a, v> = t``, for the first codes v.
+def contract(
+    field: FiniteField, tables: np.ndarray, n_digits: int, n_codes: int, n_values: int = 1
+) -> np.ndarray:
+    """Sum tables over the reports (a, t) with ``<a, v> + s = t``, for the first codes v and s.
 
     ``T[a_{k-1}, .., a_0, t]`` becomes ``T'[v_{k-1}, a_{k-2}, .., t] =
     sum over a_{k-1} of T[a_{k-1}, .., t + a_{k-1} v_{k-1}]``, and so on for the other digits; in
-    the end t = 0. Each step is a product with a 0/1 matrix, exact in float64 as long as the
+    the end t = s. Each step is a product with a 0/1 matrix, exact in float64 as long as the
     counts add up to less than 2**53. The cost is O(k g**(k + 2)) for tables of g**(k + 1) counts.
 
     Parameters
@@ -26,10 +31,12 @@ def contract(field: FiniteField, tables: np.ndarray, n_digits: int, n_codes: int
         k.
     n_codes : int
         How many vectors v, numbered in the same way, are asked for.
+    n_values : int, default=1
+        How many s: 0 alone, or all g.
 
     Returns
     -------
-    ndarray of shape (m, n_codes)
+    ndarray of shape (m, n_codes, n_values)
         int64.
 
     References
@@ -47,13 +54,21 @@ def contract(field: FiniteField, tables: np.ndarray, n_digits: int, n_codes: int
         flat = np.ascontiguousarray(table.transpose(2, 4, 0, 1, 3)).reshape(g * g, -1)
         # Only the first, highest digit can be limited by the number of codes.
         n_values = min(g, -(-n_codes // n_below)) if n_above == 1 else g
-        wanted = np.arange(1 if j == 0 else g)
+        wanted = np.arange(n_values if j == 0 else g)
         summed = np.empty((n_values, len(wanted), flat.shape[1]))
         for v in range(n_values):
             shifted = field.subtract(t, field.multiply(a, np.full_like(a, v)))
-            summed[v] = (shifted == wanted[:, None]).astype(np.float64) @ flat
+            selection = (shifted == wanted[:, None]).astype(np.float64)
+            # Small products: threads would wait for each other, long so on a busy machine.
+            with _thread_pools().limit(limits=1, user_api="blas"):
+                summed[v] = selection @ flat
         summed = summed.reshape(n_values, len(wanted), n_above, m, n_below)
         table = summed.transpose(2, 0, 3, 4, 1).reshape(n_above * n_values, m, n_below, -1)
         if j:
             table = table.reshape(-1, m, g, n_below // g, g)
-    return table.reshape(-1, m).T[:, :n_codes].astype(np.int64)
+    return table.reshape(-1, m, n_values).transpose(1, 0, 2)[:, :n_codes].astype(np.int64)
+
+
+@lru_cache(maxsize=1)
+def _thread_pools() -> ThreadpoolController:
+    return ThreadpoolController()

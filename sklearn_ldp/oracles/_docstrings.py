@@ -16,7 +16,8 @@ input : {"values", "reports"}, default="values"
     Whether `fit`, `partial_fit` and `transform` read users' raw values or their reports.
 n_shards : int, default=10
     The support counts of so many disjoint parts of the reports (user i in part i modulo
-    `n_shards`) are kept apart, for :class:`~sklearn_ldp.HeldOutSearch`; 1 keeps none.
+    `n_shards`) are kept apart, for :class:`~sklearn_ldp.HeldOutSearch`; 1 keeps none, and none
+    are kept where that would take more than 64 MiB.
 random_state : int, RandomState, Generator or None, default=None
     None draws every coin from the operating system's secure source. Anything else makes reports
     predictable, and is for simulations.

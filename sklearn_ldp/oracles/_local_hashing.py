@@ -18,7 +18,9 @@ from ._finite_field import FiniteField, field_orders_beside
 from ._mixing import MixingHashChannel, digest
 from ._sampling import TWO_64, CoinStreams, direct_threshold, exp_lower_bound
 
-_MAX_TABLE_CELLS = 1 << 25  # 256 MiB of counts
+# Tallies have up to so many cells, or so many for each category.
+_SMALL_TABLE = 1 << 19
+_CELLS_PER_CATEGORY = 64
 _MAX_HASH_RANGE = 1 << 20
 
 
@@ -238,8 +240,18 @@ class LinearHashChannel(Channel):
         self.threshold = threshold
         self.n_digits = next(k for k in range(1, 65) if g**k >= n_categories)
         self.n_functions = g**self.n_digits
-        # With one digit every report but 1 in g supports one category: nothing to contract.
-        self._has_table = self.n_digits > 1 and self.n_functions * g <= _MAX_TABLE_CELLS
+        limit = max(_SMALL_TABLE, _CELLS_PER_CATEGORY * n_categories)
+        # The highest digits of the category are tried out report by report, as few of them as
+        # leave a table of moderate size; with a single digit left it is solved for.
+        self.n_tried = next(
+            j
+            for j in range(self.n_digits)
+            if j == self.n_digits - 1 or self._n_prefixes(j) * g ** (self.n_digits - j + 1) <= limit
+        )
+
+    def _n_prefixes(self, n_tried):
+        """How many values the highest digits of the categories take."""
+        return -(-self.n_categories // self.field.order ** (self.n_digits - n_tried))
 
     @property
     def configuration(self):
@@ -250,16 +262,18 @@ class LinearHashChannel(Channel):
         return bits_for(self.n_functions * self.field.order)
 
     def decode_operations(self, n_samples):
-        if not self._has_table:
-            return n_samples * -(-self.n_categories // self.field.order)
-        return n_samples + self.n_digits * self.n_functions * self.field.order**2
+        n_left = self.n_digits - self.n_tried
+        contraction = n_left * self.tally_size * self.field.order if n_left > 1 else 0
+        return n_samples * self._n_prefixes(self.n_tried) + contraction
 
     def supports(self, reports, codes):
         return self.hash(reports[:, :1], codes) == reports[:, 1:]
 
     @property
     def tally_size(self):
-        return self.n_functions * self.field.order if self._has_table else self.n_categories
+        n_left = self.n_digits - self.n_tried
+        cells = self.field.order ** (n_left + 1 if n_left > 1 else 1)
+        return self._n_prefixes(self.n_tried) * cells
 
     def privatize(self, codes, coins):
         g = self.field.order
@@ -272,11 +286,11 @@ class LinearHashChannel(Channel):
         reports[:, 1] = value
         return reports
 
-    def hash(self, functions, codes):
+    def hash(self, functions, codes, n_digits=None):
         """<a, v> of the functions with codes a, at the category codes v (broadcasting)."""
         g, field = self.field.order, self.field
         value = field.multiply(functions % g, codes % g)
-        for _ in range(1, self.n_digits):
+        for _ in range(1, n_digits or self.n_digits):
             functions, codes = functions // g, codes // g
             value = field.add(value, field.multiply(functions % g, codes % g))
         return value
@@ -301,40 +315,40 @@ class LinearHashChannel(Channel):
         return reports.astype(np.int64, copy=False)
 
     def tally(self, reports):
-        if not self._has_table:
-            return self.count_support(reports)
-        key = reports[:, 0] * self.field.order + reports[:, 1]
-        return np.bincount(key, minlength=self.tally_size)
+        g, n_left = self.field.order, self.n_digits - self.n_tried
+        tried, left = np.divmod(reports[:, 0], g**n_left)
+        if n_left == 1:
+            inverse, is_zero = self.field.invert(left), left == 0
+        tallies = []
+        for prefix in range(self._n_prefixes(self.n_tried)):
+            # What the hash value of the digits left must be for the category to be supported.
+            value = reports[:, 1]
+            if self.n_tried:
+                code = np.full_like(tried, prefix)
+                value = self.field.subtract(value, self.hash(tried, code, self.n_tried))
+            if n_left > 1:
+                tallies.append(np.bincount(left * g + value, minlength=g ** (n_left + 1)))
+            else:
+                solution = self.field.multiply(value, inverse)[~is_zero]
+                any_digit = np.count_nonzero(value[is_zero] == 0)
+                tallies.append(np.bincount(solution, minlength=g) + any_digit)
+        return np.concatenate(tallies)
 
     def decode(self, tallies):
-        if not self._has_table:
-            return tallies
-        return contract(self.field, tallies, self.n_digits, self.n_categories)
+        n_left = self.n_digits - self.n_tried
+        if n_left == 1:
+            return tallies[:, : self.n_categories]
+        n_codes = min(self.field.order**n_left, self.n_categories)
+        support = np.empty((len(tallies), self.n_categories), dtype=np.int64)
+        # One at a time: the tables of many shards would not fit.
+        for row, tally in zip(support, tallies, strict=True):
+            tables = tally.reshape(self._n_prefixes(self.n_tried), -1)
+            parts = contract(self.field, tables, n_left, n_codes)[..., 0]
+            row[:] = parts.ravel()[: self.n_categories]
+        return support
 
     def count_support(self, reports):
-        if self._has_table:
-            return self.decode(self.tally(reports)[None])[0]
-        return self._enumerate_support(reports)
-
-    def _enumerate_support(self, reports):
-        """Solve for the lowest digit of the supported categories, given all the others."""
-        field, g, d = self.field, self.field.order, self.n_categories
-        functions, value = reports[:, 0], reports[:, 1]
-        lowest, higher = functions % g, functions // g
-        inverse = field.invert(lowest)
-        solvable = lowest != 0
-        counts = np.zeros((-(-d // g), g), dtype=np.int64)
-        for above in range(len(counts)):
-            partial = value
-            rest, digits = higher, above
-            for _ in range(1, self.n_digits):
-                digit = np.full_like(rest, digits % g)
-                partial = field.subtract(partial, field.multiply(rest % g, digit))
-                rest, digits = rest // g, digits // g
-            solution = field.multiply(partial, inverse)[solvable]
-            counts[above] = np.bincount(solution, minlength=g)
-            counts[above] += np.count_nonzero(partial[~solvable] == 0)
-        return counts.ravel()[:d]
+        return self.decode(self.tally(reports)[None])[0]
 
     def simulate(self, counts, n_repeats, rng):
         # Exact for each category; across categories as if the hash functions were ideal.

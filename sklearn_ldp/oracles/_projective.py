@@ -13,10 +13,13 @@ from ._base import BaseOracle
 from ._channel import Channel, bits_for, check_indices, simulate_members
 from ._contraction import contract
 from ._docstrings import inherit_parameters
-from ._finite_field import FiniteField, field_orders_beside
-from ._sampling import TWO_64, exp_lower_bound, group_threshold
+from ._finite_field import FiniteField, prime_power
+from ._sampling import TWO_64, group_threshold
 
 _MAX_FIELD = 64  # beyond, the spaces grow past any domain and other oracles are as good
+# Vectors of a space that is decoded: up to so many, or so many for each category.
+_SMALL_SPACE = 1 << 20
+_SPACE_PER_CATEGORY = 32
 _MAX_PRODUCTS = 1 << 16  # cells of the table of products: it stays in the cache
 
 
@@ -25,7 +28,7 @@ class ProjectiveGeometryResponse(BaseOracle):
     """Projective geometry response.
 
     Categories and reports are points of the projective space PG(t-1, g): the K = (g^t - 1)/(g - 1)
-    lines through the origin of GF(g)^t, where g is beside :math:`e^\\epsilon + 1` and K at least d.
+    lines through the origin of GF(g)^t, where g is near :math:`e^\\epsilon + 1` and K at least d.
     A report supports the categories orthogonal to it. The user reports a uniform one of the
     :math:`c = (g^{t-1} - 1)/(g - 1)` points orthogonal to her category with probability p, else a
     uniform one of the others; with :math:`c_2 = (g^{t-2} - 1)/(g - 1)`,
@@ -107,12 +110,18 @@ class ProjectiveGeometryResponse(BaseOracle):
         return ProjectiveChannel(n_categories, self.epsilon, int(self.field_order))
 
 
+@lru_cache(maxsize=64)
 def best_projective_channel(n_categories: int, epsilon: float) -> ProjectiveChannel:
-    """The channel of least total variance among the fields beside ``exp(epsilon) + 1``."""
-    beside = float(min(exp_lower_bound(epsilon) + 1, Fraction(_MAX_FIELD)))
-    orders = {g for x in (beside, beside / 2) for g in field_orders_beside(max(x, 2.0))}
-    channels = [ProjectiveChannel(n_categories, epsilon, g) for g in sorted(orders)]
-    return min(channels, key=lambda channel: channel.total_variance())
+    """The channel of least total variance among the fields whose spaces are quickly decoded."""
+    channels = [
+        ProjectiveChannel(n_categories, epsilon, g)
+        for g in range(2, _MAX_FIELD + 1)
+        if prime_power(g) is not None
+    ]
+    sizes = [channel.field.order**channel.n_digits for channel in channels]
+    limit = max(min(sizes), _SMALL_SPACE, _SPACE_PER_CATEGORY * n_categories)
+    decodable = [c for c, size in zip(channels, sizes, strict=True) if size <= limit]
+    return min(decodable, key=lambda channel: channel.total_variance())
 
 
 @lru_cache(maxsize=8)
@@ -162,7 +171,7 @@ class ProjectiveChannel(Channel):
         return bits_for(self.n_points)
 
     def decode_operations(self, n_samples):
-        return n_samples + self.n_digits * self.field.order ** (self.n_digits + 2)
+        return n_samples + self.n_digits * self.field.order ** (self.n_digits + 1)
 
     def supports(self, reports, codes):
         return self._product(self._vectors(reports)[0][:, None], self._vectors(codes)[0]) == 0
@@ -248,12 +257,25 @@ class ProjectiveChannel(Channel):
         return self.decode(self.tally(reports)[None])[0]
 
     def decode(self, tallies):
+        # Points that lead with digit m are (1, x), x being the m digits below, and support v
+        # where <x, v below m> + v_m = 0: hashing reports with the value 0, see `contract`.
         g = self.field.order
-        table = np.zeros((len(tallies), g**self.n_digits, g), dtype=np.int64)
-        table[:, self._vectors(np.arange(self.n_points))[0], 0] = tallies
-        wanted = self._vectors(np.arange(self.n_categories))[0]
-        flat = table.reshape(len(tallies), -1)
-        return contract(self.field, flat, self.n_digits, int(wanted.max()) + 1)[:, wanted]
+        vectors = self._vectors(np.arange(self.n_categories))[0]
+        support = np.zeros((len(tallies), self.n_categories), dtype=np.int64)
+        for row, tally in zip(support, tallies, strict=True):
+            for m in range(self.n_digits):
+                power = g**m
+                digit = vectors // power % g
+                points = tally[self._starts[m] : self._starts[m] + power]
+                if m == 0:
+                    row += np.where(digit == 0, points[0], 0)
+                    continue
+                table = np.zeros((1, power, g), dtype=np.int64)
+                table[0, :, 0] = points
+                below = vectors % power
+                n_codes = int(below.max()) + 1
+                row += contract(self.field, table.reshape(1, -1), m, n_codes, g)[0, below, digit]
+        return support
 
     def simulate(self, counts, n_repeats, rng):
         # A user forgets her category and draws any point, or draws an orthogonal one.
