@@ -255,7 +255,6 @@ def test_simulation_of_rare_and_frequent_categories(oracle, counts, seed):
     assert p_value_of_equal_variance(estimates @ DIRECTIONS, tampered @ DIRECTIONS) < 1e-8
 
 
-@pytest.mark.xfail(reason="simulate rounds: 1 to 8 % too much variance", strict=True)
 @pytest.mark.parametrize("is_even", [True, False])
 def test_simulation_of_subsets_over_a_large_domain(is_even, seed):
     """The mean square error where each category has a few supporting reports only.

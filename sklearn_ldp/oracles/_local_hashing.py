@@ -272,8 +272,9 @@ class LinearHashChannel(Channel):
     @property
     def tally_size(self):
         n_left = self.n_digits - self.n_tried
-        cells = self.field.order ** (n_left + 1 if n_left > 1 else 1)
-        return self._n_prefixes(self.n_tried) * cells
+        if n_left == 1:
+            return self.n_categories
+        return self._n_prefixes(self.n_tried) * self.field.order ** (n_left + 1)
 
     def privatize(self, codes, coins):
         g = self.field.order
@@ -332,12 +333,12 @@ class LinearHashChannel(Channel):
                 solution = self.field.multiply(value, inverse)[~is_zero]
                 any_digit = np.count_nonzero(value[is_zero] == 0)
                 tallies.append(np.bincount(solution, minlength=g) + any_digit)
-        return np.concatenate(tallies)
+        return np.concatenate(tallies)[: self.tally_size]
 
     def decode(self, tallies):
         n_left = self.n_digits - self.n_tried
         if n_left == 1:
-            return tallies[:, : self.n_categories]
+            return tallies
         n_codes = min(self.field.order**n_left, self.n_categories)
         support = np.empty((len(tallies), self.n_categories), dtype=np.int64)
         # One at a time: the tables of many shards would not fit.

@@ -105,14 +105,15 @@ class ProjectiveGeometryResponse(BaseOracle):
         return self._fitted_channel("field_order_").field.order
 
     def _make_channel(self, n_categories):
-        if isinstance(self.field_order, str):
-            return best_projective_channel(n_categories, self.epsilon)
-        return ProjectiveChannel(n_categories, self.epsilon, int(self.field_order))
+        g = self.field_order
+        if isinstance(g, str):
+            g = best_field_order(n_categories, float(self.epsilon))
+        return ProjectiveChannel(n_categories, self.epsilon, int(g))
 
 
 @lru_cache(maxsize=64)
-def best_projective_channel(n_categories: int, epsilon: float) -> ProjectiveChannel:
-    """The channel of least total variance among the fields whose spaces are quickly decoded."""
+def best_field_order(n_categories: int, epsilon: float) -> int:
+    """Field order of least total variance among those whose spaces are quickly decoded."""
     channels = [
         ProjectiveChannel(n_categories, epsilon, g)
         for g in range(2, _MAX_FIELD + 1)
@@ -121,7 +122,7 @@ def best_projective_channel(n_categories: int, epsilon: float) -> ProjectiveChan
     sizes = [channel.field.order**channel.n_digits for channel in channels]
     limit = max(min(sizes), _SMALL_SPACE, _SPACE_PER_CATEGORY * n_categories)
     decodable = [c for c, size in zip(channels, sizes, strict=True) if size <= limit]
-    return min(decodable, key=lambda channel: channel.total_variance())
+    return min(decodable, key=lambda channel: channel.total_variance()).field.order
 
 
 @lru_cache(maxsize=8)

@@ -15,6 +15,7 @@ from ._docstrings import inherit_parameters
 from ._sampling import TWO_64, SeededCoins, exp_lower_bound, group_threshold
 
 _PROTOCOL_BITS = 1 << 20  # users times categories up to which simulate runs the protocol itself
+_MAX_URN = 10**9  # NumPy's limit
 
 
 @inherit_parameters
@@ -37,9 +38,8 @@ class SubsetSelection(BaseOracle):
     user; all that is done with reports is free.
 
     For more than about a million bits (users times categories) `simulate` draws each category's
-    own support from its exact law, and the support by others' reports from binomials that are
-    spread to the exact variance and shifted to the exact total: means, variances and covariances
-    are right, higher moments are approximate.
+    own support from its exact law, and the support by others' reports from an urn with the exact
+    total and variance: means, variances and covariances are right, higher moments approximate.
 
     %(parameters)s
     subset_size : "auto" or int, default="auto"
@@ -191,23 +191,47 @@ class SubsetChannel(Channel):
             return np.array(
                 [self.count_support(self.privatize(codes, coins)) for _ in range(n_repeats)]
             )
-        p = float(self.p)
-        own = rng.binomial(counts, p, (n_repeats, d))
-        # Reports of the other users: binomials, spread to the variance of a fixed total ..
-        holders = (n - counts).astype(np.float64)
-        other = rng.binomial(n - counts, float(self.q), (n_repeats, d)) - holders * float(self.q)
-        weight = holders / holders.sum()
-        other = (other - weight * other.sum(axis=1, keepdims=True)) * np.sqrt(d / (d - 1))
-        # .. and shifted to it: every report has `size` members.
-        total = n * self.size - own.sum(axis=1, keepdims=True)
-        return own + round_to_total(other + weight * total, total)
+        own = rng.binomial(counts, float(self.p), (n_repeats, d))
+        # Every report has `size` members, so the supports by other users' reports have a known sum.
+        totals = n * self.size - own.sum(axis=1)
+        return own + shared_support(n - counts, totals, float(self.q), rng)
 
 
-def round_to_total(values: np.ndarray, totals: np.ndarray) -> np.ndarray:
-    """Round rows to integers with given sums: the largest remainders go up."""
-    floors = np.floor(values)
-    up = (totals - floors.sum(axis=1, keepdims=True)).astype(np.int64)
-    order = np.argsort(floors - values, axis=1)
-    rank = np.empty_like(order)
-    np.put_along_axis(rank, order, np.arange(values.shape[1])[None], axis=1)
-    return (floors + (rank < up)).astype(np.int64)
+def shared_support(
+    others: np.ndarray, totals: np.ndarray, q: float, rng: np.random.Generator
+) -> np.ndarray:
+    """Support of each category by the reports of the others, with given sums.
+
+    Drawn from an urn without replacement, whose size makes the variance ``others * q * (1 - q)``;
+    where NumPy has no urn as large, from binomials that are spread and shifted to it.
+
+    Parameters
+    ----------
+    others : ndarray of shape (d,)
+        Number of users who have another category.
+    totals : ndarray of shape (n_repeats,)
+        Sum of the supports of each collection.
+    q : float
+        Probability that a report supports a given other category.
+    rng : Generator
+        Source of randomness.
+
+    Returns
+    -------
+    ndarray of shape (n_repeats, d)
+        int64.
+    """
+    d, weight = len(others), others / others.sum()
+    if q * d <= 1:
+        return rng.multinomial(totals, weight)
+    urn = np.rint(others * (q * (d - 1) / (q * d - 1))).astype(np.int64)
+    if urn.sum() < _MAX_URN:
+        draw = rng.multivariate_hypergeometric
+        return np.array([draw(urn, total, method="marginals") for total in totals])
+    values = rng.binomial(others, q, (len(totals), d)) - others * q
+    values = (values - weight * values.sum(axis=1, keepdims=True)) * np.sqrt(d / (d - 1))
+    ends = np.cumsum(values + weight * totals[:, None], axis=1)
+    ends[:, -1] = totals
+    # All ends are rounded at one random place, so that the sums stay and no category gains.
+    rounded = np.floor(ends + rng.random((len(totals), 1)))
+    return np.diff(rounded, axis=1, prepend=0.0).astype(np.int64)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from functools import lru_cache
 from numbers import Real
 
 import numpy as np
@@ -30,7 +31,7 @@ def power(F, std, n_samples, exponent):
 
     Parameters
     ----------
-    F : array-like of shape (d,)
+    F : array-like of shape (..., d)
         Raw estimates of frequencies.
     std : float
         Noise level of the estimates.
@@ -41,24 +42,29 @@ def power(F, std, n_samples, exponent):
 
     Returns
     -------
-    ndarray of shape (d,)
+    ndarray of shape (..., d)
         Estimates between 1 / n and 1, in the order of F.
     """
-    counts = _plausible(np.asarray(F, dtype=np.float64) * n_samples, std * n_samples, n_samples)
-    counts, inverse = np.unique(counts, return_inverse=True)
-    prior = _PowerLaw(n_samples, exponent, std * n_samples, counts[-1])
-    grid = _grid(counts[0], counts[-1], prior.std, n_samples)
-    if len(counts) <= len(grid):
-        mean = prior.posterior(counts)[0]
-    else:
-        # The derivative of the posterior mean is the posterior variance over that of the noise.
-        mean, variance, _ = prior.posterior(grid)
-        mean = CubicHermiteSpline(grid, mean, variance / prior.std**2)(counts)
-    # One smooth increasing function: what rounding does to its order is mended.
-    mean = np.maximum.accumulate(np.clip(mean, 1.0, n_samples))
-    return mean[inverse] / n_samples
+    noise = std * n_samples
+    counts = _plausible(np.asarray(F, dtype=np.float64) * n_samples, noise, n_samples)
+    mean = _posterior_mean(float(noise), int(n_samples), float(exponent))(counts)
+    return np.clip(mean, 1.0, n_samples) / n_samples
 
 
+@lru_cache(maxsize=128)
+def _posterior_mean(noise, n_samples, exponent):
+    """The posterior mean of the true count as a function of the estimated one.
+
+    One smooth increasing function for all estimates: computed on a grid, interpolated between. Its
+    derivative is the posterior variance over that of the noise.
+    """
+    lowest, highest = _plausible(np.array([-np.inf, np.inf]), noise, n_samples)
+    grid = _grid(lowest, highest, noise, n_samples)
+    mean, variance, _ = _PowerLaw(n_samples, exponent, noise, highest).posterior(grid)
+    return CubicHermiteSpline(grid, mean, variance / noise**2)
+
+
+@lru_cache(maxsize=256)
 def power_law_exponent(n_samples, n_categories):
     """Exponent whose mean count is that of the categories, n / d (Calibrate's mean-variance fit).
 
@@ -206,14 +212,14 @@ def _plausible(counts, std, n_samples):
 
 def _grid(low, high, std, n_samples):
     """Counts at which the posterior is computed; between them it is interpolated."""
-    dense = np.arange(-10 * std, 14 * std, std / _STEPS)
+    dense = np.arange(-10, 14, 1 / _STEPS) * std
     n_above = int(np.log(max(high / (14 * std), 1.0)) / 0.02) + 2
     n_below = int(np.log(max(-low / (10 * std), 1.0)) / 0.02) + 2
     above = np.geomspace(14 * std, max(high, 14.1 * std), n_above)
     below = -np.geomspace(10 * std, max(-low, 10.1 * std), n_below)
     parts = [dense, above, below]
-    if high > n_samples - 14 * std:
-        parts.append(np.arange(n_samples - 14 * std, high + std, std / _STEPS))
+    if high > n_samples - 14 * std:  # the prior ends at n
+        parts.append(n_samples + np.arange(-14, 14.01, 4 / _STEPS) * std)
     return np.unique(np.concatenate(parts))
 
 
@@ -309,13 +315,13 @@ class Power(BasePostProcessor):
                 "tell: pass the FrequencyEstimate that an oracle returns, or give n_samples="
             )
         sizes = np.broadcast_to(n_samples, len(estimate))
-        rows = [
-            (row, float(sigma), int(n))
-            for row, sigma, n in zip(estimate.values, std, sizes, strict=True)
-        ]
-        exponents = np.array([self._exponent(*row) for row in rows])
-        values = [power(*row, exponent) for row, exponent in zip(rows, exponents, strict=True)]
-        return np.array(values), exponents
+        F = estimate.values
+        noise = [(float(sigma), int(n)) for sigma, n in zip(std, sizes, strict=True)]
+        exponents = np.array([self._exponent(row, *of) for row, of in zip(F, noise, strict=True)])
+        values = np.empty_like(F)
+        for result, row, (sigma, n), exponent in zip(values, F, noise, exponents, strict=True):
+            result[:] = power(row, sigma, n, exponent)
+        return values, exponents
 
     def _exponent(self, row, std, n_samples):
         if self.exponent is not None:

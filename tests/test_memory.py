@@ -1,0 +1,111 @@
+"""Memory stays bounded whatever the number of users is: at d = 1,024, under 300 MB.
+
+What counts is the highest resident set of a process (VmHWM) above what it held when its work began,
+imports and input included; each oracle has a process of its own, so that no other test counts.
+"""
+
+import json
+import subprocess
+import sys
+
+import pytest
+from estimators import ORACLES
+
+from sklearn_ldp import OLH, OUE, HadamardResponse, ProjectiveGeometryResponse
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(sys.platform != "linux", reason="reads the peak from /proc"),
+]
+
+LIMIT = 300  # MB
+SCRIPT = """
+import json, sys
+import numpy as np
+from sklearn_ldp import *
+
+def memory(kind):
+    with open("/proc/self/status") as status:
+        return next(int(line.split()[1]) for line in status if line.startswith(kind)) / 1024
+
+oracle, n, d, work = eval(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
+oracle.set_params(categories=d)
+counts = np.full(d, n // d)
+counts[0] += n - counts.sum()
+values = np.repeat(np.arange(d, dtype=np.int16), counts) if work == "values" else None
+before = memory("VmRSS")
+if work == "histogram":
+    oracle.fit(np.arange(d), sample_weight=counts)
+elif work == "values":
+    oracle.fit(values)
+elif work == "reports":
+    for _ in range(n // 10_000):
+        oracle.aggregate(oracle.privatize(np.arange(10_000) % d))
+elif work == "all reports at once":
+    oracle.aggregate(oracle.privatize(np.arange(n) % d))
+elif work == "simulate":
+    assert oracle.simulate(counts, 10).shape == (10, d)
+seen = n if work == "simulate" else oracle.n_samples_seen_
+print(json.dumps([memory("VmHWM") - before, seen]))
+"""
+
+
+def peak_of(oracle, n, work, d=1024):
+    """MB that one piece of work on n users takes at its peak."""
+    command = [sys.executable, "-c", SCRIPT, repr(oracle), str(n), str(d), work]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=1500, check=False)
+    assert done.returncode == 0, done.stderr
+    megabytes, seen = json.loads(done.stdout)
+    assert seen == n
+    return megabytes
+
+
+@pytest.mark.parametrize("oracle", ORACLES, ids=repr)
+def test_ten_million_users(oracle):
+    """As a histogram. Reports of d bits take a minute."""
+    assert peak_of(oracle, 10_000_000, "histogram") < LIMIT
+
+
+QUICK = [o for o in ORACLES if o.__class__.__name__ not in ("OUE", "SUE", "SubsetSelection")]
+
+
+@pytest.mark.parametrize("oracle", QUICK, ids=repr)
+def test_ten_million_values(oracle):
+    """One value a user, 20 MB of int16, which are not counted; their codes, 80 MB, are."""
+    assert peak_of(oracle, 10_000_000, "values") < LIMIT
+
+
+@pytest.mark.parametrize("oracle", ORACLES, ids=repr)
+def test_batches_of_reports(oracle):
+    """A million reports in batches of 10,000, made and added up: no more than for two batches."""
+    few, many = (peak_of(oracle, n, "reports") for n in (20_000, 1_000_000))
+    assert many < LIMIT
+    assert many < few + 20
+
+
+def test_the_meter_sees_what_is_not_bounded():
+    """The twin: all reports of half a million users at once, 512 MB."""
+    assert peak_of(OUE(), 500_000, "all reports at once") > LIMIT
+
+
+BUDGETS = [
+    (cls, epsilon) for cls in (OLH, ProjectiveGeometryResponse) for epsilon in (3.0, 4.0, 5.0, 6.0)
+]
+
+
+@pytest.mark.parametrize(("cls", "epsilon"), [*BUDGETS, (HadamardResponse, 5.0)])
+def test_large_budgets(cls, epsilon):
+    """Where the tables of g**k counts are largest."""
+    assert peak_of(cls(epsilon), 100_000, "histogram") < LIMIT
+
+
+@pytest.mark.parametrize("oracle", ORACLES, ids=repr)
+def test_simulation(oracle):
+    """Ten collections of 10 million users."""
+    assert peak_of(oracle, 10_000_000, "simulate") < LIMIT
+
+
+@pytest.mark.parametrize(("cls", "epsilon"), BUDGETS)
+def test_large_domains_at_large_budgets(cls, epsilon):
+    """22,000 categories: a table of all vectors may not fit where the points of PG(t-1, g) do."""
+    assert peak_of(cls(epsilon), 10_000, "histogram", d=22_000) < LIMIT
