@@ -51,6 +51,7 @@ format: $(VENV)/.lint ## format the code, and repair what ruff can repair
 
 bench: $(VENV)/.bench ## the main job on large inputs and every oracle, timed
 	@$(BIN) -m benchmarks.main_job $(BENCH_ARGS)
+	@$(BIN) -m benchmarks.postprocessor_speed
 	@$(BIN) -m benchmarks.oracle_speed $(SPEED_ARGS)
 
 clean: ## remove .venv, caches and builds

@@ -33,4 +33,4 @@ def all_searches() -> dict[str, type]:
 
 
 def _kebab(name: str) -> str:
-    return re.sub("(?<=[a-z])(?=[A-Z])", "-", name).lower()
+    return re.sub("(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "-", name).lower()
