@@ -216,8 +216,12 @@ def test_held_out_error_is_unbiased_for_the_risk(seed):
 
 @pytest.mark.parametrize("search", SEARCHES, ids=repr)
 def test_regret_on_zipf_is_small(search, seed):
-    """Over 20 collections, the pick costs at most 10 % more than the best in hindsight."""
-    regrets = []
+    """Over 20 collections, the median excess of the pick's error over the best in hindsight.
+
+    Below 0.5, and above it for the twin that always picks Base. The median was 0.15 at the most for
+    16 seeds, 0 for most of them, and 2 for Base; half of 20 picks must go wrong for a false alarm.
+    """
+    regrets, of_base = [], []
     for i in range(20):
         estimate = an_estimate(seed=100 * seed + i)
         pick = clone(search).fit(estimate).frequencies_
@@ -225,7 +229,8 @@ def test_regret_on_zipf_is_small(search, seed):
             frequency_mse(TRUTH, clone(c).fit_transform(estimate)) for c in default_candidates()
         ]
         regrets.append(frequency_mse(TRUTH, pick[None]) / min(errors) - 1)
-    assert np.median(regrets) < 0.1
+        of_base.append(errors[0] / min(errors) - 1)
+    assert np.median(regrets) < 0.5 < np.median(of_base)
 
 
 def test_queries_that_depend_on_the_truth_do_not_peek():
