@@ -119,6 +119,37 @@ class Channel(ABC):
         return tallies
 
 
+def randomised_response(
+    values: np.ndarray, n_values: int, threshold: int, coins: Coins
+) -> np.ndarray:
+    """Keep each value with probability ``threshold / 2**64``, else move to a uniform other one."""
+    result = values.astype(np.int64)
+    moved = np.flatnonzero(~coins.bernoulli(threshold, len(values)))
+    other = coins.integers(n_values - 1, moved.size)
+    result[moved] = other + (other >= result[moved])
+    return result
+
+
+def check_hash_reports(reports: np.ndarray, n_functions: int, hash_range: int) -> np.ndarray:
+    """Return reports of a hash function and a hash value as int64, or raise ValueError."""
+    expect(
+        reports.ndim == 2
+        and reports.shape[1] == 2
+        and (
+            len(reports) == 0
+            or (
+                reports.min() >= 0
+                and int(reports[:, 0].max()) < n_functions
+                and reports[:, 1].max() < hash_range
+            )
+        ),
+        f"an array of shape (n, 2) of integers, the first in [0, {n_functions - 1}], the second "
+        f"in [0, {hash_range - 1}]",
+        reports,
+    )
+    return reports.astype(np.int64, copy=False)
+
+
 def bits_for(n_values: int) -> int:
     """Bits that tell so many values apart."""
     return (n_values - 1).bit_length()

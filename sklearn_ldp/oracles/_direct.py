@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 
 from ._base import BaseOracle
-from ._channel import Channel, bits_for, check_indices
+from ._channel import Channel, bits_for, check_indices, randomised_response
 from ._docstrings import inherit_parameters
 from ._sampling import TWO_64, direct_threshold
 
@@ -75,11 +75,7 @@ class DirectChannel(Channel):
         return reports[:, None] == codes
 
     def privatize(self, codes, coins):
-        reports = codes.astype(np.int64)
-        moved = np.flatnonzero(~coins.bernoulli(self.threshold, len(codes)))
-        other = coins.integers(self.n_categories - 1, moved.size)
-        reports[moved] = other + (other >= reports[moved])
-        return reports
+        return randomised_response(codes, self.n_categories, self.threshold, coins)
 
     def check_reports(self, reports):
         return check_indices(reports, self.n_categories)

@@ -9,7 +9,13 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from ._base import BaseOracle
-from ._channel import Channel, bits_for, expect, independent_support
+from ._channel import (
+    Channel,
+    bits_for,
+    check_hash_reports,
+    independent_support,
+    randomised_response,
+)
 from ._collection import privatize
 from ._contraction import contract
 from ._docstrings import inherit_parameters
@@ -277,14 +283,10 @@ class LinearHashChannel(Channel):
         return self._n_prefixes(self.n_tried) * self.field.order ** (n_left + 1)
 
     def privatize(self, codes, coins):
-        g = self.field.order
         reports = np.empty((len(codes), 2), dtype=np.int64)
         reports[:, 0] = coins.integers(self.n_functions, len(codes))
         value = self.hash(reports[:, 0], codes.astype(np.int64))
-        moved = np.flatnonzero(~coins.bernoulli(self.threshold, len(codes)))
-        other = coins.integers(g - 1, moved.size)
-        value[moved] = other + (other >= value[moved])
-        reports[:, 1] = value
+        reports[:, 1] = randomised_response(value, self.field.order, self.threshold, coins)
         return reports
 
     def hash(self, functions, codes, n_digits=None):
@@ -297,23 +299,7 @@ class LinearHashChannel(Channel):
         return value
 
     def check_reports(self, reports):
-        g, n_functions = self.field.order, self.n_functions
-        expect(
-            reports.ndim == 2
-            and reports.shape[1] == 2
-            and (
-                len(reports) == 0
-                or (
-                    reports.min() >= 0
-                    and reports[:, 0].max() < n_functions
-                    and reports[:, 1].max() < g
-                )
-            ),
-            f"an array of shape (n, 2) of integers, the first in [0, {n_functions - 1}], the "
-            f"second in [0, {g - 1}]",
-            reports,
-        )
-        return reports.astype(np.int64, copy=False)
+        return check_hash_reports(reports, self.n_functions, self.field.order)
 
     def tally(self, reports):
         g, n_left = self.field.order, self.n_digits - self.n_tried

@@ -8,7 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from ._channel import Channel, bits_for, expect, independent_support
+from ._channel import (
+    Channel,
+    bits_for,
+    check_hash_reports,
+    independent_support,
+    randomised_response,
+)
 from ._sampling import TWO_64
 
 _CELLS = 1 << 16  # users times categories hashed at a time: what stays in a processor's cache
@@ -92,31 +98,12 @@ class MixingHashChannel(Channel):
     def privatize(self, codes, coins):
         reports = np.empty((len(codes), 2), dtype=np.int64)
         reports[:, 0] = coins.integers(self.n_seeds, len(codes))
-        value = self.hash(reports[:, 0], self.digests[codes]).astype(np.int64)
-        moved = np.flatnonzero(~coins.bernoulli(self.threshold, len(codes)))
-        other = coins.integers(self.hash_range - 1, moved.size)
-        value[moved] = other + (other >= value[moved])
-        reports[:, 1] = value
+        value = self.hash(reports[:, 0], self.digests[codes])
+        reports[:, 1] = randomised_response(value, self.hash_range, self.threshold, coins)
         return reports
 
     def check_reports(self, reports):
-        g = self.hash_range
-        expect(
-            reports.ndim == 2
-            and reports.shape[1] == 2
-            and (
-                len(reports) == 0
-                or (
-                    reports.min() >= 0
-                    and int(reports[:, 0].max()) < self.n_seeds
-                    and reports[:, 1].max() < g
-                )
-            ),
-            f"an array of shape (n, 2) of integers, the first in [0, 2**63), the second in "
-            f"[0, {g - 1}]",
-            reports,
-        )
-        return reports.astype(np.int64, copy=False)
+        return check_hash_reports(reports, self.n_seeds, self.hash_range)
 
     def supports(self, reports, codes):
         return self.hash(reports[:, :1], self.digests[codes]) == reports[:, 1:].astype(np.uint64)
