@@ -129,12 +129,13 @@ class HadamardChannel(Channel):
         self.half = self.order // 2
         self.n_columns = n_blocks * self.order
         self.threshold = group_threshold(epsilon, self.half, self.n_columns - self.half)
-        inside = Fraction(self.threshold, TWO_64)
+        # Probability of the category's half of its block, and of any other half block.
+        self._inside = Fraction(self.threshold, TWO_64)
+        self._against = (1 - self._inside) * self.half / (self.n_columns - self.half)
         if n_blocks == 1:
-            p, q = inside, Fraction(1, 2)
+            p, q = self._inside, Fraction(1, 2)
         else:  # support counts are signed: reports for a category minus those against it
-            outside = (1 - inside) / (self.n_columns - self.half)
-            p, q = inside - outside * self.half, Fraction(0)
+            p, q = self._inside - self._against, Fraction(0)
         super().__init__(n_categories, p, q)
 
     @property
@@ -160,16 +161,14 @@ class HadamardChannel(Channel):
     def noise(self, n_samples):
         if self.n_blocks == 1:
             return super().noise(n_samples)
-        inside = Fraction(self.threshold, TWO_64)
-        outside = (1 - inside) / (self.n_columns - self.half)
         blocks = np.arange(self.n_categories) % self.n_blocks
         return BlockNoiseModel(
             float(self.p),
             float(self.q),
             n_samples,
             blocks=blocks,
-            own_block=float(inside + self.half * outside),
-            other_block=float(2 * self.half * outside),
+            own_block=float(self._inside + self._against),
+            other_block=float(2 * self._against),
         )
 
     def _place(self, codes):
@@ -221,8 +220,7 @@ class HadamardChannel(Channel):
 
     def simulate(self, counts, n_repeats, rng):
         # A user forgets her category and draws any column, or draws a column of her half.
-        inside = Fraction(self.threshold, TWO_64)
-        share = inside - (1 - inside) / (self.n_columns - self.half) * self.half
+        share = self._inside - self._against
         columns = simulate_members(
             counts,
             n_repeats,
