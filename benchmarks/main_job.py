@@ -9,7 +9,6 @@ The data are no part of the project: a file that is not there is skipped.
 from __future__ import annotations
 
 import argparse
-import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -21,11 +20,11 @@ from sklearn_ldp import OLH
 from sklearn_ldp._cli._methods import all_oracles
 from sklearn_ldp._cli._report import error_tables, pick_table
 from sklearn_ldp._cli._study import Study, mean_squared_errors, pick_postprocessors
-from sklearn_ldp._cli._table import format_table
+from sklearn_ldp._table import format_table
 from sklearn_ldp.datasets import make_zipf, read_histogram
 from sklearn_ldp.queries import full_domain, groups
 
-DEFAULT_DATA = Path(__file__).parents[1] / ".." / "shared" / "data"
+from ._data import add_data_argument
 
 # Each with the columns of groups to ask for.
 HISTOGRAMS = {
@@ -52,13 +51,7 @@ def _parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.main_job", description=__doc__.split("\n", 1)[0]
     )
-    parser.add_argument(
-        "--data",
-        type=Path,
-        default=Path(os.environ.get("SKLEARN_LDP_DATA", DEFAULT_DATA)).resolve(),
-        metavar="DIR",
-        help="folder of the histograms (default: $SKLEARN_LDP_DATA, or ../shared/data)",
-    )
+    add_data_argument(parser)
     parser.add_argument("--epsilon", type=float, default=1.0, help="(default: 1)")
     parser.add_argument("--repeats", type=int, default=30, help="simulated collections")
     parser.add_argument("--seed", type=int, default=0, help="(default: 0)")

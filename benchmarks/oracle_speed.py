@@ -28,7 +28,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 import sklearn_ldp
-from sklearn_ldp._cli._table import format_table
+from sklearn_ldp._table import format_table
 from sklearn_ldp.datasets import make_zipf
 
 from .main_job import best_time, squared_z

@@ -104,10 +104,10 @@ class _MatrixQueries(QuerySet):
 
 
 class _RandomSets(QuerySet):
-    def __init__(self, size, n_sets, random_state):
+    def __init__(self, size, n_sets, seed):
         self.size = size
         self.n_sets = n_sets
-        self.random_state = random_state
+        self.seed = seed
 
     def set_size(self, n_categories: int) -> int:
         """Number of categories of a set."""
@@ -121,7 +121,7 @@ class _RandomSets(QuerySet):
         return max(1, round(self.size * n_categories))
 
     def matrix(self, n_categories, frequencies=None):
-        rng = as_generator(self.random_state)
+        rng = as_generator(self.seed)
         m = self.set_size(n_categories)
         columns = np.concatenate([rng.permutation(n_categories)[:m] for _ in range(self.n_sets)])
         bounds = np.arange(self.n_sets + 1) * m
@@ -248,7 +248,8 @@ def random_sets(size: float, *, n_sets: int = 100, random_state: Any = 0) -> Que
     n_sets : int, default=100
         How many sets are drawn where they must be.
     random_state : int, RandomState, Generator or None, default=0
-        Seed of the drawn sets; the default draws the same sets every time.
+        Seed of the drawn sets. A query set draws the same ones whenever it is asked; those of two
+        query sets differ if their seeds do.
 
     Returns
     -------
@@ -268,9 +269,10 @@ def random_sets(size: float, *, n_sets: int = 100, random_state: Any = 0) -> Que
         )
     if not _is_count(n_sets):
         raise ValueError(f"random_sets needs n_sets >= 1, an integer, got {n_sets!r}.")
-    if not isinstance(random_state, np.random.RandomState | np.random.Generator):
-        as_generator(random_state)  # refuses anything else here rather than when sets are drawn
-    return _RandomSets(size, n_sets, random_state)
+    # One seed for good: the same query set is the same sets wherever and whenever it is asked.
+    is_seed = isinstance(random_state, Integral)
+    seed = int(random_state) if is_seed else int(as_generator(random_state).integers(1 << 32))
+    return _RandomSets(size, n_sets, seed)
 
 
 def top_k(k: int) -> QuerySet:

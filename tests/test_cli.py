@@ -12,7 +12,7 @@ import pytest
 
 import sklearn_ldp
 from sklearn_ldp.__main__ import main
-from sklearn_ldp._cli._progress import Progress
+from sklearn_ldp._progress import Progress
 from sklearn_ldp.oracles import BaseOracle
 
 COLUMNS = ["value", "raw_frequency", "low", "high", "frequency", "count"]

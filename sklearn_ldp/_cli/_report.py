@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from ._study import Study
-from ._table import format_table, narrow
+from .._table import format_table, narrow
 
 _Show: TypeAlias = Callable[[Study, str, str], str]
 

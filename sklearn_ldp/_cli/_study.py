@@ -11,7 +11,7 @@ import numpy as np
 from .._estimate import FrequencyEstimate
 from ..metrics import query_errors
 from ..model_selection import default_candidates
-from ..model_selection._search import candidate_name
+from ..model_selection import candidate_name
 from ..oracles import BaseOracle
 from ._methods import all_searches
 

@@ -13,7 +13,7 @@ METRICS = ("mse", "mae")
 
 
 def query_errors(
-    frequencies: Any, estimate: Any, *, queries: Any = None, metric: str = "mse"
+    frequencies: Any, estimate: Any, *, queries: Any = None, metric: Any = "mse"
 ) -> np.ndarray:
     """Error of each estimate, averaged over the queries.
 
@@ -25,8 +25,10 @@ def query_errors(
         What is judged; its answers are clipped if a PostPos made it.
     queries : query set, (sparse) matrix of shape (n_queries, d) or None, default=None
         What is asked, see :mod:`sklearn_ldp.queries`; None asks for every category.
-    metric : {"mse", "mae"}, default="mse"
-        Mean squared or mean absolute error of the answers.
+    metric : {"mse", "mae"} or callable, default="mse"
+        Mean squared or mean absolute error of the answers, or a function of the true and the
+        estimated answers of one estimate, each of shape (n_queries,), such as those of
+        :mod:`sklearn.metrics`.
 
     Returns
     -------
@@ -45,8 +47,10 @@ def query_errors(
     >>> query_errors([0.5, 0.25, 0.25], [[0.5, 0.5, 0.0]], queries=groups([0, 1, 1]))
     array([0.])
     """
-    if metric not in METRICS:
-        raise ValueError(f"Argument metric must be one of {METRICS}, got {metric!r}.")
+    if metric not in METRICS and not callable(metric):
+        raise ValueError(
+            f"Argument metric must be one of {METRICS}, or a function, got {metric!r}."
+        )
     truth = np.asarray(frequencies, dtype=np.float64)
     if not isinstance(estimate, FrequencyEstimate):
         values = np.atleast_2d(np.asarray(estimate, dtype=np.float64))
@@ -64,7 +68,10 @@ def query_errors(
         if errors is not None:
             return errors
     matrix = query_set.matrix(len(truth), truth)
-    errors = estimate.answer(matrix) - matrix @ truth
+    expected, answers = matrix @ truth, estimate.answer(matrix)
+    if callable(metric):
+        return np.array([float(metric(expected, row)) for row in answers])
+    errors = answers - expected
     return np.mean(errors**2 if metric == "mse" else np.abs(errors), axis=1)
 
 

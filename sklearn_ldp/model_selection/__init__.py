@@ -1,7 +1,16 @@
-"""Choosing a post-processor: from a synthetic data set, or from the reports themselves."""
+"""Choosing a post-processor from an estimate, and studying them on known frequencies."""
 
+from ._candidates import candidate_name, default_candidates
 from ._held_out import HeldOutSearch
-from ._search import default_candidates
+from ._simulation import simulate_errors
+from ._study import ErrorStudy
 from ._synthetic import SyntheticSearch
 
-__all__ = ["HeldOutSearch", "SyntheticSearch", "default_candidates"]
+__all__ = [
+    "ErrorStudy",
+    "HeldOutSearch",
+    "SyntheticSearch",
+    "candidate_name",
+    "default_candidates",
+    "simulate_errors",
+]

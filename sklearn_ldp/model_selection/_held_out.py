@@ -32,9 +32,10 @@ class HeldOutSearch(BaseSearch):
 
     Parameters
     ----------
-    candidates : "all" or list of post-processors, default="all"
+    candidates : "all", list of post-processors or dict of grids, default="all"
         Among them Pipelines of post-processors; "all" takes
-        :func:`~sklearn_ldp.model_selection.default_candidates`.
+        :func:`~sklearn_ldp.model_selection.default_candidates`, a dict every combination of
+        parameters by class name, such as ``{"NormSub": {}, "BaseCut": {"alpha": [0.05, 2]}}``.
     queries : query set, (sparse) matrix of shape (n_queries, d) or None, default=None
         What the estimate will be asked, see :mod:`sklearn_ldp.queries`; None is every category.
         ``top_k`` takes the largest of the part that is estimated from.

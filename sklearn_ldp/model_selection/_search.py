@@ -9,27 +9,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from joblib import Parallel, delayed
 from sklearn.base import clone
-from sklearn.pipeline import Pipeline
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from .._estimate import FrequencyEstimate
 from ..metrics import query_errors
-from ..postprocessing import (
-    Base,
-    BaseCut,
-    BasePos,
-    BasePostProcessor,
-    MLEApx,
-    Norm,
-    NormCut,
-    NormHyb,
-    NormMul,
-    NormSub,
-    PostPos,
-    Power,
-    PowerNS,
-)
+from ..postprocessing import BasePostProcessor
+from ._candidates import as_candidates, candidate_name
 
 
 class Case(NamedTuple):
@@ -40,36 +26,6 @@ class Case(NamedTuple):
     queries: Any
 
 
-def default_candidates() -> list[BasePostProcessor]:
-    """Return one of each post-processor with its default parameters, the simplest first.
-
-    Returns
-    -------
-    list of post-processors
-        What a search takes for ``candidates="all"``.
-
-    Examples
-    --------
-    >>> from sklearn_ldp.model_selection import default_candidates
-    >>> default_candidates()[:2]
-    [Base(), Norm()]
-    """
-    return [
-        Base(),
-        Norm(),
-        BasePos(),
-        PostPos(),
-        BaseCut(),
-        NormSub(),
-        NormCut(),
-        NormMul(),
-        NormHyb(),
-        MLEApx(),
-        Power(),
-        PowerNS(),
-    ]
-
-
 class BaseSearch(BasePostProcessor):
     """Base of the searches over post-processors, which are post-processors themselves.
 
@@ -78,7 +34,7 @@ class BaseSearch(BasePostProcessor):
     """
 
     _parameter_constraints: dict = {
-        "candidates": [StrOptions({"all"}), list, tuple],
+        "candidates": [StrOptions({"all"}), list, tuple, dict],
         "n_jobs": [None, Integral],
     }
 
@@ -86,11 +42,11 @@ class BaseSearch(BasePostProcessor):
     def _cases(self, estimate: FrequencyEstimate) -> list[Case]:
         """Return what to judge the candidates on; raise before any long work starts."""
 
-    def _error_metric(self) -> str:
+    def _error_metric(self) -> Any:
         return "mse"
 
     def _fit_process(self, estimate):
-        candidates = self._checked_candidates()
+        candidates = as_candidates(self.candidates, type(self).__name__)
         if estimate.shape[1] < 2:
             raise ValueError(
                 f"{type(self).__name__} got an estimate of 1 feature(s), that is one category: "
@@ -117,32 +73,13 @@ class BaseSearch(BasePostProcessor):
         """The estimate with what the search knows of it beyond what it says itself."""
         return estimate
 
-    def _checked_candidates(self) -> list:
-        candidates = default_candidates() if self.candidates == "all" else list(self.candidates)
-        if not candidates:
-            raise ValueError(f"{type(self).__name__} needs at least one candidate.")
-        for candidate in candidates:
-            steps = (
-                [step for _, step in candidate.steps]
-                if isinstance(candidate, Pipeline)
-                else [candidate]
-            )
-            odd = [step for step in steps if not isinstance(step, BasePostProcessor)]
-            if odd or not steps:
-                raise TypeError(
-                    f"{type(self).__name__} chooses among post-processors (or Pipelines of them), "
-                    f"got {odd[0] if odd else candidate!r} as a candidate; give instances such as "
-                    "NormSub()."
-                )
-        return candidates
-
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.requires_fit = True
         return tags
 
 
-def _errors(candidate: Any, cases: list[Case], metric: str) -> np.ndarray:
+def _errors(candidate: Any, cases: list[Case], metric: Any) -> np.ndarray:
     """Error of a candidate on each row of the cases."""
     return np.concatenate(
         [
@@ -171,22 +108,3 @@ def _results(candidates: list, errors: np.ndarray) -> dict[str, np.ndarray]:
         "standard_error": spread / np.sqrt(n_rows),
         "rank_error": np.array([1 + np.count_nonzero(mean < m) for m in mean]),
     }
-
-
-def candidate_name(candidate: Any) -> str:
-    """Short name of a post-processor, or of a pipeline of them.
-
-    Parameters
-    ----------
-    candidate : post-processor or Pipeline
-        What to name.
-
-    Returns
-    -------
-    str
-        Such as ``BaseCut(alpha=0.05)`` or ``Base + NormSub``.
-    """
-    if isinstance(candidate, Pipeline):
-        return " + ".join(candidate_name(step) for _, step in candidate.steps)
-    text = " ".join(repr(candidate).split())
-    return text.removesuffix("()")

@@ -14,6 +14,7 @@ from ..metrics import query_errors
 from ..oracles import BaseOracle
 from ..postprocessing import NormSub
 from ..queries import as_query_set
+from ._apportionment import apportion
 from ._search import BaseSearch, Case
 
 
@@ -30,13 +31,15 @@ class SyntheticSearch(BaseSearch):
 
     Parameters
     ----------
-    candidates : "all" or list of post-processors, default="all"
+    candidates : "all", list of post-processors or dict of grids, default="all"
         Among them Pipelines of post-processors; "all" takes
-        :func:`~sklearn_ldp.model_selection.default_candidates`.
+        :func:`~sklearn_ldp.model_selection.default_candidates`, a dict every combination of
+        parameters by class name, such as ``{"NormSub": {}, "BaseCut": {"alpha": [0.05, 2]}}``.
     queries : query set, (sparse) matrix of shape (n_queries, d) or None, default=None
         What the estimate will be asked, see :mod:`sklearn_ldp.queries`; None is every category.
-    metric : {"mse", "mae"}, default="mse"
-        Mean squared or mean absolute error of the answers.
+    metric : {"mse", "mae"} or callable, default="mse"
+        Mean squared or mean absolute error of the answers, or any function of the true and the
+        estimated ones, see :func:`~sklearn_ldp.metrics.query_errors`.
     synthesizer : post-processor, default=None
         What makes the estimate a distribution; None is :class:`~sklearn_ldp.NormSub`. Negative
         values that it leaves become 0, and the sum 1.
@@ -98,7 +101,7 @@ class SyntheticSearch(BaseSearch):
 
     _parameter_constraints: dict = {
         **BaseSearch._parameter_constraints,
-        "metric": [StrOptions({"mse", "mae"})],
+        "metric": [StrOptions({"mse", "mae"}), callable],
         "n_repeats": [Interval(Integral, 1, None, closed="left")],
         "oracle": [None, BaseOracle],
         "n_samples": [None, Interval(Integral, 1, None, closed="left")],
@@ -164,30 +167,3 @@ class SyntheticSearch(BaseSearch):
         oracle = clone(self.oracle).set_params(categories=estimate.categories, input="values")
         users = apportion(np.ones(estimate.shape[1]), self.n_samples)
         return replace(estimate, noise=oracle.simulate(users).noise)
-
-
-def apportion(frequencies: np.ndarray, n_samples: int) -> np.ndarray:
-    """Whole numbers of users with these frequencies, by largest remainders.
-
-    Parameters
-    ----------
-    frequencies : ndarray of shape (d,)
-        Negative ones count as 0; if none is positive, all are equal.
-    n_samples : int
-        Their sum.
-
-    Returns
-    -------
-    ndarray of shape (d,)
-        Counts that sum to `n_samples`.
-    """
-    share = np.maximum(frequencies, 0.0)
-    share = share / share.sum() if share.sum() > 0 else np.full(len(share), 1 / len(share))
-    exact = share * n_samples
-    counts = np.floor(exact).astype(np.int64)
-    missing = n_samples - int(counts.sum())
-    if missing > 0:
-        counts[np.argsort(counts - exact, kind="stable")[:missing]] += 1
-    elif missing < 0:  # rounding of the shares: at most a few users too many
-        counts[np.argsort(-counts, kind="stable")[:-missing]] -= 1
-    return counts

@@ -1,4 +1,4 @@
-"""How far a long command is, on stderr."""
+"""How far long work is, on stderr."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class Progress:
     Parameters
     ----------
     n_steps : int
-        How many times `step` will be called.
+        How many times `step`, or `finish`, will be called.
     stream : file, default=None
         Where to show it; None is stderr.
     """
@@ -49,6 +49,15 @@ class Progress:
         self._bar.set_description_str(text, refresh=False)
         self._bar.n = self._n_begun - 1
         self._bar.refresh()
+
+    def finish(self, text: str = "") -> None:
+        """Say that a step is done; without a bar, only where another twentieth of all is."""
+        self._n_begun += 1
+        if self._bar is not None:
+            self._bar.set_description_str(text, refresh=False)
+            self._bar.update()
+        elif 20 * self._n_begun // self._n_steps > 20 * (self._n_begun - 1) // self._n_steps:
+            print(f"[{self._n_begun}/{self._n_steps}] {text}", file=self._stream, flush=True)
 
     def __enter__(self) -> Progress:
         return self

@@ -1,0 +1,20 @@
+"""Where the real histograms are: beside the checkout, and no part of the project."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from pathlib import Path
+
+DEFAULT_DATA = Path(__file__).parents[1] / ".." / "shared" / "data"
+
+
+def add_data_argument(parser: argparse.ArgumentParser) -> None:
+    """Let a script take the folder of the histograms."""
+    parser.add_argument(
+        "--data",
+        type=Path,
+        default=Path(os.environ.get("SKLEARN_LDP_DATA", DEFAULT_DATA)).resolve(),
+        metavar="DIR",
+        help="folder of the histograms (default: $SKLEARN_LDP_DATA, or ../shared/data)",
+    )

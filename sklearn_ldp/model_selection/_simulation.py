@@ -1,0 +1,398 @@
+"""Studies: the errors of oracles and post-processors on known frequencies, without users."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import nullcontext
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import groupby
+from numbers import Integral
+from typing import Any, NamedTuple
+
+import numpy as np
+from joblib import Parallel, delayed
+from sklearn.base import clone
+
+from .._estimate import FrequencyEstimate
+from .._progress import Progress
+from .._random import root_entropy
+from ..metrics import query_errors
+from ..oracles import BaseOracle
+from ..queries import QuerySet, as_query_set
+from ._apportionment import apportion
+from ._candidates import as_candidates, candidate_name
+from ._held_out import HeldOutSearch
+from ._ledger import Ledger
+from ._search import BaseSearch
+from ._study import ErrorStudy
+
+_TASK = 400_000  # estimates post-processed by one task: about a tenth of a second
+
+
+def simulate_errors(
+    oracles: Any,
+    postprocessors: Any,
+    frequencies: Any,
+    n_samples: Any = None,
+    epsilons: Any = None,
+    queries: Any = None,
+    *,
+    metrics: Any = "mse",
+    n_repeats: int = 30,
+    n_jobs: int | None = None,
+    random_state: Any = 0,
+    checkpoint: Any = None,
+    progress: bool = False,
+) -> ErrorStudy:
+    """Errors of every combination of oracle, epsilon, post-processor, queries and metric.
+
+    For each population, number of users, oracle and epsilon whole collections are simulated from
+    the counts; every post-processor then works on the same simulated estimates, so that they can
+    be compared in pairs. No user is simulated one by one, which makes it a matter of seconds.
+
+    The work goes through joblib: whatever :func:`joblib.parallel_config` selects does it ("loky",
+    "threading", "dask", "ray"), and neither that nor `n_jobs` changes a bit of the result. Nor
+    does what else is in the study: a cell's coins depend on the seed and the cell alone.
+
+    Parameters
+    ----------
+    oracles : oracle, list or dict of them
+        Keys are their names in the result; else they are called what they print.
+    postprocessors : "all", list or dict
+        Post-processors or Pipelines of them. Values of a dict may be post-processors, keyed by
+        their names in the result, or grids of parameters keyed by class. A search among them picks
+        from each simulated estimate on its own.
+    frequencies : array-like of shape (d,), or dict of them
+        True frequencies, which sum to 1, of one or several named populations; whole counts where
+        `n_samples` is None.
+    n_samples : int, list of int or None, default=None
+        Numbers of users; None takes the sum of the counts. The users of a population are the whole
+        numbers nearest to its frequencies, the same in each repeat.
+    epsilons : float, list of float or None, default=None
+        Privacy budgets; None takes each oracle's own.
+    queries : query set, dict of them, or None, default=None
+        What is asked, see :mod:`sklearn_ldp.queries`; None asks for every category.
+    metrics : {"mse", "mae"}, callable, or list of them, default="mse"
+        Errors of the answers, see :func:`~sklearn_ldp.metrics.query_errors`.
+    n_repeats : int, default=30
+        Number of simulated collections of each cell.
+    n_jobs : int, default=None
+        Number of joblib workers.
+    random_state : int, RandomState or Generator, default=0
+        Seed; a study is a simulation, and is reproducible unless a generator says otherwise.
+    checkpoint : path-like, default=None
+        A file that keeps each finished cell. The same call continues from it, and a larger study
+        computes only what is new; everything in it is text (JSON lines).
+    progress : bool, default=False
+        Whether to show on stderr how far it is.
+
+    Returns
+    -------
+    ErrorStudy
+        A row a combination.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If anything does not fit, before the work starts.
+
+    References
+    ----------
+    .. [1] T. Wang, M. Lopuhaä-Zwakenberg, Z. Li, B. Skoric, N. Li, "Locally differentially
+       private frequency estimation with consistency", NDSS 2020, section V,
+       :doi:`10.14722/ndss.2020.24157`.
+
+    Examples
+    --------
+    >>> from sklearn_ldp import OLH, Base, NormSub
+    >>> from sklearn_ldp.datasets import make_zipf
+    >>> from sklearn_ldp.model_selection import simulate_errors
+    >>> counts = make_zipf(100_000, 256, return_counts=True, random_state=0)
+    >>> study = simulate_errors(OLH(), [Base(), NormSub()], counts, epsilons=[0.5, 1])
+    >>> study
+    ErrorStudy of 4 rows and 30 repeats
+    oracle  epsilon  postprocessor     error        +-
+    ------  -------  -------------  --------  --------
+    OLH     0.5      Base           0.000153  2.58e-06
+    OLH     0.5      NormSub         2.3e-05  9.42e-07
+    OLH     1        Base           3.71e-05   7.8e-07
+    OLH     1        NormSub        8.42e-06  2.74e-07
+    """
+    if not isinstance(n_repeats, Integral) or n_repeats < 1:
+        raise ValueError(f"simulate_errors needs n_repeats >= 1, an integer, got {n_repeats!r}.")
+    posts = _named_postprocessors(postprocessors)
+    _refuse_held_out(posts)
+    asked = _named_queries(queries)
+    judged = _named_metrics(metrics)
+    cells = list(_cells(oracles, frequencies, n_samples, epsilons, int(n_repeats), random_state))
+    rows = [row for cell in cells for row in _rows(cell, posts, asked, judged)]
+    ledger = Ledger(checkpoint)
+    tasks = _tasks([row for row in rows if row.key not in ledger])
+    with Progress(len(tasks)) if progress and tasks else nullcontext() as bar:
+        for errors, name in _run(tasks, n_jobs):
+            ledger.add(errors)
+            if bar is not None:
+                bar.finish(name)
+    return ErrorStudy(_columns(rows), np.array([ledger[row.key] for row in rows]))
+
+
+@dataclass(frozen=True, eq=False)
+class _Cell:
+    """What is simulated at once: one oracle on one population."""
+
+    population: str
+    counts: np.ndarray
+    oracle_name: str
+    oracle: BaseOracle
+    n_repeats: int
+    entropy: list[int]
+
+    @property
+    def n_samples(self) -> int:
+        return int(self.counts.sum())
+
+    @property
+    def truth(self) -> np.ndarray:
+        return self.counts / self.n_samples
+
+    @cached_property
+    def digest(self) -> str:
+        """Of all that the simulated estimates depend on, which is where their coins come from."""
+        return _digest(self.counts, _full_repr(self.oracle), self.n_repeats, self.entropy)
+
+    def simulate(self) -> FrequencyEstimate:
+        rng = np.random.default_rng(int(self.digest, 16))
+        oracle = clone(self.oracle).set_params(categories=len(self.counts), random_state=rng)
+        return oracle.simulate(self.counts, self.n_repeats)
+
+    def __str__(self) -> str:
+        return f"{self.oracle_name}, epsilon {self.oracle.epsilon:g}, n {self.n_samples:,}"
+
+
+class _Row(NamedTuple):
+    """One row of the result, and the key under which its errors are kept."""
+
+    cell: _Cell
+    post_name: str
+    post: Any
+    queries_name: str
+    queries: QuerySet
+    metric_name: str
+    metric: Any
+    key: str
+
+
+def _rows(cell: _Cell, posts: dict, queries: dict, metrics: dict) -> Iterator[_Row]:
+    """The rows of a cell; what does not fit its population fails here, before any work."""
+    digests = {}
+    for name, asked in queries.items():
+        for metric in metrics.values():
+            query_errors(cell.truth, cell.truth[None], queries=asked, metric=metric)
+        matrix = asked.matrix(len(cell.counts), cell.truth)
+        digests[name] = _digest(repr(asked), matrix.indptr, matrix.indices, matrix.data)
+    for post_name, post in posts.items():
+        what = _full_repr(post)
+        for queries_name, asked in queries.items():
+            for metric_name, metric in metrics.items():
+                key = _digest(cell.digest, what, digests[queries_name], metric_name)
+                yield _Row(cell, post_name, post, queries_name, asked, metric_name, metric, key)
+
+
+def _tasks(rows: list[_Row]) -> list[list[_Row]]:
+    """Rows in groups that are worth sending to a worker; those of a cell stay together."""
+    tasks: list[list[_Row]] = []
+    size = _TASK
+    for _, group in groupby(rows, key=lambda row: id(row.cell)):
+        part = list(group)
+        if size >= _TASK:
+            tasks.append([])
+            size = 0
+        tasks[-1].extend(part)
+        cell = part[0].cell
+        size += len({row.post_name for row in part}) * cell.n_repeats * len(cell.counts)
+    return tasks
+
+
+def _run(tasks: list[list[_Row]], n_jobs: int | None) -> Iterator[tuple[dict, str]]:
+    """Results of the tasks as they come, in any order."""
+    parallel = Parallel(n_jobs=n_jobs, return_as="generator_unordered")
+    try:
+        results = parallel(delayed(_work)(task) for task in tasks)
+    except (NotImplementedError, ValueError) as error:  # a backend that can only return all
+        if "return_as" not in str(error) and "enerator" not in str(error):
+            raise
+        results = Parallel(n_jobs=n_jobs)(delayed(_work)(task) for task in tasks)
+    return results
+
+
+def _work(task: list[_Row]) -> tuple[dict[str, np.ndarray], str]:
+    """Errors of a task's rows by key, and what it was."""
+    errors = {}
+    for _, cell_rows in groupby(task, key=lambda row: id(row.cell)):
+        rows = list(cell_rows)
+        simulated = rows[0].cell.simulate()
+        for _, post_rows in groupby(rows, key=lambda row: row.post_name):
+            same = list(post_rows)
+            processed = _processed(same[0].post, simulated)
+            for row in same:
+                errors[row.key] = query_errors(
+                    row.cell.truth, processed, queries=row.queries, metric=row.metric
+                )
+    return errors, str(task[-1].cell)
+
+
+def _processed(post: Any, simulated: FrequencyEstimate) -> FrequencyEstimate:
+    if not isinstance(post, BaseSearch):
+        return clone(post).fit_transform(simulated)
+    # A search picks once for all rows that it is given; here each row is a collection of its own.
+    picks = [clone(post).fit_transform(one) for one in simulated]
+    return simulated.with_values(np.concatenate([pick.values for pick in picks]), by="search")
+
+
+# -- what the parameters mean ---------------------------------------------------------------------
+def _cells(
+    oracles: Any,
+    frequencies: Any,
+    n_samples: Any,
+    epsilons: Any,
+    n_repeats: int,
+    random_state: Any,
+) -> Iterator[_Cell]:
+    entropy = root_entropy(random_state)
+    named = _named_oracles(oracles)
+    for population, counts in _populations(frequencies, n_samples):
+        someone = np.zeros_like(counts)
+        someone[0] = 1
+        for name, oracle in named.items():
+            for epsilon in [oracle.epsilon] if epsilons is None else np.atleast_1d(epsilons):
+                made = clone(oracle).set_params(
+                    epsilon=float(epsilon), categories="auto", input="values", n_jobs=None
+                )
+                made.simulate(someone)  # refuses parameters that do not fit the domain
+                made.set_params(random_state=None)
+                yield _Cell(population, counts, name, made, n_repeats, entropy)
+
+
+def _populations(frequencies: Any, n_samples: Any) -> Iterator[tuple[str, np.ndarray]]:
+    """Names and whole counts of the populations, of each of the sizes."""
+    named = frequencies if isinstance(frequencies, Mapping) else {"": frequencies}
+    for name, given in named.items():
+        values = np.asarray(given, dtype=np.float64)
+        of = f" of {name!r}" if name else ""
+        if values.ndim != 1 or values.size == 0 or not np.all(np.isfinite(values) & (values >= 0)):
+            raise ValueError(
+                f"simulate_errors needs frequencies{of} that are finite and >= 0, of shape (d,), "
+                f"got an array of shape {values.shape}."
+            )
+        if n_samples is None:
+            if np.any(values != np.floor(values)) or not values.sum():
+                raise ValueError(
+                    f"simulate_errors needs n_samples=, or whole counts instead of "
+                    f"frequencies{of}, to know how many users there are."
+                )
+            yield str(name), values.astype(np.int64)
+            continue
+        if not np.isclose(values.sum(), 1.0, rtol=0, atol=1e-6):
+            raise ValueError(
+                f"simulate_errors needs frequencies{of} that sum to 1, got a sum of "
+                f"{values.sum():.6g}; divide by it, or give counts and no n_samples."
+            )
+        for size in np.atleast_1d(n_samples).tolist():
+            if not isinstance(size, Integral) or size < 1:
+                raise ValueError(f"simulate_errors needs n_samples >= 1, integers, got {size!r}.")
+            yield str(name), apportion(values, int(size))
+
+
+def _named_oracles(oracles: Any) -> dict[str, BaseOracle]:
+    if isinstance(oracles, Mapping):
+        named = {str(name): oracle for name, oracle in oracles.items()}
+    else:
+        given = [oracles] if isinstance(oracles, BaseOracle) else list(oracles)
+        named = _by_name(given, "oracles", _oracle_name)
+    for oracle in named.values():
+        if not isinstance(oracle, BaseOracle):
+            raise TypeError(f"simulate_errors needs oracles such as OLH(), got {oracle!r}.")
+    return named
+
+
+def _oracle_name(oracle: Any) -> str:
+    """What an oracle prints, without what the study sets."""
+    if not isinstance(oracle, BaseOracle):
+        return repr(oracle)
+    plain = clone(oracle).set_params(epsilon=1.0, categories="auto", random_state=None)
+    return candidate_name(plain)
+
+
+def _named_postprocessors(postprocessors: Any) -> dict[str, Any]:
+    is_mapping = isinstance(postprocessors, Mapping)
+    if is_mapping and all(hasattr(post, "fit") for post in postprocessors.values()):
+        posts = as_candidates(list(postprocessors.values()), "simulate_errors")
+        return dict(zip(map(str, postprocessors), posts, strict=True))
+    if hasattr(postprocessors, "fit"):
+        postprocessors = [postprocessors]
+    posts = as_candidates(postprocessors, "simulate_errors")
+    return _by_name(posts, "postprocessors", candidate_name)
+
+
+def _refuse_held_out(posts: dict[str, Any]) -> None:
+    for name, post in posts.items():
+        if isinstance(post, HeldOutSearch):
+            raise TypeError(
+                f"simulate_errors simulates whole collections, and {name} needs the shards of "
+                "real ones: fit an oracle (sample_weight= takes counts) for it."
+            )
+
+
+def _named_queries(queries: Any) -> dict[str, QuerySet]:
+    if isinstance(queries, Mapping):
+        return {str(name): as_query_set(asked) for name, asked in queries.items()}
+    asked = as_query_set(queries)
+    return {repr(asked): asked}
+
+
+def _named_metrics(metrics: Any) -> dict[str, Any]:
+    given = [metrics] if isinstance(metrics, str) or callable(metrics) else list(metrics)
+    return _by_name(given, "metrics", lambda m: m if isinstance(m, str) else m.__name__)
+
+
+def _by_name(given: list, what: str, name: Callable[[Any], str]) -> dict[str, Any]:
+    named = {name(one): one for one in given}
+    if len(named) < len(given) or not named:
+        raise ValueError(
+            f"simulate_errors needs {what} that differ in name, and at least one, got "
+            f"{[name(one) for one in given]}; a dict names them."
+        )
+    return named
+
+
+def _columns(rows: list[_Row]) -> dict[str, np.ndarray]:
+    def text(values):
+        return np.array(values, dtype=object)
+
+    return {
+        "population": text([row.cell.population for row in rows]),
+        "n_samples": np.array([row.cell.n_samples for row in rows]),
+        "oracle": text([row.cell.oracle_name for row in rows]),
+        "epsilon": np.array([row.cell.oracle.epsilon for row in rows]),
+        "postprocessor": text([row.post_name for row in rows]),
+        "queries": text([row.queries_name for row in rows]),
+        "metric": text([row.metric_name for row in rows]),
+    }
+
+
+# -- what a result depends on ---------------------------------------------------------------------
+def _full_repr(estimator: Any) -> str:
+    return f"{estimator.__class__.__module__}.{estimator.__repr__(N_CHAR_MAX=10**6)}"
+
+
+def _digest(*parts: Any) -> str:
+    """A name for what is given, which other versions of the package do not share."""
+    from .. import __version__
+
+    digest = hashlib.sha256(__version__.encode())
+    for part in parts:
+        content = part.tobytes() if isinstance(part, np.ndarray) else repr(part).encode()
+        digest.update(len(content).to_bytes(8, "little") + content)
+    return digest.hexdigest()

@@ -1,0 +1,268 @@
+"""The prior of frequencies, learnt from noisy estimates of them by maximum likelihood.
+
+Everything here is in units of the noise: `z` is an estimate and `theta` a true frequency, both over
+sigma, and the variance of z is ``1 + growth * theta``. All work is on cells of neighbouring
+estimates, so that its cost hardly grows with the number of categories.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.interpolate import BSpline
+from scipy.optimize import nnls
+
+_CELL = 1 / 20  # estimates this close together, in sigma, count as equal while fitting
+_STEP = 1 / 6  # of the grid of the prior
+_NEAR = 10.0  # up to which that grid is even, in sigma; beyond, every estimate adds its own place
+_MOST_CELLS = 400  # beyond _NEAR; still larger estimates are too sparse to learn from
+_REACH = 12.0  # standard deviations beyond which a normal density is nothing
+_PENALTY = 1.5  # log likelihood that one more parameter must earn in the average of priors
+_SUM_WEIGHT = 16.0  # how much better the sum of the frequencies is known than that of estimates
+
+
+def cells(z, width=_CELL):
+    """Means and numbers of sorted estimates that share a cell of that width."""
+    lattice = np.floor(z / width)
+    starts = np.flatnonzero(np.r_[True, lattice[1:] != lattice[:-1]])
+    counts = np.diff(np.r_[starts, len(z)])
+    return np.add.reduceat(z, starts) / counts, counts.astype(np.float64)
+
+
+def support_grid(values, top, mean):
+    """Where the prior may have mass: 0, even steps, geometric ones, and where estimates are."""
+    end = min(top, max(values[-1], mean) + 3)
+    n_even = int(np.ceil(min(end, _NEAR) / _STEP))
+    parts = [np.linspace(0, min(end, _NEAR), max(n_even, 24) + 1)]
+    if end > _NEAR:
+        parts.append(np.geomspace(_NEAR, end, 60))
+        far = values[(values > 0.8 * _NEAR) & (values <= end)]
+        if len(far):
+            parts.append(cells(far, _STEP)[0])
+    grid = np.unique(np.minimum(np.concatenate(parts), end))
+    return grid[np.r_[True, np.diff(grid) > 1e-3 * min(1.0, end)]]
+
+
+def log_density(z, theta, growth):
+    """Log of the normal density of estimates (rows) given true frequencies (columns)."""
+    variance = np.maximum(1 + growth * theta, 1e-4)
+    return -0.5 * (z[:, None] - theta) ** 2 / variance - 0.5 * np.log(variance)
+
+
+class Sample:
+    """Sorted estimates of one row as the fits see them: cells, a grid and the likelihood."""
+
+    def __init__(self, z, growth, top):
+        values, self.counts = cells(z)
+        near = np.count_nonzero(values <= _NEAR)
+        kept = slice(near + _MOST_CELLS)
+        self.far, self.n_far = values[kept.stop :], self.counts[kept.stop :]
+        values, self.counts = values[kept], self.counts[kept]
+        self.size = self.counts.sum()
+        # The frequencies sum to 1, hence the mean of those that are not far.
+        self.mean = np.clip((top - self.far @ self.n_far) / self.size, 0, top)
+        self.theta = support_grid(values, top, self.mean)
+        log = log_density(values, self.theta, growth)
+        self.likelihood = np.exp(log - log.max(axis=1, keepdims=True))
+
+    def log_likelihood(self, weights):
+        """Log marginal likelihood of a prior on the grid, but for a constant."""
+        return self.counts @ np.log(np.maximum(self.likelihood @ weights, 1e-300))
+
+    def prior(self, weights):
+        """Support and weights, with estimates that are too far out as atoms of their own."""
+        has_mass = weights > 0
+        support = np.concatenate([self.theta[has_mass], np.minimum(self.far, self.theta.max())])
+        if len(self.far):
+            support[np.count_nonzero(has_mass) :] = self.far
+        share = self.size / (self.size + self.n_far.sum())
+        far = (1 - share) * self.n_far / max(self.n_far.sum(), 1)
+        return support, np.concatenate([share * weights[has_mass] / weights.sum(), far])
+
+
+# -- g-modelling ------------------------------------------------------------------------------
+def spline_basis(theta, n_columns):
+    """Orthonormal columns that span cubic splines in asinh(theta), without the constant."""
+    t = np.arcsinh(theta) / np.arcsinh(theta[-1])
+    inner = np.linspace(0, 1, n_columns - 1)[1:-1]
+    knots = np.concatenate([np.zeros(4), inner, np.ones(4)])
+    columns = BSpline.design_matrix(np.clip(t, 0, 1 - 1e-12), knots, 3).toarray()
+    return _orthonormal(columns)[:, :n_columns]
+
+
+def polynomial_basis(theta, degree):
+    """Orthonormal columns that span polynomials in asinh(theta), without the constant."""
+    t = np.arcsinh(theta) / np.arcsinh(theta[-1])
+    return _orthonormal(t[:, None] ** np.arange(1, degree + 1))
+
+
+def _orthonormal(columns):
+    return np.linalg.svd(columns - columns.mean(axis=0), full_matrices=False)[0]
+
+
+def with_atom(basis):
+    """Append the indicator of the frequency 0: many categories may have no users at all."""
+    atom = np.zeros((len(basis), 1))
+    atom[0] = 1
+    return np.hstack([basis, atom])
+
+
+def fit_g_model(sample, basis, *, sum_known, max_iter=100):
+    """Weights of the prior ``exp(basis @ alpha)`` of greatest penalised marginal likelihood.
+
+    Efron's g-modelling: the base measure is even in asinh(theta), the penalty the norm of alpha.
+    Newton's method with the (positive) expected Hessian, damped. `sum_known` adds that the mean of
+    the prior is 1 / d, weighted as so many estimates of the sum.
+    """
+    theta, counts, likelihood = sample.theta, sample.counts, sample.likelihood
+    t = np.arcsinh(theta)
+    edges = np.concatenate([t[:1], (t[1:] + t[:-1]) / 2, t[-1:]])
+    log_base = np.log(np.diff(edges))
+    strength = _SUM_WEIGHT * sample.size if sum_known else 0.0
+
+    def state(alpha):
+        weights = np.exp(log_base + basis @ alpha - np.max(log_base + basis @ alpha))
+        weights /= weights.sum()
+        marginal = np.maximum(likelihood @ weights, 1e-300)
+        off = weights @ theta - sample.mean
+        norm = np.sqrt(alpha @ alpha + 1e-6)
+        return counts @ np.log(marginal) - norm - 0.5 * strength * off**2, weights, marginal
+
+    def derivatives(alpha, weights, marginal):
+        weighted = basis * weights[:, None]
+        mean = weighted.sum(axis=0)
+        scores = likelihood @ weighted / marginal[:, None] - mean
+        slope = weighted.T @ theta - mean * (weights @ theta)
+        norm = np.sqrt(alpha @ alpha + 1e-6)
+        gradient = counts @ scores - alpha / norm
+        gradient -= strength * (weights @ theta - sample.mean) * slope
+        curvature = scores.T @ (scores * counts[:, None]) + strength * np.outer(slope, slope)
+        curvature += np.eye(len(alpha)) / norm - np.outer(alpha, alpha) / norm**3
+        return gradient, curvature
+
+    alpha, damping = np.zeros(basis.shape[1]), 1e-3
+    value, weights, marginal = state(alpha)
+    for _ in range(max_iter):
+        gradient, curvature = derivatives(alpha, weights, marginal)
+        scale = np.diag(np.diag(curvature) + 1e-9)
+        gain = -np.inf
+        while damping < 1e12:
+            step = np.linalg.solve(curvature + damping * scale, gradient)
+            new_value, *new = state(alpha + step)
+            gain = new_value - value
+            if gain >= 0:
+                break
+            damping = max(8 * damping, 1e-6)
+        if gain < 0:
+            break
+        alpha, value, (weights, marginal) = alpha + step, new_value, new
+        damping = max(damping / 8, 1e-12)
+        if gain < 1e-7:
+            break
+    return weights
+
+
+# -- NPMLE ------------------------------------------------------------------------------------
+def fit_npmle(sample, *, max_iter=200, tol=1e-6):
+    """Weights of the prior of greatest marginal likelihood among all on the grid.
+
+    Wang's constrained Newton method: add the places where the gradient peaks, then solve the
+    quadratic approximation over the simplex by non-negative least squares. At the optimum
+    ``counts @ (likelihood / marginal)`` is at most d everywhere, and d where there is mass; the
+    log likelihood is within `tol` d of it.
+    """
+    counts, likelihood = sample.counts, sample.likelihood
+    n_grid = likelihood.shape[1]
+    root = np.sqrt(counts)
+    sum_to_one = 1e3 * np.sqrt(sample.size)
+    weights = np.full(n_grid, 1.0 / n_grid)
+    marginal = likelihood @ weights
+    active = np.zeros(n_grid, dtype=bool)
+    for _ in range(max_iter):
+        gradient = (counts / marginal) @ likelihood
+        if gradient.max() <= sample.size * (1 + tol):
+            break
+        around = np.concatenate([[-np.inf], gradient, [-np.inf]])
+        peaks = (gradient >= around[:-2]) & (gradient >= around[2:]) & (gradient >= sample.size)
+        places = np.flatnonzero(active | peaks)
+        ratio = likelihood[:, places] / marginal[:, None] * root[:, None]
+        small = np.linalg.qr(np.column_stack([ratio, 2 * root]), mode="r")
+        rows = np.vstack([small[:, :-1], np.full(len(places), sum_to_one)])
+        solution = nnls(rows, np.append(small[:, -1], sum_to_one))[0]
+        target = np.zeros(n_grid)
+        target[places] = solution / solution.sum()
+        weights, marginal, moved = _line_search(sample, weights, marginal, target, gradient)
+        active = weights > 0
+        if not moved:
+            break
+    weights = np.where(weights > 1e-12, weights, 0.0)
+    return weights / weights.sum()
+
+
+def _line_search(sample, weights, marginal, target, gradient):
+    """Go towards the target as far as the likelihood grows in proportion."""
+    ahead = sample.likelihood @ target
+    expected = gradient @ (target - weights)
+    before = sample.counts @ np.log(marginal)
+    step = 1.0
+    while step > 1e-8:
+        new = (1 - step) * marginal + step * ahead
+        with np.errstate(divide="ignore"):
+            gain = sample.counts @ np.log(new) - before
+        if gain >= 1e-4 * step * expected and np.isfinite(gain):
+            return (1 - step) * weights + step * target, new, True
+        step /= 2
+    return weights, marginal, False
+
+
+# -- the average ------------------------------------------------------------------------------
+def fit_average(sample):
+    """Average of an NPMLE and three smooth priors, by likelihood less a price of parameters.
+
+    The smooth ones are log-quadratic and log-cubic in asinh(theta), with and without an atom at 0.
+    """
+    priors, scores = [], []
+    for degree, atom in ((2, False), (2, True), (3, True)):
+        basis = polynomial_basis(sample.theta, degree)
+        basis = with_atom(basis) if atom else basis
+        priors.append(fit_g_model(sample, basis, sum_known=True))
+        scores.append(_score(sample, priors[-1], degree + atom))
+    priors.append(fit_npmle(sample))
+    places = sample.theta[priors[-1] > 1e-9]
+    # Neighbours on the grid stand for one place between them.
+    n_atoms = 1 + np.count_nonzero(np.diff(places) > 1.01 * _STEP)
+    scores.append(_score(sample, priors[-1], 2 * n_atoms - 1))
+    share = np.exp(np.array(scores) - max(scores))
+    return share @ np.array(priors) / share.sum()
+
+
+def _score(sample, weights, n_parameters):
+    # The correction for small samples is that of AICc.
+    spare = max(sample.size - n_parameters - 1, 0.01)
+    price = _PENALTY * n_parameters * sample.size / spare
+    return sample.log_likelihood(weights) - price
+
+
+# -- the posterior ----------------------------------------------------------------------------
+def posterior_mean(z, support, weights, growth):
+    """Posterior mean of theta at sorted estimates, rising with them.
+
+    Between the edges of their cells, where there are many, it is interpolated.
+    """
+    nodes = np.unique(z)
+    if len(nodes) > 2 / _CELL:
+        lattice = np.floor(nodes / _CELL)
+        nodes = np.unique(np.concatenate([lattice, lattice + 1])) * _CELL
+    log_weights = np.log(weights)
+    spread = np.sqrt(np.maximum(1 + growth * np.maximum(support, 0), 1.0))
+    low, high = support - _REACH * spread, support + _REACH * spread
+    means = np.empty_like(nodes)
+    for start in range(0, len(nodes), 64):
+        block = slice(start, min(start + 64, len(nodes)))
+        first = np.searchsorted(high, nodes[block][0])
+        last = np.searchsorted(low, nodes[block][-1])
+        # The nearest places count, however far away.
+        near = slice(max(min(first, last) - 1, 0), max(first, last) + 1)
+        log = log_density(nodes[block], support[near], growth) + log_weights[near]
+        terms = np.exp(log - log.max(axis=1, keepdims=True))
+        means[block] = terms @ support[near] / terms.sum(axis=1)
+    return np.interp(z, nodes, np.maximum.accumulate(means))
