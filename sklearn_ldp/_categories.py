@@ -97,6 +97,41 @@ def sorted_values(values: Any) -> list:
         return sorted(values, key=lambda v: (type(v).__name__, repr(v)))
 
 
+def group_codes(labels: Any, name: str, each: str) -> tuple[list, np.ndarray]:
+    """Return the distinct labels in order, and which of them each is.
+
+    Parameters
+    ----------
+    labels : array-like of shape (n,)
+        The group of each of something.
+    name, each : str
+        Who asks, and what has one label each: for errors.
+
+    Returns
+    -------
+    names : list
+        Sorted.
+    codes : ndarray of shape (n,)
+        Indices into `names`.
+
+    Raises
+    ------
+    ValueError
+        If there are none, or one is missing.
+    """
+    shape = np.shape(labels)
+    if len(shape) != 1 or shape[0] == 0:
+        raise ValueError(f"{name} needs one label {each}, got an array of shape {shape}.")
+    items = as_vector(labels).tolist()
+    if any(is_missing(label) for label in items):
+        raise ValueError(
+            f"{name} got a missing label (None or NaN); give what has none a group of its own."
+        )
+    names = sorted_values(set(items))
+    place = {label: i for i, label in enumerate(names)}
+    return names, np.array([place[label] for label in items])
+
+
 def _objects(items: list) -> np.ndarray:
     array = np.empty(len(items), dtype=object)
     array[:] = items

@@ -189,6 +189,8 @@ class FrequencyEstimate:
         Names of the post-processors that have changed the raw estimate.
     clip_answers : bool, default=False
         Whether `answer` clips each answer at 0 (:class:`~sklearn_ldp.PostPos`).
+    row_names : array-like of shape (n_estimates,), default=None
+        What the rows are of, such as regions or weeks.
 
     Attributes
     ----------
@@ -217,6 +219,7 @@ class FrequencyEstimate:
     shards: Shards | None = None
     postprocessors: tuple[str, ...] = ()
     clip_answers: bool = False
+    row_names: Any = None
 
     def __post_init__(self) -> None:
         values = np.array(self.values, dtype=np.float64, ndmin=2)
@@ -236,6 +239,13 @@ class FrequencyEstimate:
         values.flags.writeable = False
         object.__setattr__(self, "values", values)
         object.__setattr__(self, "categories", categories)
+        if self.row_names is not None:
+            if len(self.row_names) != len(values):
+                raise ValueError(
+                    f"FrequencyEstimate has {len(values)} rows but {len(self.row_names)} "
+                    "row_names; give one a row."
+                )
+            object.__setattr__(self, "row_names", _read_only(as_vector(self.row_names)))
 
     # -- as a container -----------------------------------------------------------------------
     @property
@@ -280,7 +290,8 @@ class FrequencyEstimate:
         noise = self.noise
         if noise is not None and np.size(noise.n_samples) > 1:
             noise = replace(noise, n_samples=noise.n_samples[rows])
-        return replace(self, values=values, noise=noise, shards=None)
+        names = None if self.row_names is None else self.row_names[rows]
+        return replace(self, values=values, noise=noise, shards=None, row_names=names)
 
     def with_values(self, values: Any, by: str | None = None, **changes: Any) -> FrequencyEstimate:
         """Return the same estimate with other values.
@@ -362,7 +373,7 @@ class FrequencyEstimate:
         Returns
         -------
         pandas.DataFrame
-            Of shape (n_estimates, d).
+            Of shape (n_estimates, d), indexed by `row_names` if there are any.
         """
         try:
             import pandas as pd
@@ -371,7 +382,7 @@ class FrequencyEstimate:
                 "FrequencyEstimate needs pandas for this: pip install 'sklearn_ldp[data]'."
             ) from error
         columns = pd.Index(self.categories, name="category", tupleize_cols=False)
-        return pd.DataFrame(self.values.copy(), columns=columns)
+        return pd.DataFrame(self.values.copy(), index=self.row_names, columns=columns)
 
     def confidence_interval(self, level: float = 0.95) -> ConfidenceInterval:
         """Wald intervals of the raw estimate, with the plug-in variance.
@@ -481,9 +492,14 @@ def _sealed(categories: Any) -> np.ndarray:
         flags = categories.flags
         if flags.owndata and not flags.writeable:
             return categories
-    array = as_vector(categories).copy()
+    array = as_vector(categories)
     if len(set(array.tolist())) < len(array):
         raise ValueError("FrequencyEstimate needs distinct categories, got some more than once.")
+    return _read_only(array)
+
+
+def _read_only(array: np.ndarray) -> np.ndarray:
+    array = array.copy()
     array.flags.writeable = False
     return array
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from ._categories import as_vector, is_missing, sorted_values
+from ._categories import group_codes
 from ._random import as_generator
 
 __all__ = [
@@ -194,18 +194,8 @@ def groups(labels: Any) -> QuerySet:
     >>> estimate.answer(groups(["mammal", "mammal", "fish"]))
     array([[0.25, 0.75]])
     """
-    shape = np.shape(labels)
-    if len(shape) != 1 or shape[0] == 0:
-        raise ValueError(f"groups needs one label a category, got an array of shape {shape}.")
-    labels = as_vector(labels).tolist()
-    if any(is_missing(label) for label in labels):
-        raise ValueError(
-            "groups got a missing label (None or NaN); give such categories a group of their own."
-        )
-    names = sorted_values(set(labels))
-    place = {name: i for i, name in enumerate(names)}
-    codes = [place[label] for label in labels]
-    d = len(labels)
+    names, codes = group_codes(labels, "groups", "a category")
+    d = len(codes)
     matrix = sparse.csr_array((np.ones(d), (codes, np.arange(d))), shape=(len(names), d))
     return _MatrixQueries(matrix, f"groups({len(names)} of {d} categories)", names)
 

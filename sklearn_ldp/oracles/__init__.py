@@ -9,6 +9,7 @@ from ._choice import (
     profile_oracle,
 )
 from ._direct import GRR
+from ._groups import estimate_by_group
 from ._hadamard import HadamardResponse
 from ._local_hashing import BLH, OLH
 from ._projective import ProjectiveGeometryResponse
@@ -29,6 +30,7 @@ __all__ = [
     "SubsetSelection",
     "best_oracle",
     "compare_oracles",
+    "estimate_by_group",
     "minimax_bound",
     "profile_oracle",
 ]

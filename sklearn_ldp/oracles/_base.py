@@ -179,13 +179,16 @@ class BaseOracle(  # type: ignore[call-arg]
         self._check_parameters()
         return self._collect(X, sample_weight, state=self._state)
 
-    def aggregate(self, reports):
+    def aggregate(self, reports, *, shards=None):
         """Add a batch of reports to the collection; costs no privacy.
 
         Parameters
         ----------
         reports : array-like whose first axis is the users
             As `privatize` returns them.
+        shards : array-like of int of shape (n_reports,), default=None
+            The shard of each report, in [0, `n_shards`); it must not depend on the users' values.
+            None deals the reports out in turn.
 
         Returns
         -------
@@ -198,7 +201,7 @@ class BaseOracle(  # type: ignore[call-arg]
             If a report cannot come from this oracle; the batch is refused whole then.
         """
         self._check_parameters()
-        return self._add_reports(reports, None, self._state)
+        return self._add_reports(reports, None, self._state, shards)
 
     def merge(self, other):
         """Add what another server of the same collection has aggregated.
@@ -497,10 +500,10 @@ class BaseOracle(  # type: ignore[call-arg]
             )
         return self._state
 
-    def _collect(self, X, sample_weight, state):
+    def _collect(self, X, sample_weight, state, shards=None):
         """Add users to a state, or to none: all checks, then the work, then the new state."""
         if self.input == "reports":
-            return self._add_reports(X, sample_weight, state)
+            return self._add_reports(X, sample_weight, state, shards)
         columns = as_columns(X, self._name)
         known_features = state is not None and hasattr(self, "n_features_in_")
         if known_features:
@@ -517,13 +520,13 @@ class BaseOracle(  # type: ignore[call-arg]
             channel = state.collection.channel
             return privatize(channel, codes[rows], state.position + start, state.streams)
 
-        new_state = self._added(state, len(codes), sample_weight, make_reports)
+        new_state = self._added(state, len(codes), sample_weight, make_reports, shards)
         if not known_features:
             self._check_features(X, len(columns), reset=True)
         self._state = new_state
         return self
 
-    def _add_reports(self, reports, sample_weight, state):
+    def _add_reports(self, reports, sample_weight, state, shards=None):
         """As `_collect`, of reports; they need a known domain."""
         if state is not None:
             state = self._continued()
@@ -533,12 +536,17 @@ class BaseOracle(  # type: ignore[call-arg]
             state = self._started(declared_domain(self.categories, self._name))
         reports = self._as_reports(reports, state.collection.channel)
         self._state = self._added(
-            state, len(reports), sample_weight, lambda rows, start: reports[rows]
+            state, len(reports), sample_weight, lambda rows, start: reports[rows], shards
         )
         return self
 
     def _added(
-        self, state: _State, n_rows: int, sample_weight: Any, make_reports: Callable
+        self,
+        state: _State,
+        n_rows: int,
+        sample_weight: Any,
+        make_reports: Callable,
+        shards: Any = None,
     ) -> _State:
         n_users, ends = n_rows, None
         if sample_weight is not None:
@@ -554,8 +562,27 @@ class BaseOracle(  # type: ignore[call-arg]
         def reports_of_users(start, stop):
             return make_reports(expand(ends, start, stop), start)
 
-        collection = state.collection.added(n_users, reports_of_users, self.n_jobs)
+        shards_of_users = None
+        if shards is not None:
+            shards = self._checked_shards(shards, n_rows, len(state.collection.sizes))
+
+            def shards_of_users(start, stop):
+                return shards[expand(ends, start, stop)]
+
+        collection = state.collection.added(n_users, reports_of_users, self.n_jobs, shards_of_users)
         return replace(state, collection=collection)
+
+    def _checked_shards(self, shards: Any, n_rows: int, n_shards: int) -> np.ndarray:
+        shards = np.asarray(shards)
+        is_valid = shards.shape == (n_rows,) and shards.dtype.kind in "iu"
+        if not is_valid or not np.all((shards >= 0) & (shards < n_shards)):
+            raise ValueError(
+                f"{self._name} expects shards of shape ({n_rows},), integers in [0, "
+                f"{n_shards - 1}], one a row; got dtype {shards.dtype}, shape {shards.shape}. It "
+                f"keeps {n_shards} shards apart (n_shards={self.n_shards}, fewer where they would "
+                "not fit in memory)."
+            )
+        return shards
 
     def _as_reports(self, reports: Any, channel: Channel) -> np.ndarray:
         array = np.asarray(reports)

@@ -36,8 +36,16 @@ class Collection:
     @classmethod
     def empty(cls, channel: Channel, n_shards: int) -> Collection:
         """No reports; a single shard where more would not fit in memory."""
-        if n_shards * channel.tally_size > _MAX_CELLS:
-            n_shards = 1
+        return cls.of_parts(channel, n_shards if cls.fits(channel, n_shards) else 1)
+
+    @staticmethod
+    def fits(channel: Channel, n_shards: int) -> bool:
+        """Whether so many shards are few enough to be kept apart."""
+        return n_shards * channel.tally_size <= _MAX_CELLS
+
+    @classmethod
+    def of_parts(cls, channel: Channel, n_shards: int) -> Collection:
+        """No reports in so many shards, whatever they take."""
         tallies = np.zeros((n_shards, channel.tally_size), dtype=np.int64)
         return cls(channel, tallies, np.zeros(n_shards, dtype=np.int64))
 
@@ -52,7 +60,11 @@ class Collection:
         return self.channel.decode(self.tallies.sum(axis=0, keepdims=True))[0]
 
     def added(
-        self, n: int, make_reports: Callable[[int, int], np.ndarray], n_jobs: int | None
+        self,
+        n: int,
+        make_reports: Callable[[int, int], np.ndarray],
+        n_jobs: int | None,
+        shards_of: Callable[[int, int], np.ndarray] | None = None,
     ) -> Collection:
         """Return the collection with n reports added.
 
@@ -64,26 +76,38 @@ class Collection:
             ``make_reports(start, stop)`` gives reports start .. stop of the n.
         n_jobs : int or None
             Threads.
+        shards_of : callable, default=None
+            ``shards_of(start, stop)`` gives their shards; None deals them out in turn, by their
+            position in the collection.
         """
-        # A report's shard is the remainder of its position in the collection.
         n_shards, first = len(self.sizes), self.n_samples
+
+        def parts(start, stop):
+            """Shards, and which of the reports are theirs."""
+            if shards_of is None or n_shards == 1:
+                for offset in range(min(n_shards, stop - start)):
+                    yield (first + start + offset) % n_shards, slice(offset, None, n_shards)
+            else:
+                shards = shards_of(start, stop)
+                order = np.argsort(shards, kind="stable")
+                present, begin = np.unique(shards[order], return_index=True)
+                yield from zip(present, np.split(order, begin[1:]), strict=True)
 
         def work(start, stop):
             reports = make_reports(start, stop)
-            tallies = np.zeros_like(self.tallies)
-            for offset in range(min(n_shards, stop - start)):
-                shard = (first + start + offset) % n_shards
-                tallies[shard] = self.channel.tally(reports[offset::n_shards])
-            return tallies
+            return [
+                (shard, len(own), self.channel.tally(own))
+                for shard, rows in parts(start, stop)
+                if len(own := reports[rows])
+            ]
 
         spans = _spans(n, chunk_users(self.channel))
         parallel = Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator_unordered")
-        tallies = self.tallies.copy()
-        for part in parallel(delayed(work)(*span) for span in spans):
-            tallies += part
-        places = (first + np.arange(n_shards)) % n_shards
-        sizes = self.sizes.copy()
-        sizes[places] += n // n_shards + (np.arange(n_shards) < n % n_shards)
+        tallies, sizes = self.tallies.copy(), self.sizes.copy()
+        for counted in parallel(delayed(work)(*span) for span in spans):
+            for shard, size, tally in counted:
+                sizes[shard] += size
+                tallies[shard] += tally
         return Collection(self.channel, tallies, sizes)
 
     def merged(self, other: Collection) -> Collection:

@@ -1,0 +1,139 @@
+"""Many populations in one call, and shards by a given id."""
+
+import numpy as np
+import pytest
+from estimators import ORACLES
+from scipy import stats
+from sklearn.base import clone
+
+from sklearn_ldp import (
+    GRR,
+    OLH,
+    FrequencyEstimate,
+    HeldOutSearch,
+    NormSub,
+    PowerNS,
+    SyntheticSearch,
+)
+from sklearn_ldp.datasets import make_zipf
+from sklearn_ldp.oracles import estimate_by_group
+
+N = 6000
+VALUES = make_zipf(N, 8, random_state=0)
+REGION = np.array(["east", "north", "west"])[np.random.default_rng(0).integers(3, size=N)]
+
+
+@pytest.mark.parametrize("oracle", ORACLES, ids=repr)
+def test_groups_of_reports_are_collections_of_their_own(oracle):
+    """Exactly what an oracle of each group alone estimates from the same reports."""
+    oracle = clone(oracle).set_params(categories=8, random_state=0)
+    reports = oracle.privatize(VALUES)
+    oracle.set_params(input="reports")
+    estimate = estimate_by_group(oracle, reports, REGION)
+    assert estimate.row_names.tolist() == ["east", "north", "west"]
+    assert not hasattr(oracle, "n_features_in_")  # it stays as it was
+    for i, region in enumerate(estimate.row_names):
+        alone = clone(oracle).fit(reports[region == REGION]).estimate_
+        np.testing.assert_array_equal(estimate.values[i], alone.values[0])
+        assert estimate.noise.n_samples[i] == alone.noise.n_samples
+        assert estimate[i].row_names.tolist() == [region]
+
+
+def test_values_cost_one_collection_and_differ_by_group(seed):
+    """Each group's raw errors have the variance of its own size.
+
+    Error rate 1e-6: a chi-square test over groups and categories (widened by half, since GRR's
+    categories are not independent); its twin, the sizes turned round, must fail.
+    """
+    sizes = {"a": 400, "b": 40_000}
+    counts = {
+        name: make_zipf(n, 64, return_counts=True, random_state=seed) for name, n in sizes.items()
+    }
+    X = np.tile(np.arange(64), 2)
+    by = np.repeat(list(sizes), 64)
+    weight = np.concatenate(list(counts.values()))
+    oracle = GRR(categories=64, random_state=seed)
+    estimate = estimate_by_group(oracle, X, by, sample_weight=weight)
+    assert estimate.noise.n_samples.tolist() == list(sizes.values())
+    truth = np.array([c / c.sum() for c in counts.values()])
+
+    def p_value(noise):
+        z = ((estimate.values - truth) / np.sqrt(noise.variance(truth))).ravel()
+        return 2 * stats.norm.sf(abs(np.sum(z**2) - z.size) / np.sqrt(2 * z.size * 1.5))
+
+    assert p_value(estimate.noise) > 1e-6
+    turned = type(estimate.noise)(estimate.noise.p, estimate.noise.q, np.array([40_000, 400]))
+    assert p_value(turned) < 1e-6
+
+
+def test_a_seed_gives_groups_coins_of_their_own():
+    """Two groups of the same values must not fall alike, as they would with one seed each."""
+    same = np.tile(VALUES, 2)
+    by = np.repeat([0, 1], N)
+    estimate = estimate_by_group(OLH(categories=8, random_state=0), same, by)
+    assert not np.array_equal(estimate.values[0], estimate.values[1])
+    again = estimate_by_group(OLH(categories=8, random_state=0), same, by)
+    np.testing.assert_array_equal(estimate.values, again.values)
+
+
+def test_postprocessing_and_choosing_by_row():
+    by = np.repeat(["small", "large"], [N // 10, N - N // 10])
+    estimate = estimate_by_group(OLH(categories=8, random_state=0), VALUES, by)
+    done = PowerNS().fit_transform(estimate)
+    assert done.row_names.tolist() == ["large", "small"]
+    for i in range(2):
+        np.testing.assert_allclose(PowerNS().fit(estimate[i]).frequencies_, done.values[i])
+    assert SyntheticSearch(random_state=0).fit(estimate).frequencies_.shape == (2, 8)
+    low, high = estimate.confidence_interval()
+    widths = (high - low).mean(axis=1)
+    assert widths[1] / widths[0] == pytest.approx(3, rel=0.2)
+    frame = NormSub().fit_transform(estimate).to_frame()
+    assert frame.index.tolist() == ["large", "small"]
+    assert frame.loc["small"].sum() == pytest.approx(1)
+
+
+def test_refusals():
+    oracle = GRR(categories=8, random_state=0)
+    with pytest.raises(ValueError, match="one label a row"):
+        estimate_by_group(oracle, VALUES, [])
+    with pytest.raises(ValueError, match="missing label"):
+        estimate_by_group(oracle, VALUES[:2], ["a", None])
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        estimate_by_group(oracle, VALUES, REGION[:-1])
+    with pytest.raises(ValueError, match=r"no users in \['b'\]"):
+        estimate_by_group(oracle, [0, 1], ["a", "b"], sample_weight=[3, 0])
+    with pytest.raises(ValueError, match="unknown category 9"):
+        estimate_by_group(oracle, [0, 9], ["a", "b"])
+    many = OLH(categories=50_000, random_state=0)
+    with pytest.raises(ValueError, match="fewer where they would not fit in memory"):
+        estimate_by_group(many, np.arange(2000), np.arange(2000))
+    with pytest.raises(ValueError, match="2 rows but 1 row_names"):
+        FrequencyEstimate([[1.0], [1.0]], ["a"], row_names=["x"])
+
+
+# -- shards by id ---------------------------------------------------------------------------------
+def test_shards_of_given_reports():
+    oracle = OLH(categories=8, random_state=0)
+    reports = oracle.privatize(VALUES)
+    ids = np.random.default_rng(1).integers(10, size=N)
+    server = clone(oracle).aggregate(reports[:1000], shards=ids[:1000])
+    server.aggregate(reports[1000:], shards=ids[1000:])
+    assert server.estimate_.shards.sizes.tolist() == np.bincount(ids).tolist()
+    np.testing.assert_array_equal(
+        server.frequencies_, clone(oracle).aggregate(reports).frequencies_
+    )
+    alone = clone(oracle).aggregate(reports[ids == 3])
+    np.testing.assert_array_equal(server.estimate_.shards.counts[3], alone.support_counts_)
+    HeldOutSearch().fit(server.estimate_)
+    assert server.aggregate(reports).n_samples_seen_ == 2 * N  # dealt out in turn again
+
+
+@pytest.mark.parametrize("shards", [[0], [0, 10], [-1, 0], [0.0, 1.0], [[0, 1]]], ids=str)
+def test_wrong_shards_change_nothing(shards):
+    oracle = OLH(categories=8, random_state=0)
+    reports = oracle.privatize(VALUES)
+    server = clone(oracle).aggregate(reports)
+    before = server.frequencies_
+    with pytest.raises(ValueError, match="expects shards of shape"):
+        server.aggregate(reports[:2], shards=shards)
+    np.testing.assert_array_equal(server.frequencies_, before)
