@@ -1,0 +1,46 @@
+"""Searches and studies on a cluster: the same numbers as at home."""
+
+import numpy as np
+import pytest
+from joblib import parallel_config
+
+from sklearn_ldp import OLH, OUE, HeldOutSearch, SyntheticSearch
+from sklearn_ldp.model_selection import simulate_errors
+from sklearn_ldp.queries import groups
+
+distributed = pytest.importorskip("distributed")
+
+COUNTS = np.arange(64) * 10
+
+
+@pytest.fixture(scope="module")
+def client():
+    """A client of two workers on this machine."""
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address=None
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        yield client
+
+
+@pytest.mark.parametrize("search", [SyntheticSearch(random_state=0), HeldOutSearch()], ids=repr)
+def test_searches(client, search):
+    oracle = OLH(categories=64, random_state=0)
+    estimate = oracle.fit_transform(np.arange(64), sample_weight=COUNTS)
+    search.set_params(queries=groups(np.arange(64) // 8))
+    at_home = search.fit(estimate).results_["mean_error"]
+    with parallel_config(backend="dask"):
+        away = search.fit(estimate).results_["mean_error"]
+    np.testing.assert_array_equal(at_home, away)
+
+
+def test_studies(client, tmp_path):
+    arguments = {"epsilons": [0.5, 1, 2], "n_repeats": 5}
+    at_home = simulate_errors([OLH(), OUE()], "all", COUNTS, **arguments)
+    with parallel_config(backend="dask"):
+        away = simulate_errors(
+            [OLH(), OUE()], "all", COUNTS, checkpoint=tmp_path / "study.jsonl", **arguments
+        )
+    np.testing.assert_array_equal(at_home.errors, away.errors)
