@@ -130,6 +130,38 @@ class NoiseModel:
 
 
 @dataclass(frozen=True, eq=False)
+class ReportLaw:
+    """Probabilities of kinds of reports, a linear map A of the frequencies, by its two products.
+
+    A kind of report has one probability for the categories that it supports, and one for others.
+
+    Parameters
+    ----------
+    supported, unsupported : float or ndarray of shape (n_kinds,)
+        Probability of a given kind of report for a category that it supports, or does not.
+    spread : callable
+        For each kind, the sum of the (d,) weights of the categories that it supports.
+    gather : callable
+        For each category, the sum of the (n_kinds,) weights of the kinds that support it.
+    """
+
+    supported: float | np.ndarray
+    unsupported: float | np.ndarray
+    spread: Callable[[np.ndarray], np.ndarray]
+    gather: Callable[[np.ndarray], np.ndarray]
+
+    def probabilities(self, frequencies: np.ndarray) -> np.ndarray:
+        """Probability of each kind of report, A f: of shape (n_kinds,)."""
+        support = (self.supported - self.unsupported) * self.spread(frequencies)
+        return self.unsupported * frequencies.sum() + support
+
+    def likelihoods(self, weights: np.ndarray) -> np.ndarray:
+        """Expected weight of a report of a user of each category, A' w: of shape (d,)."""
+        support = self.gather((self.supported - self.unsupported) * weights)
+        return np.sum(self.unsupported * weights) + support
+
+
+@dataclass(frozen=True, eq=False)
 class Shards:
     """Support counts of disjoint parts of the same reports, decoded when first asked for.
 
@@ -141,11 +173,14 @@ class Shards:
         Number of reports of each shard.
     decode : callable
         Turns tallies into support counts of shape (n_shards, d).
+    law : ReportLaw, default=None
+        The law of the reports, where a tally counts them by kind.
     """
 
     tallies: np.ndarray
     sizes: np.ndarray
     decode: Callable[[np.ndarray], np.ndarray]
+    law: ReportLaw | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         # Without what is computed on demand: reading it must not change a hash of the estimate.

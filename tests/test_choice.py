@@ -60,7 +60,7 @@ def test_report_bits():
     bits = {o: profile_oracle(o(1.0), 1024).report_bits for o in EVERY}
     assert bits[GRR] == 10
     assert bits[OUE] == bits[SUE] == 1024
-    assert bits[OLH] == 12
+    assert bits[OLH] == 13
     assert bits[BLH] == 11
     assert bits[HadamardResponse] == 11
     assert bits[ProjectiveGeometryResponse] == 11

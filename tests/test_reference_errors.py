@@ -194,8 +194,8 @@ def z_of_means(sample, mean, sd, repetitions):
     return (sample.mean() - mean) / (spread * np.sqrt(1 / len(sample) + 1 / repetitions))
 
 
-# Which trials: of the protocol where their spread has covariances of hyperplanes in it, which
-# OLH's simulation leaves out, or to test it; of `simulate` for all that has many users or bits.
+# Which trials: of the protocol where their spread has covariances of hyperplanes in it, or to test
+# it; of `simulate` for all that has many users or bits.
 TRIALS = [
     ("SS", "junta4", "protocol", 40),
     ("SS", "zipf1.0", "protocol", 40),

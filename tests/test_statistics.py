@@ -15,7 +15,6 @@ from scipy import stats
 from sklearn.base import clone
 
 from sklearn_ldp import (
-    BLH,
     GRR,
     OLH,
     HadamardResponse,
@@ -198,9 +197,7 @@ def test_simulation_has_the_law_of_the_protocol(oracle, protocol_bits, seed, mon
 
     Error rate below 158 * 1e-8: as above, and F tests of the 67 and z tests of the 8 means between
     simulation and protocol. Twins: the variance off by 30 %; a quarter of it shared among all
-    categories. OLH's simulation leaves the covariances of hash functions out, as its documentation
-    says: it is compared with a diagonal matrix, and the protocol's covariances are tested below.
-    Subset selection changes its law at a million bits: both are tested.
+    categories. Subset selection changes its law at a million bits: both are tested.
     """
     if protocol_bits is not None:
         monkeypatch.setattr("sklearn_ldp.oracles._subset._PROTOCOL_BITS", protocol_bits)
@@ -211,16 +208,13 @@ def test_simulation_has_the_law_of_the_protocol(oracle, protocol_bits, seed, mon
     assert min(p_values_of_mean_and_variance(simulated, variance)) > 1e-8
     assert p_value_of_variance(simulated, 1.3 * variance) < 1e-8
 
-    covariance = np.diag(variance)
-    if not isinstance(oracle, OLH | BLH):
-        covariance = exact_covariance(channel, COUNTS)
-        estimates = protocol(oracle, seed)
-        gap = estimates.mean(axis=0) - simulated.mean(axis=0)
-        z = gap / np.sqrt(variance * (1 / len(estimates) + 1 / len(simulated)))
-        assert 2 * stats.norm.sf(np.abs(z).max()) > 1e-8
-        assert p_value_of_equal_variance(estimates @ DIRECTIONS, simulated @ DIRECTIONS) > 1e-8
-        assert p_value_of_equal_variance(estimates @ DIRECTIONS, tampered @ DIRECTIONS) < 1e-8
-    variance = variance_of_sums(covariance)
+    estimates = protocol(oracle, seed)
+    gap = estimates.mean(axis=0) - simulated.mean(axis=0)
+    z = gap / np.sqrt(variance * (1 / len(estimates) + 1 / len(simulated)))
+    assert 2 * stats.norm.sf(np.abs(z).max()) > 1e-8
+    assert p_value_of_equal_variance(estimates @ DIRECTIONS, simulated @ DIRECTIONS) > 1e-8
+    assert p_value_of_equal_variance(estimates @ DIRECTIONS, tampered @ DIRECTIONS) < 1e-8
+    variance = variance_of_sums(exact_covariance(channel, COUNTS))
     assert p_value_of_variance(simulated @ DIRECTIONS, variance) > 1e-8
     assert p_value_of_variance(tampered @ DIRECTIONS, variance) < 1e-8
 
@@ -360,6 +354,18 @@ def test_variance_of_blocks(seed):
         assert p_values_of_mean_and_variance(sample, alone, truth)[1] < 1e-8
 
 
+def _lines(channel, x):
+    """The category, and which pairs of other ones are on a line with it."""
+    field, g = channel.field, channel.field.order
+    digits = channel.vectors[:, None] // g ** np.arange(channel.n_digits) % g
+    steps = field.subtract(digits, np.broadcast_to(digits[x], digits.shape))
+    result = np.zeros((len(steps), len(steps)), dtype=bool)
+    for v, w in combinations([v for v in range(len(steps)) if v != x], 2):
+        multiples = [field.multiply(steps[v], np.full(len(steps[v]), c)) for c in range(1, g)]
+        result[v, w] = result[w, v] = any(np.array_equal(steps[w], m) for m in multiples)
+    return x, result
+
+
 @pytest.mark.parametrize(
     "oracle", [OLH(), OLH(1.0, hash_range=3), OLH(2.0, hash_range=8)], ids=repr
 )
@@ -370,16 +376,11 @@ def test_covariance_of_linear_hashing(oracle, seed):
     covariance of two categories on a line with the only frequent one, and of two that are not. The
     twin is no covariance on the line.
     """
-    counts = np.zeros(14, dtype=np.int64)
-    counts[0] = 2000
     channel = oracle._make_channel(14)
-    field, n, g = channel.field, counts.sum(), channel.field.order
-    digits = np.arange(14)[:, None] // g ** np.arange(channel.n_digits) % g
-    expected = np.zeros((14, 14))
-    for v, w in combinations(range(1, 14), 2):  # on a line with 0: one a multiple of the other
-        multiples = [field.multiply(digits[v], np.full(len(digits[v]), c)) for c in range(1, g)]
-        on_line = any(np.array_equal(digits[w], multiple) for multiple in multiples)
-        expected[v, w] = expected[w, v] = on_line / (g * float(channel.p - channel.q) * n)
+    g, n = channel.field.order, 2000
+    frequent, on_line = next(found for x in range(14) if (found := _lines(channel, x))[1].any())
+    counts = np.where(np.arange(14) == frequent, n, 0)
+    expected = on_line / (g * float(channel.p - channel.q) * n)
     covariance = exact_covariance(channel, counts)
     off = ~np.eye(14, dtype=bool)
     np.testing.assert_allclose(covariance[off], expected[off], atol=1e-15)

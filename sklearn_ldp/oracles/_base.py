@@ -383,13 +383,13 @@ class BaseOracle(  # type: ignore[call-arg]
         """The raw estimate, of shape (1, d)."""
         state = self._fitted("estimate_")
         collection = state.collection
-        has_shards = len(collection.sizes) > 1
+        channel, has_shards = collection.channel, len(collection.sizes) > 1
         return FrequencyEstimate(
             self.frequencies_,
             state.domain.categories,
             self.noise_,
             self._simulator(state.domain),
-            Shards(collection.tallies, collection.sizes, collection.channel.decode)
+            Shards(collection.tallies, collection.sizes, channel.decode, channel.report_law)
             if has_shards
             else None,
         )

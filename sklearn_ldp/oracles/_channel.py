@@ -11,12 +11,23 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._estimate import NoiseModel
+from .._estimate import NoiseModel, ReportLaw
 from ._sampling import Coins
+
+
+class ReportField(NamedTuple):
+    """A column of reports in files: its name, how many values an integer takes, how many there are.
+
+    A `width` of None is one integer a report, as an array of shape (n,) holds it.
+    """
+
+    name: str
+    n_values: int
+    width: int | None = None
 
 
 class Channel(ABC):
@@ -45,6 +56,11 @@ class Channel(ABC):
     def configuration(self) -> dict[str, Any]:
         """What two parties must agree on beside epsilon and the domain."""
         return {}
+
+    @property
+    def report_fields(self) -> tuple[ReportField, ...]:
+        """The columns that reports are kept in; none: as they come, in 64 bits."""
+        return ()
 
     @property
     @abstractmethod
@@ -85,6 +101,11 @@ class Channel(ABC):
         if frequencies is None:
             frequencies = np.full(self.n_categories, 1 / self.n_categories)
         return float(self.noise(1).variance(frequencies).sum())
+
+    @property
+    def report_law(self) -> ReportLaw | None:
+        """The law of the kinds of reports that a tally counts; None if it counts others."""
+        return None
 
     @abstractmethod
     def privatize(self, codes: np.ndarray, coins: Coins) -> np.ndarray:

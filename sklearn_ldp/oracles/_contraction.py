@@ -25,8 +25,8 @@ def contract(
     field : FiniteField
         GF(g).
     tables : ndarray of shape (m, g**(k + 1))
-        Counts of the reports: a is the number with the base-g digits a_{k-1} .. a_0, and the
-        place of (a, t) is ``a * g + t``.
+        Counts or weights of the reports: a is the number with the base-g digits a_{k-1} .. a_0,
+        and the place of (a, t) is ``a * g + t``.
     n_digits : int
         k.
     n_codes : int
@@ -37,7 +37,7 @@ def contract(
     Returns
     -------
     ndarray of shape (m, n_codes, n_values)
-        int64.
+        Of the type of `tables`.
 
     References
     ----------
@@ -66,7 +66,7 @@ def contract(
         table = summed.transpose(2, 0, 3, 4, 1).reshape(n_above * n_values, m, n_below, -1)
         if j:
             table = table.reshape(-1, m, g, n_below // g, g)
-    return table.reshape(-1, m, n_values).transpose(1, 0, 2)[:, :n_codes].astype(np.int64)
+    return table.reshape(-1, m, n_values).transpose(1, 0, 2)[:, :n_codes].astype(tables.dtype)
 
 
 @lru_cache(maxsize=1)

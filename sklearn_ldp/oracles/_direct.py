@@ -6,8 +6,9 @@ from fractions import Fraction
 
 import numpy as np
 
+from .._estimate import ReportLaw
 from ._base import BaseOracle
-from ._channel import Channel, bits_for, check_indices, randomised_response
+from ._channel import Channel, ReportField, bits_for, check_indices, randomised_response
 from ._docstrings import inherit_parameters
 from ._sampling import TWO_64, direct_threshold
 
@@ -65,6 +66,10 @@ class DirectChannel(Channel):
         self.threshold = threshold
 
     @property
+    def report_fields(self):
+        return (ReportField("report", self.n_categories),)
+
+    @property
     def report_bits(self):
         return bits_for(self.n_categories)
 
@@ -73,6 +78,10 @@ class DirectChannel(Channel):
 
     def supports(self, reports, codes):
         return reports[:, None] == codes
+
+    @property
+    def report_law(self):
+        return ReportLaw(float(self.p), float(self.q), np.asarray, np.asarray)
 
     def privatize(self, codes, coins):
         return randomised_response(codes, self.n_categories, self.threshold, coins)

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from .._estimate import NoiseModel
+from .._estimate import NoiseModel, ReportLaw
 from ._base import BaseOracle
-from ._channel import Channel, bits_for, check_indices, simulate_members
+from ._channel import Channel, ReportField, bits_for, check_indices, simulate_members
 from ._docstrings import inherit_parameters
 from ._sampling import TWO_64, exp_lower_bound, group_threshold
 
@@ -143,6 +143,10 @@ class HadamardChannel(Channel):
         return {"n_blocks": self.n_blocks}
 
     @property
+    def report_fields(self):
+        return (ReportField("column", self.n_columns),)
+
+    @property
     def report_bits(self):
         return bits_for(self.n_columns)
 
@@ -170,6 +174,28 @@ class HadamardChannel(Channel):
             own_block=float(self._inside + self._against),
             other_block=float(2 * self._against),
         )
+
+    @property
+    def report_law(self):
+        inside = self._inside / self.half
+        outside = (1 - self._inside) / (self.n_columns - self.half)
+        return ReportLaw(float(inside), float(outside), self._spread, self._gather)
+
+    def _spread(self, weights):
+        """Of each column: the sum of the weights of the categories that it supports."""
+        blocks = np.zeros((self.n_blocks, self.order))
+        blocks[self._place(np.arange(self.n_categories))] = weights
+        return self._halves(blocks).ravel()
+
+    def _gather(self, weights):
+        """Of each category: the sum of the weights of the columns that support it."""
+        halves = self._halves(weights.reshape(self.n_blocks, self.order))
+        return halves[self._place(np.arange(self.n_categories))]
+
+    @staticmethod
+    def _halves(blocks):
+        """Sums of each block over the places where the rows of the matrix are +1."""
+        return (walsh_hadamard(blocks) + blocks.sum(axis=1, keepdims=True)) / 2
 
     def _place(self, codes):
         """Block and row inside it of each category."""
@@ -286,17 +312,17 @@ class BlockNoiseModel(NoiseModel):
 
 
 def walsh_hadamard(x: np.ndarray) -> np.ndarray:
-    """Walsh-Hadamard transform of integers along the last axis, whose length is a power of two.
+    """Walsh-Hadamard transform along the last axis, whose length is a power of two.
 
     Parameters
     ----------
     x : ndarray of shape (..., K)
-        Integers.
+        Numbers.
 
     Returns
     -------
     ndarray of shape (..., K)
-        ``sum over y of x[y] (-1)**popcount(r & y)`` for each r, exactly.
+        ``sum over y of x[y] (-1)**popcount(r & y)`` for each r; of integers, exactly.
     """
     shape, size = x.shape, x.shape[-1]
     step = 1

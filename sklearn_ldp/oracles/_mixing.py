@@ -10,6 +10,7 @@ import numpy as np
 
 from ._channel import (
     Channel,
+    ReportField,
     bits_for,
     check_hash_reports,
     independent_support,
@@ -79,6 +80,10 @@ class MixingHashChannel(Channel):
     @property
     def configuration(self):
         return {"hash_range": self.hash_range, "hash_family": "mixing"}
+
+    @property
+    def report_fields(self):
+        return (ReportField("seed", self.n_seeds), ReportField("value", self.hash_range))
 
     @property
     def report_bits(self):

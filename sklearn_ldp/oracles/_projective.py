@@ -9,8 +9,9 @@ from numbers import Integral
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from .._estimate import ReportLaw
 from ._base import BaseOracle
-from ._channel import Channel, bits_for, check_indices, simulate_members
+from ._channel import Channel, ReportField, bits_for, check_indices, simulate_members
 from ._contraction import contract
 from ._docstrings import inherit_parameters
 from ._finite_field import FiniteField, prime_power
@@ -168,6 +169,10 @@ class ProjectiveChannel(Channel):
         return {"field_order": self.field.order}
 
     @property
+    def report_fields(self):
+        return (ReportField("point", self.n_points),)
+
+    @property
     def report_bits(self):
         return bits_for(self.n_points)
 
@@ -257,12 +262,32 @@ class ProjectiveChannel(Channel):
     def count_support(self, reports):
         return self.decode(self.tally(reports)[None])[0]
 
+    @property
+    def report_law(self):
+        p = self.threshold / TWO_64
+        inside, outside = p / self.n_inside, (1 - p) / (self.n_points - self.n_inside)
+        return ReportLaw(inside, outside, self._spread, self._gather)
+
+    def _spread(self, weights):
+        """Of each point: the sum of the weights of the categories orthogonal to it."""
+        points = np.zeros((1, self.n_points))
+        points[0, : self.n_categories] = weights
+        return self._orthogonal_sums(points, self.n_points)[0]
+
+    def _gather(self, weights):
+        """Of each category: the sum of the weights of the points orthogonal to it."""
+        return self.decode(weights[None])[0]
+
     def decode(self, tallies):
+        return self._orthogonal_sums(tallies, self.n_categories)
+
+    def _orthogonal_sums(self, tallies, n_points):
+        """Of each of the first points: the sum over the points orthogonal to it."""
         # Points that lead with digit m are (1, x), x being the m digits below, and support v
         # where <x, v below m> + v_m = 0: hashing reports with the value 0, see `contract`.
         g = self.field.order
-        vectors = self._vectors(np.arange(self.n_categories))[0]
-        support = np.zeros((len(tallies), self.n_categories), dtype=np.int64)
+        vectors = self._vectors(np.arange(n_points))[0]
+        support = np.zeros((len(tallies), n_points), dtype=tallies.dtype)
         for row, tally in zip(support, tallies, strict=True):
             for m in range(self.n_digits):
                 power = g**m
@@ -271,7 +296,7 @@ class ProjectiveChannel(Channel):
                 if m == 0:
                     row += np.where(digit == 0, points[0], 0)
                     continue
-                table = np.zeros((1, power, g), dtype=np.int64)
+                table = np.zeros((1, power, g), dtype=tallies.dtype)
                 table[0, :, 0] = points
                 below = vectors % power
                 n_codes = int(below.max()) + 1

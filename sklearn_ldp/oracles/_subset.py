@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from ._base import BaseOracle
-from ._channel import Channel, bits_for, expect
+from ._channel import Channel, ReportField, bits_for, expect
 from ._docstrings import inherit_parameters
 from ._sampling import TWO_64, SeededCoins, exp_lower_bound, group_threshold
 
@@ -146,6 +146,10 @@ class SubsetChannel(Channel):
     @property
     def configuration(self):
         return {"subset_size": self.size}
+
+    @property
+    def report_fields(self):
+        return (ReportField("codes", self.n_categories, self.size),)
 
     @property
     def report_bits(self):

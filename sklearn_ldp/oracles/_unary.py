@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 
 from ._base import BaseOracle
-from ._channel import Channel, expect, independent_support
+from ._channel import Channel, ReportField, expect, independent_support
 from ._docstrings import inherit_parameters
 from ._sampling import TWO_64, symmetric_threshold, zero_bit_threshold
 
@@ -110,6 +110,10 @@ class UnaryChannel(Channel):
         self.one = one
         self.zero = zero
         self.report_bytes = 4 * n_categories
+
+    @property
+    def report_fields(self):
+        return (ReportField("bits", 2, self.n_categories),)
 
     @property
     def report_bits(self):

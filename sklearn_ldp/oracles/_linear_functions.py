@@ -1,0 +1,271 @@
+"""All linear functions on a vector space over a finite field, and sums over their level sets."""
+
+from __future__ import annotations
+
+from functools import cached_property, lru_cache
+
+import numpy as np
+from scipy import fft
+
+from ._finite_field import FiniteField
+from ._hadamard import walsh_hadamard
+
+_MAX_PRODUCTS = 1 << 18  # cells of a table of products, a byte each: it stays in the cache
+
+
+@lru_cache(maxsize=4)
+def linear_functions(order: int, n_digits: int) -> LinearFunctions:
+    """The functions on GF(order)**n_digits; channels share them, as their tables are large."""
+    return LinearFunctions(FiniteField(order), n_digits)
+
+
+class LinearFunctions:
+    """The functions ``v -> <a, v>`` on GF(g)**k, one of all that are multiples of each other.
+
+    Vectors are numbers with k digits in base g. Function 0 is zero; the other ones are those
+    whose leading digit is 1, in order. A report (a, t) supports the vectors v with <a, v> = t, and
+    so does its multiple (c a, c t): nothing is lost by leaving all multiples but one out.
+
+    With the additive characters chi of the field and c ranging over it,
+    ``[<a, v> = t] = sum over c of chi(c <a, v>) chi(-c t) / g``. So sums over level sets are a
+    transform along t, which gives a value for each c, put at place c a, and one along all places:
+    O(k g**k log g), as every vector is c a once.
+
+    Parameters
+    ----------
+    field : FiniteField
+        GF(g).
+    n_digits : int
+        k.
+    """
+
+    def __init__(self, field: FiniteField, n_digits: int):
+        g = field.order
+        self.field = field
+        self.n_digits = n_digits
+        self.n_vectors = g**n_digits
+        self.n_functions = 1 + (self.n_vectors - 1) // (g - 1)
+
+    @cached_property
+    def vectors(self) -> np.ndarray:
+        """The vector a of each function."""
+        powers = [self.field.order**m for m in range(self.n_digits)]
+        return np.concatenate([[0], *(np.arange(power, 2 * power) for power in powers)])
+
+    def of_uniform_vectors(self, numbers: np.ndarray) -> np.ndarray:
+        """Functions as likely as uniform vectors are multiples of them."""
+        return -(-numbers // (self.field.order - 1))
+
+    # -- values -------------------------------------------------------------------------------
+    @cached_property
+    def _products(self) -> tuple[int, np.ndarray | None]:
+        """A number h of digits, and the table of <x, y> for all x, y of h digits, if it is small.
+
+        Without a table h is 1, and the product of digits is that of numbers modulo g.
+        """
+        g, field = self.field.order, self.field
+        n_low = next(h for h in range(1, 18) if g ** (2 * h + 2) > _MAX_PRODUCTS)
+        if field.degree == 1 and n_low == 1:
+            return 1, None
+        x = np.arange(g**n_low)
+        table = np.zeros((len(x), len(x)), dtype=np.int64)
+        for power in g ** np.arange(n_low):
+            digit = x // power % g
+            table = field.add(table, field.multiply(digit[:, None], digit))
+        return n_low, table.astype(np.min_scalar_type(g - 1))
+
+    def pieces(self, vectors: np.ndarray) -> list[np.ndarray]:
+        """The digits of vectors, as many at a time as `values` looks up at once."""
+        n_low, table = self._products
+        base = self.field.order**n_low
+        # Without a table k products of digits are added up.
+        small = self.n_digits * base**2 < 2**31
+        dtype = np.int64 if table is None and not small else np.int32
+        return [
+            (vectors // base**i % base).astype(dtype) for i in range(-(-self.n_digits // n_low))
+        ]
+
+    @cached_property
+    def _pieces(self) -> list[np.ndarray]:
+        return self.pieces(self.vectors)
+
+    def values(
+        self, functions: np.ndarray, pieces: list[np.ndarray], codes: np.ndarray
+    ) -> np.ndarray:
+        """Values of functions at the vectors with the given numbers (broadcasting).
+
+        `pieces` are those of all vectors that `codes` counts.
+        """
+        _, table = self._products
+        total: np.ndarray | None = None
+        for own, other in zip(self._pieces, pieces, strict=True):
+            u, v = own.take(functions), other.take(codes)
+            product = u * v if table is None else table.take(u * table.shape[1] + v)
+            if total is None:
+                total = product
+            else:
+                total = total + product if table is None else self.field.add(total, product)
+        assert total is not None
+        return total % self.field.order if table is None else total
+
+    @cached_property
+    def _multiples(self) -> np.ndarray:
+        """Vector c a of each function but 0, and each c: (n_functions - 1, g)."""
+        g, c = self.field.order, np.arange(self.field.order)
+        result = np.zeros((self.n_functions - 1, g), dtype=np.int64)
+        for power in g ** np.arange(self.n_digits):
+            digit = self.vectors[1:] // power % g
+            digit, scalar = np.broadcast_arrays(digit[:, None], c)
+            result += self.field.multiply(digit, scalar) * power
+        return result
+
+    @cached_property
+    def _normal_form(self) -> tuple[np.ndarray, np.ndarray]:
+        """Of each vector: the function that is a multiple of it, and by which factor."""
+        functions, factor = np.zeros((2, self.n_vectors), dtype=np.int64)
+        inverse = self.field.invert(np.arange(self.field.order))
+        functions[self._multiples[:, 1:]] = np.arange(1, self.n_functions)[:, None]
+        factor[self._multiples[:, 1:]] = inverse[1:]
+        factor[0] = 1
+        return functions, factor
+
+    def normalised(self, vectors: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Functions and values that support what vectors a and values t do."""
+        functions, factor = self._normal_form
+        return functions[vectors], self.field.multiply(values, factor[vectors])
+
+    # -- sums ---------------------------------------------------------------------------------
+    def gather(self, tables: np.ndarray) -> np.ndarray:
+        """Sum tables over the reports that support each vector.
+
+        Parameters
+        ----------
+        tables : ndarray of shape (m, n_functions, g)
+            Counts or weights of the reports (function, value).
+
+        Returns
+        -------
+        ndarray of shape (m, n_vectors)
+            Sums as floats; of counts, to be rounded: exact for up to 2**40 reports and more.
+        """
+        g, is_real = self.field.order, self.field.characteristic == 2
+        sums = np.empty((len(tables), self.n_vectors))
+        for i in range(0, len(tables), 1 if is_real else 2):
+            # Two real tables are one complex one.
+            table = tables[i].astype(np.float64)
+            if not is_real and i + 1 < len(tables):
+                table = table + 1j * tables[i + 1]
+            spectrum = self._transform(table[1:], 1)
+            places = np.empty(self.n_vectors, dtype=spectrum.dtype)
+            places[self._places] = spectrum
+            places[0] = spectrum[:, 0].sum()
+            found = self._transform(places, self.n_digits, inverse=True) / g + table[0, 0]
+            sums[i] = found.real
+            if not is_real and i + 1 < len(tables):
+                sums[i + 1] = found.imag
+        return sums
+
+    def spread(self, weights: np.ndarray) -> np.ndarray:
+        """Sum weights of vectors, of shape (n_vectors,), over what each report supports.
+
+        Parameters
+        ----------
+        weights : ndarray of shape (n_vectors,)
+            One a vector.
+
+        Returns
+        -------
+        ndarray of shape (n_functions, g)
+            Sums by function and value.
+        """
+        sums = np.zeros((self.n_functions, self.field.order))
+        places = self._transform(weights, self.n_digits, inverse=True)
+        spectrum = places[self._places]
+        sums[1:] = self._transform(spectrum, 1).real / self.field.order
+        sums[0, 0] = weights.sum()
+        return sums
+
+    def _transform(self, x: np.ndarray, n_digits: int, inverse: bool = False) -> np.ndarray:
+        """Fourier transform over the last axis, as numbers of so many digits (not normalised)."""
+        field, last = self.field, x.ndim - 1
+        if field.characteristic == 2:
+            return walsh_hadamard(x)
+        shape = x.shape[:-1] + (field.characteristic,) * (field.degree * n_digits)
+        axes = range(last, len(shape))
+        if inverse:
+            return fft.ifftn(x.reshape(shape), axes=axes, norm="forward").reshape(x.shape)
+        return fft.fftn(x.reshape(shape), axes=axes).reshape(x.shape)
+
+    @cached_property
+    def _places(self) -> np.ndarray:
+        """Of each function a but 0, and each frequency of the values: that of the vectors.
+
+        The character chi(x y), as one of the base-p digits of y, has digit i trace(x p**i); a
+        number p**i is the i-th element of the basis.
+        """
+        g, field = self.field.order, self.field
+        places = self._multiples
+        if field.degree > 1:
+            dual, multiples = self._dual, places[:, np.argsort(self._dual)]
+            powers = g ** np.arange(self.n_digits)
+            places = np.zeros_like(multiples)
+            for power in powers:
+                places += dual[multiples // power % g] * power
+        return places.astype(np.int32 if self.n_vectors < 2**31 else np.int64)
+
+    @cached_property
+    def _dual(self) -> np.ndarray:
+        """Base-p digits trace(x p**i), of each element x."""
+        field, x = self.field, np.arange(self.field.order)
+        p, dual = field.characteristic, np.zeros_like(x)
+        for i in range(field.degree):
+            power = field.multiply(x, np.full_like(x, p**i))
+            trace = power
+            for _ in range(field.degree - 1):
+                raised = power
+                for _ in range(p - 1):
+                    raised = field.multiply(raised, power)
+                power = raised
+                trace = field.add(trace, power)
+            dual += trace * p**i
+        return dual
+
+
+def scattered(n: int, n_places: int) -> np.ndarray:
+    """The first n numbers of a permutation of ``range(n_places)`` that looks random.
+
+    Part of the protocol: it must never change. Bijections of the words of so many bits (multiply
+    by an odd number, xor with the higher half), repeated where they lead out of the range.
+
+    Parameters
+    ----------
+    n : int
+        How many.
+    n_places : int
+        At least n.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+        Different numbers, int64.
+    """
+    n_bits = max((n_places - 1).bit_length(), 1)
+    mask, shift = np.uint64((1 << n_bits) - 1), np.uint64(-(-n_bits // 2))
+    numbers = np.arange(n, dtype=np.uint64)
+    outside = np.arange(n)
+    while outside.size:
+        x = numbers[outside]
+        for factor in _FACTORS:
+            x = (x * factor + (factor >> np.uint64(32))) & mask
+            x ^= x >> shift
+        numbers[outside] = x
+        outside = outside[x >= n_places]
+    return numbers.astype(np.int64)
+
+
+# Odd multipliers of S. Vigna's SplitMix64, of Fibonacci hashing, and of G. Steele's and S. Vigna's
+# tables.
+_FACTORS = np.array(
+    [0xBF58476D1CE4E5B9, 0x94D049BB133111EB, 0x9E3779B97F4A7C15, 0xD1342543DE82EF95],
+    dtype=np.uint64,
+)

@@ -1,0 +1,211 @@
+"""The linear hash functions of OLH: their numbers, where categories lie, and sums over reports."""
+
+import numpy as np
+import pytest
+from scipy import stats
+from sklearn.base import clone
+
+from sklearn_ldp import BLH, OLH
+from sklearn_ldp.metrics import expected_error
+from sklearn_ldp.oracles import _local_hashing
+from sklearn_ldp.oracles._channel import independent_support
+from sklearn_ldp.oracles._finite_field import FiniteField
+from sklearn_ldp.oracles._linear_functions import LinearFunctions, scattered
+from sklearn_ldp.oracles._local_hashing import n_digits_for
+from sklearn_ldp.queries import query_matrix
+
+GOLDEN_4096 = [1305, 1903, 87, 2655, 796, 3415, 875, 611, 1277, 112]
+GOLDEN_6561 = [5660, 2987, 4251, 4221, 6140, 1521, 5137, 6081, 1471, 3402]
+GOLDEN_VALUES = [0, 1, 2, 2, 1, 3, 0, 3, 0, 0, 1, 2, 3, 1, 2, 3, 2, 3, 1, 2]
+
+
+# -- the protocol, which must never change ----------------------------------------------------
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 7, 64, 81, 1000, 4096, 28561])
+def test_scattered_is_a_permutation(n):
+    places = scattered(n, n)
+    np.testing.assert_array_equal(np.sort(places), np.arange(n))
+    np.testing.assert_array_equal(scattered(n // 2, n), places[: n // 2])
+
+
+def test_places_of_categories_are_pinned():
+    """Reports of other places would be decoded into nonsense: a change is a new protocol."""
+    assert scattered(10, 4096).tolist() == GOLDEN_4096
+    assert scattered(10, 3**8).tolist() == GOLDEN_6561
+    channel = OLH(1.0)._make_channel(1024)
+    assert channel.configuration == {
+        "hash_range": 4,
+        "hash_family": "linear",
+        "hash_dimension": 6,
+    }
+    np.testing.assert_array_equal(channel.vectors[:10], GOLDEN_4096)
+    assert channel.hash(np.arange(20) * 68, np.arange(20)).tolist() == GOLDEN_VALUES
+
+
+@pytest.mark.parametrize(
+    ("g", "d", "expected"),
+    [
+        (4, 1228, 6),
+        (4, 1229, 7),
+        (3, 1024, 7),
+        (2, 1024, 10),
+        (23, 1024, 4),
+        (53, 1024, 3),
+        (149, 1024, 2),
+        (1009, 1000, 1),
+        (4, 42_178, 9),
+        (4, 2, 1),
+        (53, 16, 2),
+    ],
+)
+def test_number_of_digits_is_pinned(g, d, expected):
+    assert n_digits_for(d, g) == expected
+
+
+def test_reports_of_another_dimension_do_not_add_up(monkeypatch):
+    mine, same = OLH()._make_channel(50), OLH()._make_channel(50)
+    assert mine.is_like(same)
+    monkeypatch.setattr(_local_hashing, "_SMALL_SPACE", 0)
+    monkeypatch.setattr(_local_hashing, "_SPACE_PER_CATEGORY", 0)
+    other = OLH()._make_channel(50)
+    assert other.configuration["hash_dimension"] < mine.configuration["hash_dimension"]
+    assert not mine.is_like(other)
+
+
+# -- functions --------------------------------------------------------------------------------
+FIELDS = [2, 3, 4, 5, 8, 9, 16, 19, 25, 27]
+
+
+def brute_values(functions, g):
+    """<a, v> of all functions and vectors, digit by digit."""
+    field, k = FiniteField(g), functions.n_digits
+    a = functions.vectors[:, None] // g ** np.arange(k) % g
+    v = np.arange(g**k)[:, None] // g ** np.arange(k) % g
+    total = np.zeros((len(a), len(v)), dtype=np.int64)
+    for j in range(k):
+        total = field.add(total, field.multiply(*np.broadcast_arrays(a[:, None, j], v[None, :, j])))
+    return total
+
+
+@pytest.mark.parametrize("k", [1, 2, 3])
+@pytest.mark.parametrize("g", FIELDS)
+def test_sums_over_reports_are_their_definition(g, k):
+    """Values, `gather` and `spread`, by brute force; random weights tell any exchange."""
+    if g**k > 1000:
+        pytest.skip("too many pairs of functions and vectors")
+    functions, rng = LinearFunctions(FiniteField(g), k), np.random.default_rng(0)
+    expected = brute_values(functions, g)
+    every = np.arange(functions.n_vectors)
+    pieces = functions.pieces(every)
+    values = functions.values(np.arange(functions.n_functions)[:, None], pieces, every)
+    np.testing.assert_array_equal(values, expected)
+    supports = expected[:, None] == np.arange(g)[:, None]
+
+    tables = rng.integers(0, 1000, (3, functions.n_functions, g))
+    sums = np.einsum("mft,ftv->mv", tables, supports)
+    np.testing.assert_array_equal(np.rint(functions.gather(tables)), sums)
+    weights = rng.normal(size=functions.n_vectors)
+    np.testing.assert_allclose(functions.spread(weights), supports @ weights, atol=1e-9)
+
+
+@pytest.mark.parametrize("g", FIELDS)
+def test_functions_are_all_vectors_up_to_multiples(g):
+    functions = LinearFunctions(FiniteField(g), 2)
+    of_vectors = functions.of_uniform_vectors(np.arange(g**2))
+    assert np.bincount(of_vectors).tolist() == [1] + [g - 1] * (g + 1)
+    number, value = functions.normalised(np.arange(g**2), np.ones(g**2, dtype=np.int64))
+    assert np.bincount(number).tolist() == [1] + [g - 1] * (g + 1)
+    factor = functions.field.multiply(value, np.full(g**2, 1))
+    for digit in (1, g):  # factor times the vector is the function's
+        scaled = functions.field.multiply(np.arange(g**2) // digit % g, factor)
+        np.testing.assert_array_equal(scaled, functions.vectors[number] // digit % g)
+
+
+def test_exact_for_many_reports():
+    """Counts of 2**40 and more survive the transform, an odd and an even number of tables."""
+    for g in (4, 5, 9):
+        functions, rng = LinearFunctions(FiniteField(g), 3), np.random.default_rng(1)
+        supports = brute_values(functions, g)[:, None] == np.arange(g)[:, None]
+        tables = rng.integers(2**30, 2**31, (3, functions.n_functions, g))
+        found = np.rint(functions.gather(tables)).astype(np.int64)
+        np.testing.assert_array_equal(found, np.einsum("mft,ftv->mv", tables, supports))
+
+
+# -- the joint law ----------------------------------------------------------------------------
+D, N_RUNS = 60, 600
+SETS = np.array([np.arange(D) >= 0, np.arange(D) < 30, np.arange(D) % 3 == 0], dtype=float)
+
+
+def p_value(estimates, variances):
+    """Smallest p-value of chi-square tests of the variances of the sets."""
+    chi2 = (estimates @ SETS.T).var(axis=0, ddof=1) * (len(estimates) - 1) / variances
+    law = stats.chi2(len(estimates) - 1)
+    return 2 * np.minimum(law.cdf(chi2), law.sf(chi2)).min()
+
+
+@pytest.fixture
+def crowded(monkeypatch):
+    """The least number of digits, so that sums have several times the variance."""
+    monkeypatch.setattr(_local_hashing, "_SMALL_SPACE", 0)
+    monkeypatch.setattr(_local_hashing, "_SPACE_PER_CATEGORY", 0)
+
+
+@pytest.mark.parametrize("path", ["users", "categories", "protocol", "fit"])
+@pytest.mark.parametrize("oracle", [OLH(2.0), OLH(2.5, hash_range=11)], ids=repr)
+def test_sums_have_the_variance_of_the_protocol(oracle, path, crowded, seed, monkeypatch):
+    """Exact variances of three sets, chi-square tests: error rate 3e-8 for each.
+
+    Users one by one, categories at once, and, where there is no table, reports one by one; and the
+    oracle itself. The twin is the law of ideal hashing.
+    """
+    monkeypatch.setattr(_local_hashing, "_MANY_HASHED", 0 if path == "categories" else 1e9)
+    if path == "protocol":
+        monkeypatch.setattr(_local_hashing, "_SMALL_TABLE", 0)
+        monkeypatch.setattr(_local_hashing, "_CELLS_PER_CATEGORY", 0)
+    counts = 1200 // (np.arange(D) + 2)
+    n = counts.sum()
+    channel, rng = oracle._make_channel(D), np.random.default_rng([seed, 7])
+    assert (channel.n_tried > 0) == (path == "protocol")
+    variances = [
+        expected_error(oracle, n, D, frequencies=counts / n, queries=query_matrix(row[None]))
+        for row in SETS
+    ]
+    collector = clone(oracle).set_params(categories=D, random_state=rng)
+    if path == "fit":
+        fit = collector.fit
+        runs = [fit(np.arange(D), sample_weight=counts).frequencies_ for _ in range(N_RUNS)]
+        estimates = np.array(runs)
+    else:
+        estimates = collector.simulate(counts, N_RUNS).values
+    assert p_value(estimates, variances) > 1e-8
+    ideal = independent_support(channel.p, channel.q, counts, N_RUNS, rng)
+    assert p_value(channel.noise(n).debias(ideal), variances) < 1e-8
+
+
+def test_sums_are_nearly_those_of_ideal_hashing():
+    """What scattering over more digits is for; the twin is the least number of digits."""
+    frequencies = np.arange(1, 501) ** -1.1 / np.sum(np.arange(1, 501) ** -1.1)
+    half = query_matrix([np.arange(500) < 250])
+    for epsilon in (1.0, 2.0, 4.0):
+        options = {"frequencies": frequencies, "queries": half}
+        linear = expected_error(OLH(epsilon), 1e6, 500, **options)
+        ideal = expected_error(OLH(epsilon, hash_family="mixing"), 1e6, 500, **options)
+        assert 1 < linear / ideal < 1.11
+
+
+def test_crowded_spaces_are_worse(crowded):
+    frequencies = np.full(500, 1 / 500)
+    half = query_matrix([np.arange(500) < 250])
+    options = {"frequencies": frequencies, "queries": half}
+    for epsilon in (1.0, 2.0, 4.0):
+        linear = expected_error(OLH(epsilon), 1e6, 500, **options)
+        ideal = expected_error(OLH(epsilon, hash_family="mixing"), 1e6, 500, **options)
+        assert linear / ideal > 1.11
+
+
+def test_lines_of_two_points_have_no_covariance():
+    """BLH: no third category is on a line, so that sums are those of independent categories."""
+    frequencies = np.full(500, 1 / 500)
+    variance = BLH(1.0)._make_channel(500).noise(1e6).variance(frequencies)
+    matrix = query_matrix([np.arange(500) < 250])
+    found = expected_error(BLH(1.0), 1e6, 500, frequencies=frequencies, queries=matrix)
+    assert found == pytest.approx(variance[:250].sum(), rel=1e-9)
