@@ -16,9 +16,13 @@ from .oracles import (
 )
 from .postprocessing import (
     CLS,
+    NPMLE,
     Base,
     BaseCut,
     BasePos,
+    Calibrate,
+    EmpiricalBayes,
+    ExactMLE,
     MLEApx,
     Norm,
     NormCut,
@@ -28,6 +32,7 @@ from .postprocessing import (
     PostPos,
     Power,
     PowerNS,
+    Smooth,
 )
 
 __version__ = "0.1.0.dev0"
@@ -36,12 +41,16 @@ __all__ = [
     "BLH",
     "CLS",
     "GRR",
+    "NPMLE",
     "OLH",
     "OUE",
     "SUE",
     "Base",
     "BaseCut",
     "BasePos",
+    "Calibrate",
+    "EmpiricalBayes",
+    "ExactMLE",
     "FrequencyEstimate",
     "HadamardResponse",
     "HeldOutSearch",
@@ -57,6 +66,7 @@ __all__ = [
     "PowerNS",
     "PrivacyWarning",
     "ProjectiveGeometryResponse",
+    "Smooth",
     "SubsetSelection",
     "SyntheticSearch",
     "best_oracle",

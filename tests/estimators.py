@@ -4,12 +4,16 @@ from sklearn_ldp import (
     BLH,
     CLS,
     GRR,
+    NPMLE,
     OLH,
     OUE,
     SUE,
     Base,
     BaseCut,
     BasePos,
+    Calibrate,
+    EmpiricalBayes,
+    ExactMLE,
     HadamardResponse,
     HeldOutSearch,
     MLEApx,
@@ -22,6 +26,7 @@ from sklearn_ldp import (
     Power,
     PowerNS,
     ProjectiveGeometryResponse,
+    Smooth,
     SubsetSelection,
     SyntheticSearch,
 )
@@ -61,9 +66,18 @@ POSTPROCESSORS = [
     CLS(),
     MLEApx(p=0.5, q=0.25),
     MLEApx(p=0.75, q=0.5),
+    ExactMLE(epsilon=1.0),
+    Calibrate(fit_method="mean-variance", std=0.05, n_samples=2000),
     Power(std=0.05, n_samples=2000),
     PowerNS(std=0.05, n_samples=2000, exponent=1.5),
+    EmpiricalBayes(std=0.05),
+    NPMLE(p=0.5, q=0.25, n_samples=2000),
+    Smooth(std=0.05),
+    Smooth(bandwidth=2),
 ]
+
+# What takes the categories as ordered; for all others their order does not matter.
+ORDINAL = (Smooth,)
 
 SEARCHES = [
     SyntheticSearch([Base(), NormSub()], oracle=GRR(), n_samples=100, n_repeats=2, random_state=0),

@@ -1,7 +1,7 @@
 """The contract: scikit-learn's checks and ours, over the lists of all estimators."""
 
 import pytest
-from estimators import ORACLES, POSTPROCESSORS, SEARCHES
+from estimators import ORACLES, ORDINAL, POSTPROCESSORS, SEARCHES
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -19,6 +19,13 @@ EXPECTED_FAILURES = {
     ),
     "check_transformer_data_not_an_array": ONE_ROW,
     "check_transformer_general": ONE_ROW,
+}
+
+
+# Checks of ours that a post-processor for ordered categories cannot pass.
+ORDINAL_FAILURES = {
+    "check_permutation_equivariance": "other neighbours make another result",
+    "check_order_is_preserved": "neighbours pull estimates up or down, whatever their ranks",
 }
 
 
@@ -45,5 +52,8 @@ def test_checks_of_oracles(oracle, check):
 
 @pytest.mark.parametrize("check", postprocessor_checks(), ids=lambda check: check.__name__)
 @pytest.mark.parametrize("postprocessor", POSTPROCESSORS, ids=repr)
-def test_checks_of_postprocessors(postprocessor, check):
+def test_checks_of_postprocessors(postprocessor, check, request):
+    if isinstance(postprocessor, ORDINAL) and check.__name__ in ORDINAL_FAILURES:
+        reason = ORDINAL_FAILURES[check.__name__]
+        request.applymarker(pytest.mark.xfail(strict=True, reason=reason))
     check(postprocessor)

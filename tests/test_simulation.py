@@ -197,8 +197,8 @@ def test_statistics_and_repr():
     assert "metric" not in text  # the same in every row
     assert text.endswith("... 10 more rows")
     assert np.isnan(ErrorStudy(columns, np.ones((30, 1))).standard_error).all()
-    with pytest.raises(KeyError, match="no column 'eror'; it has oracle"):
-        study["eror"]
+    with pytest.raises(KeyError, match="no column 'mse'; it has oracle"):
+        study["mse"]
 
 
 # -- resumption -----------------------------------------------------------------------------------
@@ -256,7 +256,7 @@ def test_a_damaged_line_is_named(tmp_path):
     path = tmp_path / "study.jsonl"
     a_study(checkpoint=path)
     lines = path.read_text().splitlines()
-    lines[2] = lines[2].replace("errors", "erors")
+    lines[2] = lines[2].replace("errors", "other")
     path.write_text("\n".join(lines) + "\n")
     with pytest.raises(ValueError, match="damaged in line 3"):
         a_study(checkpoint=path)
@@ -267,17 +267,28 @@ def test_a_killed_study_is_continued(tmp_path):
     path = tmp_path / "study.jsonl"
     script = textwrap.dedent(
         f"""
-        import numpy as np
-        from sklearn_ldp import OUE
-        from sklearn_ldp.model_selection import simulate_errors
-        simulate_errors(OUE(), "all", np.full(512, 1 / 512), 10_000, np.linspace(0.5, 4, 40),
-                        n_repeats=40, checkpoint={str(path)!r})
+        import time
+        from sklearn_ldp import OUE, Base
+        from sklearn_ldp.model_selection import _simulation, simulate_errors
+
+        def worst(truth, answers):
+            time.sleep(0.01)
+            return abs(truth - answers).max()
+
+        _simulation._TASK = 1
+        simulate_errors(OUE(), Base(), [10] * 8, None, range(1, 100), metrics=worst, n_repeats=2,
+                        checkpoint={str(path)!r})
         """
     )
+
+    def worst(truth, answers):
+        return abs(truth - answers).max()
+
+    arguments = (OUE(), Base(), [10] * 8, None, range(1, 100))
     process = subprocess.Popen([sys.executable, "-c", script])
     try:
         deadline = time.monotonic() + 60
-        while not path.exists() or path.stat().st_size < 2000:
+        while not path.exists() or path.read_bytes().count(b"\n") < 5:
             assert time.monotonic() < deadline
             assert process.poll() is None
             time.sleep(0.01)
@@ -286,10 +297,9 @@ def test_a_killed_study_is_continued(tmp_path):
         process.kill()
         process.wait()
     n_kept = path.read_bytes().count(b"\n") - 1
-    arguments = (OUE(), "all", np.full(512, 1 / 512), 10_000, np.linspace(0.5, 4, 40))
-    study = simulate_errors(*arguments, n_repeats=40, checkpoint=path)
-    assert 0 < n_kept < len(study)
-    assert same(study, simulate_errors(*arguments, n_repeats=40))
+    study = simulate_errors(*arguments, metrics=worst, n_repeats=2, checkpoint=path)
+    assert 4 <= n_kept < len(study)
+    assert same(study, simulate_errors(*arguments, metrics=worst, n_repeats=2))
 
 
 # -- refusals, before any work --------------------------------------------------------------------

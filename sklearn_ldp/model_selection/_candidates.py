@@ -15,6 +15,7 @@ from ..postprocessing import (
     BaseCut,
     BasePos,
     BasePostProcessor,
+    EmpiricalBayes,
     MLEApx,
     Norm,
     NormCut,
@@ -28,7 +29,7 @@ from ..postprocessing import (
 
 
 def default_candidates() -> list[BasePostProcessor]:
-    """Return one of each post-processor with its default parameters, the simplest first.
+    """Return post-processors for any domain with their default parameters, the simplest first.
 
     Returns
     -------
@@ -54,6 +55,7 @@ def default_candidates() -> list[BasePostProcessor]:
         MLEApx(),
         Power(),
         PowerNS(),
+        EmpiricalBayes(),
     ]
 
 

@@ -83,7 +83,7 @@ class HeldOutSearch(BaseSearch):
     >>> oracle = OLH(categories=states.categories, random_state=0)
     >>> estimate = oracle.fit_transform(states.categories, sample_weight=states.counts)
     >>> HeldOutSearch().fit(estimate).results_["rank_error"].shape
-    (12,)
+    (13,)
     """
 
     _parameter_constraints: dict = {

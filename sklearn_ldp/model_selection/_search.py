@@ -17,6 +17,8 @@ from ..metrics import query_errors
 from ..postprocessing import BasePostProcessor
 from ._candidates import as_candidates, candidate_name
 
+_TASK = 100_000  # estimates post-processed by one task: about a tenth of a second
+
 
 class Case(NamedTuple):
     """Estimates to post-process, and the frequencies that their answers to queries should show."""
@@ -53,17 +55,27 @@ class BaseSearch(BasePostProcessor):
                 "there is nothing to choose."
             )
         cases = self._cases(estimate)
-        work = delayed(_errors)
-        metric = self._error_metric()
-        errors = Parallel(n_jobs=self.n_jobs)(
-            work(clone(candidate), cases, metric) for candidate in candidates
-        )
-        self.results_ = _results(candidates, np.array(errors))
+        self.results_ = _results(candidates, self._errors(candidates, cases))
         self.best_index_ = int(np.argmin(self.results_["mean_error"]))
         self.best_params_ = self.results_["params"][self.best_index_]
         self.best_score_ = -float(self.results_["mean_error"][self.best_index_])
         self.best_estimator_ = clone(candidates[self.best_index_])
         return self.best_estimator_.fit_transform(self._completed(estimate)), {}
+
+    def _errors(self, candidates: list, cases: list[Case]) -> np.ndarray:
+        """Error of each candidate on each row of the cases, through joblib."""
+        n_values = len(candidates) * sum(case.estimate.values.size for case in cases)
+        n_tasks = min(-(-n_values // _TASK), len(candidates))
+        metric = self._error_metric()
+        # Dealt out in turn, since costly candidates stand together.
+        parts = Parallel(n_jobs=self.n_jobs)(
+            delayed(_errors)([clone(one) for one in candidates[i::n_tasks]], cases, metric)
+            for i in range(n_tasks)
+        )
+        errors = np.empty((len(candidates), parts[0].shape[1]))
+        for i, part in enumerate(parts):
+            errors[i::n_tasks] = part
+        return errors
 
     def _process(self, estimate):
         check_is_fitted(self, "best_estimator_")
@@ -79,8 +91,12 @@ class BaseSearch(BasePostProcessor):
         return tags
 
 
-def _errors(candidate: Any, cases: list[Case], metric: Any) -> np.ndarray:
-    """Error of a candidate on each row of the cases."""
+def _errors(candidates: list, cases: list[Case], metric: Any) -> np.ndarray:
+    """Error of each candidate on each row of the cases."""
+    return np.array([_errors_of_one(candidate, cases, metric) for candidate in candidates])
+
+
+def _errors_of_one(candidate: Any, cases: list[Case], metric: Any) -> np.ndarray:
     return np.concatenate(
         [
             query_errors(

@@ -46,7 +46,7 @@ def simulate_errors(
     checkpoint: Any = None,
     progress: bool = False,
 ) -> ErrorStudy:
-    """Errors of every combination of oracle, epsilon, post-processor, queries and metric.
+    """Simulate the errors of oracles with post-processors, over epsilons, queries and metrics.
 
     For each population, number of users, oracle and epsilon whole collections are simulated from
     the counts; every post-processor then works on the same simulated estimates, so that they can
@@ -115,10 +115,10 @@ def simulate_errors(
     ErrorStudy of 4 rows and 30 repeats
     oracle  epsilon  postprocessor     error        +-
     ------  -------  -------------  --------  --------
-    OLH     0.5      Base           0.000153  2.58e-06
-    OLH     0.5      NormSub         2.3e-05  9.42e-07
-    OLH     1        Base           3.71e-05   7.8e-07
-    OLH     1        NormSub        8.42e-06  2.74e-07
+    OLH     0.5      Base           0.000159  2.67e-06
+    OLH     0.5      NormSub        2.29e-05  9.27e-07
+    OLH     1        Base           3.62e-05  4.68e-07
+    OLH     1        NormSub        7.83e-06  2.42e-07
     """
     if not isinstance(n_repeats, Integral) or n_repeats < 1:
         raise ValueError(f"simulate_errors needs n_repeats >= 1, an integer, got {n_repeats!r}.")

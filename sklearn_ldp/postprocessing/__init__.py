@@ -2,7 +2,16 @@
 
 from ._base import BasePostProcessor
 from ._baseline import Base, BaseCut, BasePos, PostPos, base_cut, base_pos, significance_threshold
-from ._calibrate import Power, PowerNS, power, power_law_exponent, power_law_likelihood
+from ._calibrate import Calibrate, calibrate, power_law_exponent
+from ._empirical_bayes import (
+    NPMLE,
+    EmpiricalBayes,
+    average_prior,
+    g_model_prior,
+    npmle_prior,
+    posterior_mean,
+)
+from ._exact_likelihood import ExactMLE, direct_mle, exact_mle
 from ._likelihood import MLEApx, mle_apx
 from ._normalization import (
     CLS,
@@ -17,13 +26,19 @@ from ._normalization import (
     norm_mul,
     norm_sub,
 )
+from ._power_law import Power, PowerNS, power, power_law_likelihood
+from ._smooth import Smooth, smooth, smooth_average, smooth_risk
 
 __all__ = [
     "CLS",
+    "NPMLE",
     "Base",
     "BaseCut",
     "BasePos",
     "BasePostProcessor",
+    "Calibrate",
+    "EmpiricalBayes",
+    "ExactMLE",
     "MLEApx",
     "Norm",
     "NormCut",
@@ -33,16 +48,27 @@ __all__ = [
     "PostPos",
     "Power",
     "PowerNS",
+    "Smooth",
+    "average_prior",
     "base_cut",
     "base_pos",
+    "calibrate",
+    "direct_mle",
+    "exact_mle",
+    "g_model_prior",
     "mle_apx",
     "norm",
     "norm_cut",
     "norm_hyb",
     "norm_mul",
     "norm_sub",
+    "npmle_prior",
+    "posterior_mean",
     "power",
     "power_law_exponent",
     "power_law_likelihood",
     "significance_threshold",
+    "smooth",
+    "smooth_average",
+    "smooth_risk",
 ]

@@ -1,4 +1,4 @@
-"""Post-processors by expected square error under a prior: Power and PowerNS."""
+"""Posterior means of the true counts: least expected square error under a prior."""
 
 from __future__ import annotations
 
@@ -7,27 +7,26 @@ from functools import lru_cache
 from numbers import Real
 
 import numpy as np
-from scipy.interpolate import CubicHermiteSpline
-from scipy.optimize import brentq, minimize_scalar
-from sklearn.utils._param_validation import Interval, StrOptions
+from scipy.optimize import brentq
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
 from ._base import BasePostProcessor, noise_level
-from ._normalization import norm_sub
+from ._posterior import Posterior, prior_moments
+from ._priors import (
+    FAMILIES,
+    Known,
+    PowerLaw,
+    as_family,
+    fit_likelihood,
+    fit_moments,
+)
 
-_ALL_EXACT = 20_000  # users up to which every possible count is summed over
-_FINE_NOISE = 50.0  # noise, in counts, up to which it is as well, among fewer than ..
-_MAX_COUNTS = 5_000_000
-_N_EXACT = 512  # else only the first counts, where the prior is steep, and the last
-_LEGENDRE = np.polynomial.legendre.leggauss(6)
-_STEPS = 60  # grid points for each standard deviation of the noise
 _EXPONENTS = (1e-6, 30.0)
+_NARROW = 1e-2  # of the noise: standard deviation of the prior where noise explains all
 
 
-def power(F, std, n_samples, exponent):
-    """Posterior mean under a power law: the least expected square error (2020 paper, Eq. 13).
-
-    A true count k has the prior probability proportional to ``k**-exponent`` for k = 1 .. n, and
-    its estimate a normal error; each estimate becomes the posterior mean of k, over n.
+def calibrate(F, std, n_samples, prior):
+    """Posterior mean under a prior: the least expected square error (Calibrate paper, Eq. 12).
 
     Parameters
     ----------
@@ -37,31 +36,52 @@ def power(F, std, n_samples, exponent):
         Noise level of the estimates.
     n_samples : int
         Number n of users.
-    exponent : float
-        Exponent of the power law, >= 0.
+    prior : frozen distribution of :mod:`scipy.stats`
+        Prior of the true counts, restricted to 0 .. n. A continuous one gives whole numbers the
+        probabilities that its densities there are to each other.
 
     Returns
     -------
     ndarray of shape (..., d)
-        Estimates between 1 / n and 1, in the order of F.
+        Estimates between 0 and 1, in the order of F.
+
+    Raises
+    ------
+    ValueError
+        If the prior gives no count from 0 to n a positive probability.
     """
-    noise = std * n_samples
-    counts = _plausible(np.asarray(F, dtype=np.float64) * n_samples, noise, n_samples)
-    mean = _posterior_mean(float(noise), int(n_samples), float(exponent))(counts)
-    return np.clip(mean, 1.0, n_samples) / n_samples
+    return posterior_means(F, std, n_samples, Known(prior), ())
 
 
-@lru_cache(maxsize=128)
-def _posterior_mean(noise, n_samples, exponent):
-    """The posterior mean of the true count as a function of the estimated one.
+def posterior_means(F, std, n_samples, family, theta, *, often=True):
+    """Posterior means under a member of a family, of the shape of F.
 
-    One smooth increasing function for all estimates: computed on a grid, interpolated between. Its
-    derivative is the posterior variance over that of the noise.
+    A prior that serves `often` gets a table, which takes some milliseconds to make; one that is
+    fitted to this row alone is computed at its estimates.
     """
+    F = np.asarray(F, dtype=np.float64)
+    noise = float(std * n_samples)
+    counts = _plausible(F.ravel() * n_samples, noise, n_samples)
+    if not counts.size:
+        return F.copy()
+    if often:
+        posterior = _posterior(family, tuple(map(float, theta)), noise, int(n_samples))
+    else:
+        prior = family.prior(theta, n_samples)
+        posterior = Posterior(prior, noise, counts.min(), counts.max())
+    return (posterior.mean(counts, from_table=often) / n_samples).reshape(F.shape)
+
+
+@lru_cache(maxsize=16)
+def _posterior(family, theta, noise, n_samples):
+    """For all estimates that there can be."""
     lowest, highest = _plausible(np.array([-np.inf, np.inf]), noise, n_samples)
-    grid = _grid(lowest, highest, noise, n_samples)
-    mean, variance, _ = _PowerLaw(n_samples, exponent, noise, highest).posterior(grid)
-    return CubicHermiteSpline(grid, mean, variance / noise**2)
+    return Posterior(family.prior(theta, n_samples), noise, lowest, highest)
+
+
+def _plausible(counts, std, n_samples):
+    """Counts drawn in to where noise can have carried them, and where numbers keep their digits."""
+    return np.clip(counts, -1000 * std, n_samples + 14 * std)
 
 
 @lru_cache(maxsize=256)
@@ -84,162 +104,140 @@ def power_law_exponent(n_samples, n_categories):
     """
     if n_categories == 1:
         return 0.0
-    k, weight = _nodes(n_samples, np.inf)
-    log_k = np.log(k)
+    law = FAMILIES["power-law"]
 
     def excess(exponent):
-        prior = weight * np.exp(-exponent * log_k)
-        return prior @ k / prior.sum() - n_samples / n_categories
+        return prior_moments(law.prior([exponent], n_samples))[0] - n_samples / n_categories
 
     if excess(_EXPONENTS[1]) >= 0:
         return None
     return brentq(excess, *_EXPONENTS, xtol=1e-12)
 
 
-def power_law_likelihood(F, std, n_samples):
-    """Exponent of the greatest marginal likelihood of the estimates (Calibrate paper, Eq. 16).
-
-    Parameters
-    ----------
-    F : array-like of shape (d,)
-        Raw estimates of frequencies.
-    std : float
-        Noise level of the estimates.
-    n_samples : int
-        Number n of users.
-
-    Returns
-    -------
-    float
-        The exponent.
-    """
+# -- fits of a row ----------------------------------------------------------------------------
+def fit_row(family, row, std, n_samples, method, name):
+    """Parameters of the family for one row of estimated frequencies."""
+    counts = np.asarray(row, dtype=np.float64) * n_samples
     noise = std * n_samples
-    counts = _plausible(np.asarray(F, dtype=np.float64) * n_samples, noise, n_samples)
-    counts, multiplicity = np.unique(counts, return_counts=True)
-    grid = _grid(counts[0], counts[-1], noise, n_samples)
-    grid = grid if len(counts) > len(grid) else counts
-
-    def loss(exponent):
-        prior = _PowerLaw(n_samples, exponent, noise, counts[-1])
-        mean, _, log_marginal = prior.posterior(grid)
-        if grid is not counts:
-            slope = (mean - grid) / noise**2
-            log_marginal = CubicHermiteSpline(grid, log_marginal, slope)(counts)
-        return -multiplicity @ log_marginal
-
-    # The likelihood is smooth with one maximum; a coarse look brackets it.
-    exponents = np.geomspace(0.05, 8.0, 12)
-    best = int(np.argmin([loss(exponent) for exponent in exponents]))
-    bounds = exponents[max(best - 1, 0)], exponents[min(best + 1, 11)]
-    return float(minimize_scalar(loss, bounds=bounds, method="bounded").x)
-
-
-class _PowerLaw:
-    """The power law over 1 .. n, seen through normal noise."""
-
-    def __init__(self, n_samples, exponent, std, largest):
-        self.std = std
-        # Beyond this many standard deviations not even a steep prior tips the scales.
-        self.reach = std * (10 + np.sqrt(2 * exponent * np.log(n_samples + 1.0)))
-        top = min(n_samples, int(max(largest, 0) + self.reach) + _N_EXACT)
-        all_exact = n_samples <= _ALL_EXACT or (std < _FINE_NOISE and top <= _MAX_COUNTS)
-        self.k, weight = _nodes(top, std, all_exact)
-        self.log_weight = np.log(weight) - exponent * np.log(self.k)
-        whole, weight = _nodes(n_samples, np.inf)
-        self.log_total = np.log(weight @ whole**-exponent)
-
-    def posterior(self, counts):
-        """Mean and variance of the true count, and the log marginal density, at sorted counts."""
-        results, start = [], 0
-        while start < len(counts):
-            # Counts that lie close together share their nodes.
-            near = np.searchsorted(counts, counts[start] + self.reach)
-            stop = max(start + 1, min(start + 64, int(near)))
-            results.append(self._block(counts[start:stop]))
-            start = stop
-        return tuple(np.concatenate(part) for part in zip(*results, strict=True))
-
-    def _block(self, counts):
-        # Counts beyond either end have their posterior at that end, whatever their distance.
-        inside = np.clip(counts[[0, -1]], self.k[0], self.k[-1])
-        first, last = np.searchsorted(self.k, inside + self.reach * np.array([-1, 1]))
-        nodes = slice(first, max(last, first + 1))
-        k, log_weight = self.k[nodes], self.log_weight[nodes]
-        z = (counts[:, None] - k) / self.std
-        log_terms = log_weight - 0.5 * z * z
-        peak = log_terms.max(axis=1, keepdims=True)
-        terms = np.exp(log_terms - peak)
-        total = terms.sum(axis=1)
-        mean = terms @ k / total
-        variance = np.einsum("ij,ij->i", terms, (k - mean[:, None]) ** 2) / total
-        log_density = np.log(total) + peak[:, 0] - self.log_total
-        return mean, variance, log_density - np.log(self.std * np.sqrt(2 * np.pi))
+    if method == "mle":
+        return fit_likelihood(family, _plausible(counts, noise, n_samples), noise, n_samples)
+    if isinstance(family, PowerLaw):
+        return np.array([_exponent(n_samples, len(counts), name)])
+    if len(family.names) > 2:
+        raise ValueError(
+            f'{name}: fit_method="mean-variance" solves for two parameters at most, and this prior '
+            f'has {", ".join(family.names)}; take fit_method="mle", or freeze the prior.'
+        )
+    mean, spread = _target(family, counts, noise, n_samples, name)
+    theta, solved = fit_moments(family, mean, spread, n_samples)
+    if not solved:
+        nearest = (
+            "the one with these moments on the whole line" if family.located else "the nearest"
+        )
+        _warn(
+            f"{name} found no member of the prior's family whose counts on 0 .. n have mean "
+            f"{mean:.4g}{f' and standard deviation {spread:.4g}' * (len(theta) > 1)}, as the "
+            f"estimates say; it takes {nearest}. Another family may suit these data better."
+        )
+    return theta
 
 
-def _nodes(top, std, all_exact=False):
-    """Places and weights for sums over 1 .. top of a power law times a normal density.
-
-    The first and the last counts stand for themselves; between, Gauss-Legendre panels (no wider
-    than half the noise, nor than a quarter of the count) integrate from a half to a half. What the
-    sum has more than the integral, 1/24 of the slopes at the seams, is put back by the neighbours
-    of the seams.
-    """
-    if all_exact or top <= 3 * _N_EXACT:
-        return np.arange(1.0, top + 1), np.ones(top)
-    first, last = np.arange(1.0, _N_EXACT + 1), np.arange(top - _N_EXACT + 1.0, top + 1)
-    edges, end = [first[-1] + 0.5], last[0] - 0.5
-    while edges[-1] < end:
-        edges.append(min(edges[-1] + min(edges[-1] / 4, std / 2), end))
-    left, width = np.array(edges[:-1])[:, None], np.diff(edges)[:, None]
-    x, w = _LEGENDRE
-    seams = [first[-1], first[-1] + 1, last[0] - 1, last[0]]
-    k = np.concatenate([first, (left + width * (x + 1) / 2).ravel(), last, seams])
-    one = np.ones(_N_EXACT)
-    slopes = np.array([-1.0, 1.0, 1.0, -1.0]) / 24
-    weight = np.concatenate([one, (width * w / 2).ravel(), one, slopes])
-    # The neighbours that stand for themselves as well are counted once.
-    weight[_N_EXACT - 1] += slopes[0]
-    weight[len(k) - 4 - _N_EXACT] += slopes[3]
-    keep = np.r_[0 : len(k) - 4, len(k) - 3, len(k) - 2]
-    order = np.argsort(k[keep], kind="stable")
-    return k[keep][order], weight[keep][order]
+def _target(family, counts, noise, n_samples, name):
+    """Mean and standard deviation of the true counts, from those of the estimates."""
+    mean, variance = counts.mean(), counts.var() - noise**2
+    if not 0 < mean < n_samples:
+        _warn(
+            f"{name}: the estimates have the mean {mean:.4g}, which no prior on 0 .. "
+            f"n = {n_samples} has; it takes n / d, the mean of counts that sum to n."
+        )
+        mean = n_samples / max(len(counts), 2)
+    if len(family.names) == 2 and variance <= (_NARROW * noise) ** 2:
+        _warn(
+            f"{name}: noise alone explains the spread of the estimates, so the mean-variance "
+            f"equations have no solution; it takes a standard deviation of the true counts of "
+            f"{_NARROW:g} of the noise, and shrinks all estimates to their mean."
+        )
+        variance = (_NARROW * noise) ** 2
+    return mean, np.sqrt(max(variance, 0.0))
 
 
-def _plausible(counts, std, n_samples):
-    """Counts drawn in to where noise can have carried them, and where numbers keep their digits."""
-    return np.clip(counts, -1000 * std, n_samples + 14 * std)
+def _exponent(n_samples, d, name):
+    exponent = power_law_exponent(n_samples, d)
+    if exponent is None:
+        _warn(
+            f"{name} found no power law of mean n / d = {n_samples} / {d}: there are no more users "
+            f'than categories. It takes the exponent {_EXPONENTS[1]:g}; fit_method="mle" or a '
+            "known prior may serve better."
+        )
+        return _EXPONENTS[1]
+    return exponent
 
 
-def _grid(low, high, std, n_samples):
-    """Counts at which the posterior is computed; between them it is interpolated."""
-    dense = np.arange(-10, 14, 1 / _STEPS) * std
-    n_above = int(np.log(max(high / (14 * std), 1.0)) / 0.02) + 2
-    n_below = int(np.log(max(-low / (10 * std), 1.0)) / 0.02) + 2
-    above = np.geomspace(14 * std, max(high, 14.1 * std), n_above)
-    below = -np.geomspace(10 * std, max(-low, 10.1 * std), n_below)
-    parts = [dense, above, below]
-    if high > n_samples - 14 * std:  # the prior ends at n
-        parts.append(n_samples + np.arange(-14, 14.01, 4 / _STEPS) * std)
-    return np.unique(np.concatenate(parts))
+def _warn(message):
+    warnings.warn(message, UserWarning, stacklevel=2)
 
 
-class Power(BasePostProcessor):
-    """Posterior mean under a power-law prior: Calibrate for data with a long tail.
+# -- the classes ------------------------------------------------------------------------------
+class BaseCalibrate(BasePostProcessor):
+    """What the posterior means have in common: rows, noise, numbers of users."""
 
-    Each estimate becomes the expectation of the true count, given the estimate, a power law for
-    the counts and normal noise: the least expected square error if the prior is right (Calibrate
-    paper, Theorem 2; 2020 paper, section IV-E). Small estimates shrink towards 0, large ones stay.
+    def _posterior_of_rows(self, estimate, family, known=None):
+        """Posterior means, and the parameters of each row's prior: known ones, or fitted."""
+        std, sizes = self._noise(estimate)
+        # The mean of a power law is n / d, whatever the row.
+        by_mean = self.fit_method == "mean-variance" and isinstance(family, PowerLaw)
+        often = known is not None or by_mean
+        thetas, values = [], np.empty_like(estimate.values)
+        for result, row, sigma, n in zip(values, estimate.values, std, sizes, strict=True):
+            theta = known
+            if theta is None:
+                theta = fit_row(family, row, sigma, n, self.fit_method, type(self).__name__)
+            thetas.append(theta)
+            result[:] = posterior_means(row, sigma, n, family, theta, often=often)
+        return values, np.array(thetas), sizes
 
-    The exponent is fitted row by row. "mean-variance" equates the mean of the prior with the mean
-    count n / d, which is known exactly because the frequencies sum to 1; "mle" maximises the
-    marginal likelihood of the estimates, which minds their spread as well.
+    def _noise(self, estimate):
+        name = type(self).__name__
+        std = np.broadcast_to(noise_level(estimate, self.std, name)[:, 0], len(estimate))
+        n_samples = self.n_samples
+        if n_samples is None and estimate.noise is not None:
+            n_samples = estimate.noise.n_samples
+        if n_samples is None:
+            raise ValueError(
+                f"{name} needs the number of users, which a plain array does not "
+                "tell: pass the FrequencyEstimate that an oracle returns, or give n_samples="
+            )
+        sizes = np.broadcast_to(n_samples, len(estimate))
+        return [float(sigma) for sigma in std], [int(n) for n in sizes]
+
+
+class Calibrate(BaseCalibrate):
+    """Posterior mean of the true counts under a prior: the least expected square error.
+
+    Each estimate becomes the expectation of the true count, given the estimate, a prior for the
+    counts and normal noise of a known level (Calibrate paper, Theorem 2). The prior is what is
+    known of the shape of the data: few categories with many users and many with few
+    ("power-law"), or about as many users everywhere ("gaussian", "laplace", "poisson").
+
+    The prior is on whole counts: 1 .. n for the power law, 0 .. n for all others, whatever its
+    tails may be beyond. A continuous distribution gives whole numbers the probabilities that its
+    densities there are to each other (within a half where a density is infinite).
+
+    Its parameters are fitted row by row. "mle" maximises the marginal likelihood of the estimates;
+    "mean-variance" equates mean and variance of the prior with those of the estimates, less the
+    variance of the noise, or for a family of one parameter the mean alone (that of a power law
+    with n / d, known exactly because the frequencies sum to 1). Of a family of
+    :mod:`scipy.stats` the shapes are fitted, the scale of a continuous one, and the location of one
+    that lives on the whole line; the location of others is 0.
 
     Parameters
     ----------
-    fit_method : {"mean-variance", "mle"}, default="mean-variance"
-        How the exponent is found.
-    exponent : float, default=None
-        The exponent, if it is known; None fits it.
+    prior : {"power-law", "gaussian", "laplace", "poisson"} or distribution of :mod:`scipy.stats`, \
+            default="power-law"
+        A family, such as ``scipy.stats.gamma``, is fitted; a frozen distribution, such as
+        ``scipy.stats.norm(10, 3)``, is taken as it is.
+    fit_method : {"mean-variance", "mle"}, default="mle"
+        How the parameters are found.
     std : float or array-like of shape (n_estimates,), default=None
         Noise level; None takes it from the estimate.
     n_samples : int, default=None
@@ -247,10 +245,12 @@ class Power(BasePostProcessor):
 
     Attributes
     ----------
-    exponent_ : ndarray of shape (n_estimates,)
-        Exponent of each row's prior.
+    prior_ : list of frozen distributions, of length n_estimates
+        Prior of each row, before it is restricted to 0 .. n.
+    params_ : dict of str to ndarray of shape (n_estimates,)
+        Fitted parameters by name; empty if the prior was known.
     frequencies_ : ndarray of shape (d,) or (n_estimates, d)
-        Positive estimates; their sum is whatever it is.
+        Non-negative estimates; their sum is whatever it is.
     estimate_ : FrequencyEstimate
         The same with its categories.
     n_features_in_ : int
@@ -261,11 +261,16 @@ class Power(BasePostProcessor):
     Warns
     -----
     UserWarning
-        If the mean-variance equation has no solution, there being no more users than categories;
-        the steepest prior is taken then, which leaves next to nothing of any estimate near 0.
+        If the equations of "mean-variance" have no solution. Where noise alone explains the spread
+        of the estimates, the prior has a standard deviation of 1 % of the noise; where the mean of
+        the estimates is not in 0 .. n, it is n / d. If the family has no member with these moments
+        on 0 .. n, one on the whole line has them there (so it is too wide for the mean), and of
+        any other family the nearest member is taken. A power law of no more users than categories
+        has the exponent 30.
 
     See Also
     --------
+    Power : The power law, with a choice of its exponent.
     PowerNS : The same, made consistent.
 
     References
@@ -273,126 +278,40 @@ class Power(BasePostProcessor):
     .. [1] J. Jia, N. Z. Gong, "Calibrate: frequency estimation and heavy hitter identification
        with local differential privacy via incorporating prior knowledge", INFOCOM 2019,
        :doi:`10.1109/INFOCOM.2019.8737527`.
-    .. [2] T. Wang, M. Lopuhaä-Zwakenberg, Z. Li, B. Skoric, N. Li, "Locally differentially
-       private frequency estimation with consistency", NDSS 2020, section IV-E,
-       :doi:`10.14722/ndss.2020.24157`.
 
     Examples
     --------
-    >>> from sklearn_ldp import Power
-    >>> power = Power(std=0.05, n_samples=10_000).fit([[0.75, 0.25, 0.05, -0.05]])
-    >>> power.frequencies_.round(3)
-    array([0.748, 0.243, 0.036, 0.011])
+    >>> import scipy.stats
+    >>> from sklearn_ldp import OUE, Calibrate
+    >>> oracle = OUE(2.0, categories=6, random_state=0)
+    >>> estimate = oracle.simulate([1700, 1690, 1650, 1640, 1680, 1640])
+    >>> estimate.values.round(3)
+    array([[0.162, 0.173, 0.166, 0.16 , 0.17 , 0.174]])
+    >>> Calibrate("gaussian").fit(estimate).frequencies_.round(3)
+    array([0.168, 0.168, 0.168, 0.168, 0.168, 0.168])
+    >>> Calibrate(scipy.stats.norm(1667, 40)).fit(estimate).frequencies_.round(3)
+    array([0.166, 0.168, 0.167, 0.166, 0.167, 0.168])
     """
 
     _parameter_constraints: dict = {
+        "prior": [StrOptions(set(FAMILIES)), HasMethods(["cdf", "support"])],
         "fit_method": [StrOptions({"mean-variance", "mle"})],
-        "exponent": [None, Interval(Real, 0, None, closed="left")],
         "std": [None, Real, "array-like"],
         "n_samples": [None, Interval(Real, 1, None, closed="left")],
     }
 
-    def __init__(self, *, fit_method="mean-variance", exponent=None, std=None, n_samples=None):
+    def __init__(self, prior="power-law", *, fit_method="mle", std=None, n_samples=None):
+        self.prior = prior
         self.fit_method = fit_method
-        self.exponent = exponent
         self.std = std
         self.n_samples = n_samples
 
     def _process(self, estimate):
-        values, exponents = self._power(estimate)
-        return estimate.with_values(values, by="Power"), {"exponent": exponents}
-
-    def _power(self, estimate):
-        std = np.broadcast_to(
-            noise_level(estimate, self.std, type(self).__name__)[:, 0], len(estimate)
-        )
-        n_samples = self.n_samples
-        if n_samples is None and estimate.noise is not None:
-            n_samples = estimate.noise.n_samples
-        if n_samples is None:
-            raise ValueError(
-                f"{type(self).__name__} needs the number of users, which a plain array does not "
-                "tell: pass the FrequencyEstimate that an oracle returns, or give n_samples="
-            )
-        sizes = np.broadcast_to(n_samples, len(estimate))
-        F = estimate.values
-        noise = [(float(sigma), int(n)) for sigma, n in zip(std, sizes, strict=True)]
-        exponents = np.array([self._exponent(row, *of) for row, of in zip(F, noise, strict=True)])
-        values = np.empty_like(F)
-        for result, row, (sigma, n), exponent in zip(values, F, noise, exponents, strict=True):
-            result[:] = power(row, sigma, n, exponent)
-        return values, exponents
-
-    def _exponent(self, row, std, n_samples):
-        if self.exponent is not None:
-            return float(self.exponent)
-        if self.fit_method == "mle":
-            return power_law_likelihood(row, std, n_samples)
-        exponent = power_law_exponent(n_samples, len(row))
-        if exponent is None:
-            warnings.warn(
-                f"{type(self).__name__} found no power law of mean n / d = {n_samples} / "
-                f"{len(row)}: there are no more users than categories. It takes the exponent "
-                f'{_EXPONENTS[1]:g}; fit_method="mle" or exponent= may serve better.',
-                stacklevel=2,
-            )
-            return _EXPONENTS[1]
-        return exponent
-
-
-class PowerNS(Power):
-    """Power, then Norm-Sub: consistent estimates for data with a long tail.
-
-    The papers recommend it for the frequencies of sets.
-
-    Parameters
-    ----------
-    fit_method : {"mean-variance", "mle"}, default="mean-variance"
-        How the exponent is found, see :class:`Power`.
-    exponent : float, default=None
-        The exponent, if it is known; None fits it.
-    std : float or array-like of shape (n_estimates,), default=None
-        Noise level; None takes it from the estimate.
-    n_samples : int, default=None
-        Number of users; None takes it from the estimate.
-
-    Attributes
-    ----------
-    exponent_ : ndarray of shape (n_estimates,)
-        Exponent of each row's prior.
-    frequencies_ : ndarray of shape (d,) or (n_estimates, d)
-        Non-negative estimates that sum to 1.
-    estimate_ : FrequencyEstimate
-        The same with its categories.
-    n_features_in_ : int
-        Number of categories.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the columns, if they have any.
-
-    Warns
-    -----
-    UserWarning
-        As :class:`Power`.
-
-    See Also
-    --------
-    Power : Without the last step.
-    NormSub : The last step.
-
-    References
-    ----------
-    .. [1] T. Wang, M. Lopuhaä-Zwakenberg, Z. Li, B. Skoric, N. Li, "Locally differentially
-       private frequency estimation with consistency", NDSS 2020, section IV-E,
-       :doi:`10.14722/ndss.2020.24157`.
-
-    Examples
-    --------
-    >>> from sklearn_ldp import PowerNS
-    >>> power = PowerNS(std=0.05, n_samples=10_000).fit([[0.75, 0.25, 0.05, -0.05]])
-    >>> power.frequencies_.round(3)
-    array([0.738, 0.233, 0.027, 0.002])
-    """
-
-    def _process(self, estimate):
-        values, exponents = self._power(estimate)
-        return estimate.with_values(norm_sub(values), by="PowerNS"), {"exponent": exponents}
+        family = as_family(self.prior)
+        known: list[float] | None = None if family.names else []
+        values, thetas, sizes = self._posterior_of_rows(estimate, family, known)
+        learnt = {
+            "params": dict(zip(family.names, thetas.T, strict=True)) if family.names else {},
+            "prior": [family.freeze(theta, n) for theta, n in zip(thetas, sizes, strict=True)],
+        }
+        return estimate.with_values(values, by="Calibrate"), learnt

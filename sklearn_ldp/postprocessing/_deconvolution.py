@@ -7,16 +7,19 @@ estimates, so that its cost hardly grows with the number of categories.
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 from scipy.interpolate import BSpline
 from scipy.optimize import nnls
 
-_CELL = 1 / 20  # estimates this close together, in sigma, count as equal while fitting
+_CELL = 1 / 10  # estimates this close together, in sigma, count as equal while fitting
+_NODE = 1 / 100  # distance of estimates between which the posterior mean is interpolated ..
+_ALL_EXACT = 2000  # if there are more than so many
 _STEP = 1 / 6  # of the grid of the prior
 _NEAR = 10.0  # up to which that grid is even, in sigma; beyond, every estimate adds its own place
 _MOST_CELLS = 400  # beyond _NEAR; still larger estimates are too sparse to learn from
 _REACH = 12.0  # standard deviations beyond which a normal density is nothing
-_PENALTY = 1.5  # log likelihood that one more parameter must earn in the average of priors
 _SUM_WEIGHT = 16.0  # how much better the sum of the frequencies is known than that of estimates
 
 
@@ -52,6 +55,7 @@ class Sample:
     """Sorted estimates of one row as the fits see them: cells, a grid and the likelihood."""
 
     def __init__(self, z, growth, top):
+        self.top = top
         values, self.counts = cells(z)
         near = np.count_nonzero(values <= _NEAR)
         kept = slice(near + _MOST_CELLS)
@@ -70,13 +74,11 @@ class Sample:
 
     def prior(self, weights):
         """Support and weights, with estimates that are too far out as atoms of their own."""
-        has_mass = weights > 0
-        support = np.concatenate([self.theta[has_mass], np.minimum(self.far, self.theta.max())])
-        if len(self.far):
-            support[np.count_nonzero(has_mass) :] = self.far
-        share = self.size / (self.size + self.n_far.sum())
-        far = (1 - share) * self.n_far / max(self.n_far.sum(), 1)
-        return support, np.concatenate([share * weights[has_mass] / weights.sum(), far])
+        support = np.concatenate([self.theta, np.minimum(self.far, self.top)])
+        weights = np.concatenate([self.size * weights, self.n_far])
+        order = np.argsort(support, kind="stable")
+        order = order[weights[order] > 0]
+        return support[order], weights[order] / weights.sum()
 
 
 # -- g-modelling ------------------------------------------------------------------------------
@@ -185,9 +187,9 @@ def fit_npmle(sample, *, max_iter=200, tol=1e-6):
         peaks = (gradient >= around[:-2]) & (gradient >= around[2:]) & (gradient >= sample.size)
         places = np.flatnonzero(active | peaks)
         ratio = likelihood[:, places] / marginal[:, None] * root[:, None]
-        small = np.linalg.qr(np.column_stack([ratio, 2 * root]), mode="r")
+        small = np.asarray(np.linalg.qr(np.column_stack([ratio, 2 * root]), mode="r"))
         rows = np.vstack([small[:, :-1], np.full(len(places), sum_to_one)])
-        solution = nnls(rows, np.append(small[:, -1], sum_to_one))[0]
+        solution, _ = nnls(rows, np.append(small[:, -1], sum_to_one))
         target = np.zeros(n_grid)
         target[places] = solution / solution.sum()
         weights, marginal, moved = _line_search(sample, weights, marginal, target, gradient)
@@ -196,6 +198,9 @@ def fit_npmle(sample, *, max_iter=200, tol=1e-6):
             break
     weights = np.where(weights > 1e-12, weights, 0.0)
     return weights / weights.sum()
+
+
+_LEAST_LEFT = 0.01  # of an estimate's marginal density after a step
 
 
 def _line_search(sample, weights, marginal, target, gradient):
@@ -208,7 +213,9 @@ def _line_search(sample, weights, marginal, target, gradient):
         new = (1 - step) * marginal + step * ahead
         with np.errstate(divide="ignore"):
             gain = sample.counts @ np.log(new) - before
-        if gain >= 1e-4 * step * expected and np.isfinite(gain):
+        # Where a step leaves an estimate that nothing explains, the next quadratic approximation
+        # is useless: its gradient there is many orders larger than all others.
+        if gain >= 1e-4 * step * expected and np.all(new >= _LEAST_LEFT * marginal):
             return (1 - step) * weights + step * target, new, True
         step /= 2
     return weights, marginal, False
@@ -216,45 +223,46 @@ def _line_search(sample, weights, marginal, target, gradient):
 
 # -- the average ------------------------------------------------------------------------------
 def fit_average(sample):
-    """Average of an NPMLE and three smooth priors, by likelihood less a price of parameters.
+    """Average of an NPMLE and four smooth priors with Akaike weights (unpublished).
 
-    The smooth ones are log-quadratic and log-cubic in asinh(theta), with and without an atom at 0.
+    The smooth ones are log-quadratic or log-cubic in asinh(theta), with or without an atom at 0.
     """
     priors, scores = [], []
-    for degree, atom in ((2, False), (2, True), (3, True)):
+    for degree, atom in product((2, 3), (False, True)):
         basis = polynomial_basis(sample.theta, degree)
         basis = with_atom(basis) if atom else basis
         priors.append(fit_g_model(sample, basis, sum_known=True))
-        scores.append(_score(sample, priors[-1], degree + atom))
+        scores.append(akaike(sample, priors[-1], degree + atom))
     priors.append(fit_npmle(sample))
     places = sample.theta[priors[-1] > 1e-9]
     # Neighbours on the grid stand for one place between them.
     n_atoms = 1 + np.count_nonzero(np.diff(places) > 1.01 * _STEP)
-    scores.append(_score(sample, priors[-1], 2 * n_atoms - 1))
+    scores.append(akaike(sample, priors[-1], 2 * n_atoms - 1))
     share = np.exp(np.array(scores) - max(scores))
     return share @ np.array(priors) / share.sum()
 
 
-def _score(sample, weights, n_parameters):
-    # The correction for small samples is that of AICc.
+def akaike(sample, weights, n_parameters):
+    """Log likelihood less the number of parameters, as corrected for small samples (AICc)."""
     spare = max(sample.size - n_parameters - 1, 0.01)
-    price = _PENALTY * n_parameters * sample.size / spare
-    return sample.log_likelihood(weights) - price
+    return sample.log_likelihood(weights) - n_parameters * sample.size / spare
 
 
 # -- the posterior ----------------------------------------------------------------------------
 def posterior_mean(z, support, weights, growth):
     """Posterior mean of theta at sorted estimates, rising with them.
 
-    Between the edges of their cells, where there are many, it is interpolated.
+    Where there are many it is interpolated, which is off by less than sigma / 1000 unless the
+    support has gaps of many sigma.
     """
     nodes = np.unique(z)
-    if len(nodes) > 2 / _CELL:
-        lattice = np.floor(nodes / _CELL)
-        nodes = np.unique(np.concatenate([lattice, lattice + 1])) * _CELL
+    if len(nodes) > _ALL_EXACT:
+        lattice = np.floor(nodes / _NODE)
+        nodes = np.unique(np.concatenate([lattice, lattice + 1])) * _NODE
     log_weights = np.log(weights)
     spread = np.sqrt(np.maximum(1 + growth * np.maximum(support, 0), 1.0))
-    low, high = support - _REACH * spread, support + _REACH * spread
+    low = np.minimum.accumulate((support - _REACH * spread)[::-1])[::-1]
+    high = np.maximum.accumulate(support + _REACH * spread)
     means = np.empty_like(nodes)
     for start in range(0, len(nodes), 64):
         block = slice(start, min(start + 64, len(nodes)))

@@ -1,0 +1,394 @@
+"""True counts under a prior, seen through normal noise: sums over all counts, fast and exact.
+
+A sum over a long stretch of counts needs only some of them: ten near the Gauss nodes, weighted so
+that every polynomial of degree 9 is summed exactly. Stretches are halved until both halves agree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property, lru_cache
+from typing import NamedTuple
+
+import numpy as np
+from numpy.polynomial.legendre import leggauss, legvander
+
+_ALL_EXACT = 20_000  # counts up to which each is summed over
+_N_NODES = 10
+_SHORT = 16  # counts a stretch, up to which each is summed over
+_AGREE = 1e-9
+_NEGLIGIBLE = 60.0  # exp(-60) of the largest term
+_CELL = 0.25  # of the noise: width of the cells that are interpolated over
+_PRECISE = 1e-7  # of the noise: error of interpolation at which a cell is not halved
+
+
+class CountPrior(NamedTuple):
+    """A prior on the counts low .. high, up to a constant factor.
+
+    Its `log_mass` takes and returns an ndarray of any shape. Where only some counts have mass, they
+    are its `places`: between them nothing is smooth.
+    """
+
+    log_mass: Callable
+    low: int
+    high: int
+    places: np.ndarray | None = None
+
+
+# -- sums -------------------------------------------------------------------------------------
+@lru_cache(maxsize=128)
+def _rule(length):
+    """Offsets and weights of the nodes that stand for `length` counts in a row."""
+    if length <= _SHORT:
+        return np.arange(float(length)), np.ones(length)
+    offsets = np.rint((leggauss(_N_NODES)[0] + 1) * length / 2 - 0.5)
+    # Sums of polynomials over equally spaced points, by their own Gauss rule (Gram's polynomials).
+    j = np.arange(1.0, _N_NODES)
+    side = np.sqrt(j**2 * (1 - (j / length) ** 2) / (4 * j**2 - 1))
+    points, vectors = np.linalg.eigh(np.diag(side, 1) + np.diag(side, -1))
+    sums = length * vectors[0] ** 2 @ legvander(points, _N_NODES - 1)
+    scaled = (offsets - (length - 1) / 2) / (length / 2)
+    return offsets, np.linalg.solve(legvander(scaled, _N_NODES - 1).T, sums)
+
+
+def _terms(prior, starts, length):
+    """Nodes of stretches that begin at `starts`, then the last count of each; their log masses."""
+    k = starts[:, None] + np.append(_rule(length)[0], length - 1.0)
+    return k, prior.log_mass(k.ravel()).reshape(k.shape)
+
+
+def count_nodes(prior, std=np.inf, lowest=None, highest=None):
+    """Counts and weights that stand for all counts of a prior in sums against a normal density.
+
+    Parameters
+    ----------
+    prior : CountPrior
+        The prior.
+    std : float, default=inf
+        Standard deviation of the density, in counts; infinite for sums of the prior alone.
+    lowest, highest : float, default=None
+        Where the density may be centred; None when it does not matter.
+
+    Returns
+    -------
+    k : ndarray of shape (n_nodes,)
+        Counts, rising.
+    log_mass : ndarray of shape (n_nodes,)
+        The prior there, up to a constant.
+    weight : ndarray of shape (n_nodes,)
+        How many counts each stands for.
+    """
+    if prior.places is not None:
+        return prior.places, prior.log_mass(prior.places), np.ones(len(prior.places))
+    size = prior.high - prior.low + 1
+    if size <= _ALL_EXACT:
+        k = np.arange(prior.low, prior.high + 1.0)
+        return k, prior.log_mass(k), np.ones(size)
+    longest = 2 ** int(np.log2(max(min(std, size / 16), 1.0)))
+    waiting = {
+        length: [(starts, *_terms(prior, starts, length))]
+        for length, starts in _cover(prior.low, size, longest).items()
+        if len(starts)
+    }
+    best = [(-np.inf, prior.low), (-np.inf, prior.low)]
+    done, length = [], longest
+    while length >= 1:
+        if length in waiting:
+            here = tuple(np.concatenate(part) for part in zip(*waiting.pop(length), strict=True))
+            here = _relevant(here, length, std, (lowest, highest), best)
+            kept, halves = _halved(prior, here, length)
+            done.append(kept)
+            if len(halves[0]):
+                waiting.setdefault(length // 2, []).append(halves)
+        length //= 2
+    k, log_mass, weight = (np.concatenate(part) for part in zip(*done, strict=True))
+    order = np.argsort(k, kind="stable")
+    return k[order], log_mass[order], weight[order]
+
+
+def _cover(low, size, longest):
+    """Starts of stretches that cover `size` counts, by their length: powers of two."""
+    whole, rest = divmod(size, longest)
+    starts = {longest: low + longest * np.arange(float(whole))}
+    end = low + longest * whole
+    while rest:
+        length = 2 ** int(np.log2(rest))
+        starts[length] = np.array([float(end)])
+        end, rest = end + length, rest - length
+    return starts
+
+
+def _relevant(stretches, length, std, bounds, best):
+    """The stretches that may matter; `best` keeps the largest terms so far with their counts.
+
+    As estimates rise, larger counts matter more. So what is negligible at the lowest estimate, and
+    left of the largest term there, is so at all estimates; and the same at the other end. What is
+    next to a largest term stays, for a narrow peak may hide between nodes.
+    """
+    starts, k, log_mass = stretches
+    keep = np.ones(len(starts), dtype=bool)
+    for end, side in enumerate((-1, 1)):
+        score = log_mass
+        if np.isfinite(std):
+            score = log_mass - 0.5 * ((bounds[end] - k) / std) ** 2
+        top = np.argmax(score)
+        if score.flat[top] > best[end][0]:
+            best[end] = score.flat[top], k.flat[top]
+        negligible = score.max(axis=1) < best[end][0] - _NEGLIGIBLE
+        away = side * (starts + length / 2 - best[end][1]) > 1.5 * length
+        keep &= ~(negligible & away)
+    return tuple(part[keep] for part in stretches)
+
+
+def _halved(prior, stretches, length):
+    """Terms of the stretches whose halves agree with them, and the halves of the others."""
+    starts, k, log_mass = stretches
+    weight = np.broadcast_to(_rule(length)[1], (len(starts), k.shape[1] - 1))
+    if length <= _SHORT or not len(starts):
+        kept = k[:, :-1].ravel(), log_mass[:, :-1].ravel(), weight.ravel()
+        return kept, (starts[:0],)
+    half = length // 2
+    middle = starts + half
+    halves = np.concatenate([starts, middle])
+    fine_k, fine_mass = _terms(prior, halves, half)
+    peak = np.maximum(log_mass.max(axis=1), fine_mass.reshape(2, len(starts), -1).max(axis=(0, 2)))
+    peak = np.where(np.isfinite(peak), peak, 0.0)
+    whole = _first_moments(k, log_mass, length, middle, peak)
+    parts = _first_moments(fine_k, fine_mass, half, np.tile(middle, 2), np.tile(peak, 2))
+    gap = np.abs(whole - parts.reshape(2, 2, -1).sum(axis=1))
+    good = np.all(gap <= _AGREE * np.array([[length], [length**2]]), axis=0)
+    # Estimates beyond either end weigh the counts there by a steep slope of the normal density.
+    from_end = np.minimum(starts - prior.low, prior.high - (starts + length))
+    good &= from_end >= 2 * length
+    kept = k[good, :-1].ravel(), log_mass[good, :-1].ravel(), weight[good].ravel()
+    bad = np.tile(~good, 2)
+    return kept, (halves[bad], fine_k[bad], fine_mass[bad])
+
+
+def _first_moments(k, log_mass, length, middle, peak):
+    mass = np.exp(log_mass[:, :-1] - peak[:, None])
+    weight = _rule(length)[1]
+    return np.array([mass @ weight, (mass * (k[:, :-1] - middle[:, None])) @ weight])
+
+
+def _window(k, log_mass, std, lowest, highest):
+    """Slice of the nodes that matter. As estimates rise, larger counts matter more, so the first
+    count that matters does so at the lowest estimate, and the last one at the highest."""
+    at_lowest = log_mass - 0.5 * ((lowest - k) / std) ** 2
+    first = np.argmax(at_lowest >= at_lowest.max() - _NEGLIGIBLE)
+    at_highest = log_mass - 0.5 * ((highest - k) / std) ** 2
+    matters = at_highest[::-1] >= at_highest.max() - _NEGLIGIBLE
+    return int(first), int(len(k) - np.argmax(matters))
+
+
+def prior_moments(prior):
+    """Mean, variance and log total mass of a prior.
+
+    Parameters
+    ----------
+    prior : CountPrior
+        The prior.
+
+    Returns
+    -------
+    mean, variance, log_total : float
+        The log total is that of the masses as they are given.
+    """
+    k, log_mass, weight = count_nodes(prior)
+    peak = log_mass.max()
+    mass = weight * np.exp(log_mass - peak)
+    total = mass.sum()
+    mean = mass @ k / total
+    return mean, mass @ (k - mean) ** 2 / total, peak + np.log(total)
+
+
+# -- the posterior ----------------------------------------------------------------------------
+class Posterior:
+    """A prior on counts, seen through normal noise by estimates between two bounds.
+
+    Parameters
+    ----------
+    prior : CountPrior
+        The prior.
+    std : float
+        Standard deviation of the noise, in counts.
+    lowest, highest : float
+        Between which the estimates lie.
+    """
+
+    def __init__(self, prior, std, lowest, highest):
+        self.std = std
+        self.lowest, self.highest = lowest, highest
+        self.k, self.log_mass, self.weight = count_nodes(prior, std, lowest, highest)
+
+    def moments(self, counts):
+        """Posterior mean, variance and log marginal density of estimated counts.
+
+        The density is up to the constant that the prior is.
+
+        Parameters
+        ----------
+        counts : ndarray of shape (m,)
+            Rising.
+
+        Returns
+        -------
+        mean, variance, log_density : ndarray of shape (m,)
+            At each of them.
+        """
+        results, start = [], 0
+        while start < len(counts):
+            # Counts that lie close together share their nodes.
+            near = np.searchsorted(counts, counts[start] + 4 * self.std)
+            stop = max(start + 1, min(start + 64, int(near)))
+            results.append(self._block(counts[start:stop]))
+            start = stop
+        return tuple(np.concatenate(part) for part in zip(*results, strict=True))
+
+    def _block(self, counts):
+        # Ten nodes a stretch are plenty to find the ends; a stretch more on either side is safe.
+        step = _N_NODES if len(self.k) > 4000 else 1
+        coarse = slice(None, None, step)
+        first, last = _window(
+            self.k[coarse], self.log_mass[coarse], self.std, counts[0], counts[-1]
+        )
+        nodes = slice(max(first - 1, 0) * step, (last + 1) * step)
+        k = self.k[nodes]
+        z = (counts[:, None] - k) / self.std
+        log_terms = self.log_mass[nodes] - 0.5 * z * z
+        peak = log_terms.max(axis=1, keepdims=True)
+        terms = np.exp(log_terms - peak) * self.weight[nodes]
+        total = terms.sum(axis=1)
+        centre = k[0]  # large counts keep their digits
+        mean = terms @ (k - centre) / total
+        variance = terms @ (k - centre) ** 2 / total - mean**2
+        log_density = np.log(total) + peak[:, 0] - np.log(self.std * np.sqrt(2 * np.pi))
+        return mean + centre, np.maximum(variance, 0.0), log_density
+
+    def mean(self, counts, *, from_table=False):
+        """Posterior mean at any counts, interpolated where there are many.
+
+        It is one smooth increasing function of the estimate, whose slope is the posterior variance
+        over that of the noise.
+
+        Parameters
+        ----------
+        counts : ndarray of shape (d,)
+            Estimated counts, in any order.
+        from_table : bool, default=False
+            Whether to interpolate in the one table for all calls, rather than for these counts.
+
+        Returns
+        -------
+        ndarray of shape (d,)
+            The means, in the same order as the counts.
+        """
+        order = np.argsort(counts, kind="stable")
+        rising = counts[order]
+        if from_table:
+            smooth = self.table(rising)
+        else:
+            cells = Cells(rising, _CELL * self.std)
+            if 4 * len(cells.left) > len(counts):
+                distinct, inverse = np.unique(rising, return_inverse=True)
+                smooth = self.moments(distinct)[0][inverse]
+            else:
+                smooth = self._interpolant(cells.left, cells.right)(rising)
+        smooth = np.clip(smooth, self.k[0], self.k[-1])
+        result = np.empty_like(smooth)
+        result[order] = np.maximum.accumulate(smooth)  # what rounding may have undone
+        return result
+
+    @cached_property
+    def table(self):
+        """The posterior mean between the bounds, as a function of rising counts."""
+        near = np.arange(-10.0, 14.0, _CELL) * self.std
+        far = [
+            sign * np.geomspace(start * self.std, end, int(50 * np.log(end / start / self.std)) + 2)
+            for sign, start, end in ((-1, 10.0, -self.lowest), (1, 14.0, self.highest))
+            if end > start * self.std
+        ]
+        inner = np.concatenate([near, *far])
+        inside = inner[(self.lowest < inner) & (inner < self.highest)]
+        edges = np.unique(np.concatenate([[self.lowest], inside, [self.highest]]))
+        return self._interpolant(edges[:-1], edges[1:])
+
+    def _interpolant(self, starts, stops):
+        """Cubics on some cells, which are halved until they are precise."""
+        ends, at = np.unique(np.concatenate([starts, stops]), return_inverse=True)
+        mean, variance, _ = self.moments(ends)
+        values, slopes = mean[at], variance[at] / self.std**2
+        m = len(starts)
+        left = [starts, values[:m], slopes[:m]]
+        right = [stops, values[m:], slopes[m:]]
+        done = []
+        for _ in range(12):
+            half = (left[0] + right[0]) / 2
+            mean, variance, _ = self.moments(half)
+            width = right[0] - left[0]
+            guess = (left[1] + right[1]) / 2 + width * (left[2] - right[2]) / 8
+            # Each half of a cell is 16 times as precise as the whole.
+            rough = np.abs(guess - mean) > _PRECISE * self.std
+            middle = [half, mean, variance / self.std**2]
+            for a, b in ((left, middle), (middle, right)):
+                done.append([part[~rough] for part in (*a, *b)])
+            left, right = (
+                [np.concatenate([x[rough], y[rough]]) for x, y in zip(a, b, strict=True)]
+                for a, b in ((left, middle), (middle, right))
+            )
+            order = np.argsort(left[0])
+            left, right = [x[order] for x in left], [x[order] for x in right]
+            if not len(order):
+                break
+        done.append([*left, *right])
+        pieces = [np.concatenate(part) for part in zip(*done, strict=True)]
+        order = np.argsort(pieces[0])
+        return _Cubics(*(part[order] for part in pieces))
+
+
+class _Cubics:
+    """A function by values and slopes at both ends of cells, which rise."""
+
+    def __init__(self, x0, v0, s0, x1, v1, s1):
+        self.x0, self.width = x0, x1 - x0
+        self.parts = (v0, s0, v1, s1)
+
+    def __call__(self, rising):
+        """The function at counts that lie in the cells."""
+        cell = np.clip(np.searchsorted(self.x0, rising, side="right") - 1, 0, len(self.x0) - 1)
+        basis = _hermite((rising - self.x0[cell]) / self.width[cell], self.width[cell])
+        return sum(h * part[cell] for h, part in zip(basis, self.parts, strict=True))
+
+
+def _hermite(t, width):
+    """Weights of value and slope at the left end of a cell, and at the right one."""
+    s = 1 - t
+    return (1 + 2 * t) * s * s, t * s * s * width, (3 - 2 * t) * t * t, -s * t * t * width
+
+
+class Cells:
+    """The cells of a regular lattice that hold any of some rising counts."""
+
+    def __init__(self, rising, width):
+        index = np.floor(rising / width)
+        numbers, self.cell = np.unique(index, return_inverse=True)
+        self.left, self.right = numbers * width, (numbers + 1) * width
+        self.position, self.width = rising / width - index, width
+
+    def weights(self):
+        """Ends of the cells, and weights of values and slopes there for the sum over all counts.
+
+        Returns
+        -------
+        ends, of_values, of_slopes : ndarray of shape (n_ends,)
+            The sum of a smooth function over the counts is
+            ``of_values @ function(ends) + of_slopes @ derivative(ends)``.
+        """
+        m = len(self.left)
+        ends, at = np.unique(np.concatenate([self.left, self.right]), return_inverse=True)
+        v0, s0, v1, s1 = (
+            np.bincount(self.cell, part, m) for part in _hermite(self.position, self.width)
+        )
+        of_values = np.bincount(at, np.concatenate([v0, v1]), len(ends))
+        of_slopes = np.bincount(at, np.concatenate([s0, s1]), len(ends))
+        return ends, of_values, of_slopes

@@ -1,0 +1,346 @@
+"""Families of priors on true counts, and how their parameters are found from noisy counts."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+import numpy as np
+from scipy import stats
+from scipy.optimize import brentq, minimize, minimize_scalar, root
+from scipy.special import expit, gammaln, logit
+
+from ._posterior import Cells, CountPrior, Posterior, prior_moments
+
+_CELL = 1 / 8  # of the noise: cells of the likelihood
+_UNIT = 1e-6  # a fit solves its equations to this part of the mean and standard deviation
+_NARROW = 1e-2  # of the noise: standard deviation of the prior where noise dominates
+
+
+class PowerLaw:
+    """The power law on 1 .. n."""
+
+    names = ("exponent",)
+    located = False
+
+    def freeze(self, theta, n_samples):
+        return stats.zipfian(theta[0], int(n_samples))
+
+    def prior(self, theta, n_samples):
+        exponent = theta[0]
+        return CountPrior(lambda k: -exponent * np.log(k), 1, int(n_samples))
+
+    def to_free(self, theta):
+        return np.log(theta)
+
+    def from_free(self, free):
+        return np.exp(np.clip(free, np.log(1e-6), np.log(30.0)))
+
+    def starts(self, mean, std, n_samples):
+        return [np.array([exponent]) for exponent in np.geomspace(0.05, 8.0, 12)]
+
+
+class ScipyFamily:
+    """A family of :mod:`scipy.stats`: its shapes are fitted, the scale of a continuous one, and the
+    location of one that lives on the whole line (it is 0 otherwise)."""
+
+    def __init__(self, family, log_mass=None):
+        self.family = family
+        self.log_mass = log_mass  # up to a constant: quicker than SciPy's
+        shapes = family._shape_info() if family.numargs else []
+        self.domains = [tuple(map(float, shape.domain)) for shape in shapes]
+        names = [shape.name for shape in shapes]
+        self.continuous = isinstance(family, stats.rv_continuous)
+        self.located = self.continuous and np.isneginf(family.a) and np.isposinf(family.b)
+        if self.located:
+            names.append("loc")
+            self.domains.append((-np.inf, np.inf))
+        if self.continuous:
+            names.append("scale")
+            self.domains.append((0.0, np.inf))
+        self.names = tuple(names)
+
+    def freeze(self, theta, n_samples=None):
+        return self.family(**dict(zip(self.names, map(float, theta), strict=True)))
+
+    def prior(self, theta, n_samples):
+        if self.log_mass is not None:
+            return CountPrior(lambda k: self.log_mass(k, *theta), 0, int(n_samples))
+        return prior_of_distribution(self.freeze(theta), n_samples)
+
+    def to_free(self, theta):
+        return np.array([_to_free(*each) for each in zip(theta, self.domains, strict=True)])
+
+    def from_free(self, free):
+        return np.array([_from_free(*each) for each in zip(free, self.domains, strict=True)])
+
+    def starts(self, mean, std, n_samples):
+        """Members over a wide range of shapes, with the mean where a scale can give it."""
+        n_shapes = len(self.names) - self.located - self.continuous
+        free_shapes = product((-3.0, -1.5, 0.0, 1.5, 3.0), repeat=min(n_shapes, 2))
+        result = []
+        for free in free_shapes:
+            all_free = [*free, *[0.0] * (n_shapes - len(free))]
+            shapes = [_from_free(*each) for each in zip(all_free, self.domains, strict=False)]
+            unit_mean, unit_var = (float(x) for x in self.family.stats(*shapes, moments="mv"))
+            ok = np.isfinite(unit_mean) and np.isfinite(unit_var) and unit_var > 0
+            if self.located:
+                scale = std / np.sqrt(unit_var) if ok else std
+                result.append([*shapes, mean - (scale * unit_mean if ok else 0), scale])
+            elif self.continuous:
+                result.append([*shapes, mean / unit_mean if ok and unit_mean > 0 else mean])
+            else:
+                result.append(shapes)
+        if not self.continuous:
+            result += self._of_the_mean(mean, std)
+        return [np.array(theta, dtype=float) for theta in result]
+
+    def _of_the_mean(self, mean, std):
+        """Where well-known discrete families have the mean (and, with two shapes, the variance)."""
+        p = np.clip(mean / max(std**2, 1.01 * mean), 1e-12, 1 - 1e-6)
+        known = {
+            "poisson": [mean],
+            "geom": [1 / max(mean, 1.0 + 1e-9)],
+            "nbinom": [mean * p / (1 - p), p],
+        }
+        return [known[self.family.name]] if self.family.name in known else []
+
+
+class Known:
+    """A frozen distribution, which has nothing to fit."""
+
+    names = ()
+
+    def __init__(self, distribution):
+        self.distribution = distribution
+
+    def freeze(self, theta, n_samples):
+        return self.distribution
+
+    def prior(self, theta, n_samples):
+        return prior_of_distribution(self.distribution, n_samples)
+
+
+FAMILIES: dict[str, Any] = {
+    "power-law": PowerLaw(),
+    "gaussian": ScipyFamily(stats.norm, lambda k, loc, scale: -0.5 * ((k - loc) / scale) ** 2),
+    "laplace": ScipyFamily(stats.laplace, lambda k, loc, scale: -np.abs(k - loc) / scale),
+    "poisson": ScipyFamily(stats.poisson, lambda k, mu: k * np.log(mu) - gammaln(k + 1)),
+}
+
+
+def as_family(prior):
+    """What a name, a family or a frozen distribution of :mod:`scipy.stats` stands for."""
+    if isinstance(prior, str):
+        return FAMILIES[prior]
+    if isinstance(prior, (stats.rv_continuous, stats.rv_discrete)):
+        family = ScipyFamily(prior)
+        return family if family.names else Known(prior())
+    return Known(prior)
+
+
+def _to_free(value, domain):
+    low, high = domain
+    if np.isfinite(low) and np.isfinite(high):
+        return logit(np.clip((value - low) / (high - low), 1e-15, 1 - 1e-15))
+    return np.log(max(value - low, 1e-300)) if np.isfinite(low) else value
+
+
+def _from_free(free, domain):
+    low, high = domain
+    if np.isfinite(low) and np.isfinite(high):
+        return low + (high - low) * expit(free)
+    return low + np.exp(np.clip(free, -690, 690)) if np.isfinite(low) else free
+
+
+def prior_of_distribution(distribution, n_samples):
+    """A distribution of :mod:`scipy.stats` as a prior on the counts 0 .. n.
+
+    A continuous one gives whole numbers the probabilities that its densities there are to each
+    other; where a density is infinite, its probability within a half takes its place.
+
+    Parameters
+    ----------
+    distribution : frozen distribution
+        Discrete if it has a `pmf`.
+    n_samples : int
+        Number n of users.
+
+    Returns
+    -------
+    CountPrior
+        The prior.
+
+    Raises
+    ------
+    ValueError
+        If no count from 0 to n has a positive probability.
+    """
+    low, high = distribution.support()
+    low, high = max(0, int(np.ceil(max(low, 0.0)))), int(np.floor(min(high, n_samples)))
+    if low > high:
+        raise ValueError(
+            f"Calibrate needs a prior that gives some count from 0 to n_samples={n_samples} a "
+            f"positive probability; the support of this one is {distribution.support()}."
+        )
+    log_of = distribution.logpmf if hasattr(distribution, "pmf") else distribution.logpdf
+
+    def log_mass(k):
+        with np.errstate(all="ignore"):
+            result = np.asarray(log_of(k), dtype=np.float64)
+            if np.any(np.isposinf(result)):
+                infinite = np.isposinf(result)
+                within = distribution.cdf(k[infinite] + 0.5) - distribution.cdf(k[infinite] - 0.5)
+                result[infinite] = np.log(within)
+        return np.where(np.isnan(result), -np.inf, result)
+
+    listed = getattr(getattr(distribution, "dist", None), "xk", None)  # rv_discrete(values=...)
+    if listed is None:
+        return CountPrior(log_mass, low, high)
+    places = np.sort(np.asarray(listed, dtype=np.float64))
+    return CountPrior(log_mass, low, high, places[(low <= places) & (places <= high)])
+
+
+# -- fits -------------------------------------------------------------------------------------
+def fit_moments(family, mean, std, n_samples):
+    """The member of a family whose counts have this mean and standard deviation.
+
+    A family of one parameter has the mean only.
+
+    Parameters
+    ----------
+    family : PowerLaw or ScipyFamily
+        Of one or two parameters.
+    mean, std : float
+        What its counts on 0 .. n should have.
+    n_samples : int
+        Number n of users.
+
+    Returns
+    -------
+    theta : ndarray of shape (n_parameters,)
+        The parameters.
+    solved : bool
+        Whether the equations hold. If not, it is the member that comes nearest, or for a family on
+        the whole line the one with these moments there.
+    """
+
+    def misfit(free):
+        with np.errstate(all="ignore"):
+            try:
+                m, v, _ = prior_moments(family.prior(family.from_free(free), n_samples))
+            except ValueError:
+                return np.full(len(family.names), 1e3)
+        gap = [m / mean - 1]
+        if len(free) > 1:
+            gap.append(np.sqrt(v) / std - 1)
+        return np.where(np.isfinite(gap), gap, 1e3)
+
+    starts = [family.to_free(theta) for theta in family.starts(mean, std, n_samples)]
+    if len(family.names) == 1:
+        return _solve_one(family, misfit, starts)
+    starts.sort(key=lambda free: np.sum(misfit(free) ** 2))
+    with np.errstate(all="ignore"):
+        for start in starts[:3]:
+            found = start
+            if np.abs(misfit(start)).max() > _UNIT:
+                found = root(misfit, start, tol=1e-10, options={"maxfev": 60}).x
+            if np.abs(misfit(found)).max() <= _UNIT:
+                return family.from_free(found), True
+        if family.located:
+            return family.from_free(starts[0]), False
+        # The mean weighs more: a prior that is too wide does less harm than a misplaced one.
+        weight = np.array([100.0, 1.0])
+        nearest = minimize(
+            lambda free: np.sum((weight * misfit(free)) ** 2), starts[0], method="Nelder-Mead"
+        )
+    return family.from_free(nearest.x), False
+
+
+def _solve_one(family, misfit, starts):
+    steps = np.array([-3.0, 0.0, 3.0])
+    free = np.unique(np.concatenate([np.ravel(start) + steps for start in starts]))
+    gaps = np.array([misfit(np.array([x]))[0] for x in free])
+    change = np.flatnonzero(np.diff(np.sign(gaps)) != 0)
+    if not len(change):
+        return family.from_free(free[[np.argmin(np.abs(gaps))]]), False
+    at = change[np.argmin(np.abs(gaps[change]) + np.abs(gaps[change + 1]))]
+    solution = brentq(lambda x: misfit(np.array([x]))[0], free[at], free[at + 1], xtol=1e-13)
+    return family.from_free(np.array([solution])), True
+
+
+def fit_likelihood(family, counts, std, n_samples):
+    """The member of a family of greatest marginal likelihood (Calibrate paper, Eq. 16).
+
+    Parameters
+    ----------
+    family : PowerLaw or ScipyFamily
+        The family.
+    counts : ndarray of shape (d,)
+        Estimated counts.
+    std : float
+        Standard deviation of their noise.
+    n_samples : int
+        Number n of users.
+
+    Returns
+    -------
+    ndarray of shape (n_parameters,)
+        The parameters.
+    """
+    rising = np.sort(counts)
+    ends, of_values, of_slopes = _likelihood_weights(rising, std)
+
+    def loss(free):
+        if family.located and not _in_reach(family.from_free(free), std):
+            return 1e30
+        with np.errstate(all="ignore"):
+            try:
+                prior = family.prior(family.from_free(np.atleast_1d(free)), n_samples)
+                log_total = prior_moments(prior)[2]
+                posterior = Posterior(prior, std, ends[0], ends[-1])
+                mean, _, log_density = posterior.moments(ends)
+            except ValueError:
+                return 1e30
+            slope = (mean - ends) / std**2
+            value = len(counts) * log_total - of_values @ log_density - of_slopes @ slope
+        return value if np.isfinite(value) else 1e30
+
+    mean = min(max(counts.mean(), 1.0), n_samples)
+    spread = np.sqrt(max(counts.var() - std**2, (_NARROW * std) ** 2))
+    starts = [family.to_free(theta) for theta in family.starts(mean, spread, n_samples)]
+    if len(family.names) == 1:
+        return family.from_free(np.array([_least_of_one(loss, np.ravel(starts))]))
+    best = min(starts, key=loss)
+    unit = np.array([spread if np.isinf(low) else 1.0 for low, _ in family.domains])
+    simplex = np.vstack([np.zeros(len(best)), 0.3 * np.eye(len(best))])
+    options = {"initial_simplex": simplex, "xatol": 1e-2, "fatol": 1e-2, "maxiter": 150}
+    found = minimize(
+        lambda x: loss(best + unit * x), simplex[0], method="Nelder-Mead", options=options
+    )
+    return family.from_free(best + unit * found.x)
+
+
+def _in_reach(theta, std):
+    """Further to the left a law on 0 .. n tends to the geometric one (or to itself) ever more
+    slowly, and a narrower one cannot be told from a point."""
+    loc, scale = theta[-2:]
+    return scale >= _NARROW * std / 2 and loc >= -30 * scale
+
+
+def _likelihood_weights(rising, std):
+    cells = Cells(rising, _CELL * std)
+    if 2 * len(cells.left) < len(rising):
+        return cells.weights()
+    distinct, multiplicity = np.unique(rising, return_counts=True)
+    return distinct, multiplicity.astype(float), np.zeros(len(distinct))
+
+
+def _least_of_one(loss, free):
+    """Minimum over one parameter: a coarse look brackets it."""
+    free = np.sort(free)
+    if len(free) < 8:
+        free = np.linspace(free[0] - 3, free[-1] + 3, 15)
+    best = int(np.argmin([loss(x) for x in free]))
+    bounds = free[max(best - 1, 0)], free[min(best + 1, len(free) - 1)]
+    return minimize_scalar(loss, bounds=bounds, method="bounded").x

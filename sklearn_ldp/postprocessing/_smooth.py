@@ -1,0 +1,310 @@
+"""Post-processors for ordered categories: Smooth."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from numbers import Real
+
+import numpy as np
+from scipy.fft import dct, idct, irfft, rfft
+from sklearn.utils._param_validation import Interval
+
+from ._base import BasePostProcessor, noise_level
+from ._normalization import norm_sub
+
+
+def smooth(F, bandwidth, *, circular=False):
+    """Smooth rows by penalised least squares on third differences (Whittaker's graduation).
+
+    Minimises ``sum (f'_v - f~_v)**2 + bandwidth**6 sum (third differences of f')**2``. Quadratic
+    trends pass unchanged, right up to the ends. A wave of ``2 pi bandwidth`` categories keeps half
+    of its height, and a longer one more.
+
+    Parameters
+    ----------
+    F : array-like of shape (..., d)
+        Estimated frequencies of ordered categories.
+    bandwidth : float
+        In categories, >= 0; 0 leaves the rows as they are.
+    circular : bool, default=False
+        Whether the first category follows the last one.
+
+    Returns
+    -------
+    ndarray of shape (..., d)
+        The smoothed rows, each of the sum it had; they may be negative.
+    """
+    F = np.ascontiguousarray(F, dtype=np.float64)
+    return _smoother(F.shape[-1], float(bandwidth), circular).apply(F)
+
+
+def smooth_risk(F, variance, bandwidth, *, circular=False, simplex=True):
+    """Smoothed rows and unbiased estimates of their square errors (Stein 1981).
+
+    ``||f' - f~||^2 + 2 sum_v Var_v df'_v / df~_v - sum_v Var_v``; without the projection it is
+    Mallows' Cp. With it, A being the support, the derivatives of ``f' = P(S f~)`` sum to ``tr S_A -
+    1' S_A 1 / |A|``: what the projection removes is not charged for.
+
+    Parameters
+    ----------
+    F : array-like of shape (..., d)
+        Raw estimates of frequencies of ordered categories.
+    variance : float or array-like of shape (..., d) or (..., 1)
+        Variances of the raw estimates.
+    bandwidth : float
+        In categories, >= 0.
+    circular : bool, default=False
+        Whether the first category follows the last one.
+    simplex : bool, default=True
+        Whether the smoothed rows are projected on the simplex.
+
+    Returns
+    -------
+    result : ndarray of shape (..., d)
+        The smoothed, and projected, rows.
+    risk : ndarray of shape (...)
+        Estimates of ``sum_v (f'_v - f_v)**2``, so that they may be negative. Unbiased for normal
+        noise that is independent across categories; where each report supports the same number of
+        categories (GRR), up to the one degree of freedom that the sum does not have.
+    """
+    F = np.ascontiguousarray(F, dtype=np.float64)
+    smoother = _smoother(F.shape[-1], float(bandwidth), circular)
+    variance = np.broadcast_to(variance, F.shape)
+    result = smoother.apply(F)
+    freedom = smoother.diagonal * variance
+    if simplex:
+        result = norm_sub(result)
+        support = (result > 0).astype(np.float64)
+        shared = smoother.apply(support) / support.sum(axis=-1, keepdims=True)
+        freedom = (freedom - shared * variance) * support
+    risk = ((result - F) ** 2 + 2 * freedom - variance).sum(axis=-1)
+    return result, risk
+
+
+def smooth_average(F, std, variance=None, *, circular=False, simplex=True):
+    """Average rows smoothed with many bandwidths, by their estimated risks (Leung and Barron 2006).
+
+    The weight of a bandwidth is ``exp(-risk / (4 std**2))``, see `smooth_risk`.
+
+    Parameters
+    ----------
+    F : array-like of shape (n_estimates, d)
+        Raw estimates of frequencies of ordered categories.
+    std : float or array-like of shape (n_estimates, 1)
+        Noise level of the estimates.
+    variance : array-like of shape (n_estimates, d), default=None
+        Variances of the raw estimates; None takes ``std**2``.
+    circular : bool, default=False
+        Whether the first category follows the last one.
+    simplex : bool, default=True
+        Whether the smoothed rows are projected on the simplex.
+
+    Returns
+    -------
+    average : ndarray of shape (n_estimates, d)
+        The averages, on the simplex if the smoothed rows are.
+    bandwidth : ndarray of shape (n_estimates,)
+        The bandwidth of the least estimated risk.
+    """
+    F = np.asarray(F, dtype=np.float64)
+    std = np.broadcast_to(std, (len(F), 1))
+    variance, scale = std**2 if variance is None else variance, 4 * std[:, 0] ** 2
+    options = {"circular": circular, "simplex": simplex}
+    average, least = smooth_risk(F, variance, 0.0, **options)
+    best, total = np.zeros(len(F)), np.ones((len(F), 1))
+    for bandwidth in _bandwidths(F.shape[1]):
+        values, risk = smooth_risk(F, variance, bandwidth, **options)
+        # Weights are relative to the least risk so far, and only their sum is remembered.
+        lower = np.minimum(least, risk)
+        total *= np.exp((lower - least) / scale)[:, None]
+        weight = np.exp((lower - risk) / scale)[:, None]
+        total += weight
+        average = average + (values - average) * (weight / total)
+        best = np.where(risk < least, bandwidth, best)
+        least = lower
+    return average, best
+
+
+@lru_cache(maxsize=64)
+def _smoother(n_categories, bandwidth, circular):
+    if bandwidth == 0 or n_categories < 4:
+        return _Identity()
+    kind = _CircularSmoother if circular else _OpenSmoother
+    return kind(n_categories, bandwidth)
+
+
+class _Identity:
+    """No smoothing: fewer than four categories have no third difference."""
+
+    diagonal = 1.0
+
+    def apply(self, x):
+        return x
+
+
+class _CircularSmoother:
+    """Third differences around the circle are diagonal in the Fourier basis."""
+
+    def __init__(self, d, bandwidth):
+        angle = 2 * np.pi * np.arange(d // 2 + 1) / d
+        self.gain = 1 / (1 + (2 * bandwidth * np.sin(angle / 2)) ** 6)
+        # The trace counts each wave twice, as sine and cosine, but the first and an even last.
+        twice = np.full(len(angle), 2.0)
+        twice[0] = 1.0
+        twice[-1] -= d % 2 == 0
+        self.diagonal = (twice * self.gain).sum() / d
+
+    def apply(self, x):
+        return irfft(self.gain * rfft(x, axis=-1), n=x.shape[-1], axis=-1)
+
+
+class _OpenSmoother:
+    """``(I + bandwidth**6 D'D)**-1``, D the third differences, in the cosine basis.
+
+    Were the row reflected at its ends, D'D would be diagonal there. The reflection adds one square
+    an end, ``((f_2 - f_1) - 2 (f_1 - f_0))**2``, to the penalty. Taking the two away (Woodbury)
+    adds two rank-one terms, one of even and one of odd waves, whose coefficients have a closed
+    form without cancellation. So a row takes O(d log d) at any bandwidth.
+    """
+
+    def __init__(self, d, bandwidth):
+        angle = np.pi * np.arange(d) / d
+        root = (2 * bandwidth * np.sin(angle / 2)) ** 3
+        self.gain = 1 / (1 + root**2)
+        edge = np.sqrt(4 / d) * np.sin(angle)
+        self.correction = root * self.gain * edge
+        for wave in (slice(2, None, 2), slice(1, None, 2)):
+            self.correction[wave] /= np.sqrt((self.gain[wave] * edge[wave] ** 2).sum())
+        self.diagonal = self._diagonal(d)
+
+    def apply(self, x):
+        waves = dct(x, norm="ortho", axis=-1)
+        result = self.gain * waves
+        for wave in (slice(2, None, 2), slice(1, None, 2)):
+            edge = self.correction[wave]
+            result[..., wave] += edge * (waves[..., wave] * edge).sum(axis=-1, keepdims=True)
+        return idct(result, norm="ortho", axis=-1)
+
+    def _diagonal(self, d):
+        # Squares of cosines: a constant, and cosines of twice the frequency, folded back at d.
+        doubled = np.zeros(d)
+        k = np.arange(1, (d + 1) // 2)
+        doubled[2 * k] = self.gain[k] - self.gain[d - k]
+        squares = (self.gain.sum() + np.sqrt(d / 2) * idct(doubled, norm="ortho")) / d
+        # Even waves are symmetric and odd ones antisymmetric: the flip tells them apart.
+        edges = idct(self.correction, norm="ortho") ** 2
+        return squares + (edges + edges[::-1]) / 2
+
+
+class Smooth(BasePostProcessor):
+    """Smooth the frequencies of ordered categories, such as ages or buckets of a number.
+
+    Neighbouring categories are taken to have similar frequencies, which no method that is blind to
+    the order can use. The raw estimate is smoothed by penalised least squares on third differences
+    [1]_ with the bandwidths 0, 1/2, 1, 2, 4 .. d categories, each projected on the simplex
+    (:class:`NormSub`); Stein's unbiased estimate [2]_ of each result's error, from the known noise,
+    then weights the average of them,
+
+    .. math:: w_h \\propto \\exp(-\\text{risk}_h / (4 \\sigma^2))
+
+    [3]_. Where there is nothing to smooth, bandwidth 0 has the least risk and the result is
+    Norm-Sub's.
+
+    The order is that of ``estimate.categories``, the order of the columns; the categories
+    themselves are not looked at. So declare them in their order: ``categories=range(100)`` is
+    right, but strings that were sorted, or ``categories="auto"`` over strings, put ``"10"``
+    before ``"9"``. Unlike the other methods this one depends on the order of the categories, and
+    may exchange the ranks of two estimates.
+
+    Parameters
+    ----------
+    bandwidth : float, default=None
+        In categories: the one bandwidth to take, >= 0. None averages over bandwidths as above.
+    circular : bool, default=False
+        Whether the first category follows the last one, as with the hours of a day.
+    simplex : bool, default=True
+        Whether to project on the simplex. If not, estimates may be negative and keep their sum.
+    std : float or array-like of shape (n_estimates,), default=None
+        Noise level; None takes it from the estimate. Not needed if `bandwidth` is given.
+
+    Attributes
+    ----------
+    bandwidth_ : ndarray of shape (n_estimates,)
+        The bandwidth of each row with the least estimated risk, or the one that was given.
+    frequencies_ : ndarray of shape (d,) or (n_estimates, d)
+        Smoothed estimates; with `simplex` non-negative ones that sum to 1.
+    estimate_ : FrequencyEstimate
+        The same with its categories.
+    n_features_in_ : int
+        Number of categories.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the columns, if they have any.
+
+    See Also
+    --------
+    NormSub : The projection alone, for categories without an order.
+
+    Notes
+    -----
+    The combination (the risk after the projection, and the average by it) is unpublished. Mean of
+    40 collections by OLH, epsilon 1, full-domain MSE: Beta(50, 2) in 400 buckets, n 100,000:
+    1.2e-6, Norm-Sub 8.4e-6, Power-NS 7.2e-6; in 100 buckets, each as wide as the peak's flank:
+    8.7e-6, 1.2e-5, 8.2e-6; the 74 ages of 48,842 adults: 5.3e-6, 5.6e-5, 7.8e-5; a spike in every
+    seventh of 200 categories: 7.6e-6, 7.6e-6, 5.2e-6.
+
+    References
+    ----------
+    .. [1] P. H. C. Eilers, "A perfect smoother", Analytical Chemistry 75(14), 2003,
+       :doi:`10.1021/ac034173t`.
+    .. [2] C. M. Stein, "Estimation of the mean of a multivariate normal distribution", Annals of
+       Statistics 9(6), 1981, :doi:`10.1214/aos/1176345632`.
+    .. [3] G. Leung, A. R. Barron, "Information theory and mixing least-squares regressions",
+       IEEE Transactions on Information Theory 52(8), 2006, :doi:`10.1109/TIT.2006.878172`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_ldp import OLH, NormSub, Smooth
+    >>> counts = np.round(4000 * np.exp(-((np.arange(100) - 40) ** 2) / 300)).astype(int)
+    >>> estimate = OLH(1.0, categories=100, random_state=0).simulate(counts)
+    >>> truth = counts / counts.sum()
+    >>> for post in (NormSub(), Smooth()):
+    ...     print(f"{np.mean((post.fit(estimate).frequencies_ - truth) ** 2):.1e}")
+    1.7e-05
+    1.8e-06
+    """
+
+    _parameter_constraints: dict = {
+        "bandwidth": [None, Interval(Real, 0, None, closed="left")],
+        "circular": ["boolean"],
+        "simplex": ["boolean"],
+        "std": [None, Real, "array-like"],
+    }
+
+    def __init__(self, bandwidth=None, *, circular=False, simplex=True, std=None):
+        self.bandwidth = bandwidth
+        self.circular = circular
+        self.simplex = simplex
+        self.std = std
+
+    def _process(self, estimate):
+        if self.bandwidth is None:
+            std, variance = noise_level(estimate, self.std, "Smooth"), None
+            if self.std is None:
+                # Not clipped at 0: as it is linear in the frequencies, the plug-in is unbiased.
+                variance = np.maximum(estimate.noise.variance(estimate.values), 0.0)
+            values, bandwidth = smooth_average(
+                estimate.values, std, variance, circular=self.circular, simplex=self.simplex
+            )
+        else:
+            values = smooth(estimate.values, self.bandwidth, circular=self.circular)
+            values = norm_sub(values) if self.simplex else values
+            bandwidth = np.full(len(values), float(self.bandwidth))
+        return estimate.with_values(values, by="Smooth"), {"bandwidth": bandwidth}
+
+
+def _bandwidths(n_categories):
+    """1/2, 1, 2, 4 .. n_categories; none where there is no third difference."""
+    if n_categories < 4:
+        return []
+    return 2.0 ** np.arange(-1, np.log2(n_categories) + 1e-9)
