@@ -1,14 +1,32 @@
-"""How far an estimate is from the truth, and scorers for scikit-learn's model selection."""
+"""Errors of estimates, what to expect of a collection, and scorers for model selection."""
 
 from ._audit import AuditResult, audit_epsilon
 from ._errors import frequency_mae, frequency_mse, query_errors
+from ._held_out import held_out_score, make_held_out_scorer
+from ._planning import (
+    detection_threshold,
+    equivalent_n_samples,
+    expected_error,
+    required_n_samples,
+)
 from ._scorer import make_frequency_scorer
+from ._scores import BiasVariance, HeavyHitterScores, bias_variance, heavy_hitter_scores
 
 __all__ = [
     "AuditResult",
+    "BiasVariance",
+    "HeavyHitterScores",
     "audit_epsilon",
+    "bias_variance",
+    "detection_threshold",
+    "equivalent_n_samples",
+    "expected_error",
     "frequency_mae",
     "frequency_mse",
+    "heavy_hitter_scores",
+    "held_out_score",
     "make_frequency_scorer",
+    "make_held_out_scorer",
     "query_errors",
+    "required_n_samples",
 ]

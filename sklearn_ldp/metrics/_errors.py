@@ -51,17 +51,7 @@ def query_errors(
         raise ValueError(
             f"Argument metric must be one of {METRICS}, or a function, got {metric!r}."
         )
-    truth = np.asarray(frequencies, dtype=np.float64)
-    if not isinstance(estimate, FrequencyEstimate):
-        values = np.atleast_2d(np.asarray(estimate, dtype=np.float64))
-        estimate = FrequencyEstimate(values, np.arange(values.shape[-1]))
-    if truth.shape != (estimate.shape[1],):
-        raise ValueError(
-            f"The true frequencies must have shape ({estimate.shape[1]},), one for each category "
-            f"of the estimate, got {truth.shape}."
-        )
-    if not np.all(np.isfinite(truth)):
-        raise ValueError("The true frequencies must be finite, got NaN or infinity.")
+    truth, estimate = as_truth_and_estimate(frequencies, estimate)
     query_set = as_query_set(queries)
     if metric == "mse" and not estimate.clip_answers:
         errors = query_set.expected_squared_error(estimate.values - truth)
@@ -73,6 +63,40 @@ def query_errors(
         return np.array([float(metric(expected, row)) for row in answers])
     errors = answers - expected
     return np.mean(errors**2 if metric == "mse" else np.abs(errors), axis=1)
+
+
+def as_truth_and_estimate(frequencies: Any, estimate: Any) -> tuple[np.ndarray, FrequencyEstimate]:
+    """Return true frequencies as an array and what is judged as an estimate of as many categories.
+
+    Parameters
+    ----------
+    frequencies : array-like of shape (d,)
+        True frequencies.
+    estimate : FrequencyEstimate or array-like of shape (n_estimates, d)
+        What is judged.
+
+    Returns
+    -------
+    (ndarray of shape (d,), FrequencyEstimate)
+        Both of the same width.
+
+    Raises
+    ------
+    ValueError
+        If the widths do not match, or the truth is not finite.
+    """
+    truth = np.asarray(frequencies, dtype=np.float64)
+    if not isinstance(estimate, FrequencyEstimate):
+        values = np.atleast_2d(np.asarray(estimate, dtype=np.float64))
+        estimate = FrequencyEstimate(values, np.arange(values.shape[-1]))
+    if truth.shape != (estimate.shape[1],):
+        raise ValueError(
+            f"The true frequencies must have shape ({estimate.shape[1]},), one for each category "
+            f"of the estimate, got {truth.shape}."
+        )
+    if not np.all(np.isfinite(truth)):
+        raise ValueError("The true frequencies must be finite, got NaN or infinity.")
+    return truth, estimate
 
 
 def frequency_mse(frequencies: Any, estimate: Any, *, queries: Any = None) -> float:

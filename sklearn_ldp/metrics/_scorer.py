@@ -20,7 +20,8 @@ def make_frequency_scorer(metric: str = "mse", *, queries: Any = None) -> Freque
     who were left out. It reads raw values, so it is for simulations.
 
     Privacy: scoring randomises nobody, but the score itself is a function of the raw values of the
-    users who were left out.
+    users who were left out; and in a search every fold and every candidate is a new collection of
+    the same users, who spend epsilon each time.
 
     Parameters
     ----------
@@ -33,6 +34,10 @@ def make_frequency_scorer(metric: str = "mse", *, queries: Any = None) -> Freque
     -------
     callable
         ``scorer(estimator, X, y=None) -> float``, greater being better.
+
+    See Also
+    --------
+    make_held_out_scorer : For pipelines that read reports; costs no privacy.
 
     Examples
     --------
@@ -60,12 +65,12 @@ class FrequencyScorer:
         self.queries = queries
 
     def __call__(self, estimator, X, y=None):
-        oracle, X = _oracle_and_its_input(estimator, X)
+        oracle, X = oracle_and_its_input(estimator, X)
         if oracle.input == "reports":
             raise ValueError(
                 "A frequency scorer compares with raw values, and this pipeline reads reports: "
-                "score on values (simulation), or choose with SyntheticSearch or HeldOutSearch, "
-                "which need none."
+                "score it with make_held_out_scorer, score values (simulation), or choose with "
+                "SyntheticSearch or HeldOutSearch, which need none."
             )
         estimate = estimate_of(estimator)
         errors = query_errors(
@@ -77,10 +82,10 @@ class FrequencyScorer:
         return f"make_frequency_scorer({self.metric!r}, queries={self.queries!r})"
 
 
-def _oracle_and_its_input(estimator, X):
+def oracle_and_its_input(estimator, X):
     """The oracle inside an estimator, and X as it reaches it."""
     if hasattr(estimator, "best_estimator_"):  # GridSearchCV and its like
-        return _oracle_and_its_input(estimator.best_estimator_, X)
+        return oracle_and_its_input(estimator.best_estimator_, X)
     if isinstance(estimator, BaseOracle):
         return estimator, X
     steps = estimator.steps if isinstance(estimator, Pipeline) else []
@@ -88,6 +93,6 @@ def _oracle_and_its_input(estimator, X):
         if isinstance(step, BaseOracle):
             return step, estimator[:i].transform(X) if i else X
     raise TypeError(
-        "A frequency scorer needs an oracle, or a Pipeline with an oracle among its steps, got "
+        "Scoring frequencies needs an oracle, or a Pipeline with an oracle among its steps, got "
         f"{type(estimator).__name__}."
     )

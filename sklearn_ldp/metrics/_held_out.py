@@ -1,0 +1,156 @@
+"""Scores without the truth: estimates against the raw estimate of held-out reports."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .._estimate import FrequencyEstimate, estimate_of
+from ..queries import _FullDomain, as_query_set, query_matrix
+from ._covariance import mean_variance
+from ._errors import as_truth_and_estimate, query_errors
+from ._scorer import oracle_and_its_input
+
+
+def held_out_score(estimate: Any, held_out: FrequencyEstimate, *, queries: Any = None) -> float:
+    """Unbiased estimate of minus the mean squared error, without the truth.
+
+    The squared error against the raw estimate of other users is in expectation the squared error
+    against their frequencies plus the variance of that raw estimate. The variance is subtracted:
+    it is linear in the frequencies, so the same raw estimate gives it without bias. Unbiased, not
+    precise: where the held-out users are few, a score may be above 0.
+
+    Privacy: free, as both estimates are made of reports.
+
+    Parameters
+    ----------
+    estimate : FrequencyEstimate or array-like of shape (n_estimates, d)
+        What is judged; it must be independent of the held-out reports.
+    held_out : FrequencyEstimate of shape (1, d)
+        The raw estimate of an oracle, of reports that `estimate` has not seen.
+    queries : query set, (sparse) matrix of shape (n_queries, d) or None, default=None
+        What is asked, see :mod:`sklearn_ldp.queries`; None asks for every category. ``top_k``
+        depends on the truth and is refused.
+
+    Returns
+    -------
+    float
+        Minus the error, the mean over the rows of `estimate`; greater is better.
+
+    Raises
+    ------
+    ValueError
+        If the held-out estimate is not raw, has several rows, or does not know its oracle.
+
+    See Also
+    --------
+    make_held_out_scorer : The same for GridSearchCV and its like.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_ldp import OUE, NormSub
+    >>> from sklearn_ldp.metrics import held_out_score
+    >>> oracle = OUE(epsilon=1.0, random_state=np.random.default_rng(0))
+    >>> counts = np.repeat([5000, 0], [2, 98])
+    >>> ours, theirs = oracle.simulate(counts), oracle.simulate(counts)
+    >>> held_out_score(NormSub().fit_transform(ours), theirs) > held_out_score(ours, theirs)
+    True
+    """
+    if not (isinstance(held_out, FrequencyEstimate) and held_out.is_raw and len(held_out) == 1):
+        raise ValueError(
+            "held_out_score compares with one raw estimate of held-out reports, got "
+            f"{held_out!r}: pass oracle.estimate_ of an oracle that has read them."
+        )
+    if held_out.oracle is None or held_out.noise is None:
+        raise ValueError(
+            "held_out_score needs the oracle of the held-out estimate for its variance: pass "
+            "oracle.estimate_ itself, or FrequencyEstimate(..., noise=.., oracle=..)."
+        )
+    query_set = as_query_set(queries)
+    if query_set.depends_on_truth:
+        raise ValueError(
+            f"held_out_score cannot ask {query_set!r}, which depends on the truth: choose the "
+            "categories without the held-out reports and pass their query_matrix."
+        )
+    truth, estimate = as_truth_and_estimate(held_out.values[0], estimate)
+    if estimate.clip_answers and not isinstance(query_set, _FullDomain):
+        # There is no closed form of clipped answers: the same sets for the error and its variance.
+        query_set = query_matrix(query_set.matrix(len(truth)))
+    errors = query_errors(truth, estimate, queries=query_set, metric="mse")
+    channel = held_out.oracle._usable_channel(held_out.oracle._known_domain())
+    variance = mean_variance(channel, query_set, truth, None) / held_out.noise.n_samples
+    return float(np.ravel(variance)[0] - errors.mean())
+
+
+def make_held_out_scorer(*, queries: Any = None) -> HeldOutScorer:
+    """Make a scorer for pipelines that read reports: no truth, no raw values, no privacy cost.
+
+    For GridSearchCV, cross_validate and their like over a Pipeline whose oracle has
+    ``input="reports"``. The score estimates minus the mean squared error against the frequencies
+    among the users who were left out, without bias: what ``make_frequency_scorer("mse")`` would
+    say of their raw values. As the noise of the left-out reports is the same for all candidates,
+    candidates compare better than the scores' spread suggests; it may exceed the error itself, and
+    then the score is above 0.
+
+    Privacy: none is spent. Folds and candidates are all made of the same reports.
+
+    Parameters
+    ----------
+    queries : query set, (sparse) matrix of shape (n_queries, d) or None, default=None
+        What is asked, see :mod:`sklearn_ldp.queries`; None asks for every category. ``top_k``
+        takes the largest of the raw estimate of the reports that were fitted.
+
+    Returns
+    -------
+    callable
+        ``scorer(estimator, X, y=None) -> float``, greater being better.
+
+    See Also
+    --------
+    make_frequency_scorer : For pipelines that read raw values, in simulations.
+    sklearn_ldp.HeldOutSearch : Chooses so from a single estimate that kept its shards.
+
+    Examples
+    --------
+    >>> from sklearn.model_selection import GridSearchCV
+    >>> from sklearn.pipeline import Pipeline
+    >>> from sklearn_ldp import GRR, Base, BasePos, NormSub
+    >>> from sklearn_ldp.datasets import make_zipf
+    >>> from sklearn_ldp.metrics import make_held_out_scorer
+    >>> values = make_zipf(n_samples=10_000, n_categories=50, random_state=0)
+    >>> client = GRR(epsilon=1.0, categories=50, random_state=0)
+    >>> reports = client.privatize(values)  # all that leaves the users
+    >>> server = GRR(epsilon=1.0, categories=50, input="reports")
+    >>> pipe = Pipeline([("oracle", server), ("post", Base())])
+    >>> grid = {"post": [Base(), BasePos(), NormSub()]}
+    >>> search = GridSearchCV(pipe, grid, scoring=make_held_out_scorer()).fit(reports)
+    >>> search.best_params_
+    {'post': NormSub()}
+    """
+    return HeldOutScorer(as_query_set(queries))
+
+
+class HeldOutScorer:
+    """What `make_held_out_scorer` returns; a class so that it pickles."""
+
+    def __init__(self, queries):
+        self.queries = queries
+
+    def __call__(self, estimator, X, y=None):
+        oracle, X = oracle_and_its_input(estimator, X)
+        if oracle.input != "reports":
+            raise ValueError(
+                "A held-out scorer reads reports, and this pipeline reads raw values: score it "
+                'with make_frequency_scorer (simulation), or give the oracle input="reports".'
+            )
+        queries = self.queries
+        if queries.depends_on_truth:
+            raw = oracle.frequencies_
+            queries = query_matrix(queries.matrix(len(raw), raw))
+        # Of reports, transform makes an estimate of their own, free of privacy cost.
+        return held_out_score(estimate_of(estimator), oracle.transform(X), queries=queries)
+
+    def __repr__(self):
+        return f"make_held_out_scorer(queries={self.queries!r})"

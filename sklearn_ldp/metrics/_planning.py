@@ -1,0 +1,375 @@
+"""Planning before any data: what to expect of a collection, and how many users it needs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtri
+from sklearn.base import clone
+
+from .._estimate import NoiseModel
+from ..oracles import BaseOracle
+from ..oracles._channel import Channel
+from ..postprocessing import significance_threshold
+from ..queries import as_query_set
+from ._covariance import answer_variances, mean_variance
+from ._errors import METRICS
+
+PLANNED = (*METRICS, "half_width")
+
+
+def expected_error(
+    oracle: Any,
+    n_samples: float,
+    n_categories: int | None = None,
+    *,
+    epsilon: float | None = None,
+    frequencies: Any = None,
+    queries: Any = None,
+    metric: str = "mse",
+    level: float = 0.95,
+) -> Any:
+    """Error to expect of the raw estimate of a collection, averaged over the queries.
+
+    The mean squared error is exact, with the covariances between categories: for the oracles here
+    they follow from the joint probability that a report supports two categories. (For oracles from
+    elsewhere, and linear hashing in spaces of millions of points, the variance of sums of categories
+    comes from 2**14 drawn reports instead; rare reports that support much make that rough.) The
+    other metrics follow from the variances by the normal approximation. The error is that against
+    the frequencies among the users themselves, as :func:`query_errors` has it in simulations.
+
+    Sums of categories are noisier with the linear hashing of :class:`~sklearn_ldp.OLH` than with
+    ideal hashing, that of ``hash_family="mixing"``: by some percent for a thousand categories and
+    epsilon up to 4, several times for far more categories or larger epsilon.
+
+    Parameters
+    ----------
+    oracle : oracle or list of oracles
+        Need not be fitted.
+    n_samples : float
+        Number of users.
+    n_categories : int, default=None
+        Size d of the domain; None takes the one that the oracle declares.
+    epsilon : float, default=None
+        Privacy budget of one report; None takes the oracle's.
+    frequencies : array-like of shape (d,), default=None
+        Presumed true frequencies, with sum 1; None is the uniform distribution. With most oracles
+        they matter little for large d.
+    queries : query set, (sparse) matrix of shape (n_queries, d) or None, default=None
+        What will be asked, see :mod:`sklearn_ldp.queries`; None asks for every category.
+        ``top_k`` needs the frequencies.
+    metric : {"mse", "mae", "half_width"}, default="mse"
+        Mean squared error, mean absolute error, or mean half width of the confidence intervals.
+    level : float, default=0.95
+        Level of the confidence intervals, for "half_width".
+
+    Returns
+    -------
+    float or ndarray of shape (n_oracles,)
+        One error an oracle; an array for a list.
+
+    Raises
+    ------
+    ValueError
+        If the domain is not known, or a parameter is out of range.
+
+    See Also
+    --------
+    required_n_samples : The inverse.
+    sklearn_ldp.oracles.profile_oracle : Size of reports and work.
+
+    Examples
+    --------
+    >>> from sklearn_ldp import GRR, OUE
+    >>> from sklearn_ldp.metrics import expected_error
+    >>> from sklearn_ldp.queries import groups
+    >>> round(expected_error(OUE(epsilon=1.0), 1_000_000, 1000), 8)
+    3.69e-06
+    >>> regions = groups([0] * 5 + [1] * 5)
+    >>> expected_error([GRR(), OUE()], 10_000, 10, queries=regions, metric="mae").round(3)
+    array([0.027, 0.035])
+    """
+    _check_number("n_samples", n_samples)
+    _check_metric(metric, level)
+    return _for_each(
+        oracle,
+        lambda one: (
+            _error_of_one_user(one, n_categories, epsilon, frequencies, queries, metric, level)
+            / (n_samples if metric == "mse" else math.sqrt(n_samples))
+        ),
+    )
+
+
+def required_n_samples(
+    oracle: Any,
+    error: float,
+    n_categories: int | None = None,
+    *,
+    epsilon: float | None = None,
+    frequencies: Any = None,
+    queries: Any = None,
+    metric: str = "mse",
+    level: float = 0.95,
+) -> Any:
+    """Least number of users with which the raw estimate is expected to have at most this error.
+
+    Parameters
+    ----------
+    oracle : oracle or list of oracles
+        Need not be fitted.
+    error : float
+        The error allowed, in the metric's unit: a squared frequency for "mse".
+    n_categories : int, default=None
+        Size d of the domain; None takes the one that the oracle declares.
+    epsilon : float, default=None
+        Privacy budget of one report; None takes the oracle's.
+    frequencies : array-like of shape (d,), default=None
+        Presumed true frequencies, with sum 1; None is the uniform distribution.
+    queries : query set, (sparse) matrix of shape (n_queries, d) or None, default=None
+        What will be asked, see :mod:`sklearn_ldp.queries`; None asks for every category.
+    metric : {"mse", "mae", "half_width"}, default="mse"
+        As for :func:`expected_error`.
+    level : float, default=0.95
+        Level of the confidence intervals, for "half_width".
+
+    Returns
+    -------
+    int or ndarray of shape (n_oracles,)
+        One number an oracle; an array for a list.
+
+    Raises
+    ------
+    ValueError
+        As :func:`expected_error`.
+
+    See Also
+    --------
+    expected_error : The inverse.
+
+    Examples
+    --------
+    How many users show a category of 1 % among 1000 to within 0.1 %, at 95 %?
+
+    >>> import numpy as np
+    >>> from sklearn_ldp import GRR, OLH, OUE
+    >>> from sklearn_ldp.metrics import required_n_samples
+    >>> from sklearn_ldp.queries import top_k
+    >>> presumed = np.r_[0.01, np.full(999, 0.99 / 999)]
+    >>> required_n_samples(
+    ...     [OUE(), OLH(), GRR()],
+    ...     0.001,
+    ...     1000,
+    ...     epsilon=1.0,
+    ...     frequencies=presumed,
+    ...     queries=top_k(1),
+    ...     metric="half_width",
+    ... )
+    array([  14185334,   14228152, 1324336378])
+    """
+    _check_number("error", error)
+    _check_metric(metric, level)
+
+    def least(one):
+        ratio = (
+            _error_of_one_user(one, n_categories, epsilon, frequencies, queries, metric, level)
+            / error
+        )
+        n = ratio if metric == "mse" else ratio**2
+        # A quotient that is whole but for rounding needs no user more.
+        return max(1, math.ceil(n * (1 - 1e-12)))
+
+    return _for_each(oracle, least)
+
+
+def detection_threshold(
+    oracle: Any,
+    n_samples: float,
+    n_categories: int | None = None,
+    *,
+    epsilon: float | None = None,
+    alpha: float = 0.05,
+) -> Any:
+    """Frequency above which an estimate tells a category from one that nobody has.
+
+    Of d categories that nobody has, `alpha` are expected above ``Phi^-1(1 - alpha/d) sigma``
+    (2020 paper, Eq. 9): the threshold at which :class:`~sklearn_ldp.BaseCut` of this `alpha` cuts.
+    A category whose frequency is just that passes it in half of the collections.
+
+    Parameters
+    ----------
+    oracle : oracle or list of oracles
+        Need not be fitted.
+    n_samples : float
+        Number of users.
+    n_categories : int, default=None
+        Size d of the domain; None takes the one that the oracle declares.
+    epsilon : float, default=None
+        Privacy budget of one report; None takes the oracle's.
+    alpha : float, default=0.05
+        Expected number of false discoveries, and a bound on the probability of any.
+
+    Returns
+    -------
+    float or ndarray of shape (n_oracles,)
+        One frequency an oracle; an array for a list. Above 1, no category can be told.
+
+    Raises
+    ------
+    ValueError
+        As :func:`expected_error`.
+
+    Notes
+    -----
+    With blocks in :class:`~sklearn_ldp.HadamardResponse` the noise level depends on the frequency
+    of the block; the others of the domain are then taken as uniform.
+
+    Examples
+    --------
+    >>> from sklearn_ldp import OLH
+    >>> from sklearn_ldp.metrics import detection_threshold
+    >>> round(detection_threshold(OLH(epsilon=1.0), 1_000_000, 1000), 4)
+    0.0075
+    """
+    _check_number("n_samples", n_samples)
+    _check_number("alpha", alpha)
+
+    def threshold(one):
+        channel = _planned_channel(one, n_categories, epsilon)
+        d = channel.n_categories
+        frequencies = np.r_[0.0, np.full(d - 1, 1 / max(d - 1, 1))]
+        std = math.sqrt(channel.noise(n_samples).variance(frequencies)[0])
+        return float(significance_threshold(std, d, alpha))
+
+    return _for_each(oracle, threshold)
+
+
+def equivalent_n_samples(noise: Any, mse: Any, n_categories: int | None = None) -> Any:
+    """Number of users n' with which the raw estimate would have this mean squared error.
+
+    A post-processor that reaches an error with n users is worth ``n' / n`` times as many users
+    (2020 paper, section V-C):
+
+    .. math:: n' = \\frac{1}{\\mathrm{MSE}} \\left( \\frac{q (1 - q)}{(p - q)^2}
+              + \\frac{1 - p - q}{d (p - q)} \\right).
+
+    Parameters
+    ----------
+    noise : NoiseModel or FrequencyEstimate
+        Of the oracle; its own number of users does not matter.
+    mse : float or array-like
+        Mean squared errors over the full domain, such as :func:`query_errors` gives them.
+    n_categories : int, default=None
+        Size d of the domain; an estimate knows it.
+
+    Returns
+    -------
+    float or ndarray of the shape of `mse`
+        Numbers of users; infinity for an error of 0.
+
+    Raises
+    ------
+    ValueError
+        If the noise or the domain is not known, or an error is negative.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_ldp import OUE, NormSub
+    >>> from sklearn_ldp.metrics import equivalent_n_samples, frequency_mse
+    >>> counts = np.repeat([5000, 0], [2, 98])
+    >>> raw = OUE(epsilon=1.0, random_state=0).simulate(counts, n_repeats=100)
+    >>> mse = frequency_mse(counts / 10_000, NormSub().fit_transform(raw))
+    >>> bool(equivalent_n_samples(raw, mse) > 50_000)
+    True
+    """
+    if not isinstance(noise, NoiseModel):
+        n_categories = noise.shape[1] if n_categories is None else n_categories
+        noise = noise.noise
+    if noise is None or n_categories is None:
+        raise ValueError(
+            "equivalent_n_samples needs a noise model and the number of categories; give an "
+            "estimate that has one, or NoiseModel(p, q, n_samples) and n_categories."
+        )
+    mse = np.asarray(mse, dtype=np.float64)
+    if not np.all(mse >= 0):
+        raise ValueError(f"Argument mse must be >= 0, got {mse}.")
+    # The variance at frequencies does not depend on them in total, so the uniform ones will do.
+    variance = noise.variance(np.full(n_categories, 1 / n_categories))
+    of_one_user = float(np.ravel(np.mean(variance, axis=-1) * noise.n_samples)[0])
+    with np.errstate(divide="ignore"):
+        n_samples = of_one_user / mse
+    return n_samples if n_samples.ndim else float(n_samples)
+
+
+def _error_of_one_user(
+    oracle: BaseOracle,
+    n_categories: int | None,
+    epsilon: float | None,
+    frequencies: Any,
+    queries: Any,
+    metric: str,
+    level: float,
+) -> float:
+    """The error with one user; more of them divide it by n, or by its root."""
+    channel = _planned_channel(oracle, n_categories, epsilon)
+    truth = None if frequencies is None else _checked(frequencies, channel.n_categories)
+    f = np.full(channel.n_categories, 1 / channel.n_categories) if truth is None else truth
+    query_set = as_query_set(queries)
+    if metric == "mse":
+        return max(mean_variance(channel, query_set, f, truth), 0.0)
+    variances = answer_variances(channel, query_set.matrix(channel.n_categories, truth), f)
+    mean_std = float(np.sqrt(np.maximum(variances, 0)).mean())
+    return mean_std * (math.sqrt(2 / math.pi) if metric == "mae" else ndtri(0.5 + level / 2))
+
+
+def _planned_channel(oracle: Any, n_categories: int | None, epsilon: float | None) -> Channel:
+    if not isinstance(oracle, BaseOracle):
+        raise TypeError(
+            "Planning needs an oracle such as OLH(epsilon=1.0), or a list of them, got "
+            f"{type(oracle).__name__}."
+        )
+    oracle = clone(oracle)
+    if epsilon is not None:
+        oracle.set_params(epsilon=epsilon)
+    if n_categories is not None:
+        oracle.set_params(categories=n_categories)
+    oracle._check_parameters()
+    return oracle._usable_channel(oracle._known_domain())
+
+
+def _checked(frequencies: Any, d: int) -> np.ndarray:
+    frequencies = np.asarray(frequencies, dtype=np.float64)
+    if frequencies.shape != (d,):
+        raise ValueError(
+            f"The presumed frequencies must have shape ({d},), one for each category, got "
+            f"{frequencies.shape}."
+        )
+    if not (np.all(frequencies >= 0) and abs(frequencies.sum() - 1) < 1e-6):
+        raise ValueError(
+            "The presumed frequencies must be >= 0 and sum to 1, got a minimum of "
+            f"{frequencies.min():g} and a sum of {frequencies.sum():g}; divide counts by their sum."
+        )
+    return frequencies
+
+
+def _check_number(name: str, value: Any) -> None:
+    if not (isinstance(value, Real) and 0 < float(value) < math.inf):
+        raise ValueError(f"Argument {name} must be a finite number > 0, got {value!r}.")
+
+
+def _check_metric(metric: str, level: float) -> None:
+    if metric not in PLANNED:
+        raise ValueError(f"Argument metric must be one of {PLANNED}, got {metric!r}.")
+    if not 0 < level < 1:
+        raise ValueError(f"Argument level must fulfil 0 < level < 1, got {level}.")
+
+
+def _for_each(oracle: Any, compute: Callable[[Any], Any]) -> Any:
+    """What to compute for an oracle, or an array of it for a list of oracles."""
+    if isinstance(oracle, Sequence):
+        return np.array([compute(one) for one in oracle])
+    return compute(oracle)
