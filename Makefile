@@ -1,13 +1,14 @@
 # One task runner: CI calls these very targets. Everything needed goes into .venv, which `make clean` removes.
 #
 #   make PYTHON=python3.12 test        another interpreter (`make clean` first to replace the one in .venv)
-#   make test PYTEST_ARGS="-k norm"    arguments for pytest; likewise DEMO_ARGS, BENCH_ARGS, SPEED_ARGS
+#   make test PYTEST_ARGS="-k norm"    arguments for pytest; likewise DEMO_ARGS, BENCH_ARGS, SPEED_ARGS, STUDY_ARGS
 
 PYTHON ?= python3
 PYTEST_ARGS ?=
 DEMO_ARGS ?=
 BENCH_ARGS ?=
 SPEED_ARGS ?=
+STUDY_ARGS ?=
 
 VENV := .venv
 BIN := $(VENV)/bin/python
@@ -24,7 +25,7 @@ export PIP_NO_INPUT := 1
 .DELETE_ON_ERROR:
 # All recipes share one .venv, so `make -j` runs them one after the other.
 .NOTPARALLEL:
-.PHONY: help demo test test-slow lint format bench clean
+.PHONY: help demo test test-slow lint format bench study study-quick clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-18s %s\n", $$1, $$2 }'
@@ -53,6 +54,12 @@ bench: $(VENV)/.bench ## the main job on large inputs and every oracle, timed
 	@$(BIN) -m benchmarks.main_job $(BENCH_ARGS)
 	@$(BIN) -m benchmarks.postprocessor_speed
 	@$(BIN) -m benchmarks.oracle_speed $(SPEED_ARGS)
+
+study: $(VENV)/.test ## the papers' experiments, and what they print beside ours (under ten minutes)
+	@$(BIN) -m benchmarks.study $(STUDY_ARGS)
+
+study-quick: $(VENV)/.test ## the same with fewer points and repeats (under two minutes)
+	@$(BIN) -m benchmarks.study --quick $(STUDY_ARGS)
 
 clean: ## remove .venv, caches and builds
 	@rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

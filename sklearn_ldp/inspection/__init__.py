@@ -1,5 +1,7 @@
-"""Displays of estimates; matplotlib is imported when one is drawn."""
+"""Displays of estimates, errors and searches; matplotlib is imported when one is drawn."""
 
+from ._error_curve import ErrorCurveDisplay
 from ._frequency import FrequencyDisplay
+from ._search import SearchDisplay
 
-__all__ = ["FrequencyDisplay"]
+__all__ = ["ErrorCurveDisplay", "FrequencyDisplay", "SearchDisplay"]

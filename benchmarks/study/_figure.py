@@ -1,0 +1,150 @@
+"""What a figure of the study is: data in, a tidy table out, and a picture of it."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sklearn_ldp.model_selection import ErrorStudy, simulate_errors
+
+from ._populations import Population, load
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How large the study is.
+
+    Parameters
+    ----------
+    data : Path
+        Folder of the real histograms; figures without theirs are left out.
+    quick : bool
+        Fewer points and repeats.
+    repeats : int or None
+        Simulated collections of each cell; None takes the papers' 30, or 8 of a quick study.
+    n_jobs : int
+        Number of joblib workers.
+    seed : int
+        Of all reports.
+    """
+
+    data: Path
+    quick: bool = False
+    repeats: int | None = None
+    n_jobs: int = 1
+    seed: int = 0
+
+    @property
+    def n_repeats(self) -> int:
+        """Simulated collections of each cell."""
+        return self.repeats or (8 if self.quick else 30)
+
+    @property
+    def n_runs(self) -> int:
+        """Runs for bias and variance: 5,000 where there are 30 repeats, as in the 2020 paper."""
+        return self.n_repeats * (60 if self.quick else 5000) // (1 if self.quick else 30)
+
+    def population(self, key: str) -> Population | None:
+        """One of the data sets, None where its file is not there."""
+        return load(key, self.data)
+
+    def grid(self, values: Any, quick: Any) -> list[float]:
+        """The points of an axis."""
+        return [float(v) for v in (quick if self.quick else values)]
+
+    def errors(self, keys: list[str], oracles: Any, methods: dict, **kwargs: Any) -> ErrorStudy:
+        """Simulate every cell on the populations that are there."""
+        found = [population for key in keys if (population := self.population(key)) is not None]
+        kwargs.setdefault("frequencies", {p.name: p.counts for p in found})
+        kwargs.setdefault("n_repeats", self.n_repeats)
+        return simulate_errors(
+            oracles,
+            methods,
+            n_jobs=self.n_jobs,
+            random_state=self.seed,
+            **kwargs,
+        )
+
+
+class Table(dict):
+    """A tidy table: arrays of the same length by column."""
+
+    @classmethod
+    def of(cls, rows: list[dict[str, Any]]) -> Table:
+        """Make one of rows, which all have the same keys."""
+        return cls({name: np.array([row[name] for row in rows]) for name in rows[0]})
+
+    def select(self, **conditions: Any) -> Table:
+        """Return the rows that fulfil all conditions; a list is any of its values."""
+        keep = np.ones(len(next(iter(self.values()))), dtype=bool)
+        for name, wanted in conditions.items():
+            keep &= np.isin(self[name], wanted)
+        return Table({name: values[keep] for name, values in self.items()})
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure or table of a paper.
+
+    Parameters
+    ----------
+    name : str
+        Such as "2020-fig4".
+    title : str
+        What it shows.
+    data : tuple of str
+        Keys of the populations; it is computed on those that are there.
+    compute : callable
+        Settings to table.
+    draw : callable or None
+        Table to matplotlib Figure; None for a table.
+    note : str
+        What to know besides the data.
+    """
+
+    name: str
+    title: str
+    data: tuple[str, ...]
+    compute: Callable[[Settings], Any]
+    draw: Callable[[Any], Any] | None = None
+    note: str = ""
+
+    def missing(self, settings: Settings) -> list[str]:
+        """Keys of the populations that are not there."""
+        return [key for key in self.data if settings.population(key) is None]
+
+
+@dataclass
+class Registry:
+    """Figures by name, in the order of the papers."""
+
+    figures: dict[str, Figure] = field(default_factory=dict)
+
+    def add(self, name: str, title: str, data: tuple[str, ...], draw: Any = None, note: str = ""):
+        """Register the function below as a figure's `compute`."""
+
+        def register(compute):
+            self.figures[name] = Figure(name, title, data, compute, draw, note)
+            return compute
+
+        return register
+
+
+def columns(table: Any) -> dict[str, np.ndarray]:
+    """The columns of a table or a study."""
+    return table.to_dict() if hasattr(table, "to_dict") else dict(table)
+
+
+def write_csv(table: Any, path: Path) -> None:
+    """Write a tidy table; numbers keep 9 digits."""
+    found = columns(table)
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(found)
+        for row in zip(*(np.asarray(v).tolist() for v in found.values()), strict=True):
+            writer.writerow([f"{v:.9g}" if isinstance(v, float) else v for v in row])

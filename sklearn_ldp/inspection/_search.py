@@ -1,0 +1,171 @@
+"""A picture of a search: what each candidate's error was."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from ._style import COLORS, new_axes
+
+
+class SearchDisplay:
+    """Errors of the candidates of a search, the best at the top.
+
+    Use :meth:`from_estimator` to make one.
+
+    Parameters
+    ----------
+    candidates : array-like of str of shape (n_candidates,)
+        Their names.
+    mean_error : array-like of shape (n_candidates,)
+        Their mean errors.
+    standard_error : array-like of shape (n_candidates,) or None, default=None
+        Standard errors of the means.
+    best_index : int or None, default=None
+        The candidate that was chosen.
+    error_name : str, default="mean error"
+        What the x axis says.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        Where it is drawn.
+    figure_ : matplotlib Figure
+        The figure around it.
+
+    Examples
+    --------
+    >>> from sklearn_ldp import OLH, SyntheticSearch
+    >>> from sklearn_ldp.datasets import load_us_states
+    >>> from sklearn_ldp.inspection import SearchDisplay
+    >>> states = load_us_states(n_samples=100_000, random_state=0)
+    >>> oracle = OLH(categories=states.categories, random_state=0)
+    >>> estimate = oracle.fit_transform(states.categories, sample_weight=states.counts)
+    >>> search = SyntheticSearch(n_repeats=5, random_state=0).fit(estimate)
+    >>> display = SearchDisplay.from_estimator(search)
+    >>> display.candidates[display.best_index] == search.results_["candidate"][search.best_index_]
+    True
+    """
+
+    def __init__(
+        self,
+        candidates,
+        mean_error,
+        *,
+        standard_error=None,
+        best_index=None,
+        error_name="mean error",
+    ):
+        self.candidates = candidates
+        self.mean_error = mean_error
+        self.standard_error = standard_error
+        self.best_index = best_index
+        self.error_name = error_name
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, *, ax: Any = None, **kwargs: Any) -> SearchDisplay:
+        """Draw the candidates of a fitted search.
+
+        Parameters
+        ----------
+        estimator : SyntheticSearch, HeldOutSearch or a Pipeline that ends with one
+            Fitted.
+        ax : matplotlib Axes, default=None
+            Where to draw; None makes a new figure.
+        **kwargs : dict
+            As for :meth:`plot`.
+
+        Returns
+        -------
+        SearchDisplay
+            Drawn.
+
+        Raises
+        ------
+        NotFittedError
+            If it is not fitted.
+        TypeError
+            If it is no search.
+        """
+        search = estimator
+        while hasattr(search, "steps"):
+            search = search.steps[-1][1]
+        if not hasattr(search, "results_"):
+            if hasattr(search, "candidates") and hasattr(search, "fit"):
+                check_is_fitted(search, "results_")
+            raise TypeError(
+                "SearchDisplay.from_estimator needs a fitted SyntheticSearch or HeldOutSearch, or "
+                f"a Pipeline that ends with one, got {type(search).__name__}."
+            )
+        results = search.results_
+        metric = getattr(search, "metric", None)
+        if metric is None:
+            name = "squared error to held-out estimates, their noise included"
+        else:
+            name = f"{metric if isinstance(metric, str) else metric.__name__} on synthetic data"
+        display = cls(
+            results["candidate"],
+            results["mean_error"],
+            standard_error=results["standard_error"],
+            best_index=search.best_index_,
+            error_name=name,
+        )
+        return display.plot(ax, **kwargs)
+
+    def plot(self, ax: Any = None, *, x_scale: str | None = None) -> SearchDisplay:
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Where to draw; None makes a new figure.
+        x_scale : {"linear", "log"}, default=None
+            Scale of the errors; None takes "log" where they differ by more than a factor of 10.
+
+        Returns
+        -------
+        SearchDisplay
+            Itself, with `ax_` and `figure_`.
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+        """
+        error = np.asarray(self.mean_error, dtype=float)
+        if ax is None:
+            ax = new_axes("SearchDisplay", (7.0, 1.2 + 0.3 * len(error)))
+        order = np.argsort(error, kind="stable")
+        place = np.arange(len(order))
+        bars = None
+        if self.standard_error is not None:
+            bars = np.nan_to_num(np.asarray(self.standard_error, dtype=float)[order])
+        ax.errorbar(error[order], place, xerr=bars, fmt="o", color=COLORS[0], capsize=3)
+        if self.best_index is not None:
+            chosen = int(np.flatnonzero(order == self.best_index)[0])
+            ax.plot(
+                error[order[chosen]],
+                chosen,
+                linestyle="none",
+                marker="D",
+                markersize=9,
+                color=COLORS[1],
+                label="chosen",
+            )
+            ax.legend(loc="best")
+        ax.set_yticks(place, [str(self.candidates[i]) for i in order])
+        for label in ax.get_yticklabels():
+            label.set_parse_math(False)
+        if not ax.yaxis_inverted():
+            ax.invert_yaxis()
+        if x_scale is None:
+            spans = error.min() > 0 and error.max() > 10 * error.min()
+            x_scale = "log" if spans else "linear"
+        ax.set_xscale(x_scale)
+        ax.set_xlabel(self.error_name)
+        ax.grid(True, axis="x", color="0.9", linewidth=0.6)
+        ax.set_axisbelow(True)
+        self.ax_, self.figure_ = ax, ax.figure
+        return self

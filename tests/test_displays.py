@@ -1,0 +1,292 @@
+"""Displays of errors and searches, and several estimates on the same axes."""
+
+import subprocess
+import sys
+
+import matplotlib as mpl
+
+mpl.use("Agg")
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+from matplotlib.colors import to_hex
+from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import make_pipeline
+
+from sklearn_ldp import (
+    OLH,
+    OUE,
+    Base,
+    FrequencyEstimate,
+    HeldOutSearch,
+    NoiseModel,
+    NormSub,
+    SyntheticSearch,
+)
+from sklearn_ldp.inspection import ErrorCurveDisplay, FrequencyDisplay, SearchDisplay
+from sklearn_ldp.inspection._style import styles
+from sklearn_ldp.model_selection import default_candidates, simulate_errors
+from sklearn_ldp.queries import random_sets
+
+COUNTS = np.array([600, 300, 80, 20])
+ESTIMATE = FrequencyEstimate([[0.2, 0.5, -0.1, 0.4]], list("abcd"), NoiseModel(0.5, 0.25, 1000))
+TRUTH = np.array([0.4, 0.3, 0.2, 0.1])
+
+
+@pytest.fixture(autouse=True)
+def _close_figures():
+    yield
+    plt.close("all")
+
+
+@pytest.fixture(scope="module")
+def study():
+    return simulate_errors(OLH(), "all", COUNTS, epsilons=[2, 0.5, 1], n_repeats=3)
+
+
+def lines(display):
+    """What is drawn, by name: x, y and the lower and upper ends of the bars."""
+    found = {}
+    for container in display.ax_.containers:
+        line, _, bars = container.lines
+        ends = np.array([s[:, 1] for s in bars[0].get_segments()]) if bars else None
+        found[container.get_label()] = np.asarray(line.get_xdata()), line.get_ydata(), ends
+    return found
+
+
+def looks(ax):
+    """Colour, line style and marker of each curve."""
+    curves = [container.lines[0] for container in ax.containers]
+    return [(to_hex(c.get_color()), str(c.get_linestyle()), c.get_marker()) for c in curves]
+
+
+# -- ErrorCurveDisplay ----------------------------------------------------------------------------
+def test_curves_are_what_the_study_holds(study):
+    display = ErrorCurveDisplay.from_results(study, x="epsilon")
+    drawn = lines(display)
+    assert list(drawn) == list(dict.fromkeys(study["postprocessor"]))
+    for name, (x, y, ends) in drawn.items():
+        part = study.select(postprocessor=name)
+        order = np.argsort(part["epsilon"])
+        np.testing.assert_array_equal(x, [0.5, 1, 2])
+        np.testing.assert_array_equal(y, part.error[order])
+        bar = part.standard_error[order]
+        np.testing.assert_allclose(ends, np.transpose([y - bar, y + bar]))
+    assert display.ax_.get_yscale() == "log"
+    assert (display.ax_.get_xlabel(), display.ax_.get_ylabel()) == ("epsilon", "MSE")
+    assert display.figure_ is display.ax_.figure
+
+
+def test_legend_is_outside_and_complete(study):
+    display = ErrorCurveDisplay.from_results(study)
+    display.figure_.canvas.draw()
+    legend = display.ax_.get_legend()
+    assert [t.get_text() for t in legend.get_texts()] == list(display.curves)
+    assert legend.get_window_extent().x0 >= display.ax_.get_window_extent().x1
+    assert ErrorCurveDisplay.from_results(study, legend=False).ax_.get_legend() is None
+
+
+def test_every_method_has_a_look_of_its_own(study):
+    """A colour-blind reader and a printout tell them apart: no two share marker or look."""
+    assert len(default_candidates()) >= 12
+    names = [f"method {i}" for i in range(17)]
+    for found in (styles(study["postprocessor"]), styles(names)):
+        markers = [look["marker"] for look in found.values()]
+        pairs = {(look["color"], str(look["linestyle"])) for look in found.values()}
+        assert len(set(markers)) == len(pairs) == len(found)
+
+
+def test_a_method_looks_the_same_in_every_panel_and_spelling():
+    left = styles(["Base", "Norm-Sub"])
+    right = styles(["mine", "NormSub", "Power"])
+    assert left["Norm-Sub"] == right["NormSub"]
+    assert right["mine"] not in (right["NormSub"], right["Power"])
+
+
+def test_set_sizes_and_users_on_the_x_axis():
+    queries = {25: random_sets(0.25), 50: random_sets(0.5)}
+    study = simulate_errors(OLH(1.0), [Base()], COUNTS, queries=queries, n_repeats=2)
+    (x, y, _), *_ = lines(ErrorCurveDisplay.from_results(study, x="queries")).values()
+    np.testing.assert_array_equal(x, [25, 50])
+    np.testing.assert_array_equal(y, study.error)
+    study = simulate_errors(OLH(1.0), [Base()], COUNTS / 1000, [1000, 500], n_repeats=2)
+    (x, y, _), *_ = lines(ErrorCurveDisplay.from_results(study, x="n_samples")).values()
+    np.testing.assert_array_equal(x, [500, 1000])
+    np.testing.assert_array_equal(y, study.error[::-1])
+
+
+def test_any_tidy_table_will_do(study):
+    pd = pytest.importorskip("pandas")
+    for table in (study.to_frame(), study.to_dict(), pd.DataFrame(study.to_dict())):
+        display = ErrorCurveDisplay.from_results(table, spread=None)
+        expected = study.select(postprocessor="Base", epsilon=1).error[0]
+        assert display.curves["Base"].error[1] == expected
+        assert display.curves["Base"].spread is None
+
+
+def test_one_repeat_has_no_bars_but_a_curve():
+    study = simulate_errors(OLH(), [Base()], COUNTS, epsilons=[1, 2], n_repeats=1)
+    display = ErrorCurveDisplay.from_results(study)
+    display.figure_.canvas.draw()
+    np.testing.assert_array_equal(display.curves["Base"].error, study.error)
+
+
+def test_curves_by_several_columns():
+    study = simulate_errors([OLH(), OUE()], [Base(), NormSub()], COUNTS, epsilons=[1, 2])
+    display = ErrorCurveDisplay.from_results(study, by=["oracle", "postprocessor"])
+    assert list(display.curves) == ["OLH, Base", "OLH, NormSub", "OUE, Base", "OUE, NormSub"]
+    with pytest.raises(ValueError, match=r"oracle tells them apart.*select\(oracle=\.\.\)"):
+        ErrorCurveDisplay.from_results(study)
+
+
+def test_a_table_that_does_not_fit(study):
+    with pytest.raises(KeyError, match="column 'k'"):
+        ErrorCurveDisplay.from_results(study, x="k")
+    with pytest.raises(ValueError, match="numbers on the x axis"):
+        ErrorCurveDisplay.from_results(study, x="queries")
+    with pytest.raises(KeyError, match="simulate_errors"):
+        ErrorCurveDisplay.from_results([1, 2])
+
+
+def test_panels_and_a_second_drawing(study):
+    _, axes = plt.subplots(1, 2)
+    display = ErrorCurveDisplay.from_results(study, ax=axes[1])
+    assert display.ax_ is axes[1]
+    assert not axes[0].lines
+    assert display.plot(axes[0], x_scale="log", y_scale="linear") is display
+    assert (axes[0].get_xscale(), axes[0].get_yscale()) == ("log", "linear")
+    assert looks(axes[0]) == looks(axes[1])
+
+
+# -- SearchDisplay --------------------------------------------------------------------------------
+@pytest.fixture(scope="module")
+def searches():
+    oracle = OLH(categories=4, random_state=0)
+    estimate = oracle.fit_transform(np.arange(4), sample_weight=COUNTS)
+    synthetic = SyntheticSearch(n_repeats=3, random_state=0).fit(estimate)
+    return {"synthetic": synthetic, "held out": HeldOutSearch().fit(estimate)}
+
+
+@pytest.mark.parametrize("name", ["synthetic", "held out"])
+def test_candidates_of_a_search(searches, name):
+    search = searches[name]
+    display = SearchDisplay.from_estimator(search)
+    names = [label.get_text() for label in display.ax_.get_yticklabels()]
+    order = np.argsort(search.results_["mean_error"], kind="stable")
+    assert names == search.results_["candidate"][order].tolist()
+    (line, _, (bars,)) = display.ax_.containers[0].lines
+    np.testing.assert_array_equal(line.get_xdata(), search.results_["mean_error"][order])
+    half = np.array([s[1, 0] - s[0, 0] for s in bars.get_segments()]) / 2
+    np.testing.assert_allclose(half, search.results_["standard_error"][order])
+    (chosen,) = (line for line in display.ax_.lines if line.get_label() == "chosen")
+    assert chosen.get_xdata()[0] == search.results_["mean_error"][search.best_index_]
+    assert names[int(chosen.get_ydata()[0])] == names[0]
+    assert display.ax_.yaxis_inverted()
+    assert ("synthetic" in display.ax_.get_xlabel()) == (name == "synthetic")
+    display.figure_.canvas.draw()
+
+
+def test_a_search_at_the_end_of_a_pipeline():
+    search = SyntheticSearch([Base(), NormSub()], n_repeats=2, random_state=0)
+    pipe = make_pipeline(OLH(categories=list("abcd"), random_state=0), search)
+    display = SearchDisplay.from_estimator(pipe.fit(list("aaaabbbccd") * 20))
+    assert set(display.candidates) == {"Base", "NormSub"}
+
+
+def test_what_is_no_fitted_search():
+    with pytest.raises(NotFittedError):
+        SearchDisplay.from_estimator(SyntheticSearch())
+    with pytest.raises(TypeError, match="SyntheticSearch or HeldOutSearch.*NormSub"):
+        SearchDisplay.from_estimator(NormSub())
+
+
+def test_scale_of_the_errors():
+    assert SearchDisplay(["a", "b"], [1.0, 50.0]).plot().ax_.get_xscale() == "log"
+    assert SearchDisplay(["a", "b"], [1.0, 5.0]).plot().ax_.get_xscale() == "linear"
+    assert SearchDisplay(["a", "$b"], [0.0, 5.0]).plot(x_scale="linear").best_index is None
+
+
+# -- several estimates on the same axes -----------------------------------------------------------
+def drawn(ax, label):
+    line = next(line for line in ax.lines if line.get_label() == label)
+    return np.asarray(line.get_xdata()), np.asarray(line.get_ydata())
+
+
+def test_a_second_estimate_keeps_the_order_of_the_first():
+    first = FrequencyDisplay.from_estimate(ESTIMATE, k=3, truth=TRUTH)
+    turned = FrequencyEstimate([[0.4, 0.1, 0.3, 0.2]], list("dcba"))
+    second = FrequencyDisplay.from_estimate(turned, ax=first.ax_, truth=TRUTH[::-1], name="turned")
+    assert second.ax_ is first.ax_
+    assert second.categories.tolist() == list("abc")
+    assert [t.get_text() for t in first.ax_.get_xticklabels()] == list("abc")
+    np.testing.assert_array_equal(drawn(first.ax_, "turned")[1], [0.2, 0.3, 0.1])
+    assert [line.get_label() for line in first.ax_.lines].count("truth") == 1
+    names = [t.get_text() for t in first.ax_.get_legend().get_texts()]
+    assert names == ["truth", "raw estimate", "turned"]
+
+
+def test_overlaid_estimates_stand_apart():
+    display = FrequencyDisplay.from_estimate(ESTIMATE, name="0")
+    for name in "1234":
+        FrequencyDisplay.from_estimate(ESTIMATE, ax=display.ax_, name=name)
+    places = [drawn(display.ax_, name)[0] for name in "01234"]
+    shifts = np.array([place - places[0] for place in places])
+    assert np.ptp(shifts, axis=1).max() < 1e-12
+    assert len(set(shifts[:, 0].round(6))) == 5
+    assert np.abs(shifts).max() < 0.5
+    curves = [line for line in display.ax_.lines if line.get_label() in "01234"]
+    assert len({line.get_marker() for line in curves}) == 5
+    assert len({to_hex(line.get_color()) for line in curves}) == 5
+
+
+def test_intervals_and_truth_beside_a_post_processed_estimate():
+    display = FrequencyDisplay.from_estimate(ESTIMATE)
+    after = FrequencyDisplay.from_estimate(
+        NormSub().fit_transform(ESTIMATE), ax=display.ax_, truth=TRUTH
+    )
+    assert after.interval is None
+    n_bars = [len(c.get_segments()) for c in display.ax_.collections if hasattr(c, "get_segments")]
+    assert n_bars == [4]
+    np.testing.assert_array_equal(drawn(display.ax_, "truth")[1], TRUTH[[1, 3, 0, 2]])
+
+
+def test_other_categories_do_not_fit_on_the_axes():
+    display = FrequencyDisplay.from_estimate(ESTIMATE)
+    other = FrequencyEstimate([[0.5, 0.5]], ["a", "z"])
+    with pytest.raises(ValueError, match="'b' is there and not in this estimate"):
+        FrequencyDisplay.from_estimate(other, ax=display.ax_)
+    assert len(display.ax_.get_legend().get_texts()) == 1
+
+
+def test_cleared_axes_are_new():
+    display = FrequencyDisplay.from_estimate(ESTIMATE)
+    display.ax_.clear()
+    other = FrequencyDisplay.from_estimate(FrequencyEstimate([[1.0]], ["z"]), ax=display.ax_)
+    assert [t.get_text() for t in other.ax_.get_xticklabels()] == ["z"]
+
+
+def test_against_ranks():
+    display = FrequencyDisplay.from_estimate(ESTIMATE, k=None, truth=TRUTH, by="rank")
+    x, y = drawn(display.ax_, "raw estimate")
+    np.testing.assert_array_equal(x, [1, 2, 3, 4])
+    np.testing.assert_array_equal(y, ESTIMATE.values[0])
+    assert display.ax_.get_xlabel() == "rank"
+    FrequencyDisplay.from_estimate(ESTIMATE, ax=display.ax_, name="again")
+    np.testing.assert_array_equal(drawn(display.ax_, "again")[0], x)
+    with pytest.raises(ValueError, match='"category" or "rank"'):
+        FrequencyDisplay.from_estimate(ESTIMATE, by="size")
+
+
+# -- matplotlib -----------------------------------------------------------------------------------
+def test_matplotlib_is_imported_when_used():
+    code = "import sys, sklearn_ldp.inspection; sys.exit('matplotlib' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_without_matplotlib_the_remedy_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
+    curve = ErrorCurveDisplay({})
+    for display in (curve, SearchDisplay(["a"], [1.0]), FrequencyDisplay(["a"], [1.0])):
+        with pytest.raises(ImportError, match=r"sklearn_ldp\[plot\]"):
+            display.plot()

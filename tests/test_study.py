@@ -1,0 +1,330 @@
+"""The papers' study: its figures on tiny data, its verdicts on numbers that are wrong."""
+
+import csv
+import dataclasses
+import html.parser
+import importlib
+import re
+
+import numpy as np
+import pytest
+
+from sklearn_ldp import OLH, NormCut
+from sklearn_ldp.datasets import make_zipf
+from sklearn_ldp.model_selection import ErrorStudy
+
+main = importlib.import_module("benchmarks.study.__main__")
+claims = importlib.import_module("benchmarks.study._claims")
+figure = importlib.import_module("benchmarks.study._figure")
+paper2020 = importlib.import_module("benchmarks.study.paper2020")
+populations = importlib.import_module("benchmarks.study._populations")
+published = importlib.import_module("benchmarks.study._published")
+
+ERRORS = {"population", "epsilon", "postprocessor", "error", "standard_error"}
+COLUMNS = {
+    "2020-table1": {"postprocessor", "is_non_negative", "sums_to_one", "keeps_order"},
+    "2020-fig1": {"postprocessor", "rank", "count", "mean"},
+    "2020-fig2": {"postprocessor", "rank", "bias", "bias_sum", "bias_sum_error"},
+    "2020-fig3": {"postprocessor", "rank", "variance"},
+    "2020-fig5": {"postprocessor", "n_samples", "equivalent_n_samples", "saved"},
+    "2020-fig9": {"synthesizer", "epsilon", "postprocessor", "error", "true_error", "is_chosen"},
+    "2019-table1": {"postprocessor", "is_non_negative", "sums_to_one", "keeps_order"},
+    "2019-table2": {"population", "published_n", "n", "published_d", "d"},
+    "2019-fig6": {"population", "rank", "count"},
+    "calibrate-fig3": {"population", "count", "fraction"},
+    "calibrate-fig4": {"noise", "fraction", "normal", "std", "theory_std"},
+    "calibrate-fig5": {"score", "threshold", *ERRORS},
+    "calibrate-fig9": {"score", "threshold", *ERRORS},
+    "calibrate-readings": {"reading", "epsilon", "zero_over_ours_minus_one"},
+    "kosarak-head": {"rank", "exact_share", "our_share"},
+    "since-choice": {"search", "queries", "regret", "standard_error"},
+}
+
+
+class Tiny(figure.Settings):
+    """Two points of each axis."""
+
+    def grid(self, values, quick):
+        return [float(value) for value in quick[:2]]
+
+
+@pytest.fixture
+def tiny(monkeypatch, tmp_path):
+    """Settings of a study on a domain of 40 categories, whatever the data."""
+
+    def load(key, data):
+        exponent = 1.0 + len(key) / 10
+        counts = make_zipf(20_000, 40, exponent=exponent, return_counts=True, random_state=0)
+        labels = np.arange(40) % 5
+        names = ("subcategory", "category", "division")
+        groups = dict.fromkeys(names, labels)
+        return populations.Population(key, counts, "", "", groups=groups)
+
+    monkeypatch.setattr(figure, "load", load)
+    head = tmp_path / "KOSARAK_FULL_HEAD156.csv.gz"
+    head.write_text("value,count\n" + "".join(f"{i},{100 - i}\n" for i in range(20)))
+    return Tiny(tmp_path, quick=True, repeats=2)
+
+
+@pytest.mark.parametrize("name", main.FIGURES)
+def test_figures_are_tidy_tables_with_a_picture(tiny, name, tmp_path):
+    made = main.FIGURES[name]
+    table = made.compute(tiny)
+    assert set(figure.columns(table)) >= COLUMNS.get(name, ERRORS)
+    figure.write_csv(table, tmp_path / "table.csv")
+    with (tmp_path / "table.csv").open(newline="") as file:
+        header, *rows = list(csv.reader(file))
+    assert set(header) == set(figure.columns(table))
+    assert len(rows) == len(next(iter(figure.columns(table).values()))) > 0
+    numbers = [row[header.index("error")] for row in rows] if "error" in header else ["0"]
+    assert np.all(np.isfinite(np.array(numbers, dtype=float)))
+    if made.draw is not None:
+        assert any(ax.lines for ax in made.draw(table).axes)
+
+
+def test_the_papers_layout(tiny):
+    """Two panels a row; Base to Norm-Sub on the left, Norm-Sub and the rest on the right."""
+    made = main.FIGURES["2020-fig4"]
+    axes = made.draw(made.compute(tiny)).axes
+    names = [[text.get_text() for text in ax.get_legend().get_texts()] for ax in axes]
+    left = ["Base", "Base-Pos", "Post-Pos", "Norm", "Norm-Mul", "Norm-Sub"]
+    right = ["Norm-Sub", "MLE-Apx", "Base-Cut", "Norm-Cut", "Power", "PowerNS"]
+    assert [set(n) for n in names] == 2 * [set(left), set(right)]
+    assert {ax.get_yscale() for ax in axes} == {"log"}
+
+
+def test_every_figure_of_the_papers_is_there():
+    names = set(main.FIGURES)
+    assert names >= {"2020-table1", *(f"2020-fig{i}" for i in range(1, 11))}
+    assert names >= {"2019-table1", "2019-table2", *(f"2019-fig{i}" for i in range(1, 10))}
+    assert names >= {f"calibrate-fig{i}" for i in range(3, 10)}
+    assert {claim.figure for claim in published.CLAIMS} <= names
+
+
+# -- verdicts -------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("value", "error", "verdict"),
+    [
+        (10.0, 0.1, "reproduced"),
+        (10.9, 0.1, "undecided"),
+        (11.1, 0.1, "undecided"),
+        (11.3, 0.1, "not reproduced"),
+        (8.0, 0.1, "not reproduced"),
+        (np.nan, 0.1, "not reproduced"),
+        (10.0, np.nan, "not reproduced"),
+        (10.0, np.inf, "not reproduced"),
+    ],
+)
+def test_verdict_of_a_number(value, error, verdict):
+    one = claims.Measured("", value, error)
+    assert claims.judge_one(claims.near(10, absolute=1), one) == verdict
+
+
+@pytest.mark.parametrize(
+    ("values", "verdict"),
+    [
+        ([10, 10.5], "reproduced"),
+        ([10, 20, 10], "in part: 2 of 3 points"),
+        ([20, 30], "not reproduced"),
+        ([11, 30], "not reproduced"),
+        ([10, 11], "undecided"),
+        ([], "no data"),
+    ],
+)
+def test_verdict_of_a_claim(values, verdict):
+    measured = [claims.Measured("", value, 0.1) for value in values]
+    claim = claims.Claim("x", "", claims.near(10, relative=0.1), lambda table: measured)
+    assert claims.judge(claim, None).verdict == verdict
+
+
+def test_populations_are_judged_by_themselves():
+    table = figure.Table(population=np.array(["a", "b", "c"]), value=np.array([10.0, 20.0, 10.0]))
+    claim = claims.Claim(
+        "x",
+        "",
+        claims.near(10, relative=0.1),
+        lambda part: [claims.Measured("", v) for v in part["value"] if part["population"] != "c"],
+    )
+    found = claims.judge_each(claim, table)
+    assert [(f.data, f.verdict) for f in found] == [("a", "reproduced"), ("b", "not reproduced")]
+    plain = figure.Table(value=np.array([10.0]))
+    claim = dataclasses.replace(claim, measure=lambda part: [claims.Measured("", part["value"][0])])
+    assert [f.verdict for f in claims.judge_each(claim, plain)] == ["reproduced"]
+
+
+def test_bands():
+    assert claims.near(200, relative=0.1)[:2] == (180, 220)
+    assert claims.about(10, 2)[:2] == (5, 20)
+    assert claims.at_least(3)[:2] == (3, np.inf)
+    assert claims.at_most(3)[:2] == (-np.inf, 3)
+    assert claims.between(1, 2)[:2] == (1, 2)
+
+
+@pytest.fixture(scope="module")
+def result(tmp_path_factory):
+    """Figures on Zipf's data, which need no file, each computed once."""
+    folder, made = tmp_path_factory.mktemp("none"), {}
+
+    def compute(name):
+        if name not in made:
+            # Bias sums need many runs to be told from wrong ones; sets have ten times as many.
+            repeats = 4 if name == "2020-fig6" else 30
+            settings = figure.Settings(folder, quick=True, repeats=repeats)
+            made[name] = main.FIGURES[name].compute(settings)
+        return made[name]
+
+    return compute
+
+
+def _claim(text):
+    (found,) = (c for c in published.PAPER_2020 if text in c.text)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("text", "wrong"),
+    [
+        pytest.param("Base-Pos: 711", -800_000, marks=pytest.mark.slow),
+        pytest.param("Base-Cut: −137", -150_000, marks=pytest.mark.slow),
+        pytest.param("Power: −96", -110_000, marks=pytest.mark.slow),
+        pytest.param("Norm-Sub: 0", 50, marks=pytest.mark.slow),
+        pytest.param("0, rescaled", 50, marks=pytest.mark.slow),
+        ("around half", 0.3),
+        ("very close to Norm", 1.1),
+        ("symmetric about ρ = 50", 1.2),
+    ],
+)
+def test_what_the_papers_print_is_reproduced_and_a_tampered_number_is_not(result, text, wrong):
+    """Error rate: bands are at least 2.5 standard errors wide on either side of the expectation."""
+    claim = _claim(text)
+    assert claims.judge(claim, result(claim.figure)).verdict == "reproduced"
+    slack = (claim.band.high - claim.band.low) / 2
+    tampered = dataclasses.replace(claim, band=claims.near(wrong, absolute=slack))
+    assert claims.judge(tampered, result(claim.figure)).verdict == "not reproduced"
+
+
+def test_a_tampered_method_is_found_out(result):
+    """Base under the name of Norm-Sub: no factor of 10, no likeness of MLE-Apx."""
+    study = result("2020-fig4")
+    errors = study.errors.copy()
+    is_base, is_sub = (study["postprocessor"] == name for name in ("Base", "Norm-Sub"))
+    errors[is_sub] = errors[is_base]
+    wrong = ErrorStudy(study.columns, errors)
+    for text in ("factor of 10 (Zipf's)", "almost exactly"):
+        claim = _claim(text)
+        assert claims.judge(claim, study).verdict != "not reproduced"
+        assert claims.judge(claim, wrong).verdict == "not reproduced"
+
+
+@pytest.mark.slow
+def test_norm_cut_by_definition_is_short_of_1(result):
+    finding = claims.judge(_claim("by the papers' definition"), result("2020-fig2"))
+    assert finding.verdict == "not reproduced"
+    assert -3000 < finding.measured[0].value < -1000
+
+
+def test_norm_cut_rescaled():
+    """It keeps Norm-Cut's estimates and the next one, in proportion, with sum 1."""
+    counts = make_zipf(100_000, 64, return_counts=True, random_state=0)
+    raw = OLH(categories=64, random_state=0).simulate(counts, 20)
+    cut, rescaled = NormCut().fit_transform(raw).values, paper2020.rescaled_norm_cut(raw)
+    np.testing.assert_allclose(rescaled.sum(axis=1), 1)
+    np.testing.assert_array_equal(rescaled[cut > 0] > 0, True)
+    is_cut = np.maximum(raw.values, 0).sum(axis=1) > 1
+    more = (rescaled > 0).sum(axis=1) - (cut > 0).sum(axis=1)
+    assert is_cut.any()
+    assert np.all(more[is_cut] > 0)
+    assert np.all(more[~is_cut] == 0)
+    factor = (rescaled / np.where(cut > 0, cut, np.inf))[is_cut].max(axis=1)
+    assert np.all((factor > 0.9) & (factor < 1))
+    # Where nothing has to be cut it only divides.
+    np.testing.assert_allclose(paper2020.rescaled_norm_cut([[0.5, 0.3, -0.2]]), [[0.625, 0.375, 0]])
+
+
+def test_paired_ratio_has_the_error_of_the_jackknife():
+    rng = np.random.default_rng(0)
+    bottom = rng.gamma(50, size=200)
+    top = 2 * bottom + rng.normal(size=200)
+    value, error = claims.paired_ratio(top, bottom)
+    left_out = [np.delete(top, i).mean() / np.delete(bottom, i).mean() for i in range(200)]
+    assert value == pytest.approx(top.mean() / bottom.mean())
+    assert error == pytest.approx(np.std(left_out) * np.sqrt(199), rel=0.02)
+
+
+# -- data -----------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("key", "file", "n", "d"),
+    [
+        ("emoji", "EMOJI_TRACKER2019_N884427.csv.gz", 884_427, 845),
+        ("census", "US1940_CITY_1PCT_TOP915.csv.gz", 612_404, 915),
+        ("pos", "RETAIL_one_item.csv.gz", 88_162, 16_470),
+        ("fire", "FIRE_WEEK_JAN2017.csv.gz", 305_132, 178),
+        ("kosarak", "KOSARAK_PREFIX36682_one_item.csv.gz", 990_002, 17_034),
+        ("retail", "RETAIL.csv.gz", 908_576, 16_470),
+    ],
+)
+def test_sizes_of_the_data(shared_data, key, file, n, d):
+    population = populations.load(key, shared_data(file).parent)
+    assert (population.n_samples, len(population.counts)) == (n, d)
+    assert population.counts.min() >= 0
+    assert population.is_exact == (key == "retail")
+
+
+def test_what_is_not_there_is_left_out(tmp_path, capsys):
+    assert populations.load("emoji", tmp_path) is None
+    arguments = ["2020-fig8", "--output", str(tmp_path), "--data", str(tmp_path)]
+    assert main.main(arguments) == 1
+    assert "left out, no data (emoji)" in capsys.readouterr().out
+
+
+# -- the command ----------------------------------------------------------------------------------
+class _Tags(html.parser.HTMLParser):
+    def __init__(self):
+        super().__init__()
+        self.open, self.sources = [], []
+
+    def handle_starttag(self, tag, attrs):
+        if tag == "img":
+            self.sources.append(dict(attrs)["src"])
+        elif tag != "meta":
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+def test_one_command_writes_tables_pictures_and_reports(tmp_path, capsys):
+    names = ["2020-table1", "2020-fig4"]
+    folder = tmp_path / "out"
+    arguments = ["--quick", "--repeats", "2", "--n-jobs", "1", "--seed", "3"]
+    arguments += ["--output", str(folder), "--data", str(tmp_path)]
+    assert main.main([*names, *arguments]) == 0
+    assert "published statements" in capsys.readouterr().out
+    files = {path.name for path in folder.iterdir()}
+    csvs = {f"{name}.csv" for name in names}
+    assert files == {"2020-fig4.png", "report.md", "report.html", *csvs}
+    text = (folder / "report.md").read_text(encoding="utf-8")
+    assert re.findall(r"!\[.*\]\((.*)\)", text) == ["2020-fig4.png"]
+    assert "its file is not there" in text  # of the emojis
+    for table in re.findall(r"(?:^\|.*\n)+", text, flags=re.MULTILINE):
+        pipes = {len(re.findall(r"(?<!\\)\|", line)) for line in table.splitlines()}
+        assert len(pipes) == 1
+    page = _Tags()
+    page.feed((folder / "report.html").read_text(encoding="utf-8"))
+    assert page.sources == ["2020-fig4.png"]
+    assert not page.open
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [(["2020-fig11"], "no figure '2020-fig11'"), (["--repeats", "1"], "2 or more")],
+)
+def test_bad_arguments(arguments, message, capsys):
+    with pytest.raises(SystemExit):
+        main.main(arguments)
+    assert message in capsys.readouterr().err
+
+
+def test_list_of_the_figures(capsys):
+    assert main.main(["--list"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == len(main.FIGURES)
