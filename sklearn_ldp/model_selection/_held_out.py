@@ -10,6 +10,7 @@ from sklearn.utils._param_validation import Interval
 
 from .._estimate import FrequencyEstimate
 from .._random import as_generator
+from ..postprocessing import norm
 from ..queries import as_query_set, query_matrix
 from ._search import BaseSearch, Case
 
@@ -18,10 +19,11 @@ class HeldOutSearch(BaseSearch):
     """Choose the post-processor that does best on held-out reports.
 
     The shards of an estimate's reports are split into two parts, several times. The candidates
-    post-process the estimate of the one part, and are compared with the *raw* estimate of the
-    other. That is unbiased and independent, so the squared error to it is the squared error to
-    the truth plus its own variance, a constant: candidates rank as they should in expectation,
-    without truth, without a second collection and free of privacy cost.
+    post-process the estimate of the one part, and are compared with the raw estimate of the other,
+    shifted to the known sum 1 (Norm). That is unbiased and independent, so the squared error to it
+    is the squared error to the truth plus its own variance, a constant: candidates rank as they
+    should in expectation, without truth, without a second collection and free of privacy cost.
+    Without the shift the noise of the sum would drown the differences for large sets.
 
     In expectation: where few queries are asked (a handful of groups) the noise of the held-out
     reports can exceed the differences between candidates, and the pick is then close to chance;
@@ -134,7 +136,7 @@ class HeldOutSearch(BaseSearch):
             queries = query_set
             if query_set.depends_on_truth:
                 queries = query_matrix(query_set.matrix(train.shape[1], train.values[0]))
-            cases.append(Case(train, test.values[0], queries))
+            cases.append(Case(train, norm(test.values)[0], queries))
         return cases
 
 
