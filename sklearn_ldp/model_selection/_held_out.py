@@ -66,12 +66,7 @@ class HeldOutSearch(BaseSearch):
         The best candidate, fitted on the whole estimate.
     frequencies_ : ndarray of shape (d,)
         What it makes of the estimate.
-    estimate_ : FrequencyEstimate
-        The same with its categories.
-    n_features_in_ : int
-        Number of categories.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the columns, if they have any.
+    %(fitted)s
 
     See Also
     --------

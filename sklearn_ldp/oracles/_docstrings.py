@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import inspect
+from .._docstrings import fill_in
 
 _PARAMETERS = """Parameters
 ----------
@@ -46,8 +46,4 @@ feature_names_in_ : ndarray of shape (n_features_in_,)
 
 def inherit_parameters(cls: type) -> type:
     """Fill in the parameters and attributes that all oracles share in a class's docstring."""
-    if cls.__doc__:
-        text = inspect.cleandoc(cls.__doc__)
-        text = text.replace("%(parameters)s", _PARAMETERS)
-        cls.__doc__ = text.replace("%(attributes)s", _ATTRIBUTES)
-    return cls
+    return fill_in(cls, parameters=_PARAMETERS, attributes=_ATTRIBUTES)

@@ -10,7 +10,16 @@ import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_array, validate_data
 
+from .._docstrings import fill_in
 from .._estimate import FrequencyEstimate
+
+
+_FITTED = """estimate_ : FrequencyEstimate
+    The same with its categories.
+n_features_in_ : int
+    Number of categories.
+feature_names_in_ : ndarray of shape (n_features_in_,)
+    Names of the columns, if they have any."""
 
 
 def _estimates_stay_estimates(cls: type) -> type:
@@ -43,6 +52,11 @@ class BasePostProcessor(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, m
     """
 
     _parameter_constraints: dict = {}
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        # What all have after fit stands once, and in each docstring as %(fitted)s.
+        super().__init_subclass__(**kwargs)
+        fill_in(cls, fitted=_FITTED)
 
     @abstractmethod
     def _process(self, estimate: FrequencyEstimate) -> tuple[FrequencyEstimate, dict[str, Any]]:

@@ -139,12 +139,7 @@ class BasePos(BasePostProcessor):
     ----------
     frequencies_ : ndarray of shape (d,) or (n_estimates, d)
         Non-negative estimates; their sum is usually above 1.
-    estimate_ : FrequencyEstimate
-        The same with its categories.
-    n_features_in_ : int
-        Number of categories.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the columns, if they have any.
+    %(fitted)s
 
     See Also
     --------
@@ -232,12 +227,7 @@ class BaseCut(BasePostProcessor):
         The threshold T of each row.
     frequencies_ : ndarray of shape (d,) or (n_estimates, d)
         Estimates that are 0, or at least T; their sum is whatever it is.
-    estimate_ : FrequencyEstimate
-        The same with its categories.
-    n_features_in_ : int
-        Number of categories.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the columns, if they have any.
+    %(fitted)s
 
     See Also
     --------

@@ -251,12 +251,7 @@ class Calibrate(BaseCalibrate):
         Fitted parameters by name; empty if the prior was known.
     frequencies_ : ndarray of shape (d,) or (n_estimates, d)
         Non-negative estimates; their sum is whatever it is.
-    estimate_ : FrequencyEstimate
-        The same with its categories.
-    n_features_in_ : int
-        Number of categories.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the columns, if they have any.
+    %(fitted)s
 
     Warns
     -----

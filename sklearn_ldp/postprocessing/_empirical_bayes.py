@@ -240,12 +240,7 @@ class EmpiricalBayes(_LearntPrior):
         Their probabilities.
     frequencies_ : ndarray of shape (d,) or (n_estimates, d)
         Non-negative estimates that sum to 1, if `simplex`.
-    estimate_ : FrequencyEstimate
-        The same with its categories.
-    n_features_in_ : int
-        Number of categories.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the columns, if they have any.
+    %(fitted)s
 
     See Also
     --------
@@ -335,12 +330,7 @@ class NPMLE(_LearntPrior):
         Their probabilities.
     frequencies_ : ndarray of shape (d,) or (n_estimates, d)
         Non-negative estimates that sum to 1, if `simplex`.
-    estimate_ : FrequencyEstimate
-        The same with its categories.
-    n_features_in_ : int
-        Number of categories.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the columns, if they have any.
+    %(fitted)s
 
     See Also
     --------

@@ -185,12 +185,7 @@ class ExactMLE(BasePostProcessor):
         form.
     frequencies_ : ndarray of shape (d,) or (n_estimates, d)
         Non-negative estimates that sum to 1.
-    estimate_ : FrequencyEstimate
-        The same with its categories.
-    n_features_in_ : int
-        Number of categories.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the columns, if they have any.
+    %(fitted)s
 
     See Also
     --------

@@ -190,12 +190,7 @@ class Norm(BasePostProcessor):
         What was added to each estimate of a row.
     frequencies_ : ndarray of shape (d,) or (n_estimates, d)
         Estimates that sum to 1.
-    estimate_ : FrequencyEstimate
-        The same with its categories.
-    n_features_in_ : int
-        Number of categories.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the columns, if they have any.
+    %(fitted)s
 
     See Also
     --------
@@ -231,12 +226,7 @@ class NormMul(BasePostProcessor):
         What the positive estimates of a row were multiplied with; inf where there are none.
     frequencies_ : ndarray of shape (d,) or (n_estimates, d)
         Non-negative estimates that sum to 1.
-    estimate_ : FrequencyEstimate
-        The same with its categories.
-    n_features_in_ : int
-        Number of categories.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the columns, if they have any.
+    %(fitted)s
 
     See Also
     --------
@@ -272,12 +262,7 @@ class NormSub(BasePostProcessor):
         What was added to each positive estimate of a row.
     frequencies_ : ndarray of shape (d,) or (n_estimates, d)
         Non-negative estimates that sum to 1.
-    estimate_ : FrequencyEstimate
-        The same with its categories.
-    n_features_in_ : int
-        Number of categories.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the columns, if they have any.
+    %(fitted)s
 
     See Also
     --------
@@ -315,12 +300,7 @@ class NormCut(BasePostProcessor):
         The smallest estimate kept in a row; 0 if all positive ones are, inf if none is.
     frequencies_ : ndarray of shape (d,) or (n_estimates, d)
         Non-negative estimates that sum to at most 1.
-    estimate_ : FrequencyEstimate
-        The same with its categories.
-    n_features_in_ : int
-        Number of categories.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the columns, if they have any.
+    %(fitted)s
 
     See Also
     --------
@@ -370,12 +350,7 @@ class NormHyb(BasePostProcessor):
         The threshold of each row.
     frequencies_ : ndarray of shape (d,) or (n_estimates, d)
         Non-negative estimates that sum to 1.
-    estimate_ : FrequencyEstimate
-        The same with its categories.
-    n_features_in_ : int
-        Number of categories.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the columns, if they have any.
+    %(fitted)s
 
     See Also
     --------
@@ -419,12 +394,7 @@ class CLS(NormSub):
         What was added to each positive estimate of a row.
     frequencies_ : ndarray of shape (d,) or (n_estimates, d)
         Non-negative estimates that sum to 1.
-    estimate_ : FrequencyEstimate
-        The same with its categories.
-    n_features_in_ : int
-        Number of categories.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the columns, if they have any.
+    %(fitted)s
 
     References
     ----------

@@ -84,12 +84,7 @@ class Power(BaseCalibrate):
         Exponent of each row's prior.
     frequencies_ : ndarray of shape (d,) or (n_estimates, d)
         Positive estimates; their sum is whatever it is.
-    estimate_ : FrequencyEstimate
-        The same with its categories.
-    n_features_in_ : int
-        Number of categories.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the columns, if they have any.
+    %(fitted)s
 
     Warns
     -----
@@ -163,12 +158,7 @@ class PowerNS(Power):
         Exponent of each row's prior.
     frequencies_ : ndarray of shape (d,) or (n_estimates, d)
         Non-negative estimates that sum to 1.
-    estimate_ : FrequencyEstimate
-        The same with its categories.
-    n_features_in_ : int
-        Number of categories.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the columns, if they have any.
+    %(fitted)s
 
     Warns
     -----

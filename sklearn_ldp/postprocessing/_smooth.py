@@ -233,12 +233,7 @@ class Smooth(BasePostProcessor):
         The bandwidth of each row with the least estimated risk, or the one that was given.
     frequencies_ : ndarray of shape (d,) or (n_estimates, d)
         Smoothed estimates; with `simplex` non-negative ones that sum to 1.
-    estimate_ : FrequencyEstimate
-        The same with its categories.
-    n_features_in_ : int
-        Number of categories.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the columns, if they have any.
+    %(fitted)s
 
     See Also
     --------
