@@ -17,7 +17,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        The exit code: 0 when done, 2 when something that was given is wrong, 130 after Ctrl-C.
+        The exit code: 0 when done, 1 when something was refused or failed, 2 when the arguments are
+        wrong, 130 after Ctrl-C, 141 when nobody reads the output any more.
     """
     return run(argv)
 

@@ -31,9 +31,9 @@ def rows_of(text):
     return list(csv.DictReader(io.StringIO(text)))
 
 
-def assert_fails(argv, capsys, *fragments):
-    """Exit code 2, nothing on stdout, one line on stderr that says what it should."""
-    assert main([str(a) for a in argv]) == 2
+def assert_fails(argv, capsys, *fragments, code=1):
+    """The exit code, nothing on stdout, one line on stderr that says what it should."""
+    assert main([str(a) for a in argv]) == code
     out, err = capsys.readouterr()
     assert out == ""
     assert err.startswith("sklearn-ldp: error: ")
@@ -47,11 +47,11 @@ def test_help_in_a_process():
     command = [sys.executable, "-W", "error", "-m", "sklearn_ldp", "--help"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stderr == ""
-    for text in ("demo", "estimate", "examples:"):
+    for text in ("demo", "estimate", "privatize", "aggregate", "plan", "study", "exit codes: 0"):
         assert text in done.stdout
 
 
-@pytest.mark.parametrize("command", ["demo", "estimate"])
+@pytest.mark.parametrize("command", ["demo", "estimate", "privatize", "aggregate", "plan", "study"])
 def test_help_of_a_command(command, capsys):
     assert main([command, "--help"]) == 0
     out = capsys.readouterr().out
@@ -69,7 +69,8 @@ def test_parsing_imports_nothing_optional():
     code = (
         "import sys, sklearn.pipeline; before = set(sys.modules); "
         "from sklearn_ldp.__main__ import main; main(['--version']); "
-        "print({'matplotlib', 'tqdm', 'pyarrow', 'pandas', 'polars'} & set(sys.modules) - before)"
+        "print({'matplotlib', 'tqdm', 'pyarrow', 'pandas', 'polars', 'distributed', "
+        "'sklearn_ldp.collection'} & set(sys.modules) - before)"
     )
     # In a process of its own: this one has imported them all; scikit-learn may import some.
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -80,24 +81,42 @@ def test_parsing_imports_nothing_optional():
     ("argv", "fragment"),
     [
         ([], "COMMAND"),
+        (["privatize", "x.csv", "--output", "x.parquet"], "--categories"),
+        (["aggregate", "--checkpoint", "x.npz"], "required"),
+        (["plan", "--n-samples", "9"], "one of the arguments --n-categories --categories"),
+        (["plan", "--n-categories", "9", "--n-samples", "9", "--fake-share", "2"], "from 0 to 1"),
+        (["study", "--post", "held-out-search"], "invalid choice"),
         (["collect"], "invalid choice"),
         (["demo", "--epsilon", "0"], "a finite number > 0, got '0'"),
         (["demo", "--epsilon", "inf"], "a finite number > 0"),
         (["demo", "--epsilon", "nan"], "a finite number > 0"),
         (["demo", "--repeats", "0"], "a whole number >= 1"),
         (["demo", "--n-samples", "1e6"], "a whole number >= 1, got '1e6'"),
-        (["demo", "--n-samples", "10000000000"], "331,449,281"),
         (["demo", "--seed", "-1"], "a whole number >= 0"),
         (["demo", "--jobs", "0"], "-1 for all cores"),
-        (["demo", "--output", "demo.docx"], ".png"),
-        (["demo", "--output", "no/such/folder/demo.png"], "folder/demo.png: cannot write here"),
-        (["estimate", "missing.csv"], "missing.csv: No such file"),
         (["estimate", "x.csv", "--level", "1"], "between 0 and 1"),
         (["estimate", "x.csv", "--oracle", "rappor"], "invalid choice"),
         (["estimate", "x.csv", "--eps", "1"], "unrecognized arguments"),
     ],
 )
 def test_a_mistake_ends_in_one_line(argv, fragment, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert_fails(argv, capsys, fragment, code=2)
+    assert os.listdir() == []
+
+
+@pytest.mark.parametrize(
+    ("argv", "fragment"),
+    [
+        (["demo", "--n-samples", "10000000000"], "331,449,281"),
+        (["demo", "--output", "demo.docx"], ".png"),
+        (["demo", "--output", "no/such/folder/demo.png"], "folder/demo.png: cannot write here"),
+        (["estimate", "missing.csv"], "missing.csv: No such file"),
+        (["plan", "--categories", "missing.txt", "--n-samples", "9"], "missing.txt: No such file"),
+        (["study"], "a histogram FILE, or a --distribution"),
+    ],
+)
+def test_a_failure_ends_in_one_line(argv, fragment, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert_fails(argv, capsys, fragment)
     assert os.listdir() == []

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from .. import __version__
-from . import _demo, _estimate
+from . import _aggregate, _demo, _estimate, _plan, _privatize, _study_command
 
 PROG = "sklearn-ldp"
-FAILED, INTERRUPTED, BROKEN_PIPE = 2, 130, 141
+FAILED, MISUSED, INTERRUPTED, BROKEN_PIPE = 1, 2, 130, 141
 
 _DESCRIPTION = """\
 Estimate the frequencies of a categorical attribute under local differential privacy."""
@@ -23,6 +23,16 @@ examples:
       the main job on real data: which oracle, which post-processor, and who finds it
   {PROG} estimate people.csv --categories domain.txt --epsilon 1 --output estimate.csv
       simulate a collection of these people's values, and write what the server would learn
+  {PROG} plan --epsilon 1 --n-categories 1000 --n-samples 1000000
+      what to expect of a collection, before there is any data
+
+a collection, step by step:
+  {PROG} privatize people.csv --categories domain.txt --output reports/today.parquet
+  {PROG} aggregate reports --categories domain.txt --checkpoint state.npz
+  {PROG} estimate state.npz --categories domain.txt --output estimate.csv
+
+exit codes: 0 done, 1 refused or failed (one line on standard error says why), 2 wrong arguments,
+130 interrupted by Ctrl-C: aggregate and study go on from their checkpoint, 141 broken pipe
 
 {PROG} COMMAND --help says more. Without installing: python -m sklearn_ldp ..."""
 
@@ -32,7 +42,7 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         _complain(f"{message} (try {self.prog} --help)")
-        raise SystemExit(FAILED)
+        raise SystemExit(MISUSED)
 
 
 def run(argv: Sequence[str] | None = None) -> int:
@@ -67,7 +77,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"{PROG} {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True, title="commands")
-    for command in (_demo, _estimate):
+    for command in (_demo, _plan, _privatize, _aggregate, _estimate, _study_command):
         command.add_command(commands)
     return parser
 

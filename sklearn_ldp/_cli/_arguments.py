@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import argparse
 import math
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+from ._output import TABLE_SUFFIXES, check_parquet, check_writable
 
 
 def _number(kind: type, expectation: str, is_fine: Callable[[Any], bool]) -> Callable[[str], Any]:
@@ -27,6 +30,7 @@ def _number(kind: type, expectation: str, is_fine: Callable[[Any], bool]) -> Cal
 positive = _number(float, "a finite number > 0", lambda x: 0 < x < math.inf)
 share = _number(float, "a number between 0 and 1", lambda x: 0 < x < 1)
 count = _number(int, "a whole number >= 1", lambda x: x >= 1)
+unit = _number(float, "a number from 0 to 1", lambda x: 0 <= x <= 1)
 seed = _number(int, "a whole number >= 0", lambda x: x >= 0)
 jobs = _number(int, "a number of threads >= 1, or -1 for all cores", lambda x: x >= 1 or x == -1)
 
@@ -67,6 +71,83 @@ def add_jobs(parser: Any) -> None:
         metavar="N",
         help="threads; the result does not depend on it (default: -1, all cores)",
     )
+
+
+def add_oracle(parser: Any) -> None:
+    """Add ``--oracle`` and ``--epsilon``."""
+    from ._methods import all_oracles
+
+    add_epsilon(parser)
+    parser.add_argument(
+        "--oracle",
+        choices=list(all_oracles()),
+        default="olh",
+        metavar="NAME",
+        help="how users randomise: %(choices)s (default: olh)",
+    )
+
+
+def add_seed(parser: Any) -> None:
+    """Add ``--seed``, with secure randomness by default."""
+    parser.add_argument(
+        "--seed",
+        type=seed,
+        metavar="N",
+        help="a repeatable simulation that protects nobody (default: secure randomness)",
+    )
+
+
+def add_columns(parser: Any) -> None:
+    """Add what says how a file of values or a histogram is read."""
+    parser.add_argument(
+        "--input-kind",
+        choices=["auto", "values", "histogram"],
+        default="auto",
+        help="what FILE holds (default: auto, a histogram if it has both columns)",
+    )
+    parser.add_argument(
+        "--value-column", metavar="NAME", help="column of the values (default: value)"
+    )
+    parser.add_argument(
+        "--count-column", metavar="NAME", help="column of the numbers of users (default: count)"
+    )
+
+
+def add_round(parser: Any) -> None:
+    """Add ``--round``."""
+    parser.add_argument(
+        "--round",
+        default="",
+        metavar="NAME",
+        help="name of the collection: reports of one round are not added to another",
+    )
+
+
+def add_table_output(parser: Any) -> None:
+    """Add ``--output`` of a table."""
+    parser.add_argument(
+        "--output",
+        type=Path,
+        metavar="FILE",
+        help=f"{', '.join(TABLE_SUFFIXES)} (default: CSV on standard output)",
+    )
+
+
+def check_table_output(path: Path | None, source: Path | None = None) -> None:
+    """Refuse an output that could not be written, before any work."""
+    if path is None:
+        return
+    check_suffix(path, TABLE_SUFFIXES)
+    if path.name.lower().endswith(".parquet"):
+        check_parquet(path)
+    if source is not None and path.exists() and source.exists() and path.samefile(source):
+        raise ValueError(f"--output {path} is the input itself; name another file.")
+    check_writable(path)
+
+
+def say(text: str) -> None:
+    """Tell the user something that is no result, in one line on stderr."""
+    print(f"sklearn-ldp: {text}", file=sys.stderr)
 
 
 def check_suffix(path: Path, suffixes: tuple[str, ...]) -> None:

@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ._arguments import add_epsilon, add_jobs, check_suffix, new_command, seed, share
-from ._methods import all_oracles, all_postprocessors, all_searches
-from ._output import TABLE_SUFFIXES, check_parquet, check_writable, write_table
+from ._arguments import (
+    add_columns,
+    add_jobs,
+    add_oracle,
+    add_round,
+    add_seed,
+    add_table_output,
+    check_table_output,
+    new_command,
+    say,
+    share,
+)
+from ._methods import all_postprocessors, all_searches, make_oracle
+from ._output import write_table
 
 _DESCRIPTION = """\
 Simulate a collection under epsilon-local differential privacy: every user's value of FILE is
@@ -28,7 +38,9 @@ FILE is told from its content:
 
   histogram      CSV, CSV.gz or Parquet with the columns value and count: so many users hold it
   values         one user a row: CSV, CSV.gz or Parquet with the column value (other columns are
-                 ignored), or plain text, one value a line and no header"""
+                 ignored), or plain text, one value a line and no header
+  checkpoint     what `sklearn-ldp aggregate` wrote: real reports, nothing is simulated; give the
+                 --oracle, --epsilon, --categories and --round of the collection"""
 
 _EPILOG = """\
 privacy: the reports are as private as epsilon says when the domain is public (--categories) and
@@ -37,7 +49,8 @@ no --seed is given. Whoever runs this command sees the raw values of FILE all th
 examples:
   sklearn-ldp estimate survey.csv --value-column browser --categories browsers.txt
   sklearn-ldp estimate histogram.csv.gz --epsilon 2 --post norm-cut --output estimate.parquet
-  sklearn-ldp estimate values.txt --seed 0 --sort frequency | head"""
+  sklearn-ldp estimate values.txt --seed 0 --sort frequency | head
+  sklearn-ldp estimate state.npz --categories browsers.txt --post held-out-search"""
 
 
 def add_command(commands: Any) -> None:
@@ -56,7 +69,9 @@ def add_command(commands: Any) -> None:
 
 
 def _add_input_options(parser: Any) -> None:
-    parser.add_argument("file", type=Path, metavar="FILE", help="values or a histogram")
+    parser.add_argument(
+        "file", type=Path, metavar="FILE", help="values, a histogram or a checkpoint"
+    )
     parser.add_argument(
         "--categories",
         type=Path,
@@ -64,29 +79,12 @@ def _add_input_options(parser: Any) -> None:
         help="the public domain, one category a line; without it the domain is learned from the "
         "raw values, which leaks it",
     )
-    parser.add_argument(
-        "--input-kind",
-        choices=["auto", "values", "histogram"],
-        default="auto",
-        help="what FILE holds (default: auto, a histogram if it has both columns)",
-    )
-    parser.add_argument(
-        "--value-column", metavar="NAME", help="column of the values (default: value)"
-    )
-    parser.add_argument(
-        "--count-column", metavar="NAME", help="column of the numbers of users (default: count)"
-    )
+    add_columns(parser)
+    add_round(parser)
 
 
 def _add_method_options(parser: Any) -> None:
-    add_epsilon(parser)
-    parser.add_argument(
-        "--oracle",
-        choices=list(all_oracles()),
-        default="olh",
-        metavar="NAME",
-        help="how users randomise: %(choices)s (default: olh)",
-    )
+    add_oracle(parser)
     parser.add_argument(
         "--post",
         choices=[*all_postprocessors(), *all_searches()],
@@ -94,22 +92,12 @@ def _add_method_options(parser: Any) -> None:
         metavar="NAME",
         help="the post-processor, or a search that picks one: %(choices)s (default: norm-sub)",
     )
-    parser.add_argument(
-        "--seed",
-        type=seed,
-        metavar="N",
-        help="a repeatable simulation that protects nobody (default: secure randomness)",
-    )
+    add_seed(parser)
     add_jobs(parser)
 
 
 def _add_output_options(parser: Any) -> None:
-    parser.add_argument(
-        "--output",
-        type=Path,
-        metavar="FILE",
-        help=f"{', '.join(TABLE_SUFFIXES)} (default: CSV on standard output)",
-    )
+    add_table_output(parser)
     parser.add_argument(
         "--level",
         type=share,
@@ -127,34 +115,48 @@ def _add_output_options(parser: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Read, collect, post-process, write."""
-    if arguments.output is not None:
-        _check_output(arguments.output, arguments.file)
-    users = _read(arguments)
-    oracle = all_oracles()[arguments.oracle](
-        arguments.epsilon,
-        categories=users.categories,
-        random_state=arguments.seed,
-        n_jobs=arguments.jobs,
-    )
-    raw = oracle.fit_transform(users.categories, sample_weight=users.counts)
+    check_table_output(arguments.output, arguments.file)
+    raw = _collected(arguments) if _is_checkpoint(arguments.file) else _simulated(arguments)
     post = _postprocessor(arguments)
     estimate = post.fit_transform(raw)
     write_table(_columns(raw, estimate, arguments), arguments.output)
     if arguments.categories is None:
-        _say(
+        say(
             "warning: the domain is learned from the raw values, which leaks it: fine for a "
             "simulation, otherwise give the public one with --categories"
         )
-    _say(f"{str(raw).splitlines()[0]}; after {_description(post)}")
+    say(f"{str(raw).splitlines()[0]}; after {_description(post)}")
 
 
-def _check_output(path: Path, source: Path) -> None:
-    check_suffix(path, TABLE_SUFFIXES)
-    if path.name.lower().endswith(".parquet"):
-        check_parquet(path)
-    if path.exists() and source.exists() and path.samefile(source):
-        raise ValueError(f"--output {path} is the input itself; name another file.")
-    check_writable(path)
+def _is_checkpoint(path: Path) -> bool:
+    if not path.is_file():
+        return False
+    with open(path, "rb") as file:
+        return file.read(4) == b"PK\3\4"  # an npz is a zip archive
+
+
+def _collected(arguments: argparse.Namespace) -> Any:
+    """What ``sklearn-ldp aggregate`` has added up."""
+    from ..collection import Aggregator
+    from ._input import read_categories
+
+    if arguments.categories is None:
+        raise ValueError(
+            f"{arguments.file} holds counts and no names: give the public domain of its reports "
+            "with --categories."
+        )
+    if arguments.seed is not None and arguments.post not in all_searches():
+        raise ValueError("--seed is for simulations; these reports were made by their users.")
+    oracle = make_oracle(arguments, read_categories(arguments.categories))
+    return Aggregator.load(arguments.file, oracle, collection_round=arguments.round).estimate_
+
+
+def _simulated(arguments: argparse.Namespace) -> Any:
+    """A collection of the values in the file."""
+    users = _read(arguments)
+    oracle = make_oracle(arguments, users.categories)
+    oracle.set_params(random_state=arguments.seed, n_jobs=arguments.jobs)
+    return oracle.fit_transform(users.categories, sample_weight=users.counts)
 
 
 def _read(arguments: argparse.Namespace) -> Any:
@@ -200,7 +202,3 @@ def _description(post: Any) -> str:
     name = type(post).__name__
     chosen = getattr(post, "best_estimator_", None)
     return name if chosen is None else f"{type(chosen).__name__}, picked by {name}"
-
-
-def _say(text: str) -> None:
-    print(f"sklearn-ldp: {text}", file=sys.stderr)

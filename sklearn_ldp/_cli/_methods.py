@@ -21,6 +21,11 @@ def all_oracles() -> dict[str, type[oracles.BaseOracle]]:
     }
 
 
+def make_oracle(arguments: Any, categories: Any) -> oracles.BaseOracle:
+    """Return the oracle of ``--oracle`` and ``--epsilon``, without a seed."""
+    return all_oracles()[arguments.oracle](arguments.epsilon, categories=categories)
+
+
 def all_postprocessors() -> dict[str, Any]:
     """Return an instance of every post-processor, such as ``{"norm-sub": NormSub(), ..}``."""
     return {_kebab(type(post).__name__): post for post in model_selection.default_candidates()}

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
-from ._study import Study
 from .._table import format_table, narrow
+from ._study import Study
 
 _Show: TypeAlias = Callable[[Study, str, str], str]
 
@@ -42,15 +42,16 @@ def _cell(study: Study, queries: str, post: str, show: _Show) -> str:
 
 
 def pick_table(studies: list[Study]) -> str:
-    """Return a table of what the searches pick: a row an oracle and a query set."""
+    """Return a table of what the searches pick: below each oracle, a row a query set."""
     searches = list(next(iter(studies[0].picks.values())))
-    header = ["oracle", "queries", "best in\nhindsight"]
+    header = ["oracle,\n  queries", "best in\nhindsight"]
     for search in searches:
         header += [search, "regret"]
     rows = []
     for study in studies:
+        rows.append([study.oracle, *[""] * (len(header) - 1)])
         for queries, picks in study.picks.items():
-            row = [study.oracle, queries, study.best(queries)]
+            row = [f"  {queries}", study.best(queries)]
             for search in searches:
                 row += [picks[search], f"{study.regret(queries, search):.1%}"]
             rows.append(row)

@@ -10,8 +10,7 @@ import numpy as np
 
 from .._estimate import FrequencyEstimate
 from ..metrics import query_errors
-from ..model_selection import default_candidates
-from ..model_selection import candidate_name
+from ..model_selection import candidate_name, default_candidates
 from ..oracles import BaseOracle
 from ._methods import all_searches
 

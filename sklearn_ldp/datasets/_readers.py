@@ -9,8 +9,8 @@ from os import PathLike, fspath
 import numpy as np
 from sklearn.utils import Bunch
 
-# What str(int) writes: one text an integer, so that "007" or "1.0" never turns into another name.
-_CANONICAL_INTEGER = re.compile(r"0|-?[1-9][0-9]{0,18}")
+from .._text import as_array, decoded_lines
+
 _COUNT = re.compile(r"[0-9]{1,19}")
 _INT64_MAX = 2**63 - 1
 
@@ -137,9 +137,9 @@ def read_histogram(
     counts = np.array(counts, dtype=np.int64)
     groups = Bunch()
     for name, labels in table.items():
-        groups[name] = _as_array(labels, parse=is_csv, dtype=dtype)
+        groups[name] = as_array(labels, parse=is_csv, dtype=dtype)
     return Bunch(
-        categories=_as_array(values, parse=is_csv, dtype=dtype),
+        categories=as_array(values, parse=is_csv, dtype=dtype),
         counts=counts,
         frequencies=counts / n_samples,
         n_samples=n_samples,
@@ -151,7 +151,7 @@ def _read_csv(file, where):
     """Return the header, the columns as lists of text, and what to call each row in an error."""
     compressed = file.peek(2)[:2] == b"\x1f\x8b"
     reader = csv.reader(
-        _decoded_lines(gzip.GzipFile(fileobj=file) if compressed else file, where), strict=True
+        decoded_lines(gzip.GzipFile(fileobj=file) if compressed else file, where), strict=True
     )
     table, rows = [], []
     try:
@@ -177,27 +177,6 @@ def _read_csv(file, where):
             "quote, and write a double quote inside a value twice."
         ) from error
     return header, list(zip(*table, strict=True)), rows
-
-
-def _decoded_lines(file, where):
-    """Decode line by line, which a text wrapper does not, to know the line an error is in."""
-    encoding = "utf-8-sig"  # a byte-order mark may open the file
-    for number, line in enumerate(file, start=1):
-        try:
-            text = line.decode(encoding)
-        except UnicodeDecodeError as error:
-            raise ValueError(
-                f"{where}, line {number}: expected text in UTF-8, got the byte "
-                f"0x{line[error.start]:02x}. Save the file as UTF-8, for instance with "
-                "iconv -f latin1 -t utf-8."
-            ) from error
-        if "\0" in text:
-            raise ValueError(
-                f"{where}, line {number}: expected text in UTF-8, got a NUL character. The file "
-                "is binary or UTF-16: save it as CSV in UTF-8."
-            )
-        yield text
-        encoding = "utf-8"
 
 
 def _read_parquet(file, where):
@@ -249,17 +228,6 @@ def _check_distinct(cells, rows, where, name):
                 f"{where}, {row}: {name} must name each category once, got {_shorten(cell)} again "
                 f"after {first[cell]}. Add the counts up, or split a file of several histograms."
             )
-
-
-def _as_array(cells, *, parse, dtype):
-    """Turn a column into int64 where that loses nothing, otherwise into text."""
-    if dtype is None and all(
-        type(cell) is int or (parse and _CANONICAL_INTEGER.fullmatch(cell)) for cell in cells
-    ):
-        integers = [int(cell) for cell in cells]
-        if min(integers) >= -_INT64_MAX - 1 and max(integers) <= _INT64_MAX:
-            return np.array(integers, dtype=np.int64)
-    return np.array(["" if cell is None else str(cell) for cell in cells])
 
 
 def _shorten(cell):

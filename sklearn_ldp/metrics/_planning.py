@@ -37,10 +37,10 @@ def expected_error(
 
     The mean squared error is exact, with the covariances between categories: for the oracles here
     they follow from the joint probability that a report supports two categories. (For oracles from
-    elsewhere, and linear hashing in spaces of millions of points, the variance of sums of categories
-    comes from 2**14 drawn reports instead; rare reports that support much make that rough.) The
-    other metrics follow from the variances by the normal approximation. The error is that against
-    the frequencies among the users themselves, as :func:`query_errors` has it in simulations.
+    elsewhere, and linear hashing in spaces of millions of points, the variance of sums comes from
+    2**14 drawn reports instead; rare reports that support much make that rough.) The other metrics
+    follow from the variances by the normal approximation. The error is that against the frequencies
+    among the users themselves, as :func:`query_errors` has it in simulations.
 
     Sums of categories are noisier with the linear hashing of :class:`~sklearn_ldp.OLH` than with
     ideal hashing, that of ``hash_family="mixing"``: by some percent for a thousand categories and

@@ -1,0 +1,162 @@
+"""``sklearn-ldp aggregate``: files of reports in, a collection on disk that grows with them."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from .._progress import Progress
+from ._arguments import add_oracle, add_round, new_command, say
+from ._methods import make_oracle
+from ._output import check_writable
+
+_DESCRIPTION = """\
+Add up reports that `sklearn-ldp privatize` or sklearn_ldp.collection.write_reports wrote. Each
+file is a batch and counts once, whatever its name and however often it comes; one that is damaged,
+or of another configuration, is refused whole. The state is kept in a checkpoint: if it is there,
+the work goes on from it, so the same command resumes after Ctrl-C or a crash, and adds what is new
+when it is run again. `sklearn-ldp estimate` takes it from there."""
+
+_EPILOG = """\
+examples:
+  sklearn-ldp aggregate reports --categories domain.txt --checkpoint state.npz
+  sklearn-ldp aggregate a.parquet b.parquet --oracle oue --epsilon 2 --categories domain.txt \\
+      --checkpoint state.npz --on-refusal skip
+  ssh client cat batch.arrows | sklearn-ldp aggregate - --categories domain.txt \\
+      --checkpoint state.npz"""
+
+
+def add_command(commands: Any) -> None:
+    """Add ``aggregate`` and its options."""
+    parser = new_command(
+        commands,
+        "aggregate",
+        run,
+        title="files of reports in, a collection that can be resumed out",
+        description=_DESCRIPTION,
+        epilog=_EPILOG,
+    )
+    source = parser.add_argument_group("input")
+    source.add_argument(
+        "files",
+        type=Path,
+        nargs="+",
+        metavar="FILE",
+        help="files of reports, folders of them, or - for one batch on standard input",
+    )
+    source.add_argument(
+        "--format",
+        choices=["arrow", "parquet", "jsonl"],
+        default="arrow",
+        help="the format of standard input (default: arrow)",
+    )
+    source.add_argument(
+        "--on-refusal",
+        choices=["stop", "skip"],
+        default="stop",
+        help="what to do with a batch that is refused (default: stop; skip notes it)",
+    )
+    source.add_argument(
+        "--on-repeat",
+        choices=["stop", "ignore"],
+        default="ignore",
+        help="what to do with a batch that comes twice in this call (default: ignore)",
+    )
+    method = parser.add_argument_group("what the reports must be")
+    add_oracle(method)
+    method.add_argument(
+        "--categories",
+        type=Path,
+        metavar="FILE",
+        required=True,
+        help="the public domain, one category a line, the same for clients and server",
+    )
+    add_round(method)
+    target = parser.add_argument_group("output")
+    target.add_argument(
+        "--checkpoint",
+        type=Path,
+        metavar="FILE",
+        required=True,
+        help="the state of the collection (.npz): made if missing, else gone on with",
+    )
+    target.add_argument(
+        "--dask",
+        metavar="ADDRESS",
+        help="add up on the Dask cluster of this scheduler, whose workers see the same files",
+    )
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Add up, and say what was collected."""
+    from ._input import read_categories
+
+    path = arguments.checkpoint
+    check_writable(path)
+    oracle = make_oracle(arguments, read_categories(arguments.categories))
+    options = {
+        "collection_round": arguments.round,
+        "checkpoint": path,
+        "on_repeat": "raise" if arguments.on_repeat == "stop" else "ignore",
+        "on_refusal": "raise" if arguments.on_refusal == "stop" else "skip",
+    }
+    try:
+        if arguments.dask is None:
+            server = _aggregate_here(arguments, oracle, options)
+        else:
+            server = _aggregate_on_dask(arguments, oracle, options)
+    except KeyboardInterrupt:
+        if path.exists():
+            say(f"interrupted: {path} holds what was added, and the same command goes on from it")
+        raise
+    if not path.exists():  # nothing was new
+        server.save(path)
+    print(server.summary())
+
+
+def _aggregate_here(arguments: argparse.Namespace, oracle: Any, options: dict) -> Any:
+    from ..collection import aggregate
+
+    paths = list(_paths(arguments.files))
+    with Progress(len(paths)) as progress:
+        batches = _batches(paths, oracle, arguments, progress)
+        return aggregate(batches, oracle, **options)
+
+
+def _paths(files: list[Path]) -> Iterator[Path]:
+    from ..collection._stream import report_files
+
+    for file in files:
+        yield from [file] if str(file) == "-" else report_files(file)
+
+
+def _batches(paths: list[Path], oracle: Any, arguments: Any, progress: Progress) -> Iterator[Any]:
+    """Files, and what comes on standard input under the id that it carries."""
+    from ..collection import describe_reports, read_reports
+
+    form = arguments.format
+    for path in paths:
+        if str(path) != "-":
+            yield path
+        else:
+            content = sys.stdin.buffer.read()
+            reports = read_reports(content, oracle, collection_round=arguments.round, format=form)
+            yield describe_reports(content, format=form)["batch_id"], reports
+        progress.finish(path.name)  # the one that was added when the next is asked for
+
+
+def _aggregate_on_dask(arguments: argparse.Namespace, oracle: Any, options: dict) -> Any:
+    from ..collection import aggregate_dask
+
+    try:
+        from distributed import Client
+    except ImportError as error:
+        raise ImportError("--dask needs distributed: pip install 'sklearn_ldp[dask]'.") from error
+    if any(str(file) == "-" for file in arguments.files):
+        raise ValueError("--dask adds up files that the workers can open, not standard input.")
+    paths = [path.resolve() for path in _paths(arguments.files)]
+    with Client(arguments.dask) as client:
+        return aggregate_dask(client, paths, oracle, progress=True, **options)

@@ -1,0 +1,127 @@
+"""``sklearn-ldp plan``: what to expect of a collection, before there is any data."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ._arguments import (
+    add_epsilon,
+    add_table_output,
+    check_table_output,
+    count,
+    new_command,
+    positive,
+    say,
+    share,
+    unit,
+)
+from ._methods import all_oracles
+from ._output import write_table
+
+_DESCRIPTION = """\
+For every oracle: how large a report is, what error to expect of the raw estimate of a category,
+above which frequency a category is told from one that nobody has, and how many users a given
+precision takes. Nothing is collected or simulated.
+
+  report_bits          size of a report
+  rmse                 root mean squared error of a category's estimated frequency
+  half_width           half the width of its confidence interval
+  detection_threshold  frequency above which a category is told from nothing (at --alpha false
+                       discoveries in all)
+  users_needed         users with which the half width is --target
+  fake_gain            what a share --fake-share of fake users can add to one category"""
+
+_EPILOG = """\
+Frequencies are presumed to be uniform, which matters little unless epsilon is large. Post-
+processing lowers the errors: `sklearn-ldp study` says how far, on data like yours.
+
+examples:
+  sklearn-ldp plan --epsilon 1 --n-categories 1000 --n-samples 1000000
+  sklearn-ldp plan --epsilon 2 --categories domain.txt --n-samples 50000 --target 0.005"""
+
+
+def add_command(commands: Any) -> None:
+    """Add ``plan`` and its options."""
+    parser = new_command(
+        commands,
+        "plan",
+        run,
+        title="expected errors and needed users of every oracle",
+        description=_DESCRIPTION,
+        epilog=_EPILOG,
+    )
+    add_epsilon(parser)
+    domain = parser.add_mutually_exclusive_group(required=True)
+    domain.add_argument("--n-categories", type=count, metavar="D", help="size of the domain")
+    domain.add_argument("--categories", type=Path, metavar="FILE", help="the domain itself")
+    parser.add_argument(
+        "--n-samples", type=count, required=True, metavar="N", help="number of users"
+    )
+    parser.add_argument(
+        "--target",
+        type=positive,
+        default=0.01,
+        metavar="F",
+        help="half width that is wanted, a frequency (default: 0.01, one percentage point)",
+    )
+    parser.add_argument(
+        "--level",
+        type=share,
+        default=0.95,
+        metavar="P",
+        help="coverage of the intervals (default: 0.95)",
+    )
+    parser.add_argument(
+        "--alpha",
+        type=positive,
+        default=0.05,
+        metavar="A",
+        help="false discoveries to expect among categories that nobody has (default: 0.05)",
+    )
+    parser.add_argument(
+        "--fake-share",
+        type=unit,
+        default=0.01,
+        metavar="B",
+        help="fake users as a share of all (default: 0.01)",
+    )
+    add_table_output(parser)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Compute and write the table."""
+    check_table_output(arguments.output)
+    n_categories = arguments.n_categories
+    if n_categories is None:
+        from ._input import read_categories
+
+        n_categories = len(read_categories(arguments.categories))
+    columns = _columns(arguments, n_categories)
+    write_table(columns, arguments.output)
+    best = columns["oracle"][int(np.argmin(columns["rmse"]))]
+    say(f"the least error is that of {best}; sklearn_ldp.best_oracle weighs the size of reports")
+
+
+def _columns(arguments: argparse.Namespace, n_categories: int) -> dict[str, np.ndarray]:
+    from ..collection import poisoning_gain
+    from ..metrics import detection_threshold, expected_error, required_n_samples
+    from ..oracles import profile_oracle
+
+    named = all_oracles()
+    oracles = [oracle(arguments.epsilon, categories=n_categories) for oracle in named.values()]
+    width = {"metric": "half_width", "level": arguments.level}
+    n = arguments.n_samples
+    mse = expected_error(oracles, n)  # refuses a domain that is none
+    return {
+        "oracle": np.array(list(named)),
+        "report_bits": np.array([profile_oracle(o, n_categories).report_bits for o in oracles]),
+        "rmse": np.sqrt(mse),
+        "half_width": expected_error(oracles, n, **width),
+        "detection_threshold": detection_threshold(oracles, n, alpha=arguments.alpha),
+        "users_needed": required_n_samples(oracles, arguments.target, **width),
+        "fake_gain": poisoning_gain(oracles, arguments.fake_share, 1),
+    }

@@ -1,0 +1,142 @@
+"""``sklearn-ldp privatize``: from values to a file of reports, as clients make them."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .._progress import Progress
+from ._arguments import (
+    add_columns,
+    add_oracle,
+    add_round,
+    add_seed,
+    check_suffix,
+    new_command,
+    say,
+)
+from ._methods import make_oracle
+from ._output import check_writable
+
+_SUFFIXES = {".parquet": "parquet", ".arrows": "arrow", ".jsonl": "jsonl"}
+
+_DESCRIPTION = """\
+Randomise each user's value on her own, and write the reports as one batch: shuffled, with the
+configuration that a collector needs to refuse what does not belong to her.
+
+FILE is a histogram or values, as for `sklearn-ldp estimate`; - reads values from standard input,
+one a line (or a CSV with a header, see --value-column)."""
+
+_EPILOG = """\
+privacy: the batch costs each user epsilon. Making another one of the same values costs it again.
+Whoever runs this command sees the raw values; in earnest it runs where they are.
+
+examples:
+  sklearn-ldp privatize people.csv --categories domain.txt --output reports/monday.parquet
+  cut -f3 log.tsv | sklearn-ldp privatize - --categories domain.txt --output - | ssh server ..."""
+
+
+def add_command(commands: Any) -> None:
+    """Add ``privatize`` and its options."""
+    parser = new_command(
+        commands,
+        "privatize",
+        run,
+        title="a file of values in, a file of reports out",
+        description=_DESCRIPTION,
+        epilog=_EPILOG,
+    )
+    source = parser.add_argument_group("input")
+    source.add_argument("file", type=Path, metavar="FILE", help="values or a histogram; - is stdin")
+    source.add_argument(
+        "--categories",
+        type=Path,
+        metavar="FILE",
+        required=True,
+        help="the public domain, one category a line, the same for clients and server",
+    )
+    add_columns(source)
+    method = parser.add_argument_group("method")
+    add_oracle(method)
+    add_seed(method)
+    target = parser.add_argument_group("output")
+    target.add_argument(
+        "--output",
+        type=Path,
+        metavar="FILE",
+        required=True,
+        help=f"{', '.join(_SUFFIXES)}; - is standard output",
+    )
+    target.add_argument(
+        "--format",
+        choices=list(_SUFFIXES.values()),
+        default="arrow",
+        help="the format on standard output (default: arrow)",
+    )
+    target.add_argument(
+        "--batch-id",
+        metavar="ID",
+        help="name of the batch, which counts once however often it is sent (default: random)",
+    )
+    add_round(target)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Read, randomise, write."""
+    from ..collection import write_reports
+    from ._input import over_domain, read_categories, read_users
+
+    path = arguments.output
+    is_stdout = str(path) == "-"
+    if not is_stdout:
+        check_suffix(path, tuple(_SUFFIXES))
+        check_writable(path)
+    categories = read_categories(arguments.categories)
+    users = read_users(
+        arguments.file,
+        kind=arguments.input_kind,
+        value_column=arguments.value_column,
+        count_column=arguments.count_column,
+    )
+    users = over_domain(users, categories, arguments.file)
+    oracle = make_oracle(arguments, categories)
+    batch_id = write_reports(
+        sys.stdout.buffer if is_stdout else path,
+        _reports(oracle, users.counts, arguments.seed),
+        oracle,
+        batch_id=arguments.batch_id,
+        collection_round=arguments.round,
+        format=arguments.format if is_stdout else "auto",
+        random_state=arguments.seed,
+    )
+    if arguments.seed is not None:
+        say("warning: with --seed the reports are predictable, and protect nobody")
+    say(
+        f"batch {batch_id}: {users.counts.sum():,} reports of {type(oracle).__name__}; each user "
+        f"has spent epsilon {oracle.epsilon:g}"
+    )
+
+
+def _reports(oracle: Any, counts: np.ndarray, seed: int | None) -> Iterator[np.ndarray]:
+    """Reports of so many users of each category, some at a time."""
+    from sklearn.base import clone
+
+    from ..oracles._collection import chunk_users, expand
+
+    # A generator moves on from piece to piece, where an int would draw the same coins again.
+    coins = None if seed is None else np.random.default_rng(seed)
+    client = clone(oracle).set_params(random_state=coins)
+    categories = np.asarray(oracle.categories)
+    ends = np.cumsum(counts)
+    size = chunk_users(client._usable_channel(client._known_domain()))
+    starts = range(0, int(ends[-1]), size)
+    with Progress(max(len(starts), 1)) as progress:
+        for start in starts:
+            stop = min(start + size, int(ends[-1]))
+            yield client.privatize(categories[expand(ends, start, stop)])
+            progress.finish(f"{stop:,} users")

@@ -1,0 +1,211 @@
+"""``sklearn-ldp study``: errors of oracles and post-processors on data like one's own."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ._arguments import (
+    add_jobs,
+    add_table_output,
+    check_table_output,
+    count,
+    new_command,
+    positive,
+    say,
+    seed,
+)
+from ._methods import all_oracles, all_postprocessors, all_searches
+from ._output import write_table
+
+_DISTRIBUTIONS = ["zipf", "beta", "uniform", "us-states"]
+_QUERIES = "full, sets:SHARE, top:K, groups:COLUMN"
+
+_DESCRIPTION = f"""\
+Simulate whole collections from known frequencies, and write the errors of every combination of
+oracle, epsilon, post-processor and queries as a table. The frequencies are those of a histogram
+(CSV, CSV.gz or Parquet with the columns value and count), or a built-in distribution.
+
+Queries are {_QUERIES}: each category; random sets of this share of
+the domain; the K most frequent categories; the groups that a further column of the histogram
+names."""
+
+_EPILOG = """\
+With --checkpoint each finished part is kept at once: the same command goes on after Ctrl-C or a
+crash, and a larger study computes only what is new.
+
+examples:
+  sklearn-ldp study histogram.csv --oracle olh oue --epsilon 0.5 1 2 --output errors.csv
+  sklearn-ldp study --distribution zipf --n-categories 1024 --n-samples 1000000 \\
+      --post base norm-sub power-ns --queries full sets:0.1 top:20 --checkpoint study.jsonl"""
+
+
+def add_command(commands: Any) -> None:
+    """Add ``study`` and its options."""
+    parser = new_command(
+        commands,
+        "study",
+        run,
+        title="errors of oracles and post-processors on known frequencies",
+        description=_DESCRIPTION,
+        epilog=_EPILOG,
+    )
+    _add_population(parser.add_argument_group("population"))
+    _add_methods(parser.add_argument_group("what is compared"))
+    target = parser.add_argument_group("output")
+    add_table_output(target)
+    target.add_argument(
+        "--checkpoint", type=Path, metavar="FILE", help="a file to go on from (JSON lines)"
+    )
+
+
+def _add_population(parser: Any) -> None:
+    parser.add_argument("file", type=Path, nargs="?", metavar="FILE", help="a histogram")
+    parser.add_argument(
+        "--distribution",
+        choices=_DISTRIBUTIONS,
+        metavar="NAME",
+        help=f"instead of FILE: {', '.join(_DISTRIBUTIONS)}",
+    )
+    parser.add_argument(
+        "--n-categories",
+        type=count,
+        default=1024,
+        metavar="D",
+        help="domain of zipf, beta and uniform (default: 1024)",
+    )
+    parser.add_argument(
+        "--exponent", type=positive, default=1.5, metavar="S", help="of zipf (default: 1.5)"
+    )
+    parser.add_argument(
+        "--n-samples",
+        type=count,
+        metavar="N",
+        help="number of users (default: those of the histogram, else 1000000)",
+    )
+
+
+def _add_methods(parser: Any) -> None:
+    posts = [*all_postprocessors(), *all_searches()]
+    posts.remove("held-out-search")  # needs the shards of a real collection
+    parser.add_argument(
+        "--oracle",
+        nargs="+",
+        choices=list(all_oracles()),
+        default=["olh"],
+        metavar="NAME",
+        help="%(choices)s (default: olh)",
+    )
+    parser.add_argument(
+        "--post",
+        nargs="+",
+        choices=posts,
+        default=list(all_postprocessors()),
+        metavar="NAME",
+        help="%(choices)s (default: all but the search)",
+    )
+    parser.add_argument(
+        "--epsilon",
+        nargs="+",
+        type=positive,
+        default=[1.0],
+        metavar="E",
+        help="privacy budgets of one report (default: 1)",
+    )
+    parser.add_argument(
+        "--queries", nargs="+", default=["full"], metavar="Q", help=f"{_QUERIES} (default: full)"
+    )
+    parser.add_argument(
+        "--metric",
+        nargs="+",
+        choices=["mse", "mae"],
+        default=["mse"],
+        help="mean squared or mean absolute error of the answers (default: mse)",
+    )
+    parser.add_argument(
+        "--repeats",
+        type=count,
+        default=30,
+        metavar="N",
+        help="simulated collections that errors are averaged over (default: 30)",
+    )
+    parser.add_argument(
+        "--seed", type=seed, default=0, metavar="N", help="of the simulation (default: 0)"
+    )
+    add_jobs(parser)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Simulate and write the table."""
+    from ..model_selection import simulate_errors
+
+    check_table_output(arguments.output, arguments.file)
+    frequencies, n_samples, labels = _population(arguments)
+    oracles, posts = all_oracles(), all_postprocessors()
+    searches = {name: search() for name, search in all_searches().items()}
+    queries = {text: _query_set(text, labels) for text in arguments.queries}
+    try:
+        study = simulate_errors(
+            {name: oracles[name]() for name in arguments.oracle},
+            {name: {**posts, **searches}[name] for name in arguments.post},
+            frequencies,
+            n_samples,
+            epsilons=arguments.epsilon,
+            queries=queries,
+            metrics=arguments.metric,
+            n_repeats=arguments.repeats,
+            n_jobs=arguments.jobs,
+            random_state=arguments.seed,
+            checkpoint=arguments.checkpoint,
+            progress=True,
+        )
+    except KeyboardInterrupt:
+        if arguments.checkpoint is not None:
+            say(f"interrupted: the same command goes on from {arguments.checkpoint}")
+        raise
+    columns = study.to_dict()
+    del columns["population"]  # there is one
+    write_table(columns, arguments.output)
+    say(f"{len(study)} rows of {arguments.repeats} simulated collections each")
+
+
+def _population(arguments: argparse.Namespace) -> tuple[np.ndarray, int | None, dict]:
+    """Frequencies and the number of users (or their counts and None), and groups' labels."""
+    from ..datasets import load_us_states, make_beta, make_zipf, read_histogram
+
+    name, n_samples = arguments.distribution, arguments.n_samples
+    if (name is None) == (arguments.file is None):
+        raise ValueError("study needs a histogram FILE, or a --distribution, and not both.")
+    if name in (None, "us-states"):
+        given = load_us_states() if name else read_histogram(arguments.file)
+        population = given.counts if n_samples is None else given.frequencies
+        return population, n_samples, dict(given.groups)
+    n_samples, d = n_samples or 1_000_000, arguments.n_categories
+    options = {"return_counts": True, "random_state": arguments.seed}
+    if name == "zipf":
+        return make_zipf(n_samples, d, exponent=arguments.exponent, **options), None, {}
+    if name == "beta":
+        return make_beta(n_samples, d, **options), None, {}
+    return np.full(d, 1 / d), n_samples, {}
+
+
+def _query_set(text: str, labels: dict) -> Any:
+    from ..queries import full_domain, groups, random_sets, top_k
+
+    kind, _, value = text.partition(":")
+    try:
+        if kind == "full" and not value:
+            return full_domain()
+        if kind == "sets":
+            return random_sets(float(value))
+        if kind == "top":
+            return top_k(int(value))
+        if kind == "groups":
+            return groups(labels[value])
+    except (ValueError, KeyError):
+        pass
+    columns = f"; the columns are {', '.join(labels)}" if labels and kind == "groups" else ""
+    raise ValueError(f"--queries must be of {_QUERIES}, got {text!r}{columns}.")

@@ -1,0 +1,73 @@
+"""Text in files: lines of UTF-8, and columns that become integers where that loses nothing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+# What str(int) writes: one text an integer, so that "007" or "1.0" never turns into another name.
+_CANONICAL_INTEGER = re.compile(r"0|-?[1-9][0-9]{0,18}")
+_INT64_MAX = 2**63 - 1
+
+
+def decoded_lines(file: Iterable[bytes], where: Any) -> Iterator[str]:
+    """Decode line by line, which a text wrapper does not, to know the line an error is in.
+
+    Parameters
+    ----------
+    file : iterable of bytes
+        Lines.
+    where : str or path-like
+        What an error calls the file.
+
+    Yields
+    ------
+    str
+        The lines, with their ends.
+    """
+    encoding = "utf-8-sig"  # a byte-order mark may open the file
+    for number, line in enumerate(file, start=1):
+        try:
+            text = line.decode(encoding)
+        except UnicodeDecodeError as error:
+            raise ValueError(
+                f"{where}, line {number}: expected text in UTF-8, got the byte "
+                f"0x{line[error.start]:02x}. Save the file as UTF-8, for instance with "
+                "iconv -f latin1 -t utf-8."
+            ) from error
+        if "\0" in text:
+            raise ValueError(
+                f"{where}, line {number}: expected text in UTF-8, got a NUL character. The file "
+                "is binary or UTF-16: save it as CSV in UTF-8."
+            )
+        yield text
+        encoding = "utf-8"
+
+
+def as_array(cells: Sequence, *, parse: bool, dtype: type[str] | None = None) -> np.ndarray:
+    """Turn a column into int64 where that loses nothing, otherwise into text.
+
+    Parameters
+    ----------
+    cells : sequence of str, int or None
+        The column; None is the empty text.
+    parse : bool
+        Whether text that is a canonical integer counts as one.
+    dtype : {None, str}, default=None
+        With ``str``, text always.
+
+    Returns
+    -------
+    ndarray of shape (n,), of int64 or str
+        The column.
+    """
+    if dtype is None and all(
+        type(cell) is int or (parse and _CANONICAL_INTEGER.fullmatch(cell)) for cell in cells
+    ):
+        integers = [int(cell) for cell in cells]
+        if min(integers) >= -_INT64_MAX - 1 and max(integers) <= _INT64_MAX:
+            return np.array(integers, dtype=np.int64)
+    return np.array(["" if cell is None else str(cell) for cell in cells])

@@ -1,0 +1,33 @@
+"""Collecting for real: reports and aggregates at rest and on the move."""
+
+from ._aggregator import Aggregator, CollectionSummary, Refusal
+from ._checkpoint import CheckpointError
+from ._dask import aggregate_dask
+from ._files import describe_reports, read_reports, tally_file, write_reports
+from ._poisoning import poisoning_gain
+from ._protocol import RefusedBatchError, RepeatedBatchError, report_configuration
+from ._report_tests import ReportTest, hash_function_test, support_size_test
+from ._stream import aggregate
+from ._tally import Tally, tally_reports
+
+__all__ = [
+    "Aggregator",
+    "CheckpointError",
+    "CollectionSummary",
+    "Refusal",
+    "RefusedBatchError",
+    "RepeatedBatchError",
+    "ReportTest",
+    "Tally",
+    "aggregate",
+    "aggregate_dask",
+    "describe_reports",
+    "hash_function_test",
+    "poisoning_gain",
+    "read_reports",
+    "report_configuration",
+    "support_size_test",
+    "tally_file",
+    "tally_reports",
+    "write_reports",
+]

@@ -1,0 +1,378 @@
+"""A collection in progress: batches, each exactly once, and what they add up to."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from sklearn.base import clone
+
+from .._estimate import FrequencyEstimate
+from ..oracles import BaseOracle
+from . import _checkpoint
+from ._protocol import RefusedBatchError, make_protocol
+from ._tally import Tally, check_batch_id, refuse_difference, repeated, tally_batch
+
+_KEPT_REFUSALS = 1000  # what hostile clients can make a collector remember has a bound
+_REASON_CHARACTERS = 500
+
+
+class Refusal(NamedTuple):
+    """A batch that was refused.
+
+    Parameters
+    ----------
+    batch_id : str
+        Its id, or the name of its file where that could not be read.
+    reason : str
+        The error's message.
+    """
+
+    batch_id: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class CollectionSummary:
+    """What was collected, for the record.
+
+    Parameters
+    ----------
+    configuration : dict
+        Of the collection, see :func:`report_configuration`.
+    n_samples : int
+        Number of reports.
+    n_batches : int
+        Number of batches they came in.
+    n_repeats : int
+        Number of batches that came again and were ignored.
+    n_refused : int
+        Number of refusals.
+    refused : tuple of Refusal
+        The last of them (up to 1000) and why.
+    shard_sizes : tuple of int
+        Number of reports of each shard.
+    """
+
+    configuration: dict[str, Any]
+    n_samples: int
+    n_batches: int
+    n_repeats: int
+    n_refused: int
+    refused: tuple[Refusal, ...]
+    shard_sizes: tuple[int, ...]
+
+    def __str__(self):
+        lines = [f"{key}: {value}" for key, value in self.configuration.items()]
+        lines += [
+            f"reports: {self.n_samples}",
+            f"batches: {self.n_batches} ({self.n_repeats} repeats ignored, "
+            f"{self.n_refused} refused)",
+        ]
+        lines += [f"refused {batch_id!r}: {reason}" for batch_id, reason in self.refused]
+        return "\n".join(lines)
+
+
+class Aggregator:
+    """Adds up batches of reports, each exactly once; costs no privacy.
+
+    An oracle adds up whatever it is given. An aggregator keeps a ledger besides: a batch has an id,
+    and counts once however often it is sent. A batch that the oracle's clients cannot have made is
+    refused whole and leaves everything as it was, but for a line in the summary. Its counts are
+    exact integers that do not depend on the order of the batches. Threads may share it.
+
+    Parameters
+    ----------
+    oracle : oracle
+        Unfitted, with declared categories; a copy is kept.
+    collection_round : str, default=""
+        Name of the collection: files of another round are refused.
+    on_repeat : {"raise", "ignore"}, default="raise"
+        What to do with a batch whose id was seen before.
+
+    Raises
+    ------
+    ValueError
+        If the oracle's domain is not known, or it holds reports of its own.
+
+    See Also
+    --------
+    aggregate : Adds up files, streams and folders.
+
+    Examples
+    --------
+    >>> from sklearn_ldp import OLH
+    >>> from sklearn_ldp.collection import Aggregator
+    >>> oracle = OLH(1.0, categories=["a", "b", "c"], random_state=0)
+    >>> server = Aggregator(oracle, on_repeat="ignore")
+    >>> server.add(oracle.privatize(["a", "b"]), "monday").add(oracle.privatize(["c"]), "tuesday")
+    Aggregator(OLH, 3 reports in 2 batches)
+    >>> server.add(oracle.privatize(["c"]), "tuesday").n_samples
+    3
+    >>> server.estimate_.shape
+    (1, 3)
+    """
+
+    def __init__(self, oracle, *, collection_round="", on_repeat="raise"):
+        if on_repeat not in ("raise", "ignore"):
+            raise ValueError(f'on_repeat must be "raise" or "ignore", got {on_repeat!r}.')
+        protocol = make_protocol(oracle, collection_round)
+        self._protocol = replace(protocol, oracle=clone(oracle))
+        self._collection = protocol.empty
+        self._ledger: dict[str, int] = {}
+        self._refusals: deque[Refusal] = deque(maxlen=_KEPT_REFUSALS)
+        self._n_refused = 0
+        self._n_repeats = 0
+        self._lock = threading.RLock()
+        self.on_repeat = on_repeat
+
+    # -- adding -------------------------------------------------------------------------------
+    def add(self, reports, batch_id):
+        """Add a batch of reports, unless it was added before.
+
+        Parameters
+        ----------
+        reports : array-like, Arrow stream or iterator of those
+            As the oracle's `privatize` returns them.
+        batch_id : str
+            Name of the batch: what its sender calls it whenever it is sent.
+
+        Returns
+        -------
+        self : object
+            With the batch added.
+
+        Raises
+        ------
+        RefusedBatchError
+            If a report cannot come from the oracle, or the batch was seen before; a ValueError.
+        """
+        check_batch_id(batch_id)
+        if self._is_repeat([batch_id]):
+            return self
+        try:
+            tally = tally_batch(reports, self._protocol, batch_id)
+        except RefusedBatchError as error:
+            self.note_refusal(batch_id, error)
+            raise
+        self._commit(tally)
+        return self
+
+    def merge(self, other):
+        """Add what another server or a worker has added up.
+
+        Parameters
+        ----------
+        other : Aggregator or Tally
+            Of the same collection; it stays as it is.
+
+        Returns
+        -------
+        self : object
+            With the other's batches added; its refusals are not taken over.
+
+        Raises
+        ------
+        RefusedBatchError
+            If it is of another collection, or one of its batches was seen before (with
+            ``on_repeat="ignore"``: some of its batches but not all); a ValueError.
+        """
+        tally = other.tally() if isinstance(other, Aggregator) else other
+        if not isinstance(tally, Tally):
+            raise TypeError(
+                f"Aggregator.merge needs an Aggregator or a Tally, got {type(other).__name__}."
+            )
+        refuse_difference("Aggregator.merge", tally, self._protocol.configuration, self._collection)
+        self._commit(tally)
+        return self
+
+    def note_refusal(self, batch_id, reason):
+        """Put a batch that was refused elsewhere, as by a reader of files, on the record.
+
+        Parameters
+        ----------
+        batch_id : str
+            Name of the batch or of its file.
+        reason : str or Exception
+            Why it was refused.
+        """
+        refusal = Refusal(_short(batch_id), _short(reason))
+        with self._lock:
+            self._n_refused += 1
+            self._refusals.append(refusal)
+
+    def _is_repeat(self, batch_ids: Collection[str]) -> bool:
+        """Whether all the batches were seen before; raise if that is not to be ignored."""
+        with self._lock:
+            seen = [batch for batch in batch_ids if batch in self._ledger]
+            if not seen:
+                return False
+            if self.on_repeat == "ignore" and len(seen) == len(batch_ids):
+                self._n_repeats += len(seen)
+                return True
+            error = repeated("Aggregator", seen)
+            self.note_refusal(seen[0], error)
+            raise error
+
+    def _commit(self, tally: Tally) -> None:
+        """Add a tally whole: ledger and counts change together, also under Ctrl-C."""
+        with self._lock:
+            if self._is_repeat(tally.batches):  # another thread was quicker
+                return
+            old = self._collection
+            new = _with_counts(old, old.tallies + tally.tallies, old.sizes + tally.sizes)
+            try:
+                self._ledger.update(tally.batches)
+                self._collection = new
+            except BaseException:
+                if self._collection is old:
+                    for batch in tally.batches:
+                        self._ledger.pop(batch, None)
+                raise
+
+    # -- what was collected -------------------------------------------------------------------
+    def __contains__(self, batch_id):
+        return batch_id in self._ledger
+
+    def __repr__(self):
+        return (
+            f"Aggregator({self._protocol.oracle._name}, {self.n_samples} reports in "
+            f"{len(self._ledger)} batches)"
+        )
+
+    @property
+    def n_samples(self) -> int:
+        """Number of reports."""
+        return self._collection.n_samples
+
+    @property
+    def batches(self) -> Mapping[str, int]:
+        """The ledger: number of reports of each batch, by its id; read-only."""
+        return MappingProxyType(self._ledger)
+
+    @property
+    def configuration(self) -> dict[str, Any]:
+        """What is collected, see :func:`report_configuration`."""
+        return dict(self._protocol.configuration)
+
+    @property
+    def oracle_(self) -> BaseOracle:
+        """A fitted oracle that holds the counts."""
+        oracle = clone(self._protocol.oracle)
+        oracle._state = replace(oracle._started(self._protocol.domain), collection=self._collection)
+        return oracle
+
+    @property
+    def estimate_(self) -> FrequencyEstimate:
+        """The raw estimate, of shape (1, d), with its shards."""
+        if not self.n_samples:
+            raise ValueError("This Aggregator holds no reports yet: add a batch first.")
+        return self.oracle_.estimate_
+
+    def tally(self) -> Tally:
+        """Return what was added up, to be merged elsewhere.
+
+        Returns
+        -------
+        Tally
+            A snapshot.
+        """
+        with self._lock:
+            collection, ledger = self._collection, dict(self._ledger)
+        return Tally(self.configuration, collection.tallies, collection.sizes, ledger)
+
+    def summary(self) -> CollectionSummary:
+        """Return what was collected, and what was refused and why.
+
+        Returns
+        -------
+        CollectionSummary
+            A snapshot; ``print`` shows it.
+        """
+        with self._lock:
+            return CollectionSummary(
+                self.configuration,
+                self.n_samples,
+                len(self._ledger),
+                self._n_repeats,
+                self._n_refused,
+                tuple(self._refusals),
+                tuple(self._collection.sizes.tolist()),
+            )
+
+    # -- on disk ------------------------------------------------------------------------------
+    def save(self, path):
+        """Write a checkpoint: whole and on disk when this returns, or not at all.
+
+        The file is an uncompressed npz, read without pickle. What a killed process left of an
+        earlier attempt is removed. One process at a time may write it.
+
+        Parameters
+        ----------
+        path : path-like
+            The file, replaced if it is there.
+        """
+        with self._lock:
+            state = _checkpoint.State(
+                self.configuration,
+                self._collection.tallies,
+                self._collection.sizes,
+                dict(self._ledger),
+                self._n_repeats,
+                self._n_refused,
+                [tuple(refusal) for refusal in self._refusals],
+            )
+        _checkpoint.write(path, state)
+
+    @classmethod
+    def load(cls, path, oracle, *, collection_round="", on_repeat="raise"):
+        """Read a checkpoint that `save` wrote.
+
+        Parameters
+        ----------
+        path : path-like
+            The file.
+        oracle : oracle
+            Unfitted, configured as the one of the checkpoint.
+        collection_round : str, default=""
+            Name of the collection.
+        on_repeat : {"raise", "ignore"}, default="raise"
+            As of the class.
+
+        Returns
+        -------
+        Aggregator
+            With all that was added before.
+
+        Raises
+        ------
+        CheckpointError
+            If the file is damaged, cut short or of another collection; a ValueError.
+        """
+        result = cls(oracle, collection_round=collection_round, on_repeat=on_repeat)
+        protocol = result._protocol
+        state = _checkpoint.read(path, protocol.configuration, protocol.empty.tallies.shape)
+        result._collection = _with_counts(protocol.empty, state.tallies, state.sizes)
+        result._ledger = state.batches
+        result._n_repeats, result._n_refused = state.n_repeats, state.n_refused
+        result._refusals.extend(Refusal(*refusal) for refusal in state.refused)
+        return result
+
+    def __getstate__(self):
+        return {key: value for key, value in vars(self).items() if key != "_lock"}
+
+    def __setstate__(self, state):
+        vars(self).update(state, _lock=threading.RLock())
+
+
+def _with_counts(collection, tallies, sizes):
+    return type(collection)(collection.channel, tallies, sizes)
+
+
+def _short(text: Any) -> str:
+    text = str(text).encode(errors="replace").decode()
+    return text if len(text) <= _REASON_CHARACTERS else f"{text[:_REASON_CHARACTERS]}..."

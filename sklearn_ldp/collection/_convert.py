@@ -1,0 +1,78 @@
+"""From any container to chunks of integer reports; nothing passes through float64."""
+
+from __future__ import annotations
+
+import mmap
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from ._protocol import Protocol
+
+_STREAM_ROWS = 1 << 18  # rows of a chunk from a table
+_MAPPED_BYTES = 1 << 24  # of a file in memory at a time
+
+
+def as_chunks(reports: Any, protocol: Protocol) -> Iterator[np.ndarray]:
+    """Arrays of reports, from whatever one batch of them comes in.
+
+    Parameters
+    ----------
+    reports : array-like, Arrow stream, or iterator of those
+        A batch.
+    protocol : Protocol
+        What the reports are of.
+
+    Yields
+    ------
+    ndarray whose first axis is the users
+        Not yet checked.
+    """
+    if is_iterator(reports):
+        for chunk in reports:
+            yield from as_chunks(chunk, protocol)
+    elif isinstance(reports, np.ndarray) and reports.ndim:
+        yield from _mapped_chunks(reports) if isinstance(reports, np.memmap) else (reports,)
+    elif is_arrow_like(reports):
+        from ._arrow import stream_chunks
+
+        yield from stream_chunks(reports, protocol, _STREAM_ROWS)
+    elif not _is_list_like(reports):
+        raise ValueError(f"expected an array of reports, got {type(reports).__name__}")
+    else:
+        # Where integers meet floats, `check` takes only what no rounding can have changed.
+        yield np.asarray(reports)
+
+
+def _is_list_like(reports):
+    not_lists = (str, bytes, bytearray, dict, set, frozenset, np.ndarray)
+    return hasattr(reports, "__len__") and not isinstance(reports, not_lists)
+
+
+def _mapped_chunks(reports):
+    """Pieces of a mapped file, whose pages are given back as soon as they are counted."""
+    mapping: Any = getattr(reports, "_mmap", None)
+    # A private mapping ("c") may hold changes that no file has.
+    is_shared = hasattr(mapping, "madvise") and reports.mode != "c"
+    size = max(_MAPPED_BYTES // max(reports[:1].nbytes, 1), 1)
+    for start in range(0, len(reports), size):
+        yield np.asarray(reports[start : start + size])
+        if is_shared:
+            mapping.madvise(mmap.MADV_DONTNEED)
+
+
+def is_iterator(source: Any) -> bool:
+    """Whether it gives one batch after the other; an Arrow reader is a batch."""
+    return hasattr(source, "__next__") and not is_arrow_like(source)
+
+
+def is_arrow_like(reports: Any) -> bool:
+    """Whether it hands out an Arrow stream or array, and there is something to take it."""
+    if not (hasattr(reports, "__arrow_c_stream__") or hasattr(reports, "__arrow_c_array__")):
+        return False
+    try:
+        import pyarrow  # noqa: F401
+    except ImportError:
+        return False
+    return True

@@ -1,0 +1,293 @@
+"""Adding up files on a cluster: pure functions on Dask's futures, the ledger stays here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from .._progress import Progress
+from ..oracles import BaseOracle
+from ._aggregator import Aggregator, Refusal
+from ._files import describe_reports, tally_source
+from ._protocol import Protocol, RefusedBatchError, RepeatedBatchError, make_protocol
+from ._stream import report_files, started
+from ._tally import Tally, repeated
+
+_DESCRIBED = 500  # files whose headers a task reads: about a tenth of a second, as is ..
+_TASK_BYTES = 1 << 25  # .. adding up so many bytes of reports, each with ..
+_REPORT_BYTES = 4  # .. so many more for what a report costs, however small
+_MOST_SUMS = 32  # sums that come here, each a point to go on from
+_ARITY = 8  # parts of a sum
+
+
+def aggregate_dask(
+    client,
+    files,
+    oracle,
+    *,
+    collection_round="",
+    checkpoint=None,
+    checkpoint_seconds=10.0,
+    on_repeat="raise",
+    on_refusal="raise",
+    retries=3,
+    progress=False,
+):
+    """Add up files of reports on a Dask cluster.
+
+    A task is a pure function of some files, small ones together so that it is worth sending; the
+    sums meet in a tree on the workers, and no more than a few dozen come here. Workers keep no
+    state: what a lost worker held is computed again, and the counts are the same whatever happens.
+    The ledger is here: a file whose batch was counted before is left out before any work is done
+    on it.
+
+    Privacy: costs none.
+
+    Parameters
+    ----------
+    client : distributed.Client
+        Of the cluster (extra ``dask``).
+    files : path-like, or iterable of path-like
+        Files that :func:`write_reports` wrote, under names that the workers can open; or a folder
+        of them, which must be visible from here as well.
+    oracle : oracle or Aggregator
+        What the reports are of, or a collection to go on with.
+    collection_round : str, default=""
+        Name of the collection; an aggregator has its own.
+    checkpoint : path-like, default=None
+        A file here to keep the state in, as for :func:`aggregate`: the same call goes on from it.
+    checkpoint_seconds : float, default=10.0
+        Least time between two checkpoints.
+    on_repeat : {"raise", "ignore"}, default="raise"
+        What to do with a file whose batch was counted before, or comes twice; an aggregator decides
+        itself.
+    on_refusal : {"raise", "skip"}, default="raise"
+        Whether to stop at a file that is refused, or to note it in the summary and go on.
+    retries : int, default=3
+        How often a task is tried again after an error of its file system.
+    progress : bool, default=False
+        Whether to show on stderr how far it is.
+
+    Returns
+    -------
+    Aggregator
+        With the files added: the one that was given, or a new one.
+
+    Raises
+    ------
+    RefusedBatchError
+        If a file is refused; what was added before it stays.
+    OSError
+        If the workers cannot read a file.
+
+    See Also
+    --------
+    aggregate : The same on one machine.
+
+    Examples
+    --------
+    >>> from distributed import Client  # doctest: +SKIP
+    >>> from sklearn_ldp import OLH
+    >>> from sklearn_ldp.collection import aggregate_dask
+    >>> client = Client("tcp://scheduler:8786")  # doctest: +SKIP
+    >>> oracle = OLH(1.0, categories=["red", "green"])
+    >>> aggregate_dask(client, "/data/reports", oracle, checkpoint="state.npz")  # doctest: +SKIP
+    Aggregator(OLH, 50000000 reports in 200 batches)
+    """
+    if on_refusal not in ("raise", "skip"):
+        raise ValueError(f'on_refusal must be "raise" or "skip", got {on_refusal!r}.')
+    aggregator, resumed, keeper = started(
+        oracle, checkpoint, checkpoint_seconds, collection_round, on_repeat
+    )
+    cluster = _Cluster(client, aggregator._protocol, retries)
+    must_raise = on_refusal == "raise"
+    try:
+        found, refused = cluster.describe(_paths(files))
+        _note(aggregator, refused, must_raise)
+        while found:
+            now, found = _first_copies(found, aggregator, resumed, must_raise)
+            for part in cluster.add_up(now, progress):
+                if part.tally is not None:
+                    aggregator.merge(part.tally)
+                keeper.tick()
+                _note(aggregator, part.refused, must_raise)
+    finally:
+        keeper.save()
+    return aggregator
+
+
+def _paths(files: Any) -> list[str]:
+    if isinstance(files, (str, Path)):
+        return [str(path) for path in report_files(files)]
+    return [str(path) for path in files]
+
+
+def _note(aggregator: Aggregator, refused: Iterable[Refusal], must_raise: bool) -> None:
+    """Put refusals on the record; raise the first of them if asked to."""
+    refused = list(refused)
+    for refusal in refused:
+        aggregator.note_refusal(*refusal)
+    if refused and must_raise:
+        raise RefusedBatchError(refused[0].reason)
+
+
+class _File(NamedTuple):
+    """A file and what it says of itself."""
+
+    path: str
+    batch_id: str
+    n_samples: int
+
+
+def _first_copies(
+    files: list[_File], aggregator: Aggregator, resumed: frozenset[str], must_raise: bool
+) -> tuple[list[_File], list[_File]]:
+    """Files to count now, one of each batch; and copies, in case that the first is refused."""
+    now: dict[str, _File] = {}
+    later = []
+    for file in files:
+        batch_id = file.batch_id
+        if batch_id in resumed:
+            continue
+        try:
+            if aggregator._is_repeat([batch_id]):
+                continue
+        except RepeatedBatchError:
+            if must_raise:
+                raise
+            continue
+        if batch_id not in now:
+            now[batch_id] = file
+        elif must_raise and aggregator.on_repeat == "raise":
+            error = repeated("aggregate_dask", [batch_id])
+            aggregator.note_refusal(file.path, error)
+            raise error
+        else:
+            later.append(file)
+    return list(now.values()), later
+
+
+class _Cluster:
+    """What is done on the workers."""
+
+    def __init__(self, client: Any, protocol: Protocol, retries: int):
+        self._client = client
+        self._protocol = protocol
+        self._retries = retries
+
+    def _submit(self, function, *args, priority=0):
+        # Not by the arguments' hash: a file of the same name may hold something else by now.
+        return self._client.submit(
+            function, *args, pure=False, priority=priority, retries=self._retries
+        )
+
+    def describe(self, paths: list[str]) -> tuple[list[_File], list[Refusal]]:
+        """Read the headers of all files."""
+        starts = range(0, len(paths), _DESCRIBED)
+        futures = [self._submit(_describe, paths[i : i + _DESCRIBED]) for i in starts]
+        try:
+            parts = self._client.gather(futures)
+        finally:
+            self._client.cancel(futures)
+        found = [file for part in parts for file in part]
+        files = [file for file in found if isinstance(file, _File)]
+        return files, [file for file in found if isinstance(file, Refusal)]
+
+    def add_up(self, files: list[_File], progress: bool) -> Iterator[_Part]:
+        """Sums over some of the files each, as they come."""
+        from distributed import as_completed
+
+        if not files:
+            return
+        sums = self._tree(files)
+        n_sums, n_done = len(sums), 0
+        try:
+            with Progress(n_sums) if progress else nullcontext() as bar:
+                for _, part in as_completed(sums, with_results=True):
+                    n_done += part.n_files
+                    if bar is not None:
+                        bar.finish(f"{n_done:,} of {len(files):,} files")
+                    yield part
+        finally:
+            self._client.cancel(sums)
+
+    def _tree(self, files: list[_File]) -> list:
+        """Futures of few sums. Those below are let go of, so that workers may forget them."""
+        # The oracle is a task's result: scattered data would be lost with the workers that have it.
+        oracle = self._submit(_itself, self._protocol.oracle)
+        collection_round = self._protocol.configuration["collection_round"]
+        nodes = [
+            self._submit(_add_up, group, oracle, collection_round)
+            for group in _groups(files, self._protocol)
+        ]
+        priority = 0
+        while len(nodes) > _MOST_SUMS:
+            priority += 1  # a sum before new files, so that what it adds up can be forgotten
+            starts = range(0, len(nodes), _ARITY)
+            nodes = [self._submit(_sum, nodes[i : i + _ARITY], priority=priority) for i in starts]
+        return nodes
+
+
+def _groups(files: list[_File], protocol: Protocol) -> Iterator[list[_File]]:
+    """Files that are worth a task together."""
+    report_bytes = protocol.channel.report_bits / 8 + _REPORT_BYTES
+    group: list[_File] = []
+    size = 0.0
+    for file in files:
+        group.append(file)
+        size += file.n_samples * report_bytes
+        if size >= _TASK_BYTES:
+            yield group
+            group, size = [], 0.0
+    if group:
+        yield group
+
+
+# -- on a worker ----------------------------------------------------------------------------------
+class _Part(NamedTuple):
+    """What some files add up to; None if all of them are refused."""
+
+    tally: Tally | None
+    refused: list[Refusal]
+    n_files: int
+
+
+def _itself(oracle: BaseOracle) -> BaseOracle:
+    return oracle
+
+
+def _describe(paths: list[str]) -> list[_File | Refusal]:
+    found: list[_File | Refusal] = []
+    for path in paths:
+        try:
+            said = describe_reports(path)
+            found.append(_File(path, said["batch_id"], said["n_samples"]))
+        except RefusedBatchError as error:
+            found.append(Refusal(path, str(error)))
+    return found
+
+
+def _add_up(files: list[_File], oracle: BaseOracle, collection_round: str) -> _Part:
+    protocol = make_protocol(oracle, collection_round)
+    return _sum([_tally(file, protocol) for file in files])
+
+
+def _tally(file: _File, protocol: Protocol) -> _Part:
+    try:
+        tally = tally_source(file.path, protocol)
+        if tally.batches != {file.batch_id: file.n_samples}:
+            raise RefusedBatchError(f"File {file.path} is refused: it was replaced meanwhile")
+    except RefusedBatchError as error:
+        return _Part(None, [Refusal(file.path, str(error))], 1)
+    return _Part(tally, [], 1)
+
+
+def _sum(parts: list[_Part]) -> _Part:
+    total = None
+    for part in parts:
+        if part.tally is not None:
+            total = part.tally if total is None else total + part.tally
+    refused = [refusal for part in parts for refusal in part.refused]
+    return _Part(total, refused, sum(part.n_files for part in parts))

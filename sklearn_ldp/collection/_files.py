@@ -1,0 +1,256 @@
+"""Reports in files: each file is a batch that says what it is and who it adds up with."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .._random import as_generator
+from ._arrow import from_columns, report_fields, to_columns
+from ._atomic import replacing
+from ._convert import as_chunks
+from ._formats import FORMATS, format_of, open_source
+from ._header import ContentDigest, Header
+from ._protocol import Protocol, RefusedBatchError, make_protocol
+from ._tally import check_batch_id, tally_batch
+
+
+def write_reports(
+    path,
+    reports,
+    oracle,
+    *,
+    batch_id=None,
+    collection_round="",
+    format="auto",
+    random_state=None,
+):
+    """Write a batch of reports to a file that says what they are.
+
+    The schema's metadata holds the configuration of the oracle, the round, the batch's id, the
+    number of reports and their SHA-256 digest, so that a reader can refuse what does not belong to
+    her collection, and count a batch once however often it comes. Integers are kept exactly, in
+    the smallest type; bits are packed.
+
+    Privacy: costs none. Reports are shuffled, so that their order says nothing about who came
+    when; the order inside a report says nothing either, as each oracle's are in canonical form.
+
+    Parameters
+    ----------
+    path : path-like or binary file
+        Where to write. A file of that name appears whole or not at all.
+    reports : array-like, Arrow stream or iterator of those
+        As the oracle's `privatize` returns them. They are held in memory, a few bytes each.
+    oracle : oracle
+        Unfitted, with declared categories.
+    batch_id : str, default=None
+        Name of the batch; None draws a random one.
+    collection_round : str, default=""
+        Name of the collection.
+    format : {"auto", "parquet", "arrow", "jsonl"}, default="auto"
+        Parquet with zstd, an uncompressed Arrow IPC stream, or lines of JSON for debugging; "auto"
+        goes by the end of the name: ``.parquet``, ``.arrows`` or ``.jsonl``.
+    random_state : int, RandomState, Generator or None, default=None
+        Of the shuffle; None is the secure source.
+
+    Returns
+    -------
+    str
+        The batch's id.
+
+    Raises
+    ------
+    RefusedBatchError
+        If a report cannot come from the oracle; a ValueError. No file is written then.
+
+    Examples
+    --------
+    >>> import io
+    >>> from sklearn_ldp import GRR
+    >>> from sklearn_ldp.collection import read_reports, write_reports
+    >>> oracle = GRR(1.0, categories=["yes", "no"])
+    >>> file = io.BytesIO()
+    >>> write_reports(file, oracle.privatize(["yes"] * 3), oracle, batch_id="a", format="arrow")
+    'a'
+    >>> read_reports(file.getvalue(), oracle, format="arrow").dtype
+    dtype('uint8')
+    """
+    form = format_of(path, format)
+    protocol = make_protocol(oracle, collection_round)
+    batch_id = secrets.token_hex(16) if batch_id is None else batch_id
+    check_batch_id(batch_id)
+    columns, fields = _columns(reports, protocol)
+    order = _shuffled(len(columns[0]), random_state)
+    columns = [column[order] for column in columns]
+    digest = ContentDigest(len(columns))
+    digest.add(columns)
+    header = Header(protocol.configuration, batch_id, len(order), digest.hexdigest())
+    if hasattr(path, "write"):
+        FORMATS[form].write(path, columns, fields, header)
+        return batch_id
+    with replacing(Path(path)) as file:
+        FORMATS[form].write(file, columns, fields, header)
+    return batch_id
+
+
+def _columns(reports, protocol):
+    """All reports of a batch as columns, checked."""
+    pieces, fields = [], []
+    try:
+        for chunk in as_chunks(reports, protocol):
+            if len(chunk):
+                checked = protocol.check(chunk)
+                fields = report_fields(protocol, checked)
+                pieces.append(to_columns(checked, fields))
+        if not pieces:
+            raise ValueError("there are no reports")
+        return [np.concatenate(parts) for parts in zip(*pieces, strict=True)], fields
+    except ValueError as error:
+        raise RefusedBatchError(f"The batch is not written: {error}") from None
+
+
+def _shuffled(n: int, random_state: Any) -> np.ndarray:
+    """A uniform permutation: the order of random 64-bit keys."""
+    if random_state is not None:
+        return as_generator(random_state).permutation(n)
+    return np.argsort(np.frombuffer(os.urandom(8 * n), dtype=np.uint64))
+
+
+def read_reports(path, oracle, *, collection_round="", format="auto"):
+    """Read a batch of reports that `write_reports` wrote.
+
+    Privacy: costs none.
+
+    Parameters
+    ----------
+    path : path-like, bytes or binary file
+        What was written.
+    oracle : oracle
+        Unfitted, configured as the clients' was.
+    collection_round : str, default=""
+        Name of the collection.
+    format : {"auto", "parquet", "arrow", "jsonl"}, default="auto"
+        As for `write_reports`.
+
+    Returns
+    -------
+    ndarray whose first axis is the users
+        The reports, as integers of the smallest type that holds them.
+
+    Raises
+    ------
+    RefusedBatchError
+        If the reports are of another configuration or round, or the file is damaged, cut short or
+        something else; a ValueError that names what differs.
+    """
+    protocol = make_protocol(oracle, collection_round)
+    return np.concatenate([chunk for _, chunk in _read(path, protocol, format)])
+
+
+def tally_file(path, oracle, *, collection_round="", format="auto"):
+    """Add up a file of reports: a pure function of it, for a worker to call.
+
+    Memory stays bounded whatever the number of reports. Privacy: costs none.
+
+    Parameters
+    ----------
+    path : path-like, bytes or binary file
+        What `write_reports` wrote.
+    oracle : oracle
+        Unfitted, configured as the clients' was.
+    collection_round : str, default=""
+        Name of the collection.
+    format : {"auto", "parquet", "arrow", "jsonl"}, default="auto"
+        As for `write_reports`.
+
+    Returns
+    -------
+    Tally
+        Of one batch, under the id that the file carries; add tallies with ``+``, or to an
+        :class:`Aggregator` with its `merge`.
+
+    Raises
+    ------
+    RefusedBatchError
+        As `read_reports`.
+    """
+    return tally_source(path, make_protocol(oracle, collection_round), format)
+
+
+def tally_source(path: Any, protocol: Protocol, form: str = "auto") -> Any:
+    """As `tally_file`, under a protocol made before."""
+    pieces = _read(path, protocol, form)
+    header, first = next(pieces)
+
+    def chunks():
+        yield first
+        for _, chunk in pieces:
+            yield chunk
+
+    return tally_batch(chunks(), protocol, header.batch_id)
+
+
+def describe_reports(path, *, format="auto"):
+    """Read what a file says of its reports, and none of them.
+
+    Parameters
+    ----------
+    path : path-like, bytes or binary file
+        What `write_reports` wrote.
+    format : {"auto", "parquet", "arrow", "jsonl"}, default="auto"
+        As for `write_reports`.
+
+    Returns
+    -------
+    dict
+        With `configuration` as :func:`report_configuration` gives it, `batch_id`, `n_samples` and
+        `sha256`. It is the sender's word: only reading the reports proves it.
+
+    Raises
+    ------
+    RefusedBatchError
+        If the file says nothing that can be read; a ValueError.
+    """
+    form = format_of(path, format)
+    source = open_source(path, form)
+    try:
+        return dict(vars(FORMATS[form].peek(source)))
+    except Exception as error:
+        raise _refusal(path, error) from None
+    finally:
+        source.close()
+
+
+def _read(path: Any, protocol: Protocol, form: str) -> Iterator[tuple[Header, np.ndarray]]:
+    """Pieces of reports in canonical form; the last comes before the digest is compared."""
+    form = format_of(path, form)
+    source = open_source(path, form)
+    header = digest = None
+    try:
+        for header, columns, fields in FORMATS[form].read(source, protocol):
+            digest = digest or ContentDigest(len(fields))
+            # What is digested is the canonical form, so that nothing else passes.
+            reports = protocol.check(from_columns(columns, fields))
+            digest.add(to_columns(reports, fields))
+            if digest.n_samples > header.n_samples:
+                break
+            yield header, reports
+        if header is None or digest is None:
+            raise ValueError("it holds no reports")
+        digest.refuse_other(header)
+    except Exception as error:  # a damaged file can make Arrow raise whatever there is
+        raise _refusal(path, error) from None
+    finally:
+        source.close()
+
+
+def _refusal(path, error):
+    name = f"File {os.fspath(path)!s}" if isinstance(path, (str, os.PathLike)) else "The file"
+    if isinstance(error, RefusedBatchError):
+        return error
+    return RefusedBatchError(f"{name} is refused: {str(error)[:1000]}")

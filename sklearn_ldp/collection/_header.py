@@ -1,0 +1,141 @@
+"""What a file of reports says about itself, and the comparison with what is expected."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ._protocol import Protocol, difference
+from ._tally import check_batch_id
+
+KEY = b"sklearn_ldp"  # in the schema's metadata
+FORMAT = "sklearn_ldp reports"
+VERSION = 1
+_MAX_CHARACTERS = 1 << 16
+
+
+@dataclass(frozen=True)
+class Header:
+    """The batch that a file holds.
+
+    Parameters
+    ----------
+    configuration : dict
+        As :func:`report_configuration` gives it.
+    batch_id : str
+        Name of the batch.
+    n_samples : int
+        Number of reports.
+    sha256 : str
+        Digest of the reports.
+    """
+
+    configuration: dict[str, Any]
+    batch_id: str
+    n_samples: int
+    sha256: str
+
+    def to_json(self) -> str:
+        """One line of text."""
+        batch = {"id": self.batch_id, "n_samples": self.n_samples, "sha256": self.sha256}
+        return json.dumps(
+            {
+                "format": FORMAT,
+                "version": VERSION,
+                "configuration": self.configuration,
+                "batch": batch,
+            }
+        )
+
+
+def parse_header(text: str | bytes) -> Header:
+    """Read what `to_json` wrote; ValueError if it is anything else."""
+    if len(text) > _MAX_CHARACTERS:
+        raise ValueError(f"its header has {len(text)} characters, at most {_MAX_CHARACTERS} do")
+    try:
+        content = json.loads(text, parse_constant=_no_constant)
+        if content["format"] != FORMAT:
+            raise ValueError("another format")
+    except (ValueError, TypeError, KeyError, RecursionError):
+        raise ValueError(
+            "it carries no configuration of sklearn_ldp: it was not written by write_reports, or "
+            "is damaged"
+        ) from None
+    if content.get("version") != VERSION:
+        raise ValueError(
+            f"it is of format version {content.get('version')!r:.80}, this release reads version "
+            f"{VERSION}"
+        )
+    configuration, batch = content.get("configuration"), content.get("batch")
+    if not isinstance(configuration, dict) or not isinstance(batch, dict):
+        raise ValueError("its header is damaged")
+    n_samples, sha256 = batch.get("n_samples"), batch.get("sha256")
+    if type(n_samples) is not int or n_samples < 1 or not isinstance(sha256, str):
+        raise ValueError("its header is damaged")
+    check_batch_id(batch.get("id"))
+    return Header(configuration, batch["id"], n_samples, sha256)
+
+
+def _no_constant(name):
+    raise ValueError(name)
+
+
+def found_header(metadata: dict[bytes, bytes] | None, protocol: Protocol) -> Header | None:
+    """The header in a schema's metadata, if there is one, held against what is expected."""
+    return needed_header(metadata, protocol) if metadata and KEY in metadata else None
+
+
+def needed_header(metadata: dict[bytes, bytes] | None, protocol: Protocol) -> Header:
+    """The header in a schema's metadata; ValueError if it is another than expected, or none."""
+    header = parse_header((metadata or {}).get(KEY, b"{}"))
+    refuse_other_configuration(header, protocol)
+    return header
+
+
+def refuse_other_configuration(header: Header, protocol: Protocol) -> None:
+    """Raise ValueError if the reports are not of the protocol."""
+    what = difference(header.configuration, protocol.configuration)
+    if what:
+        raise ValueError(
+            f"its reports are of another collection: {what}. Reports of two protocols do not add "
+            "up; read them with an oracle configured as their clients' was"
+        )
+
+
+class ContentDigest:
+    """SHA-256 of columns of reports, however they are cut into pieces.
+
+    Parameters
+    ----------
+    n_columns : int
+        Number of columns.
+    """
+
+    def __init__(self, n_columns: int):
+        self._columns = [hashlib.sha256() for _ in range(n_columns)]
+        self.n_samples = 0
+
+    def add(self, columns: list[np.ndarray]) -> None:
+        """Add a piece: arrays as `to_columns` makes them."""
+        self.n_samples += len(columns[0])
+        for sha, column in zip(self._columns, columns, strict=True):
+            little = column.astype(column.dtype.newbyteorder("<"), copy=False)
+            sha.update(np.ascontiguousarray(little).data)
+
+    def hexdigest(self) -> str:
+        """The digest of all pieces."""
+        return hashlib.sha256(b"".join(sha.digest() for sha in self._columns)).hexdigest()
+
+    def refuse_other(self, header: Header) -> None:
+        """Raise ValueError if the header promises other reports."""
+        if self.n_samples != header.n_samples:
+            raise ValueError(
+                f"it is cut short or damaged: its header promises {header.n_samples} reports, "
+                f"{self.n_samples} came"
+            )
+        if self.hexdigest() != header.sha256:
+            raise ValueError("it is damaged: its reports do not have the digest in its header")

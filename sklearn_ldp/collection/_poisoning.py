@@ -1,0 +1,160 @@
+"""Users who lie: what a share of them could gain."""
+
+from __future__ import annotations
+
+from functools import singledispatch
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from ..oracles import BaseOracle
+from ..oracles._channel import Channel
+from ..oracles._direct import DirectChannel
+from ..oracles._hadamard import HadamardChannel
+from ..oracles._projective import ProjectiveChannel
+from ..oracles._subset import SubsetChannel
+
+
+def poisoning_gain(
+    oracle: Any,
+    share: float,
+    n_targets: int,
+    *,
+    target_frequency: float = 0.0,
+    n_categories: int | None = None,
+    epsilon: float | None = None,
+    attack: str = "maximal",
+) -> Any:
+    """How much fake users can add to the raw estimates of categories that they want to promote.
+
+    Among all users a share :math:`\\beta` is fake, knows the protocol and sends what it likes. If
+    a fake report supports M of the r targets, then their estimated frequencies, added up, grow in
+    expectation by ([1]_, section 4)
+
+    .. math:: G = \\beta \\left( \\frac{M - r q}{p - q} - f_T \\right),
+
+    where :math:`f_T` is the sum of the targets' frequencies among the genuine users. The "maximal"
+    attack sends the report of the largest M: 1 with :class:`~sklearn_ldp.GRR`, r with unary
+    encoding and local hashing, the size of the largest report elsewhere, if that is below r. The
+    "input" attack only lies about its value and keeps to the protocol, which no collector can
+    tell from a change of opinion: then :math:`G = \\beta (1 - f_T)`.
+
+    The smaller epsilon, the more one report weighs, and the larger the gain: privacy and
+    robustness are at odds.
+
+    Parameters
+    ----------
+    oracle : oracle or list of oracles
+        Need not be fitted.
+    share : float
+        Fake users as a share of all users, in [0, 1].
+    n_targets : int
+        Number r of categories that they promote; the worst choice of them is assumed.
+    target_frequency : float, default=0.0
+        Sum :math:`f_T` of the targets' frequencies among the genuine users.
+    n_categories : int, default=None
+        Size d of the domain; None takes the one that the oracle declares.
+    epsilon : float, default=None
+        Privacy budget of one report; None takes the oracle's.
+    attack : {"maximal", "input"}, default="maximal"
+        What the fake users do.
+
+    Returns
+    -------
+    float or ndarray of shape (n_oracles,)
+        The gain, a sum of frequencies, one an oracle; an array for a list.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its range, or the domain is not known.
+
+    Notes
+    -----
+    With hash functions that are drawn at random (``hash_family="mixing"``) M = r is a bound, which
+    attackers reach as far as they find a function that maps all targets to one value. Post-
+    processing changes the gain; of :class:`~sklearn_ldp.NormSub` it is smaller, as a rule.
+
+    References
+    ----------
+    .. [1] X. Cao, J. Jia, N. Z. Gong, "Data poisoning attacks to local differential privacy
+       protocols", USENIX Security 2021.
+       https://www.usenix.org/conference/usenixsecurity21/presentation/cao-xiaoyu
+
+    Examples
+    --------
+    One percent of fake users promote one category of a thousand:
+
+    >>> from sklearn_ldp import GRR, OLH, OUE
+    >>> from sklearn_ldp.collection import poisoning_gain
+    >>> poisoning_gain([GRR(), OUE(), OLH()], 0.01, 1, n_categories=1000, epsilon=1.0).round(3)
+    array([5.824, 0.032, 0.033])
+    >>> poisoning_gain(OUE(), 0.01, 1, n_categories=1000, epsilon=1.0, attack="input")
+    0.01
+    """
+    if isinstance(oracle, (list, tuple)):
+        options: dict[str, Any] = {
+            "target_frequency": target_frequency,
+            "n_categories": n_categories,
+            "epsilon": epsilon,
+            "attack": attack,
+        }
+        return np.array([poisoning_gain(one, share, n_targets, **options) for one in oracle])
+    for name, value in (("share", share), ("target_frequency", target_frequency)):
+        if not (isinstance(value, Real) and 0 <= float(value) <= 1):
+            raise ValueError(f"Argument {name} must be a number from 0 to 1, got {value!r}.")
+    if attack not in ("maximal", "input"):
+        raise ValueError(f'Argument attack must be "maximal" or "input", got {attack!r}.')
+    channel = _channel(oracle, n_categories, epsilon)
+    r, d = n_targets, channel.n_categories
+    if not (isinstance(r, Integral) and 1 <= r <= d):
+        raise ValueError(f"Argument n_targets must be an integer from 1 to {d}, got {r!r}.")
+    if attack == "input":
+        return float(share * (1 - target_frequency))
+    p, q = float(channel.p), float(channel.q)
+    weight = (min(r, _largest_support(channel)) - r * q) / (p - q)
+    return float(share * (weight - target_frequency))
+
+
+def _channel(oracle: Any, n_categories: int | None, epsilon: float | None) -> Channel:
+    if not isinstance(oracle, BaseOracle):
+        raise TypeError(
+            f"poisoning_gain needs an oracle such as OLH(), got {type(oracle).__name__}."
+        )
+    oracle = clone(oracle)
+    if epsilon is not None:
+        oracle.set_params(epsilon=epsilon)
+    if n_categories is not None:
+        oracle.set_params(categories=n_categories)
+    oracle._check_parameters()
+    return oracle._usable_channel(oracle._known_domain())
+
+
+@singledispatch
+def _largest_support(channel: Channel) -> int:
+    """The most categories that one report supports; all of them, unless one knows better."""
+    return channel.n_categories
+
+
+@_largest_support.register
+def _(channel: DirectChannel) -> int:
+    return 1
+
+
+@_largest_support.register
+def _(channel: SubsetChannel) -> int:
+    return channel.size
+
+
+@_largest_support.register
+def _(channel: HadamardChannel) -> int:
+    # The first column of a block supports all categories of the block.
+    return -(-channel.n_categories // channel.n_blocks)
+
+
+@_largest_support.register
+def _(channel: ProjectiveChannel) -> int:
+    # The first points are those of a hyperplane.
+    return min(channel.n_categories, channel.n_inside)

@@ -1,0 +1,203 @@
+"""Adding up whole sources of batches: files, folders, tables, streams."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+from ._aggregator import Aggregator
+from ._convert import is_iterator
+from ._files import describe_reports, tally_source
+from ._formats import SUFFIXES
+from ._protocol import RefusedBatchError, RepeatedBatchError
+from ._tally import check_batch_id
+
+
+def aggregate(
+    source,
+    oracle,
+    *,
+    batch_id=None,
+    collection_round="",
+    checkpoint=None,
+    checkpoint_seconds=10.0,
+    on_repeat="raise",
+    on_refusal="raise",
+):
+    """Add up batches of reports from wherever they are, in constant memory.
+
+    Privacy: costs none.
+
+    Parameters
+    ----------
+    source : path-like, array-like, Arrow stream, or iterator
+        One of these:
+
+        - a file that :func:`write_reports` wrote, or a folder of such files, which are taken in
+          the order of their names; each file is a batch, under the id that it carries;
+        - an array (also one mapped from a file), a list, or whatever streams Arrow columns, such
+          as a pandas, polars or Arrow table: one batch;
+        - an iterator of those: a batch each, or pairs of an id and a batch.
+    oracle : oracle or Aggregator
+        What the reports are of, or a collection to go on with.
+    batch_id : str, default=None
+        Name of the batch, or of the stream, whose batches are then called ``name/0``, ``name/1``
+        and so on. Needed unless the batches bring their own, or `oracle` is an oracle.
+    collection_round : str, default=""
+        Name of the collection; an aggregator has its own.
+    checkpoint : path-like, default=None
+        A file to keep the state in. If it is there, the work goes on from it: batches that it
+        holds are left out. It is written now and then, at the end, and when the work is
+        interrupted.
+    checkpoint_seconds : float, default=10.0
+        Least time between two checkpoints.
+    on_repeat : {"raise", "ignore"}, default="raise"
+        What to do with a batch that was seen before; an aggregator decides itself.
+    on_refusal : {"raise", "skip"}, default="raise"
+        Whether to stop at a batch that is refused, or to note it in the summary and go on.
+
+    Returns
+    -------
+    Aggregator
+        With the batches added: the one that was given, or a new one.
+
+    Raises
+    ------
+    RefusedBatchError
+        If a batch is refused; what was added before it stays.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_ldp import GRR
+    >>> from sklearn_ldp.collection import aggregate
+    >>> oracle = GRR(2.0, categories=["red", "green"], random_state=0)
+    >>> batches = (oracle.privatize(["red"] * 50_000) for _ in range(3))
+    >>> aggregate(batches, oracle).estimate_.values.round(1) + 0
+    array([[1., 0.]])
+    """
+    if on_refusal not in ("raise", "skip"):
+        raise ValueError(f'on_refusal must be "raise" or "skip", got {on_refusal!r}.')
+    prefix = batch_id
+    if batch_id is None and not isinstance(oracle, Aggregator):
+        prefix = "batch"
+    aggregator, resumed, keeper = started(
+        oracle, checkpoint, checkpoint_seconds, collection_round, on_repeat
+    )
+    try:
+        for name, reports in _batches(source, prefix, batch_id is not None):
+            try:
+                _add(aggregator, name, reports, resumed)
+            except RefusedBatchError:
+                if on_refusal == "raise":
+                    raise
+            keeper.tick()
+    finally:
+        keeper.save()
+    return aggregator
+
+
+def started(oracle, checkpoint, checkpoint_seconds, collection_round, on_repeat):
+    """The collection to add to, the batches that its checkpoint holds, and what keeps it."""
+    aggregator = oracle
+    if not isinstance(oracle, Aggregator):
+        options = {"collection_round": collection_round, "on_repeat": on_repeat}
+        if checkpoint is not None and Path(checkpoint).exists():
+            aggregator = Aggregator.load(checkpoint, oracle, **options)
+        else:
+            aggregator = Aggregator(oracle, **options)
+    elif checkpoint is not None or collection_round or on_repeat != "raise":
+        raise ValueError(
+            "An Aggregator has a round and an on_repeat of its own, and may hold more than a "
+            "checkpoint would: give an oracle instead, or save the Aggregator yourself."
+        )
+    resumed = frozenset(aggregator.batches) if checkpoint is not None else frozenset()
+    return aggregator, resumed, _Keeper(aggregator, checkpoint, checkpoint_seconds)
+
+
+def _batches(source, prefix, is_named):
+    """Names and batches; a name of None is for a file, which has its own."""
+    if isinstance(source, (str, Path)):
+        if is_named:
+            raise ValueError("A file carries the id of its batch: leave out batch_id.")
+        yield from ((None, path) for path in report_files(source))
+    elif not is_iterator(source):
+        yield _name(prefix), source
+    else:
+        for number, item in enumerate(source):
+            if isinstance(item, (str, Path)):
+                yield None, Path(item)
+            elif isinstance(item, tuple) and len(item) == 2 and isinstance(item[0], str):
+                yield item
+            else:
+                yield f"{_name(prefix)}/{number}", item
+
+
+def _name(prefix):
+    if prefix is None:
+        raise ValueError(
+            "An Aggregator counts each batch once, so these need a name: give batch_id, or pairs "
+            "of an id and a batch."
+        )
+    check_batch_id(prefix)
+    return prefix
+
+
+def report_files(path: Any) -> list[Path]:
+    """The files of reports in a folder and below, in the order of their names; or the file."""
+    path = Path(path)
+    if not path.is_dir():
+        return [path]
+    files = [
+        file
+        for file in sorted(path.rglob("*"))
+        if file.suffix in SUFFIXES
+        and file.is_file()
+        and not any(part.startswith((".", "_")) for part in file.relative_to(path).parts)
+    ]
+    if not files:
+        raise ValueError(f"There is no file of reports ({', '.join(SUFFIXES)}) in {path}.")
+    return files
+
+
+def _add(aggregator, name, reports, resumed):
+    if name is not None:
+        if name not in resumed:
+            aggregator.add(reports, name)
+        return
+    try:
+        batch_id = describe_reports(reports)["batch_id"]
+        if batch_id in resumed or aggregator._is_repeat([batch_id]):
+            return
+        tally = tally_source(reports, aggregator._protocol)
+    except RefusedBatchError as error:
+        if not isinstance(error, RepeatedBatchError):
+            aggregator.note_refusal(reports, error)
+        raise
+    aggregator.merge(tally)
+
+
+class _Keeper:
+    """Writes a checkpoint now and then, if there is something new."""
+
+    def __init__(self, aggregator, path, seconds):
+        self._aggregator = aggregator
+        self._path = path
+        self._seconds = seconds
+        self._last = time.monotonic()
+        self._saved = self._mark()
+
+    def _mark(self):
+        summary = self._aggregator.summary()
+        return summary.n_batches, summary.n_refused, summary.n_repeats
+
+    def tick(self):
+        if self._path is not None and time.monotonic() - self._last >= self._seconds:
+            self.save()
+
+    def save(self):
+        if self._path is None or self._saved == (mark := self._mark()):
+            return
+        self._aggregator.save(self._path)
+        self._last, self._saved = time.monotonic(), mark

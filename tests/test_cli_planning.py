@@ -1,0 +1,118 @@
+"""What can be known before a collection, on the command line: plan and study."""
+
+import numpy as np
+import pytest
+from test_cli import assert_fails, rows_of
+
+from sklearn_ldp import GRR, OLH, OUE, Base, NormSub
+from sklearn_ldp.__main__ import main
+from sklearn_ldp.collection import poisoning_gain
+from sklearn_ldp.datasets import load_us_states
+from sklearn_ldp.metrics import detection_threshold, expected_error, required_n_samples
+from sklearn_ldp.model_selection import simulate_errors
+from sklearn_ldp.queries import full_domain, groups, random_sets, top_k
+
+PLAN = ["plan", "--epsilon", "0.5", "--n-samples", "20000"]
+
+
+def test_plan_agrees_with_the_library(tmp_path, capsys):
+    options = ["--target", "0.02", "--level", "0.9", "--alpha", "1", "--fake-share", "0.05"]
+    assert main([*PLAN, "--n-categories", "50", *options]) == 0
+    out, err = capsys.readouterr()
+    rows = {row["oracle"]: row for row in rows_of(out)}
+    assert len(rows) == 8
+    for name, oracle in (("grr", GRR(0.5)), ("olh", OLH(0.5)), ("oue", OUE(0.5))):
+        row = {key: float(value) for key, value in rows[name].items() if key != "oracle"}
+        assert row["rmse"] ** 2 == pytest.approx(expected_error(oracle, 20_000, 50))
+        width = {"metric": "half_width", "level": 0.9}
+        assert row["half_width"] == pytest.approx(expected_error(oracle, 20_000, 50, **width))
+        assert row["users_needed"] == required_n_samples(oracle, 0.02, 50, **width)
+        threshold = detection_threshold(oracle, 20_000, 50, alpha=1)
+        assert row["detection_threshold"] == pytest.approx(threshold)
+        gain = poisoning_gain(oracle, 0.05, 1, n_categories=50)
+        assert row["fake_gain"] == pytest.approx(gain)
+    assert rows["oue"]["report_bits"] == "50"
+    least = min(rows, key=lambda name: float(rows[name]["rmse"]))
+    assert f"the least error is that of {least};" in err
+    domain = tmp_path / "domain.txt"
+    domain.write_text("".join(f"{i}\n" for i in range(50)))
+    assert main([*PLAN, "--categories", str(domain), *options]) == 0
+    assert capsys.readouterr().out == out
+
+
+def test_plan_writes_files(tmp_path, capsys):
+    output = tmp_path / "plan.csv"
+    assert main([*PLAN, "--n-categories", "50", "--output", str(output)]) == 0
+    assert capsys.readouterr().out == ""
+    assert len(rows_of(output.read_text())) == 8
+    argv = [*PLAN, "--n-categories", "50", "--output", tmp_path / "plan.xlsx"]
+    assert_fails(argv, capsys, ".parquet")
+    assert_fails([*PLAN, "--n-categories", "1"], capsys, "at least 2 categories")
+
+
+STUDY = ["study", "--distribution", "us-states", "--repeats", "4", "--jobs", "1"]
+
+
+def test_study_agrees_with_the_library(capsys):
+    argv = ["--oracle", "grr", "olh", "--post", "base", "norm-sub", "--epsilon", "1", "2"]
+    argv += ["--queries", "full", "sets:0.1", "top:3", "groups:division", "--metric", "mse", "mae"]
+    assert main([*STUDY, *argv, "--n-samples", "50000", "--seed", "5"]) == 0
+    out, err = capsys.readouterr()
+    states = load_us_states()
+    study = simulate_errors(
+        {"grr": GRR(), "olh": OLH()},
+        {"base": Base(), "norm-sub": NormSub()},
+        states.frequencies,
+        50_000,
+        epsilons=[1, 2],
+        queries={
+            "full": full_domain(),
+            "sets:0.1": random_sets(0.1),
+            "top:3": top_k(3),
+            "groups:division": groups(states.groups.division),
+        },
+        metrics=["mse", "mae"],
+        n_repeats=4,
+        random_state=5,
+    )
+    rows = rows_of(out)
+    assert len(rows) == len(study) == 64
+    for row, error, name in zip(rows, study.error, study["queries"], strict=True):
+        assert float(row["error"]) == pytest.approx(error)
+        assert row["queries"] == name
+    assert "64 rows of 4 simulated collections" in err
+
+
+@pytest.mark.parametrize("name", ["zipf", "beta", "uniform"])
+def test_study_of_built_in_distributions(name, capsys):
+    argv = ["study", "--distribution", name, "--n-categories", "30", "--n-samples", "5000"]
+    assert main([*argv, "--repeats", "2", "--jobs", "1", "--post", "base", "norm-sub"]) == 0
+    rows = rows_of(capsys.readouterr().out)
+    assert [row["postprocessor"] for row in rows] == ["base", "norm-sub"]
+    assert all(float(row["error"]) > 0 and row["n_samples"] == "5000" for row in rows)
+
+
+def test_study_of_a_histogram_and_its_checkpoint(tmp_path, capsys):
+    pytest.importorskip("pyarrow")
+    from pyarrow.parquet import read_table
+
+    path = tmp_path / "histogram.csv"
+    path.write_text("value,count,kind\na,500,x\nb,300,x\nc,200,y\n")
+    kept, output = tmp_path / "study.jsonl", tmp_path / "errors.parquet"
+    argv = ["study", str(path), "--repeats", "3", "--jobs", "1", "--queries", "groups:kind"]
+    argv += ["--checkpoint", str(kept), "--output", str(output), "--epsilon"]
+    assert main([*argv, "1"]) == 0
+    first = kept.read_bytes()
+    assert main([*argv, "1", "2"]) == 0  # computes only what is new
+    assert kept.read_bytes().startswith(first)
+    table = read_table(output).to_pydict()
+    assert set(table["n_samples"]) == {1000}
+    assert set(table["epsilon"]) == {1.0, 2.0}
+    assert np.all(np.isfinite(table["error"]))
+    capsys.readouterr()
+    assert_fails([*argv, "1", "--queries", "groups:color"], capsys, "the columns are kind")
+
+
+@pytest.mark.parametrize("query", ["sets", "sets:2", "top:x", "full:1", "groups:none", "median"])
+def test_study_refuses_queries(query, capsys):
+    assert_fails([*STUDY, "--queries", query], capsys, "--queries must be of full, sets:SHARE")

@@ -1,0 +1,344 @@
+"""Checkpoints: whole or not at all, every damage detected, nothing lost and nothing doubled."""
+
+import hashlib
+import io
+import os
+import random
+import select
+import signal
+import time
+import zipfile
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from sklearn_ldp import GRR, OLH
+from sklearn_ldp.collection import Aggregator, CheckpointError, RefusedBatchError
+from sklearn_ldp.collection import _atomic as atomic
+from sklearn_ldp.collection._checkpoint import State, _pack
+from sklearn_ldp.collection._checkpoint import read as read_checkpoint
+
+ORACLE = GRR(1.0, categories=50, n_shards=4)
+
+
+def filled(n_batches=3, oracle=ORACLE):
+    server = Aggregator(oracle, collection_round="may")
+    for i in range(n_batches):
+        server.add(np.arange(50 - i), f"batch {i}")
+    with pytest.raises(RefusedBatchError):
+        server.add([50], "bad")
+    return server
+
+
+def loaded(path, oracle=ORACLE):
+    return Aggregator.load(path, oracle, collection_round="may")
+
+
+def test_what_is_loaded_is_what_was_saved(tmp_path):
+    path = tmp_path / "state.npz"
+    server = filled()
+    server.save(path)
+    again = loaded(path)
+    assert again.summary() == server.summary()
+    assert again.batches == server.batches
+    np.testing.assert_array_equal(again.tally().tallies, server.tally().tallies)
+    with pytest.raises(RefusedBatchError, match="'batch 1' before"):
+        again.add([0], "batch 1")
+    again.add([0], "näher 字").save(path)
+    assert "näher 字" in loaded(path)
+    assert [file.name for file in tmp_path.iterdir()] == ["state.npz"]
+
+
+def test_an_empty_collection_can_be_saved(tmp_path):
+    path = tmp_path / "state.npz"
+    Aggregator(ORACLE, collection_round="may").save(path)
+    assert loaded(path).n_samples == 0
+
+
+def test_it_is_a_plain_npz(tmp_path):
+    path = tmp_path / "state.npz"
+    filled().save(path)
+    with np.load(path, allow_pickle=False) as content:
+        assert content["tallies"].sum() == content["sizes"].sum() == 50 + 49 + 48
+        assert {array.dtype.kind for array in content.values()} == {"i", "u"}
+    with zipfile.ZipFile(path) as archive:
+        assert all(info.compress_type == zipfile.ZIP_STORED for info in archive.infolist())
+
+
+def test_another_configuration_is_named(tmp_path):
+    path = tmp_path / "state.npz"
+    filled().save(path)
+    for parameters, what in [
+        ({"epsilon": 2.0}, "epsilon 1.0 instead of 2.0"),
+        ({"categories": 51}, "n_categories 50 instead of 51"),
+        ({"n_shards": 5}, r"tallies of shape \(4, 50\), expected \(5, 50\)"),
+    ]:
+        with pytest.raises(CheckpointError, match=what):
+            loaded(path, clone(ORACLE).set_params(**parameters))
+    with pytest.raises(CheckpointError, match="oracle 'GRR' instead of 'OLH'"):
+        loaded(path, OLH(1.0, categories=50))
+    with pytest.raises(CheckpointError, match="collection_round 'may' instead of ''"):
+        Aggregator.load(path, ORACLE)
+    with pytest.raises(FileNotFoundError):
+        loaded(tmp_path / "other.npz")
+
+
+@pytest.mark.parametrize("step", [211, pytest.param(1, marks=pytest.mark.slow)])
+def test_every_flipped_bit_and_every_truncation_is_detected(tmp_path, step):
+    path = tmp_path / "state.npz"
+    filled().save(path)
+    content = path.read_bytes()
+    for bit in range(0, 8 * len(content), step):
+        damaged = bytearray(content)
+        damaged[bit // 8] ^= 1 << bit % 8
+        path.write_bytes(damaged)
+        with pytest.raises(CheckpointError, match="is damaged or cut short: its SHA-256"):
+            read_checkpoint(path, {}, (4, 50))
+    for length in range(0, len(content), step):
+        path.write_bytes(content[:length])
+        with pytest.raises(CheckpointError, match="is damaged or cut short"):
+            read_checkpoint(path, {}, (4, 50))
+    path.write_bytes(content)
+    assert loaded(path).n_samples == 147
+
+
+def resealed(content):
+    """The content with a seal that fits: what a forger, not an accident, makes."""
+    return content[:-64] + hashlib.sha256(content[:-64]).hexdigest().encode()
+
+
+def forged(compression=zipfile.ZIP_STORED, **changes):
+    """A checkpoint with other arrays, given as bytes of a npy."""
+    file = io.BytesIO()
+    server = filled()
+    state = io.BytesIO()
+    tally = server.tally()
+    state.write(
+        _pack(State(server.configuration, tally.tallies, tally.sizes, tally.batches, 0, 0, []))
+    )
+    with zipfile.ZipFile(state) as source, zipfile.ZipFile(file, "w", compression) as target:
+        for info in source.infolist():
+            name = info.filename.removesuffix(".npy")
+            target.writestr(info.filename, changes.get(name, source.read(info)))
+        target.comment = b"0" * 64
+    return resealed(file.getvalue())
+
+
+def npy(header, body=b""):
+    header = header.encode().ljust(118 - 10) + b"\n"
+    return b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header + body
+
+
+FORGED = {
+    "a huge array": {"tallies": npy("{'descr':'<i8','fortran_order':False,'shape':(1<<60,50)}")},
+    "a large one": {"tallies": npy("{'descr':'<i8','fortran_order':False,'shape':(10**12,50)}")},
+    "a huge plain one": {
+        "tallies": npy("{'descr':'<i8','fortran_order':False,'shape':(1000000000000,50)}")
+    },
+    "negative shapes": {
+        "tallies": npy("{'descr':'<i8','fortran_order':False,'shape':(-4,-50)}", bytes(1600))
+    },
+    "objects": {"tallies": npy("{'descr':'|O','fortran_order':False,'shape':(4,50)}", bytes(1600))},
+    "floats": {"tallies": npy("{'descr':'<f8','fortran_order':False,'shape':(4,50)}", bytes(1600))},
+    "a long header": {"tallies": npy("(" * 2000)},
+    "a deep header": {"tallies": npy("(" * 100)},
+    "another version": {"tallies": b"\x93NUMPY\x03\x00" + bytes(100)},
+    "no npy": {"tallies": b""},
+    "counts that disagree": {
+        "sizes": npy("{'descr':'<i8','fortran_order':False,'shape':(4,)}", bytes(32))
+    },
+    "negative counts": {
+        "counts": npy(
+            "{'descr':'<i8','fortran_order':False,'shape':(3,)}",
+            np.array([200, -100, 47], dtype="<i8").tobytes(),
+        )
+    },
+    "a deep header of ours": {
+        "header": npy("{'descr':'|u1','fortran_order':False,'shape':(100000,)}", b"[" * 100_000)
+    },
+    "a list as header": {
+        "header": npy("{'descr':'|u1','fortran_order':False,'shape':(2,)}", b"[]")
+    },
+}
+
+
+@pytest.mark.parametrize("case", FORGED)
+def test_forged_checkpoints_are_refused(tmp_path, case):
+    """A forger can make the digest fit, so what comes after it is read without trust."""
+    path = tmp_path / "state.npz"
+    path.write_bytes(forged())
+    assert loaded(path).n_samples == 147
+    path.write_bytes(forged(**FORGED[case]))
+    with pytest.raises(CheckpointError, match="is no checkpoint of this collection"):
+        loaded(path)
+
+
+def test_a_zip_bomb_is_not_unpacked(tmp_path):
+    path = tmp_path / "state.npz"
+    bomb = npy("{'descr':'<i8','fortran_order':False,'shape':(4,50)}", bytes(1 << 26))
+    path.write_bytes(forged(zipfile.ZIP_DEFLATED, tallies=bomb))
+    assert path.stat().st_size < 1 << 20
+    with pytest.raises(CheckpointError, match="compressed, or larger than the file"):
+        loaded(path)
+
+
+def test_orphans_are_swept_and_the_living_left_alone(tmp_path):
+    path = tmp_path / "state.npz"
+    gone = os.fork()
+    if not gone:
+        os._exit(0)
+    os.waitpid(gone, 0)
+    orphan = tmp_path / f".state.npz.{gone}-0a0a0a0a.tmp"
+    others = [
+        tmp_path / f".state.npz.{os.getppid()}-0a0a0a0a.tmp",
+        tmp_path / ".state.npz.mine.tmp",
+        tmp_path / f".other.npz.{gone}-0a0a0a0a.tmp",
+    ]
+    for file in [orphan, *others]:
+        file.write_bytes(b"half")
+    filled().save(path)
+    assert not orphan.exists()
+    assert all(file.exists() for file in others)
+
+
+def test_a_failed_write_leaves_the_old_checkpoint(tmp_path, monkeypatch):
+    path = tmp_path / "state.npz"
+    filled().save(path)
+
+    def full(descriptor):
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr(atomic.os, "fsync", full)
+    with pytest.raises(OSError, match="No space"):
+        filled(7).save(path)
+    assert loaded(path).n_samples == 147
+    assert [file.name for file in tmp_path.iterdir()] == ["state.npz"]
+
+
+def test_data_and_name_are_flushed_in_order(tmp_path, monkeypatch):
+    """The file before it takes its name, the folder after: else a power cut could lose both."""
+    calls = []
+
+    def noting(name):
+        real = getattr(os, name)
+
+        def call(*arguments):
+            kind = name
+            if name == "fsync":
+                kind += " folder" if os.path.isdir(f"/proc/self/fd/{arguments[0]}") else " file"
+            calls.append(kind)
+            return real(*arguments)
+
+        monkeypatch.setattr(atomic.os, name, call)
+
+    noting("fsync")
+    noting("replace")
+    filled().save(tmp_path / "state.npz")
+    assert calls == ["fsync file", "replace", "fsync folder"]
+
+
+# -- SIGKILL ------------------------------------------------------------------------------------
+N_BATCHES = 10**6  # more than any run gets through
+KILLED = GRR(1.0, categories=20_000, n_shards=4)  # a checkpoint of 640 kB, so that kills hit writes
+
+
+def batch(number):
+    return np.random.default_rng(number).integers(20_000, size=10)
+
+
+def naive_save(server, path):
+    """The twin: writes the file in place."""
+    tally = server.tally()
+    with open(path, "wb") as file:
+        np.savez(file, tallies=tally.tallies, sizes=tally.sizes, ids=np.array(list(tally.batches)))
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def naive_load(path):
+    with np.load(path) as content:
+        server = Aggregator(KILLED)
+        server._collection = type(server._collection)(
+            server._collection.channel, content["tallies"], content["sizes"]
+        )
+        server._ledger = dict.fromkeys(content["ids"].tolist(), 10)
+    return server
+
+
+def safe_load(path):
+    return Aggregator.load(path, KILLED)
+
+
+def collect(path, load, save, acknowledge):
+    """What the victim does: go on from the checkpoint, and tell each batch that is safe."""
+    server = load(path)
+    for number in range(len(server.batches), N_BATCHES):
+        server.add(batch(number), str(number))
+        save(server, path)
+        os.write(acknowledge, b"%d\n" % number)
+
+
+def run_and_kill(path, load, save, rng):
+    """Start a victim, kill it at a random moment, and return the last batch it called safe."""
+    read, write = os.pipe()
+    victim = os.fork()
+    if not victim:
+        try:
+            collect(path, load, save, write)
+        finally:
+            os._exit(1)
+    os.close(write)
+    select.select([read], [], [], 10)  # it is at work
+    time.sleep(rng.uniform(0, 0.02))
+    os.kill(victim, signal.SIGKILL)
+    _, status = os.waitpid(victim, 0)
+    assert os.WIFSIGNALED(status)
+    with os.fdopen(read, "rb") as file:
+        # What the pipe held when the victim died.
+        lines = file.read().split(b"\n")
+    return int(lines[-2]) if len(lines) > 1 else -1
+
+
+def kill_often(path, n_kills, load, save, seed):
+    """Raise if a state is unreadable, or a batch is lost or doubled; return orphans and batches."""
+    rng, n_orphans, n_batches = random.Random(seed), 0, 0
+    expected = np.zeros(20_000, dtype=np.int64)
+    save(Aggregator(KILLED), path)
+    for _ in range(n_kills):
+        safe = run_and_kill(path, load, save, rng)
+        n_orphans += sum(file.suffix == ".tmp" for file in path.parent.iterdir())
+        server = load(path)
+        for number in range(n_batches, len(server.batches)):
+            np.add.at(expected, batch(number), 1)
+        n_batches = len(server.batches)
+        assert n_batches > safe, "lost"
+        assert set(server.batches) == {str(number) for number in range(n_batches)}
+        np.testing.assert_array_equal(server.tally().tallies.sum(axis=0), expected)
+    Aggregator(KILLED).save(path)  # sweeps
+    assert [file.name for file in path.parent.iterdir()] == ["state.npz"]
+    return n_orphans, n_batches
+
+
+def save_checkpoint(server, path):
+    server.save(path)
+
+
+def test_ten_kills_lose_nothing(tmp_path):
+    kill_often(tmp_path / "state.npz", 10, safe_load, save_checkpoint, seed=0)
+
+
+@pytest.mark.slow
+def test_a_hundred_kills_lose_nothing(tmp_path, seed):
+    n_orphans, n_batches = kill_often(
+        tmp_path / "state.npz", 100, safe_load, save_checkpoint, seed=seed
+    )
+    print(f"100 kills, {n_orphans} in the middle of a write, {n_batches} batches, none lost")
+
+
+def test_kills_show_a_write_in_place(tmp_path):
+    """The twin: each kill hits a half-written file about every other time."""
+    with pytest.raises(
+        (ValueError, KeyError, AssertionError, EOFError, OSError, zipfile.BadZipFile)
+    ):
+        kill_often(tmp_path / "state.npz", 30, naive_load, naive_save, seed=0)

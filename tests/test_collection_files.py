@@ -1,0 +1,292 @@
+"""Reports at rest: exact, held to their configuration, silent about who sent them when."""
+
+import io
+import json
+import re
+
+import numpy as np
+import pytest
+from estimators import ORACLES
+from scipy.stats import chisquare
+from sklearn.base import clone
+
+from sklearn_ldp import GRR, OLH, OUE, HadamardResponse, SubsetSelection
+from sklearn_ldp.collection import (
+    RefusedBatchError,
+    describe_reports,
+    read_reports,
+    report_configuration,
+    tally_file,
+    write_reports,
+)
+
+pa = pytest.importorskip("pyarrow")
+pq = pytest.importorskip("pyarrow.parquet")
+
+FORMATS = ["parquet", "arrow", "jsonl"]
+SUFFIX = {"parquet": ".parquet", "arrow": ".arrows", "jsonl": ".jsonl"}
+CATEGORIES = [f"c{i}" for i in range(13)]
+
+
+def declared(oracle, **parameters):
+    return clone(oracle).set_params(categories=CATEGORIES, random_state=0, **parameters)
+
+
+def written(oracle, reports, form="arrow", **options):
+    file = io.BytesIO()
+    write_reports(file, reports, oracle, format=form, **options)
+    return file.getvalue()
+
+
+def as_multiset(reports):
+    return sorted(map(str, reports.tolist()))
+
+
+KINDS = [GRR(), OUE(), OLH(), OLH(hash_family="mixing"), SubsetSelection(epsilon=0.3)]
+
+
+@pytest.mark.parametrize(
+    ("oracle", "form"),
+    [(oracle, "parquet") for oracle in ORACLES]
+    + [(oracle, form) for oracle in KINDS for form in FORMATS],
+    ids=str,
+)
+def test_what_is_read_is_what_was_written(oracle, form):
+    oracle = declared(oracle)
+    reports = oracle.privatize(np.resize(CATEGORIES, 300))
+    content = written(oracle, reports, form, batch_id="monday")
+    again = read_reports(content, oracle, format=form)
+    assert again.shape == reports.shape
+    assert as_multiset(again) == as_multiset(reports)
+    counts = clone(oracle).aggregate(again).support_counts_
+    np.testing.assert_array_equal(counts, clone(oracle).aggregate(reports).support_counts_)
+    assert tally_file(content, oracle, format=form).batches == {"monday": 300}
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_files_of_several_pieces(form, tmp_path, monkeypatch):
+    monkeypatch.setattr("sklearn_ldp.collection._formats._MAX_GROUP", 100)
+    path = tmp_path / f"reports{SUFFIX[form]}"
+    oracle = GRR(1.0, categories=300, random_state=0)
+    reports = oracle.privatize(np.arange(1234) % 300)
+    write_reports(path, reports, oracle, random_state=0)
+    assert as_multiset(read_reports(path, oracle)) == as_multiset(reports)
+    assert tally_file(path, oracle).n_samples == 1234
+
+
+def test_columns_are_integers_of_the_smallest_type(tmp_path):
+    def types(oracle):
+        path = tmp_path / "reports.parquet"
+        write_reports(path, oracle.privatize(oracle.categories[:2]), oracle)
+        return [str(kind) for kind in pq.read_schema(path).types]
+
+    assert types(GRR(1.0, categories=list(range(256)))) == ["uint8"]
+    assert types(GRR(1.0, categories=list(range(257)))) == ["uint16"]
+    assert types(OLH(1.0, categories=list(range(1000)))) == ["uint16", "uint8"]
+    assert types(OUE(1.0, categories=list(range(17)))) == ["fixed_size_binary[3]"]
+    (sets,) = types(SubsetSelection(1.0, categories=list(range(12))))
+    assert re.fullmatch(r"fixed_size_list<\w+: uint8 not null>\[3\]", sets)
+
+
+def test_parquet_is_zstd_with_the_configuration_in_its_schema(tmp_path):
+    path = tmp_path / "reports.parquet"
+    oracle = OLH(1.0, categories=CATEGORIES)
+    batch_id = write_reports(path, oracle.privatize(["c1"]), oracle, collection_round="may")
+    file = pq.ParquetFile(path)
+    assert file.metadata.row_group(0).column(0).compression == "ZSTD"
+    header = json.loads(file.schema_arrow.metadata[b"sklearn_ldp"])
+    assert header["configuration"] == report_configuration(oracle, collection_round="may")
+    assert describe_reports(path)["batch_id"] == batch_id
+    assert describe_reports(path)["n_samples"] == 1
+
+
+OTHERS = {
+    "epsilon 1.0 instead of 2.0": GRR(2.0, categories=["a", "b", "c"]),
+    "domain_sha256": GRR(1.0, categories=["a", "c", "b"]),
+    "n_categories 3 instead of 4": GRR(1.0, categories=["a", "b", "c", "d"]),
+    "oracle 'GRR' instead of 'OLH'": OLH(1.0, categories=["a", "b", "c"]),
+}
+
+
+@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("what", OTHERS)
+def test_readers_refuse_another_configuration_and_name_it(what, form):
+    oracle = GRR(1.0, categories=["a", "b", "c"])
+    content = written(oracle, [0, 1, 2], form)
+    for reader in (read_reports, tally_file):
+        with pytest.raises(RefusedBatchError, match=what):
+            reader(content, OTHERS[what], format=form)
+
+
+@pytest.mark.parametrize(
+    ("theirs", "ours", "what"),
+    [
+        ({"hash_family": "mixing"}, {}, "hash_family 'mixing' instead of 'linear'"),
+        ({"hash_range": 5}, {}, "hash_range 5 instead of 4"),
+        ({"epsilon": 1.01, "hash_range": 4}, {}, "epsilon 1.01 instead of 1.0"),
+    ],
+)
+def test_readers_refuse_another_hash(theirs, ours, what):
+    theirs = OLH(categories=CATEGORIES).set_params(**theirs)
+    content = written(theirs, theirs.privatize(CATEGORIES))
+    with pytest.raises(RefusedBatchError, match=what):
+        read_reports(content, OLH(categories=CATEGORIES, **ours), format="arrow")
+
+
+def test_readers_refuse_reports_that_are_numbered_otherwise(monkeypatch):
+    from sklearn_ldp.oracles._channel import ReportField
+    from sklearn_ldp.oracles._direct import DirectChannel
+
+    oracle = GRR(1.0, categories=["a", "b"])
+    content = written(oracle, [0, 1])
+    monkeypatch.setattr(DirectChannel, "report_fields", (ReportField("report", 3),))
+    with pytest.raises(RefusedBatchError, match="report 'report < 2' instead of 'report < 3'"):
+        read_reports(content, oracle, format="arrow")
+
+
+def test_readers_refuse_another_round_and_another_version():
+    oracle = GRR(1.0, categories=["a", "b"])
+    content = written(oracle, [0, 1], "jsonl", collection_round="may")
+    with pytest.raises(RefusedBatchError, match="collection_round 'may' instead of 'june'"):
+        read_reports(content, oracle, collection_round="june", format="jsonl")
+    later = content.replace(b'"version": 1', b'"version": 2')
+    with pytest.raises(RefusedBatchError, match="format version 2, this release reads version 1"):
+        read_reports(later, oracle, collection_round="may", format="jsonl")
+
+
+def test_readers_refuse_files_without_a_configuration(tmp_path):
+    path = tmp_path / "plain.parquet"
+    pq.write_table(pa.table({"report": pa.array([0, 1], pa.uint8())}), path)
+    with pytest.raises(RefusedBatchError, match=r"plain\.parquet is refused: it carries no conf"):
+        read_reports(path, GRR(1.0, categories=["a", "b"]))
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_readers_refuse_cut_files(form):
+    oracle = GRR(1.0, categories=300)
+    content = written(oracle, np.arange(300), form)
+    read_reports(content, oracle, format=form)
+    for length in [0, 1, 8, *range(20, len(content), len(content) // 50)]:
+        if content[length:] in (b"\n", b"\0" * 4 + b"\xff" * 4):
+            continue
+        with pytest.raises(RefusedBatchError):
+            tally_file(content[:length], oracle, format=form)
+
+
+def test_the_domain_digest_knows_order_and_type_but_not_the_container():
+    def digest(categories):
+        return report_configuration(GRR(1.0, categories=categories))["domain_sha256"]
+
+    assert digest(3) == digest([0, 1, 2]) == digest(np.arange(3, dtype=np.uint8))
+    assert digest(["a", "b"]) == digest(np.array(["a", "b"]))
+    distinct = [
+        ["a", "b"],
+        ["b", "a"],
+        [b"a", b"b"],
+        [("a",), ("b",)],
+        ["ab", ""],
+        ["1", "2"],
+        [1, 2],
+    ]
+    assert len({digest(categories) for categories in distinct}) == len(distinct)
+    with pytest.raises(TypeError, match="no other type has a form that is the same on every"):
+        digest([object(), object()])
+
+
+def test_a_refused_batch_leaves_no_file(tmp_path):
+    oracle = GRR(1.0, categories=["a", "b"])
+    path = tmp_path / "reports.parquet"
+    with pytest.raises(RefusedBatchError, match="not written.*integers in \\[0, 1\\]"):
+        write_reports(path, [0, 2], oracle)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_formats_are_told_by_names():
+    oracle = GRR(1.0, categories=["a", "b"])
+    with pytest.raises(ValueError, match=r"a name that ends with one of \.parquet"):
+        write_reports("reports.csv", [0], oracle)
+    with pytest.raises(ValueError, match="format must be one of"):
+        write_reports("reports.csv", [0], oracle, format="csv")
+
+
+def test_without_pyarrow_there_are_json_lines(monkeypatch):
+    monkeypatch.setattr("sklearn_ldp.collection._formats.find_spec", lambda name: None)
+    oracle = GRR(1.0, categories=["a", "b"])
+    with pytest.raises(ImportError, match=r"needs pyarrow: pip install 'sklearn_ldp\[data\]'"):
+        written(oracle, [0, 1])
+    assert read_reports(written(oracle, [0, 1], "jsonl"), oracle, format="jsonl").size == 2
+
+
+# -- what the order could tell ------------------------------------------------------------------
+def order_score(oracle, reports):
+    """z-score: do reports for c0 come earlier? Its users all came in the first half."""
+    state = clone(oracle)._started(oracle._known_domain())
+    supports = state.collection.channel.supports(np.asarray(reports), np.array([0]))[:, 0]
+    place, n = np.flatnonzero(supports) + 0.5, len(reports)
+    m = len(place)
+    variance = (n**2 - 1) / 12 * (n - m) / (n - 1) / m  # of the mean of m places out of n
+    return (place.mean() - n / 2) / np.sqrt(variance)
+
+
+@pytest.mark.parametrize("oracle", ORACLES, ids=str)
+def test_the_order_of_reports_says_nothing(oracle, seed):
+    """|z| < 5: a false alarm has probability 6e-7 a case."""
+    oracle = declared(oracle, epsilon=3.0)
+    oracle.set_params(random_state=seed)
+    reports = oracle.privatize(["c0"] * 1000 + ["c7"] * 1000)
+    content = written(oracle, reports)  # a secure shuffle
+    assert abs(order_score(oracle, read_reports(content, oracle, format="arrow"))) < 5
+    # The twin: what is kept in the order of arrival gives the users away.
+    assert abs(order_score(oracle, reports)) > 5
+
+
+def own_place_p_value(codes, reports):
+    """Is the user's own category anywhere in her set, where it is in it?"""
+    _, place = np.nonzero(reports == codes[:, None])
+    return chisquare(np.bincount(place, minlength=reports.shape[1])).pvalue
+
+
+def test_the_order_inside_a_set_says_nothing(seed):
+    """A false alarm has probability 1e-6."""
+    codes = np.random.default_rng(seed).integers(20, size=20_000)
+    oracle = SubsetSelection(1.0, categories=20, random_state=seed)
+    reports = oracle.privatize(codes)
+    assert own_place_p_value(codes, reports) > 1e-6
+    # The twin: the user's category first, as some packages report it.
+    own = reports == codes[:, None]
+    first = np.take_along_axis(reports, np.argsort(~own, axis=1, kind="stable"), axis=1)
+    assert own_place_p_value(codes, first) < 1e-6
+    # No such report gets into a file, or out of one.
+    with pytest.raises(RefusedBatchError, match="sorted, distinct integers"):
+        written(oracle, first)
+
+
+def test_spare_bits_say_nothing():
+    """Bits after the last category could carry what the reports may not."""
+    oracle = OUE(1.0, categories=10)
+    content = written(oracle, np.ones((1, 10), dtype=np.uint8))
+    assert content.count(b"\xff\xc0") == 1
+    with pytest.raises(RefusedBatchError, match="zeros after the last"):
+        read_reports(content.replace(b"\xff\xc0", b"\xff\xc1"), oracle, format="arrow")
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_big_integers_are_exact(form):
+    """Seeds of 63 bits, which float64 would round."""
+    oracle = OLH(1.0, categories=["a", "b"], hash_family="mixing", hash_range=4)
+    seeds = [2**53 + 1, 2**63 - 1, 2**62 + 1, 0]
+    reports = np.array([[seed, 3] for seed in seeds], dtype=np.int64)
+    again = read_reports(written(oracle, reports, form), oracle, format=form)
+    assert sorted(again[:, 0].tolist()) == sorted(seeds)
+
+
+def test_third_party_channels_are_kept_in_64_bits(monkeypatch):
+    from sklearn_ldp.oracles._hadamard import HadamardChannel
+
+    monkeypatch.setattr(HadamardChannel, "report_fields", ())
+    oracle = declared(HadamardResponse())
+    reports = oracle.privatize(np.resize(CATEGORIES, 50))
+    for form in FORMATS:
+        again = read_reports(written(oracle, reports, form), oracle, format=form)
+        assert again.dtype == np.int64
+        assert as_multiset(again) == as_multiset(reports)

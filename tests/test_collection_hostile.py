@@ -1,0 +1,355 @@
+"""Hostile input: whatever comes, a refusal; no crash, hang or memory blow-up, no code run."""
+
+import contextlib
+import io
+import json
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.base import clone
+
+from sklearn_ldp import GRR, OLH, OUE, SubsetSelection
+from sklearn_ldp.collection import (
+    Aggregator,
+    CheckpointError,
+    RefusedBatchError,
+    describe_reports,
+    tally_file,
+    write_reports,
+)
+
+pa = pytest.importorskip("pyarrow")
+pq = pytest.importorskip("pyarrow.parquet")
+
+CATEGORIES = 40
+ORACLES = [
+    GRR(1.0, categories=CATEGORIES),
+    OLH(1.0, categories=CATEGORIES),
+    OUE(1.0, categories=CATEGORIES),
+    SubsetSelection(1.0, categories=CATEGORIES),
+]
+FORMATS = ["parquet", "arrow", "jsonl"]
+
+
+def valid_file(oracle, form, n=300):
+    file = io.BytesIO()
+    reports = clone(oracle).set_params(random_state=0).privatize(np.arange(n) % CATEGORIES)
+    write_reports(file, reports, oracle, batch_id="x", format=form, random_state=0)
+    return file.getvalue()
+
+
+def valid_checkpoint(folder):
+    server = Aggregator(ORACLES[0]).add(np.arange(CATEGORIES), "x")
+    server.save(folder / "state.npz")
+    return (folder / "state.npz").read_bytes()
+
+
+FILES = {
+    (i, form): valid_file(oracle, form) for i, oracle in enumerate(ORACLES) for form in FORMATS
+}
+
+
+def mutated(content, rng):
+    """The content with some bits flipped, bytes replaced, cut out, repeated or inserted."""
+    content = bytearray(content)
+    for _ in range(rng.choice([1, 1, 1, 2, 5, 20])):
+        if not content:
+            break
+        place, kind = rng.randrange(len(content)), rng.randrange(7)
+        length = rng.choice([1, 2, 4, 8, 100])
+        if kind <= 1:
+            content[place] ^= 1 << rng.randrange(8)
+        elif kind == 2:
+            content[place] = rng.choice([0, 1, 127, 128, 255])
+        elif kind == 3:
+            del content[place : place + length]
+        elif kind == 4:
+            content[place:place] = content[place : place + length]
+        elif kind == 5:
+            value = rng.choice([0, 2**31 - 1, 2**63 - 1, 2**64 - 1, 2**40, 2**20])
+            content[place : place + 8] = value.to_bytes(8, rng.choice(["little", "big"]))
+        else:
+            del content[rng.randrange(len(content)) :]
+    return bytes(content)
+
+
+def survives(content, oracle, form, expected):
+    """Read hostile content: refused, or the very reports that were written; True if refused."""
+    server = Aggregator(oracle).add(expected[1], "before")
+    before = server.tally()
+    with contextlib.suppress(RefusedBatchError):
+        describe_reports(content, format=form)
+    try:
+        tally = tally_file(content, oracle, format=form)
+        server.merge(tally)
+    except RefusedBatchError:
+        after = server.tally()
+        np.testing.assert_array_equal(after.tallies, before.tallies)
+        assert after.batches == before.batches
+        return True
+    np.testing.assert_array_equal(tally.tallies.sum(axis=0), expected[0])
+    return False
+
+
+def expectation(index):
+    oracle = ORACLES[index]
+    tally = tally_file(FILES[index, "arrow"], oracle, format="arrow")
+    return tally.tallies.sum(axis=0), clone(oracle).privatize([1, 2])
+
+
+@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("index", range(len(ORACLES)))
+@settings(max_examples=15)
+@given(seed=st.integers(0, 2**32))
+def test_mutated_files_are_refused_or_harmless(index, form, seed):
+    content = mutated(FILES[index, form], random.Random(seed))
+    survives(content, ORACLES[index], form, expectation(index))
+
+
+@settings(max_examples=60)
+@given(content=st.binary(max_size=300), form=st.sampled_from(FORMATS))
+def test_noise_is_refused(content, form):
+    with pytest.raises(RefusedBatchError):
+        tally_file(content, ORACLES[0], format=form)
+    with pytest.raises(RefusedBatchError):
+        describe_reports(content, format=form)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=5), inner),
+    max_leaves=10,
+)
+
+
+@settings(max_examples=60)
+@given(value=JSON, key=st.sampled_from(["format", "version", "configuration", "batch", None]))
+def test_headers_of_any_json_are_refused(value, key):
+    first, _, rest = FILES[0, "jsonl"].partition(b"\n")
+    header = json.loads(first)
+    if key is None:
+        header = value
+    elif header[key] == value:
+        return
+    else:
+        header[key] = value
+    content = json.dumps(header).encode() + b"\n" + rest
+    with pytest.raises(RefusedBatchError):
+        tally_file(content, ORACLES[0], format="jsonl")
+
+
+@settings(max_examples=60)
+@given(value=JSON.filter(lambda value: type(value) is not int or not 0 <= value < CATEGORIES))
+def test_lines_of_any_json_are_refused(value):
+    with pytest.raises(RefusedBatchError):
+        tally_file(with_line(json.dumps(value).encode()), ORACLES[0], format="jsonl")
+
+
+def with_line(line):
+    header, _, rest = FILES[0, "jsonl"].partition(b"\n")
+    return header + b"\n" + line + b"\n" + rest
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"[" * 10_000_000,
+        b"[" * 60,
+        b'{"a":' * 20,
+        b"9" * 5000,
+        b"1" + b"0" * 60,
+        b"NaN",
+        b"-1",
+        b"1.0",
+        b"true",
+        b"\xff\xfe",
+        b"",
+        b"1 2",
+        b"__import__('os').abort()",
+    ],
+    ids=lambda line: repr(line[:12]),
+)
+def test_hostile_lines_are_refused(line):
+    with pytest.raises(RefusedBatchError):
+        tally_file(with_line(line), ORACLES[0], format="jsonl")
+
+
+@settings(max_examples=40)
+@given(seed=st.integers(0, 2**32))
+def test_mutated_checkpoints_are_refused(tmp_path_factory, seed):
+    folder = tmp_path_factory.getbasetemp()
+    content = valid_checkpoint(folder)
+    damaged = mutated(content, random.Random(seed))
+    if damaged == content:
+        return
+    (folder / "state.npz").write_bytes(damaged)
+    with pytest.raises(CheckpointError):
+        Aggregator.load(folder / "state.npz", ORACLES[0])
+
+
+# -- bombs --------------------------------------------------------------------------------------
+def bomb(n, **options):
+    """A Parquet file of n zeros under a header that promises them."""
+    schema = pq.read_schema(io.BytesIO(FILES[0, "parquet"]))
+    header = json.loads(schema.metadata[b"sklearn_ldp"])
+    header["batch"]["n_samples"] = n
+    schema = schema.with_metadata({b"sklearn_ldp": json.dumps(header).encode()})
+    file = io.BytesIO()
+    with pq.ParquetWriter(file, schema, compression="zstd", **options) as writer:
+        column = pa.array(np.zeros(n, dtype=np.uint8))
+        writer.write_batch(pa.record_batch([column], schema=schema), row_group_size=n)
+    return file.getvalue()
+
+
+def test_pages_that_unpack_to_too_much_are_not_unpacked(monkeypatch):
+    content = bomb(1_000_000, use_dictionary=False, data_page_size=1 << 30)
+    assert len(content) < 5000
+    monkeypatch.setattr("sklearn_ldp.collection._limits.MAX_COLUMN_BYTES", 1 << 20)
+    with pytest.raises(RefusedBatchError, match=r"unpacks to \d{7} bytes in a row group"):
+        tally_file(content, ORACLES[0], format="parquet")
+    # The twin: within the limit the same file gets as far as its digest.
+    monkeypatch.undo()
+    with pytest.raises(RefusedBatchError, match="do not have the digest"):
+        tally_file(content, ORACLES[0], format="parquet")
+
+
+def test_more_reports_than_a_file_can_hold_are_not_counted(monkeypatch):
+    content = bomb(5_000_000)
+    with pytest.raises(RefusedBatchError, match="do not have the digest"):
+        tally_file(content, ORACLES[0], format="parquet")
+    monkeypatch.setattr("sklearn_ldp.collection._limits.ROWS_PER_BYTE", 100)
+    with pytest.raises(RefusedBatchError, match="promises 5000000 reports in"):
+        tally_file(content, ORACLES[0], format="parquet")
+
+
+def test_page_headers_that_lie_are_refused():
+    content = FILES[0, "parquet"]
+    column = pq.ParquetFile(io.BytesIO(content)).metadata.row_group(0).column(0)
+    start = column.dictionary_page_offset
+    assert content[start : start + 3] == b"\x15\x04\x15"  # type 2, then the unpacked size
+    for size in (2**31 - 1, -1):
+        number, varint = (size << 1) ^ (size >> 63), b""
+        while number > 127:
+            varint, number = varint + bytes([number & 127 | 128]), number >> 7
+        varint += bytes([number])
+        forged = content[: start + 3] + varint + content[start + 4 :]
+        with pytest.raises(RefusedBatchError):
+            tally_file(forged, ORACLES[0], format="parquet")
+
+
+def test_compressed_streams_are_refused():
+    schema = pa.ipc.open_stream(FILES[0, "arrow"]).schema
+    file = io.BytesIO()
+    options = pa.ipc.IpcWriteOptions(compression="zstd")
+    with pa.ipc.new_stream(file, schema, options=options) as writer:
+        column = pa.array(np.zeros(100_000_000, dtype=np.uint8))
+        writer.write_batch(pa.record_batch([column], schema=schema))
+    assert file.tell() < 20_000
+    with pytest.raises(RefusedBatchError, match="record batches are compressed"):
+        tally_file(file.getvalue(), ORACLES[0], format="arrow")
+
+
+class Payload:
+    """Unpickling makes a file."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return os.mkdir, (str(self.path),)
+
+
+def test_no_pickle_is_run(tmp_path):
+    import pickle
+
+    content = pickle.dumps(Payload(tmp_path / "owned"))
+    field = pa.field(
+        "report",
+        pa.uint8(),
+        nullable=False,
+        metadata={
+            b"ARROW:extension:name": b"arrow.py_extension_type",
+            b"ARROW:extension:metadata": content,
+        },
+    )
+    schema = pa.schema([field], pq.read_schema(io.BytesIO(FILES[0, "parquet"])).metadata)
+    table = pa.table([pa.array(np.zeros(300, dtype=np.uint8))], schema=schema)
+    parquet, arrow = io.BytesIO(), io.BytesIO()
+    pq.write_table(table, parquet)
+    with pa.ipc.new_stream(arrow, schema) as writer:
+        writer.write_table(table)
+    for file, form in ((parquet, "parquet"), (arrow, "arrow")):
+        with pytest.raises(RefusedBatchError):
+            tally_file(file.getvalue(), ORACLES[0], format=form)
+    objects = np.empty(1, dtype=object)
+    objects[0] = Payload(tmp_path / "owned")
+    np.savez(tmp_path / "state.npz", header=objects)
+    with pytest.raises(CheckpointError):
+        Aggregator.load(tmp_path / "state.npz", ORACLES[0])
+    assert not (tmp_path / "owned").exists()
+    pickle.loads(content)  # the twin
+    assert (tmp_path / "owned").exists()
+
+
+# -- many, in a process of their own ------------------------------------------------------------
+N_MUTATIONS = 20_000
+
+
+def peak_megabytes():
+    status = Path("/proc/self/status").read_text(encoding="ascii")
+    return int(re.search(r"VmHWM:\s*(\d+) kB", status)[1]) // 1024
+
+
+def fuzz(form, n, seed, folder):
+    """Read n mutated inputs of a kind; print what came of them."""
+    rng, refused, slowest = random.Random(seed), 0, 0.0
+    expected = [expectation(i) for i in range(len(ORACLES))]
+    checkpoint = valid_checkpoint(folder)
+    survives(FILES[0, "arrow"], ORACLES[0], "arrow", expected[0])
+    before = peak_megabytes()
+    signal.alarm(3600)
+    for number in range(n):
+        start, index = time.perf_counter(), number % len(ORACLES)
+        if form == "npz":
+            content = mutated(checkpoint, rng)
+            (folder / "state.npz").write_bytes(content)
+            try:
+                Aggregator.load(folder / "state.npz", ORACLES[0])
+                assert content == checkpoint
+            except CheckpointError:
+                refused += 1
+        else:
+            content = mutated(FILES[index, form], rng)
+            refused += survives(content, ORACLES[index], form, expected[index])
+        slowest = max(slowest, time.perf_counter() - start)
+    growth = peak_megabytes() - before
+    print(json.dumps({"n": n, "refused": refused, "slowest": slowest, "growth_mb": growth}))
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="needs Linux's peak memory")
+@pytest.mark.parametrize("form", [*FORMATS, "npz"])
+def test_many_mutations_cost_neither_memory_nor_time(form, seed, tmp_path):
+    """20,000 inputs a kind: no crash of the process, at most 300 MB more, no input over 10 s."""
+    code = (
+        "import pathlib, sys; sys.path.insert(0, sys.argv[1]); import test_collection_hostile as m;"
+        f"m.fuzz({form!r}, {N_MUTATIONS}, {seed}, pathlib.Path(sys.argv[2]))"
+    )
+    command = [sys.executable, "-c", code, str(Path(__file__).parent), str(tmp_path)]
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr[-2000:]
+    result = json.loads(run.stdout)
+    print(form, result)
+    assert result["growth_mb"] < 300
+    assert result["slowest"] < 10
+    assert result["refused"] > 0.9 * result["n"]

@@ -1,0 +1,292 @@
+"""Users who lie: the closed formula against attacks on our oracles, and tests that see them."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from estimators import ORACLES
+from scipy import stats
+from sklearn.base import clone
+
+from sklearn_ldp import (
+    BLH,
+    GRR,
+    OLH,
+    OUE,
+    SUE,
+    HadamardResponse,
+    SubsetSelection,
+)
+from sklearn_ldp.collection import (
+    hash_function_test,
+    poisoning_gain,
+    read_reports,
+    support_size_test,
+    write_reports,
+)
+from sklearn_ldp.utils.estimator_checks import exact_report_distribution
+
+MIXING = OLH(hash_family="mixing")
+ALL = [*ORACLES, MIXING]
+CONSTANT = (GRR, SubsetSelection)
+
+
+def over(oracle, d, seed=None, **parameters):
+    return clone(oracle).set_params(categories=d, random_state=seed, **parameters)
+
+
+def honest_reports(oracle, n, seed):
+    """Reports of users of a skewed distribution."""
+    d = oracle.categories
+    codes = np.minimum(np.random.default_rng(seed).geometric(0.2, n) - 1, d - 1)
+    return over(oracle, d, np.random.default_rng(seed + 1)).privatize(codes), codes
+
+
+# -- the gain -----------------------------------------------------------------------------------
+@pytest.mark.parametrize("hash_range", [3, 4, 16])
+def test_gain_is_that_of_the_paper(hash_range):
+    """Cao, Jia & Gong, Table 1: GRR, OUE and OLH, whose hash range there is exp(epsilon) + 1."""
+    beta, r, d, f = 0.05, 3, 100, 0.02
+    e = hash_range - 1
+    options = {"target_frequency": f, "n_categories": d, "epsilon": math.log(e)}
+    grr = beta * (1 - f) + beta * (d - r) / (e - 1)
+    oue = beta * (2 * r - f) + 2 * beta * r / (e - 1)
+    assert poisoning_gain(GRR(), beta, r, **options) == pytest.approx(grr)
+    assert poisoning_gain(OUE(), beta, r, **options) == pytest.approx(oue)
+    assert poisoning_gain(OLH(hash_range=hash_range), beta, r, **options) == pytest.approx(oue)
+
+
+def every_report(oracle, d):
+    """All reports, where they are few; of unary bits all, of hash functions with seeds some."""
+    if isinstance(oracle, GRR):
+        return np.arange(d)
+    if isinstance(oracle, SubsetSelection):
+        size = oracle.privatize([0]).shape[1]
+        return np.array(list(itertools.combinations(range(d), size)))
+    if isinstance(oracle, (OUE, SUE)):
+        return np.array(list(itertools.product([0, 1], repeat=d)), dtype=np.uint8)
+    n_drawn = 300 if oracle.get_params().get("hash_family") == "mixing" else 8000
+    return np.unique(over(oracle, d, 0).privatize(np.arange(n_drawn) % d), axis=0)
+
+
+def best_attack(oracle, r):
+    """A report that supports the most of r targets, and targets for which that is the most."""
+    d = oracle.categories
+    reports = every_report(oracle, d)
+    support = np.array([clone(oracle).aggregate(one[None]).support_counts_ for one in reports])
+    # Blocks of a Hadamard matrix count -1 against a category.
+    targets = np.argsort(-support[np.argmax((support > 0).sum(axis=1))], kind="stable")[:r]
+    return reports[np.argmax(support[:, targets].sum(axis=1))], targets
+
+
+N, SHARE = 60_000, 0.1
+
+
+def attacked(oracle, r, seed):
+    """What the targets gain when a tenth of all users sends the best report, and its spread."""
+    report, targets = best_attack(oracle, r)
+    genuine = round(N * (1 - SHARE))
+    reports, codes = honest_reports(oracle, genuine, seed)
+    fake = np.repeat(report[None], N - genuine, axis=0).astype(reports.dtype)
+    server = clone(oracle).aggregate(np.concatenate([reports, fake]))
+    truth = np.bincount(codes, minlength=oracle.categories)[targets].sum() / genuine
+    noise = server.noise_
+    spread = r * math.sqrt(np.max(noise.variance(np.full(oracle.categories, 1 / len(targets)))))
+    return server.frequencies_[targets].sum() - truth, truth, spread
+
+
+@pytest.mark.parametrize("oracle", ALL, ids=repr)
+def test_attacks_gain_what_the_formula_says(oracle, seed):
+    """Within 5 bounds of the standard deviation: fails by chance less than once in 10**6 runs."""
+    oracle, r = over(oracle, 9), 2
+    gain, truth, spread = attacked(oracle, r, seed)
+    expected = poisoning_gain(oracle, SHARE, r, target_frequency=truth)
+    assert gain == pytest.approx(expected, abs=5 * spread)
+    # Tampered: as if fake reports weighed no more than lies about the value.
+    wrong = poisoning_gain(oracle, SHARE, r, target_frequency=truth, attack="input")
+    assert abs(gain - wrong) > 5 * spread
+
+
+def test_input_attacks(seed):
+    """Liars who keep to the protocol gain their share, of any oracle. 5 standard deviations."""
+    oracle = OUE(1.0, categories=9)
+    reports, codes = honest_reports(oracle, 54_000, seed)
+    fake = over(oracle, 9, np.random.default_rng(seed + 2)).privatize(np.full(6000, 8))
+    server = clone(oracle).aggregate(np.concatenate([reports, fake]))
+    truth = np.mean(codes == 8)
+    spread = math.sqrt(server.noise_.variance(np.full(9, 0.1))[0])
+    expected = poisoning_gain(oracle, 0.1, 1, target_frequency=truth, attack="input")
+    assert expected == pytest.approx(0.1 * (1 - truth))
+    gain = server.frequencies_[8] - truth
+    assert gain == pytest.approx(expected, abs=5 * spread)
+    assert abs(gain - poisoning_gain(oracle, 0.1, 1)) > 5 * spread  # no maximal attack
+
+
+def test_gain_grows_with_privacy_and_with_targets():
+    for oracle in [*ORACLES, MIXING]:
+        gains = poisoning_gain([over(oracle, 50, epsilon=e) for e in (0.5, 1, 2)], 0.01, 1)
+        if not isinstance(oracle, OLH) or isinstance(oracle.hash_range, str):
+            assert np.all(np.diff(gains) < 0)
+        assert poisoning_gain(over(oracle, 50), 0.0, 1) == 0
+    assert poisoning_gain(OUE(), 0.01, 5, n_categories=9) > poisoning_gain(
+        OUE(), 0.01, 1, n_categories=9
+    )
+    assert poisoning_gain(GRR(), 0.01, 9, n_categories=9) == pytest.approx(0.01)  # sums to 1
+
+
+def test_gain_refuses():
+    for share in (-0.1, 1.1, "0.1", math.nan):
+        with pytest.raises(ValueError, match="share must be a number from 0 to 1"):
+            poisoning_gain(GRR(), share, 1, n_categories=5)
+    for n_targets in (0, 6, 1.0):
+        with pytest.raises(ValueError, match="n_targets must be an integer from 1 to 5"):
+            poisoning_gain(GRR(), 0.1, n_targets, n_categories=5)
+    with pytest.raises(ValueError, match="attack must be"):
+        poisoning_gain(GRR(), 0.1, 1, n_categories=5, attack="random")
+    with pytest.raises(TypeError, match="needs an oracle such as OLH"):
+        poisoning_gain("olh", 0.1, 1)
+    with pytest.raises(ValueError, match="categories"):
+        poisoning_gain(GRR(), 0.1, 1)
+
+
+# -- sizes: honest users ------------------------------------------------------------------------
+@pytest.mark.parametrize("d", [12, 100])
+@pytest.mark.parametrize("oracle", ALL, ids=repr)
+def test_honest_reports_pass(oracle, d, seed):
+    """Fails by chance once in 10,000 runs of each."""
+    reports, _ = honest_reports(over(oracle, d), 20_000, 10 * seed)
+    result = support_size_test(reports, over(oracle, d))
+    assert result.n_samples == 20_000
+    assert result.p_value > 1e-4
+    assert result.has_power == (not isinstance(oracle, CONSTANT))
+    if not result.has_power:
+        assert (result.statistic, result.degrees_of_freedom, result.p_value) == (0, 0, 1)
+
+
+@pytest.mark.parametrize("oracle", [OUE(), OLH(), HadamardResponse(2.0, n_blocks=2)], ids=repr)
+def test_p_values_of_honest_reports_are_uniform(oracle, seed):
+    """Kolmogorov-Smirnov of 50 collections; fails by chance once in 10,000 runs of each."""
+    oracle = over(oracle, 30)
+
+    drawn, _ = honest_reports(oracle, 200, 5)
+    support = [clone(oracle).aggregate(one[None]).support_counts_ for one in drawn]
+    largest = drawn[[np.argmax((np.array(support) > 0).sum(axis=1))]]
+
+    def p_values(n_fake):
+        values = []
+        for i in range(50):
+            reports, _ = honest_reports(oracle, 3000, 1000 * seed + 10 * i)
+            together = np.concatenate([reports, np.repeat(largest, n_fake, axis=0)])
+            values.append(support_size_test(together, oracle).p_value)
+        return values
+
+    assert stats.kstest(p_values(0), "uniform").pvalue > 1e-4
+    assert stats.kstest(p_values(60), "uniform").pvalue < 1e-4  # tampered: 2 % send the same
+
+
+@pytest.mark.parametrize("oracle", [OUE(), SUE(epsilon=2.0)], ids=repr)
+def test_expected_sizes_are_those_of_the_enumerated_law(oracle, seed):
+    """Reports drawn from all 2**6 by their exact probabilities pass; from slightly others not."""
+    oracle = over(oracle, 6)
+    channel = oracle._usable_channel(oracle._known_domain())
+    law = exact_report_distribution(channel, 3)
+    reports = np.array([np.ravel(report) for report in law], dtype=np.uint8)
+    exact = np.array([float(p) for p in law.values()])
+    rng = np.random.default_rng(seed)
+    draw = rng.choice(len(exact), 40_000, p=exact)
+    assert support_size_test(reports[draw], oracle).p_value > 1e-4
+    other = exact * np.where(reports.sum(axis=1) == 2, 1.1, 1)
+    draw = rng.choice(len(exact), 40_000, p=other / other.sum())
+    assert support_size_test(reports[draw], oracle).p_value < 1e-4
+
+
+# -- sizes: fake users --------------------------------------------------------------------------
+def test_padded_unary_reports_are_seen(seed):
+    """The attack that pads its bits to the mean size is too regular."""
+    oracle = OUE(1.0, categories=100)
+    reports, _ = honest_reports(oracle, 19_000, seed)
+    rng = np.random.default_rng(seed)
+    fake = np.zeros((1000, 100), dtype=np.uint8)
+    for row in fake:
+        row[rng.permutation(100)[:27]] = 1
+    result = support_size_test(np.concatenate([reports, fake]), oracle)
+    assert result.p_value < 1e-9
+    # With an honest number of bits it is not, as the documentation says.
+    sizes = reports[:1000].sum(axis=1)
+    for row, size in zip(fake, sizes, strict=True):
+        row[:] = 0
+        row[0] = 1
+        row[1 + rng.permutation(99)[: size - 1]] = 1
+    assert support_size_test(np.concatenate([reports, fake]), oracle).p_value > 1e-4
+
+
+def test_reports_that_support_everything_are_seen():
+    for oracle, report in [
+        (OLH(categories=100), [0, 0]),
+        (BLH(categories=100), [0, 0]),
+        (HadamardResponse(categories=100), 0),
+        (HadamardResponse(3.0, categories=100, n_blocks=4), 0),
+    ]:
+        reports, _ = honest_reports(oracle, 20_000, 0)
+        assert clone(oracle).aggregate([report]).support_counts_.sum() >= 25
+        fake = np.repeat(np.array([report]), 300, axis=0)
+        together = np.concatenate([reports, fake.astype(reports.dtype)])
+        assert support_size_test(together, oracle).p_value < 1e-9
+
+
+def test_constant_sizes_see_nothing():
+    reports = np.zeros(5000, dtype=int)
+    result = support_size_test(reports, GRR(categories=5))
+    assert (result.has_power, result.p_value) == (False, 1.0)
+
+
+def test_reports_from_files_and_in_pieces(tmp_path):
+    pytest.importorskip("pyarrow")
+    oracle = OUE(1.0, categories=20)
+    reports, _ = honest_reports(oracle, 6000, 0)
+    paths = [tmp_path / f"{i}.parquet" for i in range(3)]
+    for i, path in enumerate(paths):
+        write_reports(path, reports[2000 * i : 2000 * (i + 1)], oracle)
+    at_once = support_size_test(reports, oracle)
+    pieces = support_size_test((read_reports(path, oracle) for path in paths), oracle)
+    assert (at_once.statistic, at_once.n_samples) == (pieces.statistic, pieces.n_samples)
+    with pytest.raises(ValueError, match="cannot have made these reports"):
+        support_size_test(reports[:, :19], oracle)
+
+
+# -- hash functions -----------------------------------------------------------------------------
+HASHING = [OLH(), BLH(), OLH(epsilon=2.0, hash_range=9), MIXING]
+
+
+@pytest.mark.parametrize("oracle", HASHING, ids=repr)
+@pytest.mark.parametrize("n", [500, 20_000])
+def test_honest_functions_pass_and_chosen_ones_do_not(oracle, n, seed):
+    """Fails by chance once in 10,000 runs of each."""
+    oracle = over(oracle, 40)
+    reports, _ = honest_reports(oracle, n, seed)
+    assert hash_function_test(reports, oracle).p_value > 1e-4
+    # The attack: the best of 100 drawn functions, for three targets; a tenth as many fake users.
+    targets = [30, 35, 39]
+    drawn, _ = honest_reports(oracle, 100, seed + 7)
+    support = [clone(oracle).aggregate(one[None]).support_counts_[targets].sum() for one in drawn]
+    fake = np.repeat(drawn[[np.argmax(support)]], n // 10, axis=0)
+    result = hash_function_test(np.concatenate([reports, fake]), oracle)
+    assert result.p_value < 1e-4
+
+
+def test_p_values_of_honest_functions_are_uniform(seed):
+    """Kolmogorov-Smirnov of 80 collections; fails by chance once in 10,000 runs."""
+    oracle = OLH(1.0, categories=30)
+    values, tampered = [], []
+    for i in range(80):
+        reports, _ = honest_reports(oracle, 4000, 1000 * seed + 10 * i)
+        values.append(hash_function_test(reports, oracle).p_value)
+        tampered.append(hash_function_test(np.r_[reports, reports[:600]], oracle).p_value)
+    assert stats.kstest(values, "uniform").pvalue > 1e-4
+    assert stats.kstest(tampered, "uniform").pvalue < 1e-4
+
+
+def test_who_chooses_no_function():
+    with pytest.raises(TypeError, match="Use support_size_test"):
+        hash_function_test([1, 2], GRR(categories=5))
