@@ -175,6 +175,7 @@ def test_demo_in_a_process(tmp_path):
     assert steps[0].startswith(f"[1/{len(steps)}] ")
 
 
+@pytest.mark.slow
 def test_demo_repeats_itself(tmp_path, capsys):
     def shown(*options):
         assert main([*SMALL, "--output", str(tmp_path / "demo.svg"), *options]) == 0
@@ -206,6 +207,7 @@ def test_demo_without_matplotlib(tmp_path, capsys, monkeypatch):
     assert os.listdir(tmp_path) == []
 
 
+@pytest.mark.slow
 def test_demo_without_noise(tmp_path, capsys):
     argv = ["demo", "--epsilon", "700", "--n-samples", "2000", "--repeats", "2"]
     assert main([*argv, "--output", str(tmp_path / "demo.svg")]) == 0

@@ -1,0 +1,108 @@
+"""How Sphinx builds the documentation: `make doc`. Nothing is fetched from the network."""
+
+import inspect
+import re
+import warnings
+
+import matplotlib as mpl
+
+import sklearn_ldp
+
+project = "sklearn_ldp"
+author = "The sklearn_ldp developers"
+copyright = author
+version = release = sklearn_ldp.__version__
+
+extensions = [
+    "myst_parser",
+    "numpydoc",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.extlinks",
+    "sphinx.ext.mathjax",
+    "sphinx-mathjax-offline",
+    "sphinx_gallery.gen_gallery",
+]
+templates_path = ["_templates"]
+exclude_patterns = ["_build", "examples", "auto_examples/*.ipynb", "auto_examples/*.py"]
+default_role = "literal"
+nitpicky = False
+
+# -- pages in Markdown: $..$ and $$..$$ are formulas, `(label)` behind $$ gives them a number ----
+myst_enable_extensions = ["amsmath", "colon_fence", "deflist", "dollarmath"]
+myst_dmath_allow_labels = True
+myst_heading_anchors = 3
+math_eqref_format = "Eq. {number}"
+math_number_all = False
+numfig = True  # equations are numbered through all pages
+numfig_secnum_depth = 0
+
+# -- the reference: a page a public name, made from its docstring ----
+autosummary_generate = True
+autodoc_typehints = "none"
+toc_object_entries_show_parents = "hide"
+numpydoc_show_class_members = False
+numpydoc_class_members_toctree = False
+numpydoc_xref_param_type = False
+extlinks = {"doi": ("https://doi.org/%s", "doi:%s")}
+
+# -- the gallery ----
+sphinx_gallery_conf = {
+    "examples_dirs": "examples",
+    "gallery_dirs": "auto_examples",
+    "within_subsection_order": "FileNameSortKey",
+    "download_all_examples": False,
+    "show_memory": False,
+    "show_signature": False,
+    "write_computation_times": False,
+    "remove_config_comments": True,
+    "doc_module": ("sklearn_ldp",),
+    "backreferences_dir": "generated/backreferences",
+    "inspect_global_variables": False,
+    "abort_on_example_error": True,
+}
+mpl.rcParams["savefig.dpi"] = 120
+warnings.filterwarnings("ignore", message="FigureCanvasAgg is non-interactive")
+
+# -- what it looks like ----
+html_theme = "pydata_sphinx_theme"
+html_title = "sklearn_ldp"
+html_static_path = ["_static"]
+html_css_files = ["style.css"]
+html_show_sourcelink = False
+html_copy_source = False
+html_theme_options = {
+    "navigation_with_keys": False,
+    "show_nav_level": 1,
+    "show_toc_level": 2,
+    "header_links_before_dropdown": 4,
+    # Pages with wide tables have the room to themselves.
+    "secondary_sidebar_items": {
+        "**": ["page-toc"],
+        **{page: [] for page in ["oracles", "postprocessors", "user_guide/race"]},
+    },
+    "footer_start": ["copyright"],
+    "footer_end": [],
+}
+html_sidebars = {"index": [], "api": []}
+
+
+def skip_what_others_wrote(app, what, name, obj, skip, options):
+    """Leave out what scikit-learn and the standard library wrote, and named tuples' fields."""
+    if type(obj).__name__ == "_tuplegetter":
+        return True
+    function = inspect.unwrap(getattr(obj, "fget", None) or getattr(obj, "__func__", obj))
+    module = getattr(function, "__module__", None) or ""
+    is_method = callable(function) or isinstance(obj, property)
+    return True if is_method and not module.startswith("sklearn_ldp") else None
+
+
+def quote_trailing_underscores(app, what, name, obj, options, lines):
+    """Keep `n_features_in_` and its like from being read as the names of links."""
+    for i, line in enumerate(lines):
+        lines[i] = re.sub(r"(?<![\w`.])([a-z]\w*_)(?=[,)])", r"`\1`", line)
+
+
+def setup(app):
+    app.connect("autodoc-skip-member", skip_what_others_wrote)
+    app.connect("autodoc-process-docstring", quote_trailing_underscores, priority=400)

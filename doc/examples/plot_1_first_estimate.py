@@ -1,0 +1,46 @@
+"""
+A first estimate, with intervals
+================================
+
+A million residents of the US say in which state they live, and each of them randomises the answer.
+The collector estimates how many live where, with confidence intervals, and makes the estimate
+consistent.
+"""
+
+import numpy as np
+
+from sklearn_ldp import OLH, NormSub
+from sklearn_ldp.datasets import load_us_states
+from sklearn_ldp.inspection import FrequencyDisplay
+from sklearn_ldp.metrics import frequency_mse
+
+states = load_us_states(n_samples=1_000_000, random_state=0)
+truth = states.counts / states.counts.sum()
+
+# %%
+# The domain is public, so it is declared. A histogram stands for the users here: one row a state,
+# its number of users as the weight. With ``random_state=0`` this is a simulation; without it, every
+# coin comes from the operating system's secure source.
+oracle = OLH(epsilon=1.0, categories=states.categories, random_state=0)
+raw = oracle.fit_transform(states.categories, sample_weight=states.counts)
+raw
+
+# %%
+# The raw estimate is unbiased, and knows its own noise. So it has confidence intervals. Some
+# estimates of small states are negative.
+low, high = raw.confidence_interval(0.95)
+covered = np.mean((low[0] <= truth) & (truth <= high[0]))
+print(f"{np.sum(raw.values < 0)} of {raw.shape[1]} estimates are negative")
+print(f"{covered:.0%} of the intervals hold the truth")
+
+# %%
+# A post-processor makes them frequencies: none negative, with sum 1. That costs no privacy, since
+# it looks at nothing but the estimate; but there are no intervals any more.
+consistent = NormSub().fit_transform(raw)
+for name, estimate in {"raw": raw, "Norm-Sub": consistent}.items():
+    print(f"{name:9} mean squared error {frequency_mse(truth, estimate):.2e}")
+
+# %%
+display = FrequencyDisplay.from_estimate(raw, truth=truth, k=None)
+FrequencyDisplay.from_estimate(consistent, ax=display.ax_)
+_ = display.ax_.set_title("51 states, a million users, epsilon 1")

@@ -1,0 +1,52 @@
+"""
+Clients, a server, and a checkpoint
+===================================
+
+A collection as it runs in earnest: clients randomise on their own, batches of reports arrive, some
+of them twice and some of them broken; the server is stopped and continues where it was.
+"""
+
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+from sklearn_ldp import OLH, NormSub
+from sklearn_ldp.collection import Aggregator, RefusedBatchError
+
+browsers = ["chrome", "edge", "firefox", "safari", "other"]
+
+# %%
+# Client and server agree on the oracle, epsilon and the domain. A client needs no fit. (There is no
+# seed here: a seed would let anybody undo the coins.)
+client = OLH(epsilon=1.0, categories=browsers)
+server = Aggregator(OLH(epsilon=1.0, categories=browsers), on_repeat="ignore")
+
+rng = np.random.default_rng(0)
+for day in ["monday", "tuesday", "wednesday"]:
+    users = rng.choice(browsers, size=20_000, p=[0.55, 0.15, 0.1, 0.15, 0.05])
+    server.add(client.privatize(users), batch_id=day)
+server
+
+# %%
+# The same batch again does not count twice, and what cannot come from the clients is refused whole.
+reports = client.privatize(["chrome", "edge"])
+server.add(reports, batch_id="monday")
+try:
+    server.add([[-1, 7]], batch_id="thursday")
+except RefusedBatchError as error:
+    print(error)
+print(server.summary())
+
+# %%
+# A checkpoint is written in one piece or not at all, and holds no pickle. Another process goes on.
+with tempfile.TemporaryDirectory() as folder:
+    path = Path(folder) / "collection.ckpt"
+    server.save(path)
+    successor = Aggregator.load(path, OLH(epsilon=1.0, categories=browsers))
+successor.add(reports, batch_id="thursday")
+
+# %%
+# Any moment is good for an estimate.
+estimate = NormSub().fit_transform(successor.estimate_)
+_ = estimate.plot()
