@@ -1,7 +1,7 @@
 # One task runner: CI calls these very targets. Everything needed goes into .venv, which `make clean` removes.
 #
 #   make PYTHON=python3.12 test        another interpreter (`make clean` first to replace the one in .venv)
-#   make test PYTEST_ARGS="-k norm"    arguments for pytest; likewise DEMO_ARGS, BENCH_ARGS, SPEED_ARGS, STUDY_ARGS
+#   make test PYTEST_ARGS="-k norm"    arguments for pytest; likewise DEMO_ARGS, BENCH_ARGS, SPEED_ARGS, ...
 
 PYTHON ?= python3
 PYTEST_ARGS ?=
@@ -9,6 +9,9 @@ DEMO_ARGS ?=
 BENCH_ARGS ?=
 SPEED_ARGS ?=
 STUDY_ARGS ?=
+RACE_ARGS ?= --page doc/user_guide/race.md
+REGRESSION_ARGS ?=
+DOC_ARGS ?=
 
 VENV := .venv
 BIN := $(VENV)/bin/python
@@ -25,10 +28,10 @@ export PIP_NO_INPUT := 1
 .DELETE_ON_ERROR:
 # All recipes share one .venv, so `make -j` runs them one after the other.
 .NOTPARALLEL:
-.PHONY: help demo test test-slow lint format bench study study-quick clean
+.PHONY: help demo test test-slow test-versions lint format bench race regression study study-quick doc wheel clean
 
 help: ## show this list
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-18s %s\n", $$1, $$2 }'
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-20s %s\n", $$1, $$2 }'
 
 demo: $(VENV)/.demo ## the main job on real data: estimate, post-process, let a search pick
 	@$(BIN) -m sklearn_ldp demo $(DEMO_ARGS)
@@ -38,6 +41,10 @@ test: $(VENV)/.test ## the quick tests and the doctests (under two minutes on tw
 
 test-slow: $(VENV)/.test ## the slow ring: long statistical tests
 	@$(PYTEST) $(XDIST) -m slow tests $(PYTEST_ARGS)
+
+test-versions: $(VENV)-oldest/.versions $(VENV)-newest/.versions ## the quick tests with the oldest and the newest of what we need
+	@$(call quick_tests,$(VENV)-oldest)
+	@$(call quick_tests,$(VENV)-newest)
 
 lint: $(VENV)/.lint ## ruff (rules and format), mypy, codespell, docstrings
 	@$(BIN) -m ruff check .
@@ -55,14 +62,34 @@ bench: $(VENV)/.bench ## the main job on large inputs and every oracle, timed
 	@$(BIN) -m benchmarks.postprocessor_speed
 	@$(BIN) -m benchmarks.oracle_speed $(SPEED_ARGS)
 
+race: $(VENV)/.bench $(VENV)-peers/.peers ## beside pure-ldp, multi-freq-ldpy and opendp; writes doc/user_guide/race.md (half an hour)
+	@$(BIN) -m benchmarks.race --peers-python $(VENV)-peers/bin/python $(RACE_ARGS)
+
+regression: $(VENV)/.bench ## hot paths, memory and import against stored ratios to a NumPy yardstick (a minute)
+	@$(BIN) -m benchmarks.regression $(REGRESSION_ARGS)
+
 study: $(VENV)/.test ## the papers' experiments, and what they print beside ours (under ten minutes)
 	@$(BIN) -m benchmarks.study $(STUDY_ARGS)
 
 study-quick: $(VENV)/.test ## the same with fewer points and repeats (under two minutes)
 	@$(BIN) -m benchmarks.study --quick $(STUDY_ARGS)
 
-clean: ## remove .venv, caches and builds
-	@rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+doc: $(VENV)/.doc ## the documentation, warnings as errors, into doc/_build/html (under two minutes)
+	@$(BIN) -m sphinx -W --keep-going -q -b html -d doc/_build/doctrees doc doc/_build/html $(DOC_ARGS)
+	@echo "the documentation is doc/_build/html/index.html"
+
+wheel: $(VENV)/.build ## build a wheel and an sdist; each must run the demo in a bare environment (a minute)
+	@rm -rf dist
+	@$(BIN) -m build --outdir dist . >$(VENV)/.build.log 2>&1 || { cat $(VENV)/.build.log >&2; exit 1; }
+	@for package in dist/*.whl dist/*.tar.gz; do \
+		$(PYTHON) -m venv --clear $(VENV)-bare && \
+		$(VENV)-bare/bin/python -m pip install --quiet "$$package" && \
+		(cd $(VENV)-bare && bin/python -W error -m sklearn_ldp demo >demo.log 2>&1 || { cat demo.log >&2; exit 1; }) || exit 1; \
+		echo "$$package: the demo runs in a bare environment"; \
+	done
+
+clean: ## remove the environments, caches and builds
+	@rm -rf doc/_build doc/generated doc/auto_examples $(VENV) $(VENV)-* build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	@find sklearn_ldp tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 # ---- environments: a stamp in .venv for each set of extras, renewed when pyproject.toml changes ----
@@ -71,8 +98,10 @@ $(VENV)/.demo: EXTRAS := plot,progress
 $(VENV)/.test: EXTRAS := test
 $(VENV)/.lint: EXTRAS := test,lint
 $(VENV)/.bench: EXTRAS := benchmark
+$(VENV)/.doc: EXTRAS := doc
+$(VENV)/.build: EXTRAS := build
 
-$(VENV)/.demo $(VENV)/.test $(VENV)/.lint $(VENV)/.bench: pyproject.toml $(VENV)/.python
+$(VENV)/.demo $(VENV)/.test $(VENV)/.lint $(VENV)/.bench $(VENV)/.doc $(VENV)/.build: pyproject.toml $(VENV)/.python
 	@echo "Installing sklearn_ldp[$(EXTRAS)] into $(VENV) ..."
 	@$(LOCK) $(BIN) -m pip install --quiet -e '.[$(EXTRAS)]' >$@.log 2>&1 || \
 		{ cat $@.log >&2; echo "error: pip could not install sklearn_ldp[$(EXTRAS)], see above" >&2; exit 1; }
@@ -83,6 +112,35 @@ $(VENV)/.python:
 	@echo "Creating $(VENV) with $(PYTHON) ..."
 	@$(LOCK) sh -c '$(BIN) -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV)'
 	@touch $@
+
+# ---- environments of their own: the packages we race against, and other versions of what we need ----
+
+$(VENV)-peers/.peers: benchmarks/peers.txt
+	$(call environment,-r benchmarks/peers.txt)
+
+$(VENV)-oldest/.versions: pyproject.toml .ci/oldest.py $(VENV)/.python
+	@$(BIN) .ci/oldest.py test >$(VENV)/oldest.txt
+	$(call environment,-r $(VENV)/oldest.txt -e '.[test]')
+
+# Renewed whenever it is asked for, as the newest does not stay the newest.
+.PHONY: $(VENV)-newest/.versions
+$(VENV)-newest/.versions:
+	$(call environment,--upgrade --upgrade-strategy eager -e '.[test]')
+
+# The environment in the folder of the target, with what the argument tells pip to install.
+define environment
+	$(call require_python)
+	@echo "Installing into $(@D) ..."
+	@$(LOCK) sh -c '$(@D)/bin/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(@D)'
+	@$(LOCK) $(@D)/bin/python -m pip install --quiet $(1) >$@.log 2>&1 || \
+		{ cat $@.log >&2; echo "error: pip could not install $(1), see above" >&2; exit 1; }
+	@touch $@
+endef
+
+quick_tests = $(1)/bin/python -c 'import joblib, numpy, scipy, sklearn; \
+	print(*(f"{m.__name__} {m.__version__}" for m in (numpy, scipy, sklearn, joblib)), sep=", ")' && \
+	$(1)/bin/python -W error -c 'import sklearn_ldp' && \
+	$(1)/bin/python -m pytest $(XDIST) -m "not slow" --doctest-modules sklearn_ldp tests $(PYTEST_ARGS)
 
 # Stops with one line if PYTHON is missing, too old or without venv.
 require_python = $(if $(PYTHON_PROBLEM),$(error $(PYTHON_PROBLEM)))

@@ -1,7 +1,8 @@
-"""Time other packages, for ``benchmarks.oracle_speed``: run by an interpreter that has them.
+"""Measure one oracle of one package: run by an interpreter that has the package.
 
-Reads one JSON object from the standard input (n_samples, n_categories, epsilon, limit) and writes
-one JSON line a measurement. It needs NumPy and the packages; nothing of ours.
+Reads one JSON object from the standard input (package, oracle, values: a file of NumPy's with one
+category code a user, n_categories, epsilon, seconds, mebibytes) and writes one. Every package,
+ours too, is measured by this code. It needs NumPy and the package, and nothing else.
 """
 
 from __future__ import annotations
@@ -10,45 +11,134 @@ import json
 import sys
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 _ROUNDS = 3
-_PROBE_USERS = 1000
+_START_USERS = 10  # their time is what does not depend on the users
+_FIRST_USERS = 100  # how many are tried first, then ever more
+_TRUSTED_USERS = 2_000  # from so many on, or from a second on, a forecast is good enough
+
+Collect = Callable[[Any], np.ndarray]
+Projection = Callable[[np.ndarray], np.ndarray]
 
 
 def main() -> None:
-    """Measure all peers, each as fast as its documentation makes it."""
+    """Read the task, measure, and write what came out."""
     task = json.load(sys.stdin)
-    values = np.random.default_rng(0).integers(task["n_categories"], size=task["n_samples"])
-    for package, peers in (("pure-ldp", pure_ldp), ("multi-freq-ldpy", multi_freq_ldpy)):
-        for oracle, collect in peers(task["n_categories"], task["epsilon"]):
-            collect(values[:10])  # compiles what is compiled
-            n, seconds = measure(collect, values.tolist(), task["limit"])
-            row = {"package": package, "oracle": oracle, "n_timed": n, "seconds": seconds}
-            print(json.dumps(row), flush=True)
+    values = np.load(task["values"])
+    package = PACKAGES[task["package"]]
+    collectors = dict(package(task["n_categories"], task["epsilon"]))
+    collect = collectors[task["oracle"]]
+    project = PROJECTIONS.get(task["package"], simplex_projection)
+    users = values if task["package"] == "sklearn_ldp" else values.tolist()
+    collect(users[:_START_USERS])  # compiles what is compiled
+    row = measure(collect, project, users, task["seconds"], task["mebibytes"])
+    n = row["n_timed"]
+    truth = np.bincount(values[:n], minlength=task["n_categories"]) / n
+    for stage in ("collected", "projected"):
+        row[f"mse_{stage}"] = float(np.mean((row.pop(stage) - truth) ** 2))
+    print(json.dumps(row))
 
 
-def measure(collect: Callable, values: list[int], limit: float) -> tuple[int, float]:
-    """Users timed, and seconds for all of them: extrapolated where it would exceed the limit."""
-    probe = _seconds(collect, values[:_PROBE_USERS])
-    expected = probe * len(values) / _PROBE_USERS
-    if expected <= limit:
-        n, rounds = len(values), _ROUNDS if expected <= limit / 6 else 1
-    else:
-        n, rounds = max(_PROBE_USERS, int(len(values) * limit / 6 / expected)), 1
-    best = min(_seconds(collect, values[:n]) for _ in range(rounds))
-    return n, best * len(values) / n
+def measure(collect: Collect, project: Projection, users, seconds, mebibytes) -> dict:
+    """Time a collection and its projection on the simplex: of all users, if limits allow it.
+
+    Else of fewer, and the time is extrapolated along a straight line in the number of users, whose
+    start is the time of ten. The peak memory is that of the users who were timed.
+    """
+    n_users = len(users)
+    start = _timed(lambda: collect(users[:_START_USERS]))[0]
+
+    def forecast(took, n):
+        slope = max(took - start, 0.0) / (n - _START_USERS)
+        return start + slope * (n_users - _START_USERS)
+
+    n = min(n_users, _FIRST_USERS)
+    while True:
+        took, growth, collected = _run(collect, users[:n])
+        fits = forecast(took, n) <= seconds and growth * n_users / n <= mebibytes
+        is_trusted = n >= _TRUSTED_USERS or took > 1
+        if n < n_users and fits and is_trusted:
+            n = n_users
+        elif n < n_users and took <= seconds / 24 and growth <= mebibytes / 4:
+            n = min(4 * n, n_users)
+        else:
+            break
+    rounds = _ROUNDS - 1 if took < seconds / 6 else 0
+    took = min([took, *(_timed(lambda: collect(users[:n]))[0] for _ in range(rounds))])
+    projection, projected = min(
+        (_timed(lambda: project(collected)) for _ in range(_ROUNDS)), key=lambda pair: pair[0]
+    )
+    return {
+        "n_timed": n,
+        "seconds": took if n == n_users else forecast(took, n),
+        "projection_seconds": projection,
+        "peak_mib": growth,
+        "collected": collected,
+        "projected": projected,
+    }
 
 
-def _seconds(collect: Callable, values: list[int]) -> float:
-    start = time.perf_counter()
-    collect(values)
-    return time.perf_counter() - start
+def _run(collect: Collect, users) -> tuple[float, float, np.ndarray]:
+    """Seconds, MiB at the peak beside what was held before, and the estimates."""
+    _forget_peak()
+    before = _memory("VmRSS")
+    took, estimates = _timed(lambda: collect(users))
+    return took, _memory("VmHWM") - before, estimates
 
 
-def pure_ldp(d: int, epsilon: float) -> Iterator[tuple[str, Callable]]:
-    """Oracles of pure-ldp: values in, estimates of all categories out."""
+def _timed(work: Callable[[], np.ndarray]) -> tuple[float, np.ndarray]:
+    """Seconds of the processor, with the system's: what else runs on the machine does not count."""
+    start = time.process_time()
+    result = work()
+    return time.process_time() - start, result
+
+
+def _memory(kind: str) -> float:
+    """MiB; VmHWM is the peak. Not getrusage, which may hand on the peak of the parent."""
+    lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
+    return next(int(line.split()[1]) / 1024 for line in lines if line.startswith(kind))
+
+
+def _forget_peak() -> None:
+    Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
+
+
+def simplex_projection(estimates: np.ndarray) -> np.ndarray:
+    """Norm-Sub for packages that have none."""
+    falling = np.sort(estimates)[::-1]
+    shifts = (np.cumsum(falling) - 1) / np.arange(1, len(falling) + 1)
+    return np.maximum(estimates - shifts[np.flatnonzero(falling > shifts)[-1]], 0)
+
+
+# -- the packages: each as fast as its documentation makes it ------------------------------------
+def ours(d: int, epsilon: float) -> Iterator[tuple[str, Collect]]:
+    """Oracles of sklearn_ldp, with secure coins."""
+    import sklearn_ldp
+
+    def end_to_end(name):
+        def collect(values):
+            return getattr(sklearn_ldp, name)(epsilon, categories=d).fit_transform(values).values[0]
+
+        return collect
+
+    names = ["GRR", "SUE", "OUE", "BLH", "OLH", "HadamardResponse", "SubsetSelection"]
+    for name in [*names, "ProjectiveGeometryResponse"]:
+        yield name, end_to_end(name)
+
+
+def our_projection(estimates: np.ndarray) -> np.ndarray:
+    """Norm-Sub of sklearn_ldp."""
+    from sklearn_ldp.postprocessing import norm_sub
+
+    return norm_sub(estimates)
+
+
+def pure_ldp(d: int, epsilon: float) -> Iterator[tuple[str, Collect]]:
+    """Oracles of pure-ldp, whose estimates are counts."""
     from pure_ldp.frequency_oracles import (
         direct_encoding,
         hadamard_response,
@@ -59,23 +149,23 @@ def pure_ldp(d: int, epsilon: float) -> Iterator[tuple[str, Callable]]:
     def same(value):
         return value
 
-    def pair(client, server, **options):
+    def estimates(client, server, values):
+        for value in values:
+            server.aggregate(client.privatise(value))
+        return np.asarray(server.estimate_all(range(d), suppress_warnings=True)) / len(values)
+
+    def pair(make_client, make_server, **options):
         def collect(values):
-            privatise = client(epsilon, d, index_mapper=same, **options).privatise
-            receiver = server(epsilon, d, index_mapper=same, **options)
-            for value in values:
-                receiver.aggregate(privatise(value))
-            return receiver.estimate_all(range(d), suppress_warnings=True)
+            client = make_client(epsilon, d, index_mapper=same, **options)
+            return estimates(client, make_server(epsilon, d, index_mapper=same, **options), values)
 
         return collect
 
     def hadamard(values):
-        receiver = hadamard_response.HadamardResponseServer(epsilon, d, index_mapper=same)
-        functions = receiver.get_hash_funcs()
+        server = hadamard_response.HadamardResponseServer(epsilon, d, index_mapper=same)
+        functions = server.get_hash_funcs()
         client = hadamard_response.HadamardResponseClient(epsilon, d, functions, index_mapper=same)
-        for value in values:
-            receiver.aggregate(client.privatise(value))
-        return receiver.estimate_all(range(d), suppress_warnings=True)
+        return estimates(client, server, values)
 
     hashing = local_hashing.LHClient, local_hashing.LHServer
     unary = unary_encoding.UEClient, unary_encoding.UEServer
@@ -87,8 +177,15 @@ def pure_ldp(d: int, epsilon: float) -> Iterator[tuple[str, Callable]]:
     yield "HadamardResponse", hadamard
 
 
-def multi_freq_ldpy(d: int, epsilon: float) -> Iterator[tuple[str, Callable]]:
-    """Oracles of multi-freq-ldpy: values in, estimates of all categories out."""
+def pure_ldp_projection(estimates: np.ndarray) -> np.ndarray:
+    """Norm-Sub of pure-ldp."""
+    from pure_ldp.core.prob_simplex import project_probability_simplex
+
+    return project_probability_simplex(estimates)
+
+
+def multi_freq_ldpy(d: int, epsilon: float) -> Iterator[tuple[str, Collect]]:
+    """Oracles of multi-freq-ldpy; it clips its estimates at 0 and divides them by their sum."""
     from multi_freq_ldpy.pure_frequency_oracles import GRR, LH, SS, UE
 
     def grr(values):
@@ -119,6 +216,45 @@ def multi_freq_ldpy(d: int, epsilon: float) -> Iterator[tuple[str, Callable]]:
     yield "BLH", hashing(False)
     yield "OLH", hashing(True)
     yield "SubsetSelection", subset
+
+
+def opendp(d: int, epsilon: float) -> Iterator[tuple[str, Collect]]:
+    """Randomised response of opendp, its coins secure as ours; it has no estimator for GRR."""
+    import opendp.prelude as dp
+
+    dp.enable_features("contrib")
+
+    def grr(values):
+        p = np.exp(epsilon) / (np.exp(epsilon) + d - 1)
+        randomise = dp.m.make_randomized_response(list(range(d)), prob=p)
+        counts = np.bincount([randomise(value) for value in values], minlength=d)
+        q = (1 - p) / (d - 1)
+        return (counts / len(values) - q) / (p - q)
+
+    def sue(values):
+        flip = 2 / (1 + np.exp(epsilon / 2))
+        bits = dp.bitvector_domain(max_weight=1)
+        randomise = dp.m.make_randomized_response_bitvec(bits, dp.discrete_distance(), flip)
+        encoded = np.zeros(-(-d // 8), dtype=np.uint8)
+        reports = []
+        for value in values:
+            encoded[value // 8] = 1 << value % 8
+            reports.append(randomise(encoded))
+            encoded[value // 8] = 0
+        counts = dp.m.debias_randomized_response_bitvec(reports, flip)
+        return np.asarray(counts)[:d] / len(values)
+
+    yield "GRR", grr
+    yield "SUE", sue
+
+
+PACKAGES = {
+    "sklearn_ldp": ours,
+    "pure-ldp": pure_ldp,
+    "multi-freq-ldpy": multi_freq_ldpy,
+    "opendp": opendp,
+}
+PROJECTIONS = {"sklearn_ldp": our_projection, "pure-ldp": pure_ldp_projection}
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ in units of the variance of the 2020 paper, Eq. 5, should be 1: the oracle still
 Other packages are timed in the same run if ``--peers-python`` names an interpreter that has them::
 
     python -m venv peers
-    peers/bin/pip install pure-ldp multi-freq-ldpy statsmodels scikit-learn "xxhash<4"
+    peers/bin/pip install -r benchmarks/peers.txt
     python -m benchmarks.oracle_speed --peers-python peers/bin/python
 """
 
@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import argparse
 import csv
-import json
 import os
 import subprocess
 import sys
@@ -31,19 +30,8 @@ import sklearn_ldp
 from sklearn_ldp._table import format_table
 from sklearn_ldp.datasets import make_zipf
 
+from ._contest import ORACLES, PEERS, race
 from .main_job import best_time, squared_z
-
-ORACLES = [
-    "GRR",
-    "SUE",
-    "OUE",
-    "BLH",
-    "OLH",
-    "HadamardResponse",
-    "SubsetSelection",
-    "ProjectiveGeometryResponse",
-]
-PEERS = ["pure-ldp", "multi-freq-ldpy"]
 
 # Users, categories, and the oracles that are asked for at this size.
 SIZES = [
@@ -52,7 +40,6 @@ SIZES = [
     (990_002, 42_178, ["OLH", "ProjectiveGeometryResponse"]),
 ]
 TARGET_NANOSECONDS = 150
-PEER_SECONDS = 60.0  # a peer that would take longer is timed with fewer users
 
 # Run in a process of its own: the peak above what the imports and the values take.
 _MEMORY_PROBE = """
@@ -105,7 +92,7 @@ def main() -> None:
             f"np.sort of 1e7 floats takes {yardstick():.3f} s\n"
         )
         ours = list(time_ours(arguments.epsilon))
-    peers = time_peers(arguments.peers_python, arguments.epsilon)
+    peers = list(time_peers(arguments.peers_python, arguments.epsilon))
     print(oracle_table(ours, peers))
     if not peers:
         print("\nPeers: skipped, as no --peers-python is given.")
@@ -122,7 +109,7 @@ def _parse_arguments() -> argparse.Namespace:
     )
     parser.add_argument("--epsilon", type=float, default=1.0, help="(default: 1)")
     parser.add_argument(
-        "--peers-python", metavar="PATH", help="interpreter with pure-ldp and multi-freq-ldpy"
+        "--peers-python", metavar="PATH", help="interpreter with the other packages"
     )
     parser.add_argument("--csv", type=Path, metavar="FILE", help="write all timings there too")
     return parser.parse_args()
@@ -156,24 +143,13 @@ def peak_memory(name: str, n: int, d: int, epsilon: float, seed: int | None) -> 
     return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 
 
-def time_peers(python: str | None, epsilon: float) -> list[Timing]:
+def time_peers(python: str | None, epsilon: float) -> Iterator[Timing]:
     """Time the other packages at the first size, by the interpreter that has them."""
-    if python is None:
-        return []
-    n, d, _ = SIZES[0]
-    task = {"n_samples": n, "n_categories": d, "epsilon": epsilon, "limit": PEER_SECONDS}
-    threads = dict.fromkeys(["OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"], "1")
-    worker = Path(__file__).with_name("_peers.py")
-    result = subprocess.run(
-        [python, str(worker)],
-        input=json.dumps(task),
-        env={**os.environ, **threads},
-        stdout=subprocess.PIPE,
-        check=True,
-        text=True,
-    )
-    rows = map(json.loads, result.stdout.splitlines())
-    return [Timing(**row, n_samples=n, n_categories=d, randomness="seeded") for row in rows]
+    size = SIZES[0][:2]
+    for result in race(python, [size], epsilon, packages=PEERS):
+        row = asdict(result)
+        kept = {field.name: row[field.name] for field in fields(Timing) if field.name in row}
+        yield Timing(**kept, randomness="the package's", mean_squared_z=result.raw)
 
 
 # -- printing -----------------------------------------------------------------------------------

@@ -150,7 +150,8 @@ def test_the_closed_form_is_the_maximum(d, epsilon):
         assert slope.max() <= 1 + 1e-9
         np.testing.assert_allclose(slope[f > 0], 1, atol=1e-7)
         if epsilon > 0.1:
-            np.testing.assert_allclose(f, solved(A, tally), atol=1e-6)
+            # As near as SciPy's solver comes before 1.16.
+            np.testing.assert_allclose(f, solved(A, tally), atol=1e-5)
 
 
 def test_the_projection_is_not_the_maximum():

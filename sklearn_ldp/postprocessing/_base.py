@@ -13,7 +13,6 @@ from sklearn.utils.validation import check_array, validate_data
 from .._docstrings import fill_in
 from .._estimate import FrequencyEstimate
 
-
 _FITTED = """estimate_ : FrequencyEstimate
     The same with its categories.
 n_features_in_ : int

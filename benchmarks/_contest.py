@@ -1,0 +1,136 @@
+"""One oracle of one package a process, on the same users: what the speed comparisons share."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+import sklearn_ldp
+from sklearn_ldp.datasets import make_zipf
+
+OURS = "sklearn_ldp"
+ORACLES = [
+    "GRR",
+    "SUE",
+    "OUE",
+    "BLH",
+    "OLH",
+    "HadamardResponse",
+    "SubsetSelection",
+    "ProjectiveGeometryResponse",
+]
+PEERS = {
+    "pure-ldp": ["GRR", "SUE", "OUE", "BLH", "OLH", "HadamardResponse"],
+    "multi-freq-ldpy": ["GRR", "SUE", "OUE", "BLH", "OLH", "SubsetSelection"],
+    "opendp": ["GRR", "SUE"],
+}
+SIZES = [(100_000, 1_024), (1_000_000, 1_024), (990_002, 42_178)]
+SECONDS = 60.0
+MEBIBYTES = 2048.0
+
+
+@dataclass
+class Result:
+    """One collection and its Norm-Sub; times are of all users, memory is of those timed.
+
+    The errors are in units of Eq. 5 for the users timed: `raw` is 1 for an unbiased estimate.
+    """
+
+    package: str
+    oracle: str
+    n_samples: int
+    n_categories: int
+    n_timed: int
+    seconds: float
+    projection_seconds: float
+    peak_mib: float
+    raw: float
+    projected: float
+
+    @property
+    def total(self) -> float:
+        """Seconds of the collection and Norm-Sub."""
+        return self.seconds + self.projection_seconds
+
+    @property
+    def is_extrapolated(self) -> bool:
+        """Whether fewer users were timed than there are."""
+        return self.n_timed < self.n_samples
+
+
+def race(
+    peers_python: str | None,
+    sizes: Iterable[tuple[int, int]] = SIZES,
+    epsilon: float = 1.0,
+    seconds: float = SECONDS,
+    packages: Iterable[str] = (OURS, *PEERS),
+) -> Iterator[Result]:
+    """Measure every package that there is an interpreter for, oracle by oracle."""
+    for n, d in sizes:
+        values = make_zipf(n, d, exponent=1.1, random_state=0)
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "values.npy"
+            np.save(path, values)
+            for oracle in ORACLES:
+                task = {"oracle": oracle, "values": str(path), "n_categories": d}
+                entrants = {
+                    package: sys.executable if package == OURS else peers_python
+                    for package in packages
+                    if oracle in PEERS.get(package, ORACLES)
+                    and (package == OURS or peers_python is not None)
+                }
+                yield from _heat(entrants, task | {"epsilon": epsilon}, seconds, values)
+
+
+def _heat(entrants: dict[str, str], task: dict, seconds: float, values: np.ndarray) -> list[Result]:
+    """One oracle of all packages by turns: those who are quick twice, and the better one counts."""
+    best: dict[str, Result] = {}
+    for _ in range(2):
+        for package, python in entrants.items():
+            if package in best and (best[package].total > 5 or best[package].is_extrapolated):
+                continue
+            own_task = {**task, "package": package}
+            result = _result(own_task, run_contestant(python, own_task, seconds), values)
+            best[package] = min(result, best.get(package, result), key=lambda r: r.total)
+    return list(best.values())
+
+
+def run_contestant(python: str, task: dict, seconds: float = SECONDS) -> dict:
+    """Measure one package's oracle in a process of its own; see ``_peers.py``."""
+    names = ["OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"]
+    done = subprocess.run(
+        [python, str(Path(__file__).with_name("_peers.py"))],
+        input=json.dumps({**task, "seconds": seconds, "mebibytes": MEBIBYTES}),
+        env={**os.environ, **dict.fromkeys(names, "1")},
+        stdout=subprocess.PIPE,
+        check=True,
+        text=True,
+    )
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def _result(task: dict, row: dict, values: np.ndarray) -> Result:
+    """What a process wrote, its errors in units of the variance of our oracle of that name."""
+    d, n = task["n_categories"], row["n_timed"]
+    frequencies = np.bincount(values[:n], minlength=d) / n
+    oracle = getattr(sklearn_ldp, task["oracle"])(task["epsilon"], categories=d, random_state=0)
+    counts = np.bincount(values[:n], minlength=d)
+    expected = oracle.simulate(counts, 1).noise.variance(frequencies).mean()
+    collected, projected = row.pop("mse_collected"), row.pop("mse_projected")
+    return Result(
+        package=task["package"],
+        oracle=task["oracle"],
+        n_samples=len(values),
+        n_categories=d,
+        **row,
+        raw=float(collected / expected),
+        projected=float(projected / expected),
+    )

@@ -1,0 +1,119 @@
+"""The benchmarks' own arithmetic: what is forecast, what is found slow, what a page takes."""
+
+import json
+
+import numpy as np
+import pytest
+
+from benchmarks import _peers, regression
+from benchmarks._contest import ORACLES, PEERS, Result
+from benchmarks._race_report import BEGIN, END, Growth, draw, page, refresh
+from sklearn_ldp.postprocessing import norm_sub
+
+
+class Clock:
+    """Time that passes only where a package works; memory that is held as long as it is told."""
+
+    def __init__(self, monkeypatch, a_user, at_start=0.0, mebibytes_a_user=0.0):
+        self.now, self.held = 0.0, 0.0
+        self.a_user, self.at_start, self.mebibytes_a_user = a_user, at_start, mebibytes_a_user
+        self.asked = []
+        monkeypatch.setattr(_peers.time, "process_time", lambda: self.now)
+        monkeypatch.setattr(_peers, "_forget_peak", lambda: setattr(self, "held", 0.0))
+        monkeypatch.setattr(_peers, "_memory", lambda kind: self.held)
+
+    def collect(self, users):
+        self.asked.append(len(users))
+        self.now += self.at_start + self.a_user * len(users)
+        self.held = self.mebibytes_a_user * len(users)
+        return np.array([0.75, 0.5, -0.25])
+
+    def measure(self, n, seconds=60, mebibytes=1000):
+        users = range(n)
+        return _peers.measure(self.collect, norm_sub, users, seconds, mebibytes)
+
+
+def test_who_is_quick_is_timed_whole(monkeypatch):
+    row = Clock(monkeypatch, 1e-6).measure(100_000)
+    assert row["n_timed"] == 100_000
+    assert row["seconds"] == pytest.approx(0.1)
+
+
+def test_who_is_slow_is_extrapolated_along_a_line(monkeypatch):
+    """A second that does not depend on the users is not multiplied."""
+    clock = Clock(monkeypatch, 1e-2, at_start=1.0)
+    row = clock.measure(100_000)
+    assert row["n_timed"] < 3_000
+    assert row["seconds"] == pytest.approx(1001, rel=1e-3)
+    assert clock.now < 60
+
+
+def test_memory_limits_the_users(monkeypatch):
+    clock = Clock(monkeypatch, 1e-6, mebibytes_a_user=0.5)
+    row = clock.measure(100_000)
+    assert row["n_timed"] < 100_000
+    assert max(clock.asked) * 0.5 <= 1000
+    assert row["peak_mib"] == 0.5 * row["n_timed"]
+
+
+def test_the_plain_projection_is_norm_sub():
+    F = np.random.default_rng(0).normal(0.02, 0.1, size=(20, 50))
+    for f in F:
+        np.testing.assert_allclose(_peers.simplex_projection(f), norm_sub(f), atol=1e-12)
+    assert _peers.simplex_projection(np.array([3.0])) == pytest.approx(1)
+
+
+def test_every_path_has_a_baseline():
+    names = {name for name, _ in regression.postprocessor_paths()}
+    names |= {f"memory {name}" for name in names} | {f"memory {name} fit" for name in ORACLES}
+    names |= {f"{work} {name}" for name in ORACLES for work in ("privatize", "aggregate")}
+    names |= {"SyntheticSearch", "HeldOutSearch", "import"}
+    assert set(json.loads(regression.BASELINES.read_text())) == names
+
+
+def test_what_is_slow_or_large_is_found():
+    """The twins are the paths that are just good enough."""
+    baselines = {"post A": 1.0, "post B": 1.0, "memory A": 100.0, "memory B": 100.0}
+    now = {"post A": 2.1, "post B": 1.9, "memory A": 161.0, "memory B": 159.0}
+    assert regression.worse(now, baselines) == ["post A", "memory A"]
+    assert regression.table(now, baselines, 2).count("worse") == 2
+
+
+def test_the_ratio_to_the_yardstick():
+    """A twentieth of its numbers are sorted sooner, and more than twice as many later."""
+    few, many = (np.random.default_rng(0).random(n) for n in (50_000, 2_500_000))
+    assert regression.ratio(lambda: np.sort(few)) < 1 < regression.ratio(lambda: np.sort(many))
+
+
+def test_exponents():
+    assert Growth("OLH", "n", [1, 2, 4, 8], [3, 12, 48, 192]).exponent == pytest.approx(2)
+
+
+def results():
+    return [
+        Result(package, oracle, 1000, 10, 1000, 2.0, 0.1, 3.0, 1.0, 0.1)
+        for oracle in ORACLES
+        for package in ("sklearn_ldp", *PEERS)
+        if oracle in PEERS.get(package, ORACLES)
+    ]
+
+
+def test_a_page_is_refreshed_between_its_marks(tmp_path):
+    path = tmp_path / "race.md"
+    path.write_text(f"before\n{BEGIN}\nold\n{END}\nafter\n")
+    for _ in range(2):
+        refresh(path, page(results(), [Growth("OLH", "n", [1, 2], [1, 2])], [], 1.0))
+    text = path.read_text()
+    assert text.startswith(f"before\n{BEGIN}\n")
+    assert text.endswith(f"{END}\nafter\n")
+    assert "old" not in text
+    assert text.count("| OLH | **sklearn_ldp** | 2.1 | 1 | 1,000 | 3 | 1.00 | 0.1 |") == 1
+    path.write_text("no marks")
+    with pytest.raises(SystemExit, match="must hold the lines"):
+        refresh(path, "new")
+
+
+def test_the_figure_names_everybody(tmp_path):
+    draw(results(), tmp_path / "race.svg")
+    svg = (tmp_path / "race.svg").read_text()
+    assert all(name in svg for name in ("sklearn_ldp", *PEERS, *ORACLES))

@@ -1,0 +1,128 @@
+"""What `import sklearn_ldp` does not do, and threads that share what is remembered."""
+
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+from estimators import ORACLES, POSTPROCESSORS
+from joblib import Parallel, delayed
+from sklearn.base import clone
+
+from sklearn_ldp import OLH
+from sklearn_ldp.datasets import make_zipf
+from sklearn_ldp.postprocessing import _calibrate, _smooth
+
+# Runs in a fresh process, in an empty folder; {effect} stands where the import is.
+PROBE = """
+import os, random, sys, threading
+import numpy as np, scipy, sklearn, joblib
+np.random.seed(0); random.seed(0)
+
+def state():
+    return {{
+        "threads": threading.active_count(),
+        "files": sorted(os.listdir(".")),
+        "NumPy's random state": np.random.get_state()[1].tolist() + [np.random.get_state()[2]],
+        "Python's random state": random.getstate(),
+        "environment": dict(os.environ),
+        "floating-point errors": np.geterr(),
+        "scikit-learn's configuration": sklearn.get_config(),
+        "matplotlib": "matplotlib" in sys.modules,
+        "pandas": "pandas" in sys.modules,
+    }}
+
+before = state()
+{effect}
+after = state()
+print(*(name for name in before if before[name] != after[name]), sep=", ", end="")
+"""
+
+
+def changed_by(effect, folder):
+    command = [sys.executable, "-B", "-W", "error", "-c", PROBE.format(effect=effect)]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_the_import_changes_nothing(tmp_path):
+    assert changed_by("import sklearn_ldp", tmp_path) == ""
+
+
+@pytest.mark.parametrize(
+    ("effect", "name"),
+    [
+        ("t = threading.Timer(60, print); t.daemon = True; t.start()", "threads"),
+        ("open('made', 'w').close()", "files"),
+        ("np.random.random()", "NumPy's random state"),
+        ("np.seterr(all='ignore')", "floating-point errors"),
+        ("import matplotlib", "matplotlib"),
+    ],
+)
+def test_the_probe_sees_what_changes(effect, name, tmp_path):
+    """The twins: each of these is found."""
+    assert name in changed_by(effect, tmp_path).split(", ")
+
+
+# -- threads --------------------------------------------------------------------------------------
+def same_in_threads(work, n_threads=8):
+    """Whether the work gives in threads that begin at the same time what it gives alone."""
+    expected = work()
+    forget()
+    barrier = threading.Barrier(n_threads)
+
+    def start_together():
+        barrier.wait()
+        return work()
+
+    results = Parallel(n_threads, backend="threading", pre_dispatch="all")(
+        delayed(start_together)() for _ in range(n_threads)
+    )
+    return all(np.array_equal(expected, result) for result in results)
+
+
+def forget():
+    """Empty what post-processors remember, so that all threads find nothing."""
+    _calibrate._posterior.cache_clear()
+    _calibrate.power_law_exponent.cache_clear()
+    for value in vars(_smooth).values():
+        if hasattr(value, "cache_clear"):
+            value.cache_clear()
+
+
+@pytest.fixture(scope="module")
+def estimate():
+    counts = make_zipf(20_000, 64, return_counts=True, random_state=0)
+    return OLH(categories=64, random_state=0).simulate(counts, 3)
+
+
+@pytest.mark.parametrize("post", POSTPROCESSORS, ids=repr)
+def test_threads_may_post_process(post, estimate):
+    """Each its own clone, all of them what is remembered between calls."""
+    assert same_in_threads(lambda: np.asarray(clone(post).fit_transform(estimate)))
+
+
+@pytest.mark.parametrize("oracle", ORACLES, ids=repr)
+def test_threads_may_share_an_oracle(oracle):
+    """All randomise with one oracle, and each adds up with its own."""
+    users = make_zipf(2_000, 37, random_state=0)
+    shared = clone(oracle).set_params(categories=37, random_state=3)
+
+    def work():
+        reports = shared.privatize(users)
+        return clone(shared).aggregate(reports).support_counts_
+
+    assert same_in_threads(work)
+
+
+def test_threads_are_not_blamed_in_vain():
+    """The twin: work that does depend on who else does it is found."""
+    calls = []
+
+    def work():
+        calls.append(None)
+        return len(calls)
+
+    assert not same_in_threads(work)
