@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from sklearn.base import clone
-from sklearn.model_selection import ParameterGrid
 from sklearn.pipeline import Pipeline
 
 from .. import postprocessing
@@ -107,6 +106,8 @@ def as_candidates(candidates: Any, name: str) -> list:
 
 def _grid(key: Any, grid: Any, name: str) -> list:
     """Every combination of the parameters of a class."""
+    from sklearn.model_selection import ParameterGrid  # quick to import only when it is needed
+
     known = {
         found: getattr(postprocessing, found)
         for found in postprocessing.__all__
