@@ -55,12 +55,12 @@ def page(results: list[Result], growth: list[Growth], checks: list[Check], epsil
     sizes = dict.fromkeys((r.n_samples, r.n_categories) for r in results)
     for size in sizes:
         here = [r for r in results if (r.n_samples, r.n_categories) == size]
-        parts += [f"### n = {size[0]:,}, d = {size[1]:,}", size_table(here)]
+        parts += [f"## n = {size[0]:,}, d = {size[1]:,}", size_table(here)]
     if growth:
-        parts += ["### How our cost grows", growth_table(growth)]
+        parts += ["## How our cost grows", growth_table(growth)]
     if checks:
         rows = [[c.target, c.measured, "yes" if c.is_met else "**no**"] for c in checks]
-        parts += ["### Targets", markdown(["target", "measured", "met"], rows)]
+        parts += ["## Targets", markdown(["target", "measured", "met"], rows)]
     return "\n\n".join(parts) + "\n"
 
 
