@@ -46,11 +46,18 @@ def progress(result: Result) -> str:
 
 
 # -- text ---------------------------------------------------------------------------------------
-def page(results: list[Result], growth: list[Growth], checks: list[Check], epsilon: float) -> str:
+def page(
+    results: list[Result],
+    growth: list[Growth],
+    checks: list[Check],
+    epsilon: float,
+    seconds: float,
+) -> str:
     """All tables."""
     parts = [
         f"Measured with ε = {epsilon:g} on one core ({platform.machine()}), Python "
-        f"{platform.python_version()}, NumPy {np.__version__}."
+        f"{platform.python_version()}, NumPy {np.__version__}; extrapolated beyond "
+        f"{seconds:g} s."
     ]
     sizes = dict.fromkeys((r.n_samples, r.n_categories) for r in results)
     for size in sizes:

@@ -45,16 +45,16 @@ def main() -> None:
     arguments = _parse_arguments()
     os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})  # the processes it starts inherit it
     sizes = SIZES[:1] if arguments.quick else SIZES
+    arguments.output.mkdir(parents=True, exist_ok=True)
     results = []
     for result in race(arguments.peers_python, sizes, arguments.epsilon, arguments.seconds):
         results.append(result)
+        write_csv(arguments.output / "race.csv", results)  # as it goes, should it be interrupted
         print(report.progress(result), flush=True)
     with threadpool_limits(limits=1):
         growth = [] if arguments.quick else list(measure_growth())
         checks = [] if arguments.quick else check_targets(results)
-    page = report.page(results, growth, checks, arguments.epsilon)
-    arguments.output.mkdir(parents=True, exist_ok=True)
-    write_csv(arguments.output / "race.csv", results)
+    page = report.page(results, growth, checks, arguments.epsilon, arguments.seconds)
     (arguments.output / "race.md").write_text(page, encoding="utf-8")
     report.draw(results, arguments.output / "race.svg")
     if arguments.page:

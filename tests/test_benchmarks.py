@@ -102,7 +102,7 @@ def test_a_page_is_refreshed_between_its_marks(tmp_path):
     path = tmp_path / "race.md"
     path.write_text(f"before\n{BEGIN}\nold\n{END}\nafter\n")
     for _ in range(2):
-        refresh(path, page(results(), [Growth("OLH", "n", [1, 2], [1, 2])], [], 1.0))
+        refresh(path, page(results(), [Growth("OLH", "n", [1, 2], [1, 2])], [], 1.0, 60))
     text = path.read_text()
     assert text.startswith(f"before\n{BEGIN}\n")
     assert text.endswith(f"{END}\nafter\n")
