@@ -7,8 +7,6 @@ estimates, so that its cost hardly grows with the number of categories.
 
 from __future__ import annotations
 
-from itertools import product
-
 import numpy as np
 from scipy.interpolate import BSpline
 from scipy.optimize import nnls
@@ -20,6 +18,7 @@ _STEP = 1 / 6  # of the grid of the prior
 _NEAR = 10.0  # up to which that grid is even, in sigma; beyond, every estimate adds its own place
 _MOST_CELLS = 400  # beyond _NEAR; still larger estimates are too sparse to learn from
 _REACH = 12.0  # standard deviations beyond which a normal density is nothing
+_LEAST_GAIN = 1e-5  # of a step's log likelihood, below which a fit has ended
 _SUM_WEIGHT = 16.0  # how much better the sum of the frequencies is known than that of estimates
 
 
@@ -108,17 +107,32 @@ def with_atom(basis):
     return np.hstack([basis, atom])
 
 
-def fit_g_model(sample, basis, *, sum_known, max_iter=100):
+def even_measure(theta):
+    """Weights of a grid that are even in asinh(theta)."""
+    t = np.arcsinh(theta)
+    edges = np.concatenate([t[:1], (t[1:] + t[:-1]) / 2, t[-1:]])
+    return np.diff(edges)
+
+
+def steep_prior(theta, mean):
+    """Weights on a grid that fall exponentially in asinh(theta) and have that mean, or nearly."""
+    slopes = np.linspace(-20, 5, 101)[:, None]
+    log = slopes * np.arcsinh(theta)
+    weights = even_measure(theta) * np.exp(log - log.max(axis=1, keepdims=True))
+    weights /= weights.sum(axis=1, keepdims=True)
+    return weights[np.argmin(np.abs(weights @ theta - mean))]
+
+
+def fit_g_model(sample, basis, *, sum_known, start=None, max_iter=100):
     """Weights of the prior ``exp(basis @ alpha)`` of greatest penalised marginal likelihood.
 
     Efron's g-modelling: the base measure is even in asinh(theta), the penalty the norm of alpha.
-    Newton's method with the (positive) expected Hessian, damped. `sum_known` adds that the mean of
-    the prior is 1 / d, weighted as so many estimates of the sum.
+    `sum_known` adds that the mean of the prior is 1 / d, weighted as so many estimates of the sum.
+    Newton's method, damped, with the sizes of the Hessian's eigenvalues, as the likelihood is not
+    concave; it starts at the member nearest to the weights `start`.
     """
     theta, counts, likelihood = sample.theta, sample.counts, sample.likelihood
-    t = np.arcsinh(theta)
-    edges = np.concatenate([t[:1], (t[1:] + t[:-1]) / 2, t[-1:]])
-    log_base = np.log(np.diff(edges))
+    log_base = np.log(even_measure(theta))
     strength = _SUM_WEIGHT * sample.size if sum_known else 0.0
 
     def state(alpha):
@@ -130,25 +144,34 @@ def fit_g_model(sample, basis, *, sum_known, max_iter=100):
         return counts @ np.log(marginal) - norm - 0.5 * strength * off**2, weights, marginal
 
     def derivatives(alpha, weights, marginal):
-        weighted = basis * weights[:, None]
-        mean = weighted.sum(axis=0)
-        scores = likelihood @ weighted / marginal[:, None] - mean
-        slope = weighted.T @ theta - mean * (weights @ theta)
+        mean = weights @ basis
+        centred = basis - mean
+        weighted = centred * weights[:, None]
+        scores = likelihood @ weighted / marginal[:, None]
+        slope = theta @ weighted
+        off = weights @ theta - sample.mean
         norm = np.sqrt(alpha @ alpha + 1e-6)
-        gradient = counts @ scores - alpha / norm
-        gradient -= strength * (weights @ theta - sample.mean) * slope
-        curvature = scores.T @ (scores * counts[:, None]) + strength * np.outer(slope, slope)
+        gradient = counts @ scores - alpha / norm - strength * off * slope
+        # Covariance of the columns under the prior, less that under every posterior.
+        excess = sample.size - (counts / marginal) @ likelihood
+        excess += strength * off * (theta - weights @ theta)
+        curvature = centred.T @ (weighted * excess[:, None]) + (scores.T * counts) @ scores
+        curvature += strength * np.outer(slope, slope)
         curvature += np.eye(len(alpha)) / norm - np.outer(alpha, alpha) / norm**3
         return gradient, curvature
 
-    alpha, damping = np.zeros(basis.shape[1]), 1e-3
+    start = steep_prior(theta, sample.mean) if start is None else start
+    log_ratio = np.log(np.maximum(start, 1e-300)) - log_base
+    alpha = np.linalg.lstsq(basis - basis.mean(axis=0), log_ratio - log_ratio.mean(), rcond=None)[0]
+    damping = 1e-3
     value, weights, marginal = state(alpha)
     for _ in range(max_iter):
         gradient, curvature = derivatives(alpha, weights, marginal)
-        scale = np.diag(np.diag(curvature) + 1e-9)
+        sizes, axes = np.linalg.eigh(curvature)
+        sizes, along = np.abs(sizes), axes.T @ gradient
         gain = -np.inf
         while damping < 1e12:
-            step = np.linalg.solve(curvature + damping * scale, gradient)
+            step = axes @ (along / (sizes + damping * sizes.max()))
             new_value, *new = state(alpha + step)
             gain = new_value - value
             if gain >= 0:
@@ -158,7 +181,7 @@ def fit_g_model(sample, basis, *, sum_known, max_iter=100):
             break
         alpha, value, (weights, marginal) = alpha + step, new_value, new
         damping = max(damping / 8, 1e-12)
-        if gain < 1e-7:
+        if gain < _LEAST_GAIN:
             break
     return weights
 
@@ -176,9 +199,12 @@ def fit_npmle(sample, *, max_iter=200, tol=1e-6):
     n_grid = likelihood.shape[1]
     root = np.sqrt(counts)
     sum_to_one = 1e3 * np.sqrt(sample.size)
-    weights = np.full(n_grid, 1.0 / n_grid)
+    # One place in every sigma is start enough, and much less work than all of the grid.
+    weights = np.zeros(n_grid)
+    weights[np.unique(np.floor(sample.theta), return_index=True)[1]] = 1.0
+    weights /= weights.sum()
+    active = weights > 0
     marginal = likelihood @ weights
-    active = np.zeros(n_grid, dtype=bool)
     for _ in range(max_iter):
         gradient = (counts / marginal) @ likelihood
         if gradient.max() <= sample.size * (1 + tol):
@@ -227,12 +253,13 @@ def fit_average(sample):
 
     The smooth ones are log-quadratic or log-cubic in asinh(theta), with or without an atom at 0.
     """
-    priors, scores = [], []
-    for degree, atom in product((2, 3), (False, True)):
+    priors, scores, smooth = [], [], None
+    for degree in (2, 3):
         basis = polynomial_basis(sample.theta, degree)
-        basis = with_atom(basis) if atom else basis
-        priors.append(fit_g_model(sample, basis, sum_known=True))
-        scores.append(akaike(sample, priors[-1], degree + atom))
+        smooth = fit_g_model(sample, basis, sum_known=True, start=smooth)
+        spiked = fit_g_model(sample, with_atom(basis), sum_known=True, start=smooth)
+        priors += [smooth, spiked]
+        scores += [akaike(sample, smooth, degree), akaike(sample, spiked, degree + 1)]
     priors.append(fit_npmle(sample))
     places = sample.theta[priors[-1] > 1e-9]
     # Neighbours on the grid stand for one place between them.
