@@ -39,8 +39,8 @@ demo: $(VENV)/.demo ## the main job on real data: estimate, post-process, let a 
 test: $(VENV)/.test ## the quick tests and the doctests (about three minutes on two cores)
 	@$(PYTEST) $(XDIST) -m "not slow" --doctest-modules sklearn_ldp tests $(PYTEST_ARGS)
 
-test-slow: $(VENV)/.test ## the slow ring: long statistical tests
-	@$(PYTEST) $(XDIST) -m slow tests $(PYTEST_ARGS)
+test-slow: $(VENV)/.test ## the slow ring: long statistical tests, and many examples of each property
+	@$(PYTEST) $(XDIST) -m "slow or hypothesis" --hypothesis-profile thorough tests $(PYTEST_ARGS)
 
 test-versions: $(VENV)-oldest/.versions $(VENV)-newest/.versions ## the quick tests with the oldest and the newest of what we need
 	@$(call quick_tests,$(VENV)-oldest)

@@ -8,8 +8,12 @@ import pytest
 from hypothesis import settings
 
 matplotlib.use("Agg")
-settings.register_profile("deterministic", derandomize=True, deadline=None, database=None)
-settings.load_profile("deterministic")
+
+# The quick ring tries the same few examples every time; the slow one (`make test-slow`, which asks
+# for --hypothesis-profile thorough) tries many new ones.
+settings.register_profile("quick", max_examples=50, derandomize=True, deadline=None, database=None)
+settings.register_profile("thorough", max_examples=500, deadline=None, database=None)
+settings.load_profile("quick")
 
 SHARED_DATA = Path(__file__).parents[2] / "shared" / "data"
 

@@ -14,14 +14,13 @@ from sklearn_ldp import OLH
 from sklearn_ldp.datasets import make_zipf
 from sklearn_ldp.postprocessing import _calibrate, _smooth
 
-# Runs in a fresh process, in an empty folder; {effect} stands where the import is.
+# Runs in a fresh process, in an empty folder: prints a line for each effect.
 PROBE = """
 import os, random, sys, threading
 import numpy as np, scipy, sklearn, joblib
-np.random.seed(0); random.seed(0)
 
 def state():
-    return {{
+    return {
         "threads": threading.active_count(),
         "files": sorted(os.listdir(".")),
         "NumPy's random state": np.random.get_state()[1].tolist() + [np.random.get_state()[2]],
@@ -31,39 +30,40 @@ def state():
         "scikit-learn's configuration": sklearn.get_config(),
         "matplotlib": "matplotlib" in sys.modules,
         "pandas": "pandas" in sys.modules,
-    }}
+    }
 
-before = state()
-{effect}
-after = state()
-print(*(name for name in before if before[name] != after[name]), sep=", ", end="")
+for effect in sys.argv[1:]:
+    np.random.seed(0); random.seed(0)
+    before = state()
+    exec(effect)
+    after = state()
+    print(*(name for name in before if before[name] != after[name]), sep=", ")
 """
 
 
-def changed_by(effect, folder):
-    command = [sys.executable, "-B", "-W", "error", "-c", PROBE.format(effect=effect)]
+def changed_by(effects, folder):
+    """What each effect changes, one after the other."""
+    command = [sys.executable, "-B", "-W", "error", "-c", PROBE, *effects]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    return done.stdout
+    return done.stdout.splitlines()
 
 
 def test_the_import_changes_nothing(tmp_path):
-    assert changed_by("import sklearn_ldp", tmp_path) == ""
-
-
-@pytest.mark.parametrize(
-    ("effect", "name"),
-    [
-        ("t = threading.Timer(60, print); t.daemon = True; t.start()", "threads"),
-        ("open('made', 'w').close()", "files"),
-        ("np.random.random()", "NumPy's random state"),
-        ("np.seterr(all='ignore')", "floating-point errors"),
-        ("import matplotlib", "matplotlib"),
-    ],
-)
-def test_the_probe_sees_what_changes(effect, name, tmp_path):
-    """The twins: each of these is found."""
-    assert name in changed_by(effect, tmp_path).split(", ")
+    """And its twins: each of the other effects is found."""
+    twins = {
+        "t = threading.Timer(60, print); t.daemon = True; t.start()": "threads",
+        "open('made', 'w').close()": "files",
+        "np.random.random()": "NumPy's random state",
+        "os.environ['MADE'] = '1'": "environment",
+        "np.seterr(all='ignore')": "floating-point errors",
+        "sklearn.set_config(transform_output='pandas')": "scikit-learn's configuration",
+        "import matplotlib": "matplotlib",
+    }
+    changed = changed_by(["import sklearn_ldp", *twins], tmp_path)
+    assert changed[0] == ""
+    for name, found in zip(twins.values(), changed[1:], strict=True):
+        assert name in found.split(", ")
 
 
 # -- threads --------------------------------------------------------------------------------------

@@ -75,7 +75,7 @@ over_all = pytest.mark.parametrize("post", ALL, ids=repr)
 # Smoothing exchanges ranks and depends on neighbours: what it keeps is in test_smooth.py.
 NOMINAL = [post for post in ALL if not isinstance(post, ORDINAL)]
 over_nominal = pytest.mark.parametrize("post", NOMINAL, ids=repr)
-few = settings(max_examples=40)  # for each of them
+few = settings(max_examples=settings().max_examples // 2)  # for each of them
 
 # What each promises of its output (2020 paper, Table I).
 CALIBRATED = (Calibrate, Power, PowerNS)

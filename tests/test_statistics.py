@@ -61,10 +61,14 @@ def protocol_counts(channel, counts, n_runs, seed):
     return channel.decode(np.array([channel.tally(part) for part in reports]))
 
 
+def _channel(oracle_repr):
+    oracle = next(oracle for oracle in MORE_ORACLES if repr(oracle) == oracle_repr)
+    return oracle._make_channel(len(COUNTS))
+
+
 @cache
 def _protocol(oracle_repr, seed):
-    oracle = next(oracle for oracle in MORE_ORACLES if repr(oracle) == oracle_repr)
-    channel = oracle._make_channel(len(COUNTS))
+    channel = _channel(oracle_repr)
     return channel.noise(COUNTS.sum()).debias(protocol_counts(channel, COUNTS, 1000, seed))
 
 
@@ -103,15 +107,20 @@ def exact_covariance(channel, counts):
     """Covariance matrix of the estimates, from the exact chance of each report of each user."""
     shape = channel.privatize(np.array([0]), SeededCoins(np.random.default_rng(0))).shape
     total = np.zeros((len(counts), len(counts)))
-    for code, count in enumerate(counts):
+    for code in np.flatnonzero(counts):
         law = exact_report_distribution(channel, code)
         chances = np.array([float(chance) for chance in law.values()])
         support = np.array(
             [channel.count_support(np.array(report).reshape(shape)) for report in law]
         )
         mean = chances @ support
-        total += count * (support.T @ (chances[:, None] * support) - np.outer(mean, mean))
+        total += counts[code] * (support.T @ (chances[:, None] * support) - np.outer(mean, mean))
     return total / (counts.sum() * float(channel.p - channel.q)) ** 2
+
+
+@cache
+def _covariance(oracle_repr):
+    return exact_covariance(_channel(oracle_repr), COUNTS)
 
 
 def with_a_common_noise(x, seed):
@@ -135,7 +144,7 @@ def test_mean_variance_and_covariance_of_the_protocol(oracle, seed):
     variance = channel.noise(COUNTS.sum()).variance(TRUTH)
     assert min(p_values_of_mean_and_variance(estimates, variance)) > 1e-8
     assert p_value_of_variance(estimates, 1.5 * variance) < 1e-8
-    variance = variance_of_sums(exact_covariance(channel, COUNTS))
+    variance = variance_of_sums(_covariance(repr(oracle)))
     assert p_value_of_variance(estimates @ DIRECTIONS, variance) > 1e-8
     assert p_value_of_variance(with_a_common_noise(estimates, seed) @ DIRECTIONS, variance) < 1e-8
 
@@ -176,7 +185,7 @@ def test_variance_formula_is_the_enumerated_one(oracle):
     """Exact: Eq. 5, and the block-dependent variance, against the exact chance of each report."""
     channel = oracle._make_channel(len(COUNTS))
     np.testing.assert_allclose(
-        np.diag(exact_covariance(channel, COUNTS)),
+        np.diag(_covariance(repr(oracle))),
         channel.noise(COUNTS.sum()).variance(TRUTH),
         rtol=1e-10,
     )
@@ -202,7 +211,7 @@ def test_simulation_has_the_law_of_the_protocol(oracle, protocol_bits, seed, mon
     if protocol_bits is not None:
         monkeypatch.setattr("sklearn_ldp.oracles._subset._PROTOCOL_BITS", protocol_bits)
     channel = oracle._make_channel(len(COUNTS))
-    simulated = simulation(oracle, COUNTS, 2000, seed)
+    simulated = simulation(oracle, COUNTS, 1300, seed)
     tampered = with_a_common_noise(simulated, seed)
     variance = channel.noise(COUNTS.sum()).variance(TRUTH)
     assert min(p_values_of_mean_and_variance(simulated, variance)) > 1e-8
@@ -214,7 +223,7 @@ def test_simulation_has_the_law_of_the_protocol(oracle, protocol_bits, seed, mon
     assert 2 * stats.norm.sf(np.abs(z).max()) > 1e-8
     assert p_value_of_equal_variance(estimates @ DIRECTIONS, simulated @ DIRECTIONS) > 1e-8
     assert p_value_of_equal_variance(estimates @ DIRECTIONS, tampered @ DIRECTIONS) < 1e-8
-    variance = variance_of_sums(exact_covariance(channel, COUNTS))
+    variance = variance_of_sums(_covariance(repr(oracle)))
     assert p_value_of_variance(simulated @ DIRECTIONS, variance) > 1e-8
     assert p_value_of_variance(tampered @ DIRECTIONS, variance) < 1e-8
 

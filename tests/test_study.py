@@ -40,6 +40,9 @@ COLUMNS = {
     "since-choice": {"search", "queries", "regret", "standard_error"},
 }
 
+# One figure of each kind; all of them are in the slow ring, and in `make study-quick`.
+QUICK = {*COLUMNS, "2020-fig4", "2019-fig7", "calibrate-fig6", "since-fig4"}
+
 
 class Tiny(figure.Settings):
     """Two points of each axis."""
@@ -66,7 +69,10 @@ def tiny(monkeypatch, tmp_path):
     return Tiny(tmp_path, quick=True, repeats=2)
 
 
-@pytest.mark.parametrize("name", main.FIGURES)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(n, marks=() if n in QUICK else pytest.mark.slow) for n in main.FIGURES],
+)
 def test_figures_are_tidy_tables_with_a_picture(tiny, name, tmp_path):
     made = main.FIGURES[name]
     table = made.compute(tiny)

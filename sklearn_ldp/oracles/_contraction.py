@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 import numpy as np
-from threadpoolctl import ThreadpoolController  # which scikit-learn requires
 
 from ._finite_field import FiniteField
+
+_CACHE = 2**18  # bytes of sums that are worked on at a time
+_PLACES = 2**20  # of summands that are known at a time
 
 
 def contract(
@@ -17,8 +17,7 @@ def contract(
 
     ``T[a_{k-1}, .., a_0, t]`` becomes ``T'[v_{k-1}, a_{k-2}, .., t] =
     sum over a_{k-1} of T[a_{k-1}, .., t + a_{k-1} v_{k-1}]``, and so on for the other digits; in
-    the end t = s. Each step is a product with a 0/1 matrix, exact in float64 as long as the
-    counts add up to less than 2**53. The cost is O(k g**(k + 2)) for tables of g**(k + 1) counts.
+    the end t = s. The cost is O(k g**(k + 2)) for tables of g**(k + 1) counts.
 
     Parameters
     ----------
@@ -46,29 +45,39 @@ def contract(
        (the dynamic program of section 4, for prime g).
     """
     g, k, m = field.order, n_digits, len(tables)
-    a, t = np.divmod(np.arange(g * g), g)
-    table = tables.astype(np.float64).reshape(1, m, g, g ** (k - 1), g)
+    table = tables.reshape(1, m, g, g ** (k - 1), g)
     for j in reversed(range(k)):
         # Axes: digits of v found so far, table, digit a_j, digits below, t.
         n_above, n_below = table.shape[0], g**j
         flat = np.ascontiguousarray(table.transpose(2, 4, 0, 1, 3)).reshape(g * g, -1)
         # Only the first, highest digit can be limited by the number of codes.
-        n_values = min(g, -(-n_codes // n_below)) if n_above == 1 else g
-        wanted = np.arange(n_values if j == 0 else g)
-        summed = np.empty((n_values, len(wanted), flat.shape[1]))
-        for v in range(n_values):
-            shifted = field.subtract(t, field.multiply(a, np.full_like(a, v)))
-            selection = (shifted == wanted[:, None]).astype(np.float64)
-            # Small products: threads would wait for each other, long so on a busy machine.
-            with _thread_pools().limit(limits=1, user_api="blas"):
-                summed[v] = selection @ flat
-        summed = summed.reshape(n_values, len(wanted), n_above, m, n_below)
-        table = summed.transpose(2, 0, 3, 4, 1).reshape(n_above * n_values, m, n_below, -1)
+        n_digits = min(g, -(-n_codes // n_below)) if n_above == 1 else g
+        summed = _sum_over_digit(field, flat, n_digits, g if j else n_values)
+        summed = summed.reshape(*summed.shape[:2], n_above, m, n_below)
+        table = summed.transpose(2, 0, 3, 4, 1).reshape(n_above * n_digits, m, n_below, -1)
         if j:
             table = table.reshape(-1, m, g, n_below // g, g)
-    return table.reshape(-1, m, n_values).transpose(1, 0, 2)[:, :n_codes].astype(tables.dtype)
+    return table.reshape(-1, m, n_values).transpose(1, 0, 2)[:, :n_codes]
 
 
-@lru_cache(maxsize=1)
-def _thread_pools() -> ThreadpoolController:
-    return ThreadpoolController()
+def _sum_over_digit(
+    field: FiniteField, flat: np.ndarray, n_digits: int, n_values: int
+) -> np.ndarray:
+    """Sum of the rows (a, t + a v) of a table over all a, for the first v and t."""
+    g, n_columns = field.order, flat.shape[1]
+    summed = np.empty((n_digits, n_values, n_columns), dtype=flat.dtype)
+    some = max(_PLACES // (g * n_values), 1)
+    for first in range(0, n_digits, some):
+        part = summed[first : first + some]
+        a, v, t = np.ogrid[:g, first : first + len(part), :n_values]
+        places = a * g + field.add(t, field.multiply(a, v))
+        # Block by block, so that what is added up stays in a processor's cache.
+        width = max(_CACHE // part[:, :, 0].nbytes, 64)
+        for start in range(0, n_columns, width):
+            block = slice(start, start + width)
+            columns = np.ascontiguousarray(flat[:, block])
+            total = columns[places[0]]
+            for place in places[1:]:
+                total += columns[place]
+            part[:, :, block] = total
+    return summed
