@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from joblib import parallel_config
 
-from sklearn_ldp import OLH, OUE, HeldOutSearch, SyntheticSearch
+from sklearn_ldp import OLH, OUE, Base, HeldOutSearch, NormSub, PowerNS, SyntheticSearch
 from sklearn_ldp.model_selection import simulate_errors
 from sklearn_ldp.queries import groups
 
@@ -25,7 +25,14 @@ def client():
         yield client
 
 
-@pytest.mark.parametrize("search", [SyntheticSearch(random_state=0), HeldOutSearch()], ids=repr)
+@pytest.mark.parametrize(
+    "search",
+    [
+        SyntheticSearch([Base(), NormSub(), PowerNS()], n_repeats=10, random_state=0),
+        HeldOutSearch([Base(), NormSub(), PowerNS()]),
+    ],
+    ids=repr,
+)
 def test_searches(client, search):
     oracle = OLH(categories=64, random_state=0)
     estimate = oracle.fit_transform(np.arange(64), sample_weight=COUNTS)

@@ -17,6 +17,7 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 MODULES = [
     "sklearn_ldp",
     "sklearn_ldp.oracles",
+    "sklearn_ldp.oracles.channels",
     "sklearn_ldp.postprocessing",
     "sklearn_ldp.model_selection",
     "sklearn_ldp.collection",
@@ -132,4 +133,10 @@ def test_every_public_docstring_names_what_it_is():
 
 def test_version_is_that_of_the_distribution():
     metadata = importlib.import_module("importlib.metadata")
-    assert metadata.version("sklearn_ldp") == importlib.import_module("sklearn_ldp").__version__
+    assert metadata.version("sklearn_ldp") == sklearn_ldp.__version__
+
+
+def test_citations_name_this_version():
+    assert f"version = {{{sklearn_ldp.__version__}}}" in README
+    citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert f"\nversion: {sklearn_ldp.__version__}\n" in citation

@@ -20,9 +20,16 @@ from ._sampling import Coins
 
 
 class ReportField(NamedTuple):
-    """A column of reports in files: its name, how many values an integer takes, how many there are.
+    """A column of reports in files.
 
-    A `width` of None is one integer a report, as an array of shape (n,) holds it.
+    Parameters
+    ----------
+    name : str
+        Its name.
+    n_values : int
+        How many values an integer of it takes.
+    width : int, default=None
+        How many integers a report has there; None is one, as an array of shape (n,) holds it.
     """
 
     name: str
@@ -69,11 +76,35 @@ class Channel(ABC):
 
     @abstractmethod
     def decode_operations(self, n_samples: int) -> int:
-        """Order of the operations from so many reports to the support counts."""
+        """Order of the operations from reports to support counts.
+
+        Parameters
+        ----------
+        n_samples : int
+            Number of reports.
+
+        Returns
+        -------
+        int
+            To compare oracles by.
+        """
 
     @abstractmethod
     def supports(self, reports: np.ndarray, codes: np.ndarray) -> np.ndarray:
-        """Return which of the categories each report supports: (n_reports, n_codes)."""
+        """Tell which of the categories each report supports.
+
+        Parameters
+        ----------
+        reports : ndarray of shape (n_reports,) or (n_reports, width)
+            Integer reports.
+        codes : ndarray of shape (n_codes,)
+            Categories.
+
+        Returns
+        -------
+        ndarray of shape (n_reports, n_codes)
+            Booleans.
+        """
 
     @property
     def tally_size(self) -> int:
@@ -81,7 +112,18 @@ class Channel(ABC):
         return self.n_categories
 
     def is_like(self, other: Channel) -> bool:
-        """Whether reports of the two add up."""
+        """Tell whether reports of the two add up.
+
+        Parameters
+        ----------
+        other : Channel
+            Another one.
+
+        Returns
+        -------
+        bool
+            Whether domain, probabilities and configuration are the same.
+        """
         return (type(self), self.n_categories, self.p, self.q, self.configuration) == (
             type(other),
             other.n_categories,
@@ -91,11 +133,33 @@ class Channel(ABC):
         )
 
     def noise(self, n_samples: Any) -> NoiseModel:
-        """The noise of estimates of so many users."""
+        """Tell the noise of estimates of so many users.
+
+        Parameters
+        ----------
+        n_samples : int or array-like of shape (n_estimates,)
+            Number of users.
+
+        Returns
+        -------
+        NoiseModel
+            With this channel's p and q.
+        """
         return NoiseModel(float(self.p), float(self.q), n_samples)
 
     def total_variance(self, frequencies: Any = None) -> float:
-        """n times the sum of the categories' variances; of the uniform distribution by default."""
+        """Sum the variances of all categories, times the number of users.
+
+        Parameters
+        ----------
+        frequencies : array-like of shape (n_categories,), default=None
+            True frequencies; None is the uniform distribution.
+
+        Returns
+        -------
+        float
+            Infinite where reports tell nothing.
+        """
         if not self.q < self.p:
             return math.inf
         if frequencies is None:
@@ -109,41 +173,133 @@ class Channel(ABC):
 
     @abstractmethod
     def privatize(self, codes: np.ndarray, coins: Coins) -> np.ndarray:
-        """Randomise codes of shape (n,) into n reports: the only place where values are read.
+        """Randomise one code a user: the only place where values are read.
 
         Which coins are drawn must not depend on the codes, so that in a seeded run the coins of a
         user do not depend on the others' values.
+
+        Parameters
+        ----------
+        codes : ndarray of shape (n,)
+            Categories in ``range(n_categories)``.
+        coins : Coins
+            The only source of randomness.
+
+        Returns
+        -------
+        ndarray of shape (n,) or (n, width)
+            Integer reports.
         """
 
     @abstractmethod
     def check_reports(self, reports: np.ndarray) -> np.ndarray:
-        """Return integer reports in canonical form; raise ValueError with what was expected."""
+        """Refuse what is no report, and bring the rest into canonical form.
+
+        Parameters
+        ----------
+        reports : ndarray
+            Integers of any shape.
+
+        Returns
+        -------
+        ndarray of shape (n,) or (n, width)
+            As `privatize` makes them.
+
+        Raises
+        ------
+        ValueError
+            With what was expected, see :func:`expect`.
+        """
 
     @abstractmethod
     def count_support(self, reports: np.ndarray) -> np.ndarray:
-        """Return how many reports support each category: int64 of shape (d,)."""
+        """Count the reports that support each category.
+
+        Parameters
+        ----------
+        reports : ndarray of shape (n,) or (n, width)
+            Checked reports.
+
+        Returns
+        -------
+        ndarray of shape (n_categories,)
+            int64.
+        """
 
     @abstractmethod
     def simulate(self, counts: np.ndarray, n_repeats: int, rng: np.random.Generator) -> np.ndarray:
-        """Draw support counts, int64 of shape (n_repeats, d), given the true counts (d,)."""
+        """Draw support counts by their joint law, given the true counts.
+
+        Parameters
+        ----------
+        counts : ndarray of shape (n_categories,)
+            True number of users of each category.
+        n_repeats : int
+            Number of collections.
+        rng : Generator
+            Source of randomness.
+
+        Returns
+        -------
+        ndarray of shape (n_repeats, n_categories)
+            int64.
+        """
 
     def tally(self, reports: np.ndarray) -> np.ndarray:
-        """Return what is added up of reports, of shape (tally_size,).
+        """Count what is added up of reports.
 
         The support counts; a channel with few kinds of reports counts those instead, which is
         quicker and loses nothing, and overrides `decode` and `tally_size` too.
+
+        Parameters
+        ----------
+        reports : ndarray of shape (n,) or (n, width)
+            Checked reports.
+
+        Returns
+        -------
+        ndarray of shape (tally_size,)
+            int64.
         """
         return self.count_support(reports)
 
     def decode(self, tallies: np.ndarray) -> np.ndarray:
-        """Turn tallies of shape (m, tally_size) into support counts of shape (m, d)."""
+        """Turn tallies into support counts.
+
+        Parameters
+        ----------
+        tallies : ndarray of shape (m, tally_size)
+            Sums of what `tally` returned.
+
+        Returns
+        -------
+        ndarray of shape (m, n_categories)
+            Of the same type.
+        """
         return tallies
 
 
 def randomised_response(
     values: np.ndarray, n_values: int, threshold: int, coins: Coins
 ) -> np.ndarray:
-    """Keep each value with probability ``threshold / 2**64``, else move to a uniform other one."""
+    """Keep each value with probability ``threshold / 2**64``, else move to a uniform other one.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n,)
+        Integers in ``range(n_values)``.
+    n_values : int
+        Number of possible values.
+    threshold : int
+        As of :func:`direct_threshold`.
+    coins : Coins
+        Source of randomness.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+        int64.
+    """
     result = values.astype(np.int64)
     moved = np.flatnonzero(~coins.bernoulli(threshold, len(values)))
     other = coins.integers(n_values - 1, moved.size)
@@ -172,7 +328,18 @@ def check_hash_reports(reports: np.ndarray, n_functions: int, hash_range: int) -
 
 
 def bits_for(n_values: int) -> int:
-    """Bits that tell so many values apart."""
+    """Count the bits that tell so many values apart.
+
+    Parameters
+    ----------
+    n_values : int
+        Number of possible values.
+
+    Returns
+    -------
+    int
+        Its binary logarithm, rounded up.
+    """
     return (n_values - 1).bit_length()
 
 
@@ -187,7 +354,22 @@ def check_indices(reports: np.ndarray, n_values: int) -> np.ndarray:
 
 
 def expect(condition: Any, expectation: str, reports: np.ndarray) -> None:
-    """Raise ValueError with what was expected of reports and what came."""
+    """Raise ValueError with what was expected of reports and what came.
+
+    Parameters
+    ----------
+    condition : bool
+        Whether reports are as expected.
+    expectation : str
+        What was expected, to follow "expected".
+    reports : ndarray
+        What came.
+
+    Raises
+    ------
+    ValueError
+        Unless the condition holds.
+    """
     if not condition:
         came = f"an array of dtype {reports.dtype} and shape {reports.shape}"
         if reports.size and reports.dtype.kind in "iuf":
@@ -198,7 +380,24 @@ def expect(condition: Any, expectation: str, reports: np.ndarray) -> None:
 def independent_support(
     p: Fraction, q: Fraction, counts: np.ndarray, n_repeats: int, rng: np.random.Generator
 ) -> np.ndarray:
-    """Support counts that are independent across categories: Bin(m, p) + Bin(n - m, q)."""
+    """Draw support counts that are independent across categories: Bin(m, p) + Bin(n - m, q).
+
+    Parameters
+    ----------
+    p, q : Fraction
+        Support probabilities.
+    counts : ndarray of shape (n_categories,)
+        True number m of users of each category; n is their sum.
+    n_repeats : int
+        Number of collections.
+    rng : Generator
+        Source of randomness.
+
+    Returns
+    -------
+    ndarray of shape (n_repeats, n_categories)
+        int64.
+    """
     shape = (n_repeats, len(counts))
     others = counts.sum() - counts
     return rng.binomial(counts, float(p), shape) + rng.binomial(others, float(q), shape)

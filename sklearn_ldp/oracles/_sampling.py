@@ -39,6 +39,18 @@ def direct_threshold(epsilon: float, n_values: int) -> int:
 
     The others share the rest evenly, so the worst ratio is P (n_values - 1) / (2**64 - P), which
     grows with P: rounding down keeps it at most exp(epsilon).
+
+    Parameters
+    ----------
+    epsilon : float
+        Privacy budget of one release.
+    n_values : int
+        Number of possible values.
+
+    Returns
+    -------
+    int
+        P, below 2**64.
     """
     return group_threshold(epsilon, 1, n_values - 1)
 
@@ -48,6 +60,18 @@ def group_threshold(epsilon: float, n_inside: int, n_outside: int) -> int:
 
     Reports are uniform inside and outside, so the worst ratio is
     P n_outside / ((2**64 - P) n_inside); one inside and d - 1 outside is `direct_threshold`.
+
+    Parameters
+    ----------
+    epsilon : float
+        Privacy budget of one release.
+    n_inside, n_outside : int
+        Number of reports in the set, and of others.
+
+    Returns
+    -------
+    int
+        P, below 2**64.
     """
     ratio = exp_lower_bound(epsilon) * n_inside
     return min(int(TWO_64 * ratio / (ratio + n_outside)), TWO_64 - 1)
@@ -57,6 +81,16 @@ def symmetric_threshold(epsilon: float) -> int:
     """Largest P such that keeping each of two bits with probability P / 2**64 is private.
 
     The worst ratio is (P / (2**64 - P))**2, so each bit spends half of epsilon.
+
+    Parameters
+    ----------
+    epsilon : float
+        Privacy budget of one release.
+
+    Returns
+    -------
+    int
+        P, below 2**64.
     """
     return direct_threshold(epsilon / 2, 2)
 
@@ -66,6 +100,16 @@ def zero_bit_threshold(epsilon: float) -> int:
 
     The worst ratio is (2**64 - Q) / Q, which falls with Q: rounding up keeps it at most
     exp(epsilon).
+
+    Parameters
+    ----------
+    epsilon : float
+        Privacy budget of one release.
+
+    Returns
+    -------
+    int
+        Q, below 2**63.
     """
     ratio = exp_lower_bound(epsilon)
     exact = TWO_64 / (ratio + 1)
@@ -76,14 +120,37 @@ class Coins:
     """Exact draws from a source of uniform bytes."""
 
     def bytes(self, n: int) -> np.ndarray:
-        """Return `n` uniform bytes as a uint8 array."""
+        """Draw uniform bytes.
+
+        Parameters
+        ----------
+        n : int
+            How many.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            uint8.
+        """
         raise NotImplementedError
 
     def bernoulli(self, threshold: int, size: int | tuple[int, ...]) -> np.ndarray:
-        """Return booleans that are True with probability exactly ``threshold / 2**64``.
+        """Draw booleans that are True with probability exactly ``threshold / 2**64``.
 
         One byte decides all but one draw in 256; the ties are settled by seven more. Large draws
-        take two bits of randomness each, see :class:`Octets`.
+        take two bits of randomness each, from tables of eight at a time.
+
+        Parameters
+        ----------
+        threshold : int
+            From 0 to 2**64 - 1.
+        size : int or tuple of int
+            Shape.
+
+        Returns
+        -------
+        ndarray of that shape
+            Booleans.
         """
         n = int(np.prod(size))
         if n >= _MANY_COINS:
@@ -114,7 +181,20 @@ class Coins:
         return result.view(bool)
 
     def integers(self, high: int, size: int) -> np.ndarray:
-        """Return exactly uniform int64 draws from ``range(high)``, by rejection."""
+        """Draw from ``range(high)`` exactly uniformly, by rejection.
+
+        Parameters
+        ----------
+        high : int
+            Number of values, at most 2**63.
+        size : int
+            How many are drawn.
+
+        Returns
+        -------
+        ndarray of shape (size,)
+            int64.
+        """
         width = next(w for w in (1, 2, 4, 8) if high <= 1 << (8 * w - (w > 1)))
         word = np.dtype(f"<u{width}")
         accepted = (1 << 8 * width) // high * high
@@ -129,11 +209,23 @@ class Coins:
         return (draws % word.type(high)).astype(np.int64)
 
     def subsets(self, sizes: np.ndarray, n_items: int) -> np.ndarray:
-        """Return exactly uniform subsets of given sizes, as booleans of shape (n, n_items).
+        """Draw subsets of given sizes exactly uniformly.
 
         Independent bits, then as many uniform places as a subset lacks (or has too many) to be
         added (or removed), until it has its size. Nothing of that tells one item from another, so
         all subsets of the size are equally likely.
+
+        Parameters
+        ----------
+        sizes : ndarray of shape (n,)
+            Number of members of each subset.
+        n_items : int
+            Number of items to choose from.
+
+        Returns
+        -------
+        ndarray of shape (n, n_items)
+            Booleans: who is a member.
         """
         # Any share would do; a coarse one lets all blocks of users share a table of octets.
         share = round(4096 * int(sizes.sum()) / max(len(sizes) * n_items, 1))
