@@ -1,6 +1,7 @@
 """Frequency estimation under local differential privacy, the scikit-learn way."""
 
-from ._estimate import FrequencyEstimate, NoiseModel
+from ._estimate import FrequencyEstimate
+from ._noise import NoiseModel
 from .model_selection import HeldOutSearch, SyntheticSearch
 from .oracles import (
     BLH,

@@ -7,11 +7,11 @@ from sklearn.base import clone
 
 from sklearn_ldp import BLH, OLH
 from sklearn_ldp.metrics import expected_error
-from sklearn_ldp.oracles import _local_hashing
-from sklearn_ldp.oracles._channel import independent_support
+from sklearn_ldp.oracles import _linear_hashing
 from sklearn_ldp.oracles._finite_field import FiniteField
 from sklearn_ldp.oracles._linear_functions import LinearFunctions, scattered
-from sklearn_ldp.oracles._local_hashing import n_digits_for
+from sklearn_ldp.oracles._linear_hashing import n_digits_for
+from sklearn_ldp.oracles._support import independent_support
 from sklearn_ldp.queries import query_matrix
 
 GOLDEN_4096 = [1305, 1903, 87, 2655, 796, 3415, 875, 611, 1277, 112]
@@ -64,8 +64,8 @@ def test_number_of_digits_is_pinned(g, d, expected):
 def test_reports_of_another_dimension_do_not_add_up(monkeypatch):
     mine, same = OLH()._make_channel(50), OLH()._make_channel(50)
     assert mine.is_like(same)
-    monkeypatch.setattr(_local_hashing, "_SMALL_SPACE", 0)
-    monkeypatch.setattr(_local_hashing, "_SPACE_PER_CATEGORY", 0)
+    monkeypatch.setattr(_linear_hashing, "_SMALL_SPACE", 0)
+    monkeypatch.setattr(_linear_hashing, "_SPACE_PER_CATEGORY", 0)
     other = OLH()._make_channel(50)
     assert other.configuration["hash_dimension"] < mine.configuration["hash_dimension"]
     assert not mine.is_like(other)
@@ -145,8 +145,8 @@ def p_value(estimates, variances):
 @pytest.fixture
 def crowded(monkeypatch):
     """The least number of digits, so that sums have several times the variance."""
-    monkeypatch.setattr(_local_hashing, "_SMALL_SPACE", 0)
-    monkeypatch.setattr(_local_hashing, "_SPACE_PER_CATEGORY", 0)
+    monkeypatch.setattr(_linear_hashing, "_SMALL_SPACE", 0)
+    monkeypatch.setattr(_linear_hashing, "_SPACE_PER_CATEGORY", 0)
 
 
 @pytest.mark.parametrize("path", ["users", "categories", "protocol", "fit"])
@@ -157,10 +157,10 @@ def test_sums_have_the_variance_of_the_protocol(oracle, path, crowded, seed, mon
     Users one by one, categories at once, and, where there is no table, reports one by one; and the
     oracle itself. The twin is the law of ideal hashing.
     """
-    monkeypatch.setattr(_local_hashing, "_MANY_HASHED", 0 if path == "categories" else 1e9)
+    monkeypatch.setattr(_linear_hashing, "_MANY_HASHED", 0 if path == "categories" else 1e9)
     if path == "protocol":
-        monkeypatch.setattr(_local_hashing, "_SMALL_TABLE", 0)
-        monkeypatch.setattr(_local_hashing, "_CELLS_PER_CATEGORY", 0)
+        monkeypatch.setattr(_linear_hashing, "_SMALL_TABLE", 0)
+        monkeypatch.setattr(_linear_hashing, "_CELLS_PER_CATEGORY", 0)
     counts = 1200 // (np.arange(D) + 2)
     n = counts.sum()
     channel, rng = oracle._make_channel(D), np.random.default_rng([seed, 7])

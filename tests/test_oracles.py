@@ -20,7 +20,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn_ldp import GRR, OLH, OUE, BaseCut, FrequencyEstimate, NormSub, PrivacyWarning
 from sklearn_ldp.oracles._collection import block_users, chunk_users, expand
 from sklearn_ldp.oracles._finite_field import FiniteField, field_orders_beside, prime_power
-from sklearn_ldp.oracles._local_hashing import LinearHashChannel, best_hash_range
+from sklearn_ldp.oracles._linear_hashing import LinearHashChannel
+from sklearn_ldp.oracles._local_hashing import best_hash_range
 
 BROWSERS = ["chrome", "safari", "firefox", "edge"]
 
@@ -434,8 +435,8 @@ def test_best_hash_range():
 @pytest.mark.parametrize("d", [2, 3, 9, 10, 60, 200])
 def test_decoding_equals_brute_force(g, d, limit, monkeypatch):
     """Whether all digits are contracted, some, or none, it is the definition."""
-    monkeypatch.setattr("sklearn_ldp.oracles._local_hashing._SMALL_TABLE", limit)
-    monkeypatch.setattr("sklearn_ldp.oracles._local_hashing._CELLS_PER_CATEGORY", 0)
+    monkeypatch.setattr("sklearn_ldp.oracles._linear_hashing._SMALL_TABLE", limit)
+    monkeypatch.setattr("sklearn_ldp.oracles._linear_hashing._CELLS_PER_CATEGORY", 0)
     channel = LinearHashChannel(d, FiniteField(g), 2**63)
     assert channel.n_tried == channel.n_digits - 1 or channel.tally_size <= limit
     reports = OLH(categories=d, hash_range=g, random_state=0).privatize(np.arange(500) % d)

@@ -38,7 +38,7 @@ from sklearn_ldp import (
     SubsetSelection,
 )
 from sklearn_ldp.oracles._finite_field import prime_power
-from sklearn_ldp.oracles._local_hashing import LinearHashChannel
+from sklearn_ldp.oracles._linear_hashing import LinearHashChannel
 from sklearn_ldp.oracles._projective import ProjectiveChannel
 from sklearn_ldp.oracles._sampling import SeededCoins
 

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from .._estimate import ReportLaw
+from .._noise import ReportLaw
 from ..oracles._channel import Channel
 from ..oracles._direct import DirectChannel
 from ..oracles._hadamard import HadamardChannel
-from ..oracles._local_hashing import LinearHashChannel
+from ..oracles._linear_hashing import LinearHashChannel
 from ..oracles._mixing import MixingHashChannel
 from ..oracles._subset import SubsetChannel
 from ..oracles._unary import UnaryChannel

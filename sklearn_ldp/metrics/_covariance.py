@@ -25,7 +25,7 @@ from ..oracles._channel import Channel
 from ..oracles._direct import DirectChannel
 from ..oracles._finite_field import FiniteField
 from ..oracles._hadamard import HadamardChannel, walsh_hadamard
-from ..oracles._local_hashing import LinearHashChannel
+from ..oracles._linear_hashing import LinearHashChannel
 from ..oracles._mixing import MixingHashChannel
 from ..oracles._projective import ProjectiveChannel
 from ..oracles._sampling import SeededCoins

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.special import ndtri
 from sklearn.base import clone
 
-from .._estimate import NoiseModel
+from .._noise import NoiseModel
 from ..oracles import BaseOracle
 from ..oracles._channel import Channel
 from ..postprocessing import significance_threshold

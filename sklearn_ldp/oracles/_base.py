@@ -16,12 +16,14 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .._estimate import FrequencyEstimate, NoiseModel, Shards
+from .._estimate import FrequencyEstimate
+from .._noise import NoiseModel, Shards
 from .._random import as_generator
-from ._channel import Channel, expect
+from ._channel import Channel
 from ._collection import Collection, expand, privatize
 from ._docstrings import inherit_parameters
 from ._domain import Domain, as_columns, check_counts, declared_domain, learned_domain
+from ._reports import expect
 from ._sampling import CoinStreams
 
 

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._estimate import NoiseModel, ReportLaw
+from .._noise import NoiseModel, ReportLaw
 from ._sampling import Coins
 
 
@@ -304,155 +303,4 @@ def randomised_response(
     moved = np.flatnonzero(~coins.bernoulli(threshold, len(values)))
     other = coins.integers(n_values - 1, moved.size)
     result[moved] = other + (other >= result[moved])
-    return result
-
-
-def check_hash_reports(reports: np.ndarray, n_functions: int, hash_range: int) -> np.ndarray:
-    """Return reports of a hash function and a hash value as int64, or raise ValueError."""
-    expect(
-        reports.ndim == 2
-        and reports.shape[1] == 2
-        and (
-            len(reports) == 0
-            or (
-                reports.min() >= 0
-                and int(reports[:, 0].max()) < n_functions
-                and reports[:, 1].max() < hash_range
-            )
-        ),
-        f"an array of shape (n, 2) of integers, the first in [0, {n_functions - 1}], the second "
-        f"in [0, {hash_range - 1}]",
-        reports,
-    )
-    return reports.astype(np.int64, copy=False)
-
-
-def bits_for(n_values: int) -> int:
-    """Count the bits that tell so many values apart.
-
-    Parameters
-    ----------
-    n_values : int
-        Number of possible values.
-
-    Returns
-    -------
-    int
-        Its binary logarithm, rounded up.
-    """
-    return (n_values - 1).bit_length()
-
-
-def check_indices(reports: np.ndarray, n_values: int) -> np.ndarray:
-    """Return reports that are one integer below `n_values` each, or raise ValueError."""
-    expect(
-        reports.ndim == 1 and (reports.size == 0 or 0 <= reports.min() <= reports.max() < n_values),
-        f"an array of shape (n,) of integers in [0, {n_values - 1}]",
-        reports,
-    )
-    return reports
-
-
-def expect(condition: Any, expectation: str, reports: np.ndarray) -> None:
-    """Raise ValueError with what was expected of reports and what came.
-
-    Parameters
-    ----------
-    condition : bool
-        Whether reports are as expected.
-    expectation : str
-        What was expected, to follow "expected".
-    reports : ndarray
-        What came.
-
-    Raises
-    ------
-    ValueError
-        Unless the condition holds.
-    """
-    if not condition:
-        came = f"an array of dtype {reports.dtype} and shape {reports.shape}"
-        if reports.size and reports.dtype.kind in "iuf":
-            came += f" with values from {reports.min()} to {reports.max()}"
-        raise ValueError(f"expected {expectation}, got {came}")
-
-
-def independent_support(
-    p: Fraction, q: Fraction, counts: np.ndarray, n_repeats: int, rng: np.random.Generator
-) -> np.ndarray:
-    """Draw support counts that are independent across categories: Bin(m, p) + Bin(n - m, q).
-
-    Parameters
-    ----------
-    p, q : Fraction
-        Support probabilities.
-    counts : ndarray of shape (n_categories,)
-        True number m of users of each category; n is their sum.
-    n_repeats : int
-        Number of collections.
-    rng : Generator
-        Source of randomness.
-
-    Returns
-    -------
-    ndarray of shape (n_repeats, n_categories)
-        int64.
-    """
-    shape = (n_repeats, len(counts))
-    others = counts.sum() - counts
-    return rng.binomial(counts, float(p), shape) + rng.binomial(others, float(q), shape)
-
-
-def simulate_members(
-    counts: np.ndarray,
-    n_repeats: int,
-    rng: np.random.Generator,
-    share: float,
-    n_reports: int,
-    n_members: int,
-    member: Callable[[np.ndarray, np.ndarray], np.ndarray],
-) -> np.ndarray:
-    """Counts of reports that are uniform, or, with probability `share`, uniform in a set.
-
-    Exact, and O(min(n, d n_members)): users of rare categories are drawn one by one, those of
-    frequent ones all at once.
-
-    Parameters
-    ----------
-    counts : ndarray of shape (d,)
-        True number of users of each category.
-    n_repeats : int
-        Number of collections.
-    rng : Generator
-        Source of randomness.
-    share : float
-        Probability of a report from the set of the user's category.
-    n_reports : int
-        Number of different reports.
-    n_members : int
-        Number of members of each set (all repeated equally often, if they are repeated).
-    member : callable
-        ``member(codes, index)`` is the index-th member of the sets of categories.
-
-    Returns
-    -------
-    ndarray of shape (n_repeats, n_reports)
-        int64.
-    """
-    uniform, inside = np.full(n_reports, 1 / n_reports), np.full(n_members, 1 / n_members)
-    everywhere = np.arange(n_members)
-    result = np.empty((n_repeats, n_reports), dtype=np.int64)
-    for total in result:
-        structured = rng.binomial(counts, share)
-        total[:] = rng.multinomial(counts.sum() - structured.sum(), uniform)
-        is_frequent = structured > n_members
-        codes = np.repeat(np.arange(len(counts)), np.where(is_frequent, 0, structured))
-        index = rng.integers(n_members, size=len(codes))
-        total += np.bincount(member(codes, index), minlength=n_reports)
-        for code in np.flatnonzero(is_frequent):
-            np.add.at(
-                total,
-                member(np.full(n_members, code), everywhere),
-                rng.multinomial(structured[code], inside),
-            )
     return result

@@ -6,10 +6,11 @@ from fractions import Fraction
 
 import numpy as np
 
-from .._estimate import ReportLaw
+from .._noise import ReportLaw
 from ._base import BaseOracle
-from ._channel import Channel, ReportField, bits_for, check_indices, randomised_response
+from ._channel import Channel, ReportField, randomised_response
 from ._docstrings import inherit_parameters
+from ._reports import bits_for, check_indices
 from ._sampling import TWO_64, direct_threshold
 
 

@@ -10,11 +10,13 @@ from typing import Any
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from .._estimate import NoiseModel, ReportLaw
+from .._noise import NoiseModel, ReportLaw
 from ._base import BaseOracle
-from ._channel import Channel, ReportField, bits_for, check_indices, simulate_members
+from ._channel import Channel, ReportField
 from ._docstrings import inherit_parameters
+from ._reports import bits_for, check_indices
 from ._sampling import TWO_64, exp_lower_bound, group_threshold
+from ._support import simulate_members
 
 
 @inherit_parameters

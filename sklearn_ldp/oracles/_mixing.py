@@ -8,15 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from ._channel import (
-    Channel,
-    ReportField,
-    bits_for,
-    check_hash_reports,
-    independent_support,
-    randomised_response,
-)
+from ._channel import Channel, ReportField, randomised_response
+from ._reports import bits_for, check_hash_reports
 from ._sampling import TWO_64
+from ._support import independent_support
 
 _CELLS = 1 << 16  # users times categories hashed at a time: what stays in a processor's cache
 

@@ -9,13 +9,15 @@ from numbers import Integral
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from .._estimate import ReportLaw
+from .._noise import ReportLaw
 from ._base import BaseOracle
-from ._channel import Channel, ReportField, bits_for, check_indices, simulate_members
+from ._channel import Channel, ReportField
 from ._contraction import contract
 from ._docstrings import inherit_parameters
 from ._finite_field import FiniteField, prime_power
+from ._reports import bits_for, check_indices
 from ._sampling import TWO_64, group_threshold
+from ._support import simulate_members
 
 _MAX_FIELD = 64  # beyond, the spaces grow past any domain and other oracles are as good
 # Vectors of a space that is decoded: up to so many, or so many for each category.

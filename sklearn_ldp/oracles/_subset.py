@@ -10,8 +10,9 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from ._base import BaseOracle
-from ._channel import Channel, ReportField, bits_for, expect
+from ._channel import Channel, ReportField
 from ._docstrings import inherit_parameters
+from ._reports import bits_for, expect
 from ._sampling import TWO_64, SeededCoins, exp_lower_bound, group_threshold
 
 _PROTOCOL_BITS = 1 << 20  # users times categories up to which simulate runs the protocol itself

@@ -7,9 +7,11 @@ from fractions import Fraction
 import numpy as np
 
 from ._base import BaseOracle
-from ._channel import Channel, ReportField, expect, independent_support
+from ._channel import Channel, ReportField
 from ._docstrings import inherit_parameters
+from ._reports import expect
 from ._sampling import TWO_64, symmetric_threshold, zero_bit_threshold
+from ._support import independent_support
 
 
 @inherit_parameters

@@ -5,14 +5,8 @@ and the thresholds are the integers that keep a mechanism within epsilon. The gu
 extending builds an oracle of them; ``sklearn_ldp.utils.estimator_checks`` proves it.
 """
 
-from ._channel import (
-    Channel,
-    ReportField,
-    bits_for,
-    expect,
-    independent_support,
-    randomised_response,
-)
+from ._channel import Channel, ReportField, randomised_response
+from ._reports import bits_for, expect
 from ._sampling import (
     TWO_64,
     Coins,
@@ -21,6 +15,7 @@ from ._sampling import (
     symmetric_threshold,
     zero_bit_threshold,
 )
+from ._support import independent_support
 
 __all__ = [
     "TWO_64",

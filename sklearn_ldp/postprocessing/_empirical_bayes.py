@@ -7,7 +7,7 @@ from numbers import Real
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from .._estimate import NoiseModel
+from .._noise import NoiseModel
 from . import _deconvolution
 from ._base import BasePostProcessor, noise_level
 from ._normalization import norm_sub

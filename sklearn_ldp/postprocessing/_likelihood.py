@@ -7,7 +7,7 @@ from numbers import Real
 import numpy as np
 from sklearn.utils._param_validation import Interval
 
-from .._estimate import NoiseModel
+from .._noise import NoiseModel
 from ._base import BasePostProcessor
 
 

@@ -17,7 +17,8 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from .._estimate import FrequencyEstimate, NoiseModel
+from .._estimate import FrequencyEstimate
+from .._noise import NoiseModel
 from ..oracles._channel import Channel
 from ..oracles._sampling import TWO_64, Coins, exp_lower_bound
 

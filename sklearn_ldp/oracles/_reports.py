@@ -1,0 +1,77 @@
+"""What reports must look like, and what is said of those that do not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+
+def check_hash_reports(reports: np.ndarray, n_functions: int, hash_range: int) -> np.ndarray:
+    """Return reports of a hash function and a hash value as int64, or raise ValueError."""
+    expect(
+        reports.ndim == 2
+        and reports.shape[1] == 2
+        and (
+            len(reports) == 0
+            or (
+                reports.min() >= 0
+                and int(reports[:, 0].max()) < n_functions
+                and reports[:, 1].max() < hash_range
+            )
+        ),
+        f"an array of shape (n, 2) of integers, the first in [0, {n_functions - 1}], the second "
+        f"in [0, {hash_range - 1}]",
+        reports,
+    )
+    return reports.astype(np.int64, copy=False)
+
+
+def bits_for(n_values: int) -> int:
+    """Count the bits that tell so many values apart.
+
+    Parameters
+    ----------
+    n_values : int
+        Number of possible values.
+
+    Returns
+    -------
+    int
+        Its binary logarithm, rounded up.
+    """
+    return (n_values - 1).bit_length()
+
+
+def check_indices(reports: np.ndarray, n_values: int) -> np.ndarray:
+    """Return reports that are one integer below `n_values` each, or raise ValueError."""
+    expect(
+        reports.ndim == 1 and (reports.size == 0 or 0 <= reports.min() <= reports.max() < n_values),
+        f"an array of shape (n,) of integers in [0, {n_values - 1}]",
+        reports,
+    )
+    return reports
+
+
+def expect(condition: Any, expectation: str, reports: np.ndarray) -> None:
+    """Raise ValueError with what was expected of reports and what came.
+
+    Parameters
+    ----------
+    condition : bool
+        Whether reports are as expected.
+    expectation : str
+        What was expected, to follow "expected".
+    reports : ndarray
+        What came.
+
+    Raises
+    ------
+    ValueError
+        Unless the condition holds.
+    """
+    if not condition:
+        came = f"an array of dtype {reports.dtype} and shape {reports.shape}"
+        if reports.size and reports.dtype.kind in "iuf":
+            came += f" with values from {reports.min()} to {reports.max()}"
+        raise ValueError(f"expected {expectation}, got {came}")

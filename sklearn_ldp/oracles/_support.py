@@ -1,0 +1,89 @@
+"""Laws of support counts and of kinds of reports, drawn without drawing every user's report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+
+import numpy as np
+
+
+def independent_support(
+    p: Fraction, q: Fraction, counts: np.ndarray, n_repeats: int, rng: np.random.Generator
+) -> np.ndarray:
+    """Draw support counts that are independent across categories: Bin(m, p) + Bin(n - m, q).
+
+    Parameters
+    ----------
+    p, q : Fraction
+        Support probabilities.
+    counts : ndarray of shape (n_categories,)
+        True number m of users of each category; n is their sum.
+    n_repeats : int
+        Number of collections.
+    rng : Generator
+        Source of randomness.
+
+    Returns
+    -------
+    ndarray of shape (n_repeats, n_categories)
+        int64.
+    """
+    shape = (n_repeats, len(counts))
+    others = counts.sum() - counts
+    return rng.binomial(counts, float(p), shape) + rng.binomial(others, float(q), shape)
+
+
+def simulate_members(
+    counts: np.ndarray,
+    n_repeats: int,
+    rng: np.random.Generator,
+    share: float,
+    n_reports: int,
+    n_members: int,
+    member: Callable[[np.ndarray, np.ndarray], np.ndarray],
+) -> np.ndarray:
+    """Counts of reports that are uniform, or, with probability `share`, uniform in a set.
+
+    Exact, and O(min(n, d n_members)): users of rare categories are drawn one by one, those of
+    frequent ones all at once.
+
+    Parameters
+    ----------
+    counts : ndarray of shape (d,)
+        True number of users of each category.
+    n_repeats : int
+        Number of collections.
+    rng : Generator
+        Source of randomness.
+    share : float
+        Probability of a report from the set of the user's category.
+    n_reports : int
+        Number of different reports.
+    n_members : int
+        Number of members of each set (all repeated equally often, if they are repeated).
+    member : callable
+        ``member(codes, index)`` is the index-th member of the sets of categories.
+
+    Returns
+    -------
+    ndarray of shape (n_repeats, n_reports)
+        int64.
+    """
+    uniform, inside = np.full(n_reports, 1 / n_reports), np.full(n_members, 1 / n_members)
+    everywhere = np.arange(n_members)
+    result = np.empty((n_repeats, n_reports), dtype=np.int64)
+    for total in result:
+        structured = rng.binomial(counts, share)
+        total[:] = rng.multinomial(counts.sum() - structured.sum(), uniform)
+        is_frequent = structured > n_members
+        codes = np.repeat(np.arange(len(counts)), np.where(is_frequent, 0, structured))
+        index = rng.integers(n_members, size=len(codes))
+        total += np.bincount(member(codes, index), minlength=n_reports)
+        for code in np.flatnonzero(is_frequent):
+            np.add.at(
+                total,
+                member(np.full(n_members, code), everywhere),
+                rng.multinomial(structured[code], inside),
+            )
+    return result
