@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+from functools import partial
 
 import numpy as np
 import pytest
@@ -207,6 +208,18 @@ def test_a_cluster(folder, capsys):
 
 
 # -- Ctrl-C -------------------------------------------------------------------------------------
+def start(argv):
+    """Start a process that a SIGINT interrupts, even where the tests run in the background."""
+    return subprocess.Popen(
+        argv,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
+    )
+
+
 @pytest.mark.skipif(os.name != "posix", reason="sends the signal as POSIX does")
 def test_interrupted_and_resumed(folder):
     """A real SIGINT in the middle: exit code 130, a whole state, and the same counts at the end."""
@@ -222,13 +235,7 @@ def test_interrupted_and_resumed(folder):
     argv = [sys.executable, "-m", "sklearn_ldp", "aggregate", "--oracle", "grr"]
     argv += ["--categories", "domain.txt", "--checkpoint", "state.npz"]
     # Between the folders it waits for a batch that does not come.
-    process = subprocess.Popen(
-        [*argv, "reports", "-", "more"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    process = start([*argv, "reports", "-", "more"])
     lines = [process.stderr.readline() for _ in range(9)]
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=60)
@@ -250,12 +257,11 @@ def test_a_study_interrupted_and_resumed(folder):
     argv += ["--post", "norm-sub", "base", "--epsilon", *(str(e / 4) for e in range(1, 11))]
     argv += ["--n-categories", "2000", "--oracle", "oue", "sue"]
     argv += ["--checkpoint", "study.jsonl", "--output", "errors.csv"]
-    process = subprocess.Popen(argv, stderr=subprocess.PIPE, text=True)
+    process = start(argv)
     process.stderr.readline()
     process.send_signal(signal.SIGINT)
-    err = process.stderr.read()
-    assert process.wait(60) == 130
-    process.stderr.close()
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
     assert "interrupted: the same command goes on from study.jsonl" in err
     kept = (folder / "study.jsonl").read_bytes()
     n_kept = kept.count(b"\n") - 1
