@@ -130,7 +130,7 @@ def best_field_order(n_categories: int, epsilon: float) -> int:
 
 @lru_cache(maxsize=8)
 def _products(order: int) -> tuple[int, np.ndarray]:
-    """A number h of digits, and the table of <x, y> for all vectors x, y of h digits."""
+    """A number h of digits, and <x, y> for all x, y of h digits, at the place ``x g**h + y``."""
     field, n_digits = FiniteField(order), 1
     while order ** (2 * n_digits + 2) <= _MAX_PRODUCTS:
         n_digits += 1
@@ -139,7 +139,7 @@ def _products(order: int) -> tuple[int, np.ndarray]:
     for power in order ** np.arange(n_digits):
         digit = x // power % order
         table = field.add(table, field.multiply(digit[:, None], digit))
-    return n_digits, table.astype(np.min_scalar_type(order - 1))
+    return n_digits, table.ravel().astype(np.min_scalar_type(2 * order - 2))  # sums of two fit
 
 
 class ProjectiveChannel(Channel):
@@ -196,13 +196,13 @@ class ProjectiveChannel(Channel):
     def _product(self, u, v):
         """<u, v> of vectors given by their numbers (broadcasting)."""
         n_low, table = _products(self.field.order)
-        base = self.field.order**n_low
-        total = np.zeros(np.broadcast(u, v).shape, dtype=np.int64)
+        base, total = self.field.order**n_low, None
         for _ in range(0, self.n_digits, n_low):
             u_rest, v_rest = u // base, v // base
-            total = self.field.add(total, table[u - u_rest * base, v - v_rest * base])
+            part = table.take((u - u_rest * base) * base + (v - v_rest * base))
+            total = part if total is None else self.field.add(total, part)
             u, v = u_rest, v_rest
-        return total
+        return total.astype(np.int64)
 
     @cached_property
     def _pivots(self):
