@@ -257,7 +257,7 @@ def naive_save(server, path):
 
 
 def naive_load(path):
-    with np.load(path) as content:
+    with path.open("rb") as file, np.load(file) as content:
         server = Aggregator(KILLED)
         server._collection = type(server._collection)(
             server._collection.channel, content["tallies"], content["sizes"]
