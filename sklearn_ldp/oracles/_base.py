@@ -54,7 +54,7 @@ class BaseOracle(  # type: ignore[call-arg]
 ):
     """Base of all frequency oracles.
 
-    A new oracle is one file: a :class:`~sklearn_ldp.oracles._channel.Channel` with its
+    A new oracle is one file: a :class:`~sklearn_ldp.oracles.channels.Channel` with its
     probabilities, `privatize`, `count_support` and simulation law, and a class like this one
     whose `_make_channel` builds it. Nothing else needs overriding.
 

@@ -51,23 +51,23 @@ def contract(
         n_above, n_below = table.shape[0], g**j
         flat = np.ascontiguousarray(table.transpose(2, 4, 0, 1, 3)).reshape(g * g, -1)
         # Only the first, highest digit can be limited by the number of codes.
-        n_digits = min(g, -(-n_codes // n_below)) if n_above == 1 else g
-        summed = _sum_over_digit(field, flat, n_digits, g if j else n_values)
+        n_asked = min(g, -(-n_codes // n_below)) if n_above == 1 else g
+        summed = _sum_over_digit(field, flat, n_asked, g if j else n_values)
         summed = summed.reshape(*summed.shape[:2], n_above, m, n_below)
-        table = summed.transpose(2, 0, 3, 4, 1).reshape(n_above * n_digits, m, n_below, -1)
+        table = summed.transpose(2, 0, 3, 4, 1).reshape(n_above * n_asked, m, n_below, -1)
         if j:
             table = table.reshape(-1, m, g, n_below // g, g)
     return table.reshape(-1, m, n_values).transpose(1, 0, 2)[:, :n_codes]
 
 
 def _sum_over_digit(
-    field: FiniteField, flat: np.ndarray, n_digits: int, n_values: int
+    field: FiniteField, flat: np.ndarray, n_asked: int, n_values: int
 ) -> np.ndarray:
     """Sum of the rows (a, t + a v) of a table over all a, for the first v and t."""
     g, n_columns = field.order, flat.shape[1]
-    summed = np.empty((n_digits, n_values, n_columns), dtype=flat.dtype)
+    summed = np.empty((n_asked, n_values, n_columns), dtype=flat.dtype)
     some = max(_PLACES // (g * n_values), 1)
-    for first in range(0, n_digits, some):
+    for first in range(0, n_asked, some):
         part = summed[first : first + some]
         a, v, t = np.ogrid[:g, first : first + len(part), :n_values]
         places = a * g + field.add(t, field.multiply(a, v))
