@@ -82,7 +82,7 @@ def size_table(results: list[Result]) -> str:
                 r.oracle if is_ours else "",
                 f"**{r.package}**" if is_ours else r.package,
                 seconds(r),
-                "1" if is_ours else f"{r.total / own[r.oracle].total:,.3g}",
+                "1" if is_ours else _three_digits(r.total / own[r.oracle].total),
                 f"{r.n_timed:,}",
                 f"{r.peak_mib:,.0f}" if r.peak_mib >= 1 else "< 1",
                 f"{r.raw:.2g}" if r.raw < 0.1 else f"{r.raw:.2f}",
@@ -95,7 +95,13 @@ def size_table(results: list[Result]) -> str:
 
 def seconds(result: Result) -> str:
     """With a star where they are extrapolated."""
-    return f"{result.total:,.3g}" + ("\\*" if result.is_extrapolated else "")
+    return _three_digits(result.total) + ("\\*" if result.is_extrapolated else "")
+
+
+def _three_digits(x: float) -> str:
+    """1.93e+03 as 1,930."""
+    rounded = float(f"{x:.3g}")
+    return f"{rounded:,.0f}" if rounded >= 1000 else f"{rounded:.3g}"
 
 
 def growth_table(growth: list[Growth]) -> str:
@@ -112,7 +118,7 @@ def growth_table(growth: list[Growth]) -> str:
 
 
 def _growth_cell(growth: Growth) -> str:
-    first, last = (f"{1e3 * s:.3g}" for s in (growth.seconds[0], growth.seconds[-1]))
+    first, last = (_three_digits(1e3 * s) for s in (growth.seconds[0], growth.seconds[-1]))
     return f"{growth.exponent:.2f} ({first} to {last} ms)"
 
 
