@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, reduce
 from numbers import Integral
 
 import numpy as np
@@ -196,13 +196,12 @@ class ProjectiveChannel(Channel):
     def _product(self, u, v):
         """<u, v> of vectors given by their numbers (broadcasting)."""
         n_low, table = _products(self.field.order)
-        base, total = self.field.order**n_low, None
+        base, parts = self.field.order**n_low, []
         for _ in range(0, self.n_digits, n_low):
             u_rest, v_rest = u // base, v // base
-            part = table.take((u - u_rest * base) * base + (v - v_rest * base))
-            total = part if total is None else self.field.add(total, part)
+            parts.append(table.take((u - u_rest * base) * base + (v - v_rest * base)))
             u, v = u_rest, v_rest
-        return total.astype(np.int64)
+        return reduce(self.field.add, parts).astype(np.int64)
 
     @cached_property
     def _pivots(self):
