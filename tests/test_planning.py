@@ -273,7 +273,7 @@ def test_so_many_false_discoveries(oracle, seed):
     The twin: the threshold at twice the alpha.
     """
     counts = np.r_[0, np.full(7, 1000)]
-    n_runs, expected = 2000, 0.04
+    n_runs, expected = 5000, 0.04
     estimates = clone(oracle).set_params(random_state=seed).simulate(counts, n_runs).values[:, 0]
     found = estimates > detection_threshold(oracle, 7000, 8, alpha=0.32)
     spread = math.sqrt(expected * (1 - expected) / n_runs)
