@@ -2,6 +2,7 @@
 
 import doctest
 import importlib
+import inspect
 import pkgutil
 import re
 import sys
@@ -129,6 +130,32 @@ def test_every_public_docstring_names_what_it_is():
         assert namespace.__doc__
         for name in namespace.__all__:
             assert getattr(namespace, name).__doc__, f"{module}.{name}"
+
+
+def public_functions():
+    """Functions, methods, properties and constructors that are public and this package's own."""
+    for module in map(importlib.import_module, MODULES):
+        for name in module.__all__:
+            own = getattr(module, name)
+            members = vars(own) if isinstance(own, type) else {name: own}
+            for key, member in members.items():
+                function = getattr(member, "__func__", None) or getattr(member, "fget", member)
+                if inspect.isfunction(function) and (key == "__init__" or not key.startswith("_")):
+                    yield inspect.unwrap(function)
+
+
+def untyped(function):
+    """Parameters without a type hint, and "return"."""
+    names = [n for n in inspect.signature(function).parameters if n not in ("self", "cls")]
+    names += ["return"] if function.__name__ != "__init__" else []
+    return [name for name in names if name not in function.__annotations__]
+
+
+def test_public_signatures_are_typed():
+    functions = list(public_functions())
+    assert len(functions) > 150
+    assert {f"{f.__module__}.{f.__qualname__}": untyped(f) for f in functions if untyped(f)} == {}
+    assert untyped(lambda x: x) == ["x", "return"]  # the twin
 
 
 def test_version_is_that_of_the_distribution():

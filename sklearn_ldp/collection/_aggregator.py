@@ -6,8 +6,9 @@ import threading
 from collections import deque
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
+from os import PathLike
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from sklearn.base import clone
 
@@ -117,7 +118,9 @@ class Aggregator:
     (1, 3)
     """
 
-    def __init__(self, oracle, *, collection_round="", on_repeat="raise"):
+    def __init__(
+        self, oracle: BaseOracle, *, collection_round: str = "", on_repeat: str = "raise"
+    ) -> None:
         if on_repeat not in ("raise", "ignore"):
             raise ValueError(f'on_repeat must be "raise" or "ignore", got {on_repeat!r}.')
         protocol = make_protocol(oracle, collection_round)
@@ -131,7 +134,7 @@ class Aggregator:
         self.on_repeat = on_repeat
 
     # -- adding -------------------------------------------------------------------------------
-    def add(self, reports, batch_id):
+    def add(self, reports: Any, batch_id: str) -> Self:
         """Add a batch of reports, unless it was added before.
 
         Parameters
@@ -162,7 +165,7 @@ class Aggregator:
         self._commit(tally)
         return self
 
-    def merge(self, other):
+    def merge(self, other: Aggregator | Tally) -> Self:
         """Add what another server or a worker has added up.
 
         Parameters
@@ -190,7 +193,7 @@ class Aggregator:
         self._commit(tally)
         return self
 
-    def note_refusal(self, batch_id, reason):
+    def note_refusal(self, batch_id: str, reason: str | Exception) -> None:
         """Put a batch that was refused elsewhere, as by a reader of files, on the record.
 
         Parameters
@@ -305,7 +308,7 @@ class Aggregator:
             )
 
     # -- on disk ------------------------------------------------------------------------------
-    def save(self, path):
+    def save(self, path: str | PathLike[str]) -> None:
         """Write a checkpoint: whole and on disk when this returns, or not at all.
 
         The file is an uncompressed npz, read without pickle. What a killed process left of an
@@ -329,7 +332,14 @@ class Aggregator:
         _checkpoint.write(path, state)
 
     @classmethod
-    def load(cls, path, oracle, *, collection_round="", on_repeat="raise"):
+    def load(
+        cls,
+        path: str | PathLike[str],
+        oracle: BaseOracle,
+        *,
+        collection_round: str = "",
+        on_repeat: str = "raise",
+    ) -> Aggregator:
         """Read a checkpoint that `save` wrote.
 
         Parameters

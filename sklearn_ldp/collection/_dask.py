@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
+from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,18 +24,18 @@ _ARITY = 8  # parts of a sum
 
 
 def aggregate_dask(
-    client,
-    files,
-    oracle,
+    client: Any,
+    files: Any,
+    oracle: BaseOracle | Aggregator,
     *,
-    collection_round="",
-    checkpoint=None,
-    checkpoint_seconds=10.0,
-    on_repeat="raise",
-    on_refusal="raise",
-    retries=3,
-    progress=False,
-):
+    collection_round: str = "",
+    checkpoint: str | PathLike[str] | None = None,
+    checkpoint_seconds: float = 10.0,
+    on_repeat: str = "raise",
+    on_refusal: str = "raise",
+    retries: int = 3,
+    progress: bool = False,
+) -> Aggregator:
     """Add up files of reports on a Dask cluster.
 
     A task is a pure function of some files, small ones together so that it is worth sending; the

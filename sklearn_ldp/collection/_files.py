@@ -11,25 +11,26 @@ from typing import Any
 import numpy as np
 
 from .._random import as_generator
+from ..oracles import BaseOracle
 from ._arrow import from_columns, report_fields, to_columns
 from ._atomic import replacing
 from ._convert import as_chunks
 from ._formats import FORMATS, format_of, open_source
 from ._header import ContentDigest, Header
 from ._protocol import Protocol, RefusedBatchError, make_protocol
-from ._tally import check_batch_id, tally_batch
+from ._tally import Tally, check_batch_id, tally_batch
 
 
 def write_reports(
-    path,
-    reports,
-    oracle,
+    path: Any,
+    reports: Any,
+    oracle: BaseOracle,
     *,
-    batch_id=None,
-    collection_round="",
-    format="auto",
-    random_state=None,
-):
+    batch_id: str | None = None,
+    collection_round: str = "",
+    format: str = "auto",
+    random_state: Any = None,
+) -> str:
     """Write a batch of reports to a file that says what they are.
 
     The schema's metadata holds the configuration of the oracle, the round, the batch's id, the
@@ -121,7 +122,9 @@ def _shuffled(n: int, random_state: Any) -> np.ndarray:
     return np.argsort(np.frombuffer(os.urandom(8 * n), dtype=np.uint64))
 
 
-def read_reports(path, oracle, *, collection_round="", format="auto"):
+def read_reports(
+    path: Any, oracle: BaseOracle, *, collection_round: str = "", format: str = "auto"
+) -> np.ndarray:
     """Read a batch of reports that `write_reports` wrote.
 
     Privacy: costs none.
@@ -152,7 +155,9 @@ def read_reports(path, oracle, *, collection_round="", format="auto"):
     return np.concatenate([chunk for _, chunk in _read(path, protocol, format)])
 
 
-def tally_file(path, oracle, *, collection_round="", format="auto"):
+def tally_file(
+    path: Any, oracle: BaseOracle, *, collection_round: str = "", format: str = "auto"
+) -> Tally:
     """Add up a file of reports: a pure function of it, for a worker to call.
 
     Memory stays bounded whatever the number of reports. Privacy: costs none.
@@ -195,7 +200,7 @@ def tally_source(path: Any, protocol: Protocol, form: str = "auto") -> Any:
     return tally_batch(chunks(), protocol, header.batch_id)
 
 
-def describe_reports(path, *, format="auto"):
+def describe_reports(path: Any, *, format: str = "auto") -> dict[str, Any]:
     """Read what a file says of its reports, and none of them.
 
     Parameters

@@ -79,7 +79,7 @@ def make_protocol(oracle: BaseOracle, collection_round: str) -> Protocol:
     return Protocol(oracle, state.domain, state.collection, configuration)
 
 
-def report_configuration(oracle, *, collection_round=""):
+def report_configuration(oracle: BaseOracle, *, collection_round: str = "") -> dict[str, Any]:
     """What clients and servers must agree on for their reports to add up.
 
     Files of reports and checkpoints carry it, and whoever reads them compares it with her own.

@@ -11,6 +11,7 @@ import numpy as np
 from scipy import stats
 
 from .._noise import ReportLaw
+from ..oracles import BaseOracle
 from ..oracles._channel import Channel
 from ..oracles._direct import DirectChannel
 from ..oracles._hadamard import HadamardChannel
@@ -54,7 +55,7 @@ class ReportTest:
         return self.degrees_of_freedom > 0
 
 
-def support_size_test(reports, oracle):
+def support_size_test(reports: Any, oracle: BaseOracle) -> ReportTest:
     """Test whether reports support as many categories as those of honest users do.
 
     The number of categories that a report supports has a known law. With unary encoding, and with
@@ -244,7 +245,7 @@ def _unbiased(channel: Channel, law: ReportLaw, weights: np.ndarray) -> np.ndarr
     return (support - q * weights.sum()) / (p - q)
 
 
-def hash_function_test(reports, oracle):
+def hash_function_test(reports: Any, oracle: BaseOracle) -> ReportTest:
     """Test whether the reports' hash functions are as random as honest users'.
 
     A client draws its hash function uniformly and without regard to its value, so the law of the

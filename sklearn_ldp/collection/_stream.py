@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from ..oracles import BaseOracle
 from ._aggregator import Aggregator
 from ._convert import is_iterator
 from ._files import describe_reports, tally_source
@@ -15,16 +17,16 @@ from ._tally import check_batch_id
 
 
 def aggregate(
-    source,
-    oracle,
+    source: Any,
+    oracle: BaseOracle | Aggregator,
     *,
-    batch_id=None,
-    collection_round="",
-    checkpoint=None,
-    checkpoint_seconds=10.0,
-    on_repeat="raise",
-    on_refusal="raise",
-):
+    batch_id: str | None = None,
+    collection_round: str = "",
+    checkpoint: str | PathLike[str] | None = None,
+    checkpoint_seconds: float = 10.0,
+    on_repeat: str = "raise",
+    on_refusal: str = "raise",
+) -> Aggregator:
     """Add up batches of reports from wherever they are, in constant memory.
 
     Privacy: costs none.

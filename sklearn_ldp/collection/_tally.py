@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ..oracles import BaseOracle
 from ..oracles._collection import Collection
 from ._convert import as_chunks
 from ._protocol import (
@@ -87,7 +88,9 @@ def repeated(name: str, batches: list[str]) -> RepeatedBatchError:
     )
 
 
-def tally_reports(reports, oracle, batch_id, *, collection_round=""):
+def tally_reports(
+    reports: Any, oracle: BaseOracle, batch_id: str, *, collection_round: str = ""
+) -> Tally:
     """Add up one batch of reports: a pure function, for a worker to call.
 
     Memory stays bounded whatever the number of reports: arrays are worked on in pieces, iterators

@@ -66,7 +66,7 @@ class ErrorCurveDisplay:
     array([0.5, 1. , 2. ])
     """
 
-    def __init__(self, curves, *, x_name="epsilon", error_name="error"):
+    def __init__(self, curves: Any, *, x_name: str = "epsilon", error_name: str = "error") -> None:
         self.curves = curves
         self.x_name = x_name
         self.error_name = error_name

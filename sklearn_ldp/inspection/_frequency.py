@@ -66,8 +66,15 @@ class FrequencyDisplay:
     """
 
     def __init__(
-        self, categories, frequencies, *, interval=None, truth=None, name=None, by="category"
-    ):
+        self,
+        categories: Any,
+        frequencies: Any,
+        *,
+        interval: Any = None,
+        truth: Any = None,
+        name: str | None = None,
+        by: str = "category",
+    ) -> None:
         self.categories = categories
         self.frequencies = frequencies
         self.interval = interval

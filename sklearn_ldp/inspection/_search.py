@@ -51,13 +51,13 @@ class SearchDisplay:
 
     def __init__(
         self,
-        candidates,
-        mean_error,
+        candidates: Any,
+        mean_error: Any,
         *,
-        standard_error=None,
-        best_index=None,
-        error_name="mean error",
-    ):
+        standard_error: Any = None,
+        best_index: int | None = None,
+        error_name: str = "mean error",
+    ) -> None:
         self.candidates = candidates
         self.mean_error = mean_error
         self.standard_error = standard_error

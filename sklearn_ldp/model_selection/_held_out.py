@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from numbers import Integral, Real
+from typing import Any
 
 import numpy as np
 from sklearn.utils._param_validation import Interval
@@ -92,14 +93,14 @@ class HeldOutSearch(BaseSearch):
 
     def __init__(
         self,
-        candidates="all",
+        candidates: Any = "all",
         *,
-        queries=None,
-        test_size=0.2,
-        n_splits=10,
-        n_jobs=None,
-        random_state=0,
-    ):
+        queries: Any = None,
+        test_size: float = 0.2,
+        n_splits: int = 10,
+        n_jobs: int | None = None,
+        random_state: Any = 0,
+    ) -> None:
         self.candidates = candidates
         self.queries = queries
         self.test_size = test_size

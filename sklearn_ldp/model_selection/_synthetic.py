@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from numbers import Integral
+from typing import Any
 
 import numpy as np
 from sklearn.base import clone
@@ -105,17 +107,17 @@ class SyntheticSearch(BaseSearch):
 
     def __init__(
         self,
-        candidates="all",
+        candidates: Any = "all",
         *,
-        queries=None,
-        metric="mse",
-        synthesizer=None,
-        n_repeats=30,
-        oracle=None,
-        n_samples=None,
-        n_jobs=None,
-        random_state=None,
-    ):
+        queries: Any = None,
+        metric: str | Callable = "mse",
+        synthesizer: Any = None,
+        n_repeats: int = 30,
+        oracle: BaseOracle | None = None,
+        n_samples: Any = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+    ) -> None:
         self.candidates = candidates
         self.queries = queries
         self.metric = metric

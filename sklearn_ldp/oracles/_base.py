@@ -8,7 +8,7 @@ from abc import ABCMeta, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin, clone
@@ -72,14 +72,14 @@ class BaseOracle(  # type: ignore[call-arg]
 
     def __init__(
         self,
-        epsilon=1.0,
+        epsilon: float = 1.0,
         *,
-        categories="auto",
-        input="values",
-        n_shards=10,
-        random_state=None,
-        n_jobs=None,
-    ):
+        categories: Any = "auto",
+        input: str = "values",
+        n_shards: int = 10,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
         self.epsilon = epsilon
         self.categories = categories
         self.input = input
@@ -94,7 +94,7 @@ class BaseOracle(  # type: ignore[call-arg]
         """Return the channel over so many categories, from the (valid) parameters."""
 
     # -- client side --------------------------------------------------------------------------
-    def privatize(self, X):
+    def privatize(self, X: Any) -> np.ndarray:
         """Randomise users' values into reports, as each client does; no fit is needed.
 
         Privacy: each call spends epsilon of every user in `X`; randomising the same users' values
@@ -123,7 +123,7 @@ class BaseOracle(  # type: ignore[call-arg]
         return privatize(self._usable_channel(domain), codes, 0, streams)
 
     # -- server side --------------------------------------------------------------------------
-    def fit(self, X, y=None, sample_weight=None):
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Collect once: randomise the users' values (or read their reports) and add them up.
 
         Privacy: spends epsilon of every user in `X` when it holds values; nothing when it holds
@@ -153,7 +153,7 @@ class BaseOracle(  # type: ignore[call-arg]
         self._check_parameters()
         return self._collect(X, sample_weight, state=None)
 
-    def partial_fit(self, X, y=None, sample_weight=None):
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Add more users to the collection.
 
         Privacy: as `fit`; the users should be new ones. With a seed, values in pieces give what
@@ -181,7 +181,7 @@ class BaseOracle(  # type: ignore[call-arg]
         self._check_parameters()
         return self._collect(X, sample_weight, state=self._state)
 
-    def aggregate(self, reports, *, shards=None):
+    def aggregate(self, reports: Any, *, shards: Any = None) -> Self:
         """Add a batch of reports to the collection; costs no privacy.
 
         Parameters
@@ -205,7 +205,7 @@ class BaseOracle(  # type: ignore[call-arg]
         self._check_parameters()
         return self._add_reports(reports, None, self._state, shards)
 
-    def merge(self, other):
+    def merge(self, other: BaseOracle) -> Self:
         """Add what another server of the same collection has aggregated.
 
         Parameters
@@ -234,7 +234,7 @@ class BaseOracle(  # type: ignore[call-arg]
         self._state = replace(mine, collection=mine.collection.merged(theirs.collection))
         return self
 
-    def fit_transform(self, X, y=None, sample_weight=None):
+    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> FrequencyEstimate:
         """Collect once and return the estimate: the one release that `frequencies_` holds.
 
         Parameters
@@ -253,7 +253,7 @@ class BaseOracle(  # type: ignore[call-arg]
         """
         return self.fit(X, y, sample_weight=sample_weight).estimate_
 
-    def transform(self, X):
+    def transform(self, X: Any) -> FrequencyEstimate:
         """Collect anew from other users and return their estimate; the fitted one stays.
 
         Privacy: with values, a new collection that spends epsilon of every user in `X`, and a
@@ -286,7 +286,7 @@ class BaseOracle(  # type: ignore[call-arg]
         fresh._state = replace(state, collection=empty, first=state.position)
         return fresh._collect(X, None, fresh._state).estimate_
 
-    def simulate(self, counts, n_repeats=1):
+    def simulate(self, counts: Any, n_repeats: int = 1) -> FrequencyEstimate:
         """Draw whole collections from known counts, without users: for studies.
 
         Privacy: none is protected; `counts` must be public or synthetic.
@@ -328,7 +328,7 @@ class BaseOracle(  # type: ignore[call-arg]
             noise.debias(support), domain.categories, noise, self._simulator(domain)
         )
 
-    def true_frequencies(self, X):
+    def true_frequencies(self, X: Any) -> np.ndarray:
         """Raw frequencies of users' values, to judge estimates in simulations.
 
         Privacy: not private at all.
@@ -396,7 +396,7 @@ class BaseOracle(  # type: ignore[call-arg]
             else None,
         )
 
-    def set_output(self, *, transform=None):
+    def set_output(self, *, transform: str | None = None) -> Self:
         """Do nothing: an oracle returns an estimate, which knows its categories and its noise.
 
         Pipelines call it on each of their steps; a data frame would lose the noise that the next
@@ -414,7 +414,7 @@ class BaseOracle(  # type: ignore[call-arg]
         """
         return self
 
-    def get_feature_names_out(self, input_features=None):
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Name the estimate's columns after the categories.
 
         Parameters

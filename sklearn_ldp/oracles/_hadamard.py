@@ -83,15 +83,15 @@ class HadamardResponse(BaseOracle):
 
     def __init__(
         self,
-        epsilon=1.0,
+        epsilon: float = 1.0,
         *,
-        categories="auto",
-        input="values",
-        n_shards=10,
-        random_state=None,
-        n_jobs=None,
-        n_blocks=1,
-    ):
+        categories: Any = "auto",
+        input: str = "values",
+        n_shards: int = 10,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        n_blocks: int | str = 1,
+    ) -> None:
         super().__init__(
             epsilon,
             categories=categories,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from numbers import Integral
+from typing import Any
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -110,16 +111,16 @@ class OLH(BaseOracle):
 
     def __init__(
         self,
-        epsilon=1.0,
+        epsilon: float = 1.0,
         *,
-        categories="auto",
-        input="values",
-        n_shards=10,
-        random_state=None,
-        n_jobs=None,
-        hash_range="auto",
-        hash_family="linear",
-    ):
+        categories: Any = "auto",
+        input: str = "values",
+        n_shards: int = 10,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        hash_range: int | str = "auto",
+        hash_family: str = "linear",
+    ) -> None:
         super().__init__(
             epsilon,
             categories=categories,
@@ -136,7 +137,7 @@ class OLH(BaseOracle):
         """The number g of hash values."""
         return self._fitted_channel("hash_range_").configuration["hash_range"]
 
-    def privatize(self, X):
+    def privatize(self, X: Any) -> np.ndarray:
         if isinstance(self.categories, str) and self.categories == "open":
             self._check_parameters()
             return self._privatize_open(X)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from functools import cached_property, lru_cache, reduce
 from numbers import Integral
+from typing import Any
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -83,15 +84,15 @@ class ProjectiveGeometryResponse(BaseOracle):
 
     def __init__(
         self,
-        epsilon=1.0,
+        epsilon: float = 1.0,
         *,
-        categories="auto",
-        input="values",
-        n_shards=10,
-        random_state=None,
-        n_jobs=None,
-        field_order="auto",
-    ):
+        categories: Any = "auto",
+        input: str = "values",
+        n_shards: int = 10,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        field_order: int | str = "auto",
+    ) -> None:
         super().__init__(
             epsilon,
             categories=categories,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 from numbers import Integral
+from typing import Any
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -82,15 +83,15 @@ class SubsetSelection(BaseOracle):
 
     def __init__(
         self,
-        epsilon=1.0,
+        epsilon: float = 1.0,
         *,
-        categories="auto",
-        input="values",
-        n_shards=10,
-        random_state=None,
-        n_jobs=None,
-        subset_size="auto",
-    ):
+        categories: Any = "auto",
+        input: str = "values",
+        n_shards: int = 10,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        subset_size: int | str = "auto",
+    ) -> None:
         super().__init__(
             epsilon,
             categories=categories,

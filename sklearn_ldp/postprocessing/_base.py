@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from abc import ABCMeta, abstractmethod
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
@@ -65,7 +65,7 @@ class BasePostProcessor(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, m
         """`_process` while fitting; only a search, which learns from the rows, overrides it."""
         return self._process(estimate)
 
-    def fit(self, X, y=None):
+    def fit(self, X: Any, y: Any = None) -> Self:
         """Post-process the estimates and keep the result.
 
         Parameters
@@ -88,7 +88,7 @@ class BasePostProcessor(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, m
         self._fit(X)
         return self
 
-    def transform(self, X):
+    def transform(self, X: Any) -> Any:
         """Post-process estimates, each row on its own.
 
         Parameters
@@ -108,7 +108,7 @@ class BasePostProcessor(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, m
         """
         return self._give_back(X, self._process(self._check(X, reset=False))[0])
 
-    def fit_transform(self, X, y=None):
+    def fit_transform(self, X: Any, y: Any = None) -> Any:
         """Post-process the estimates, keep the result and return it.
 
         Parameters
@@ -170,7 +170,7 @@ class BasePostProcessor(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, m
     def _give_back(X: Any, result: FrequencyEstimate) -> Any:
         return result if isinstance(X, FrequencyEstimate) else np.array(result.values)
 
-    def get_feature_names_out(self, input_features=None):
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Name the columns: after the categories, if an estimate was fitted.
 
         Parameters

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from numbers import Integral, Real
+from typing import Any
 
 import numpy as np
 from scipy.special import ndtri
@@ -11,7 +12,7 @@ from sklearn.utils._param_validation import Interval
 from ._base import BasePostProcessor, noise_level
 
 
-def base_pos(F):
+def base_pos(F: Any) -> np.ndarray:
     """Turn negative estimates to 0 (2020 paper, Base-Pos).
 
     Parameters
@@ -27,7 +28,7 @@ def base_pos(F):
     return np.maximum(F, 0.0)
 
 
-def base_cut(F, threshold):
+def base_cut(F: Any, threshold: Any) -> np.ndarray:
     """Turn estimates below a threshold to 0 (2020 paper, Base-Cut).
 
     Parameters
@@ -46,7 +47,7 @@ def base_cut(F, threshold):
     return np.where(threshold <= F, F, 0.0)
 
 
-def significance_threshold(std, n_categories, alpha):
+def significance_threshold(std: Any, n_categories: int, alpha: float) -> Any:
     """Threshold that `alpha` categories of frequency 0 are expected to pass (2020 paper, Eq. 9).
 
     Parameters
@@ -255,7 +256,7 @@ class BaseCut(BasePostProcessor):
         "std": [None, Real, "array-like"],
     }
 
-    def __init__(self, alpha=2.0, *, n_kept=None, std=None):
+    def __init__(self, alpha: float = 2.0, *, n_kept: int | None = None, std: Any = None) -> None:
         self.alpha = alpha
         self.n_kept = n_kept
         self.std = std

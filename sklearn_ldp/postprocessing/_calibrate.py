@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from functools import lru_cache
 from numbers import Real
+from typing import Any
 
 import numpy as np
 from scipy.optimize import brentq
@@ -25,7 +26,7 @@ _EXPONENTS = (1e-6, 30.0)
 _NARROW = 1e-2  # of the noise: standard deviation of the prior where noise explains all
 
 
-def calibrate(F, std, n_samples, prior):
+def calibrate(F: Any, std: Any, n_samples: Any, prior: Any) -> np.ndarray:
     """Posterior mean under a prior: the least expected square error (Calibrate paper, Eq. 12).
 
     Parameters
@@ -295,7 +296,14 @@ class Calibrate(BaseCalibrate):
         "n_samples": [None, Interval(Real, 1, None, closed="left")],
     }
 
-    def __init__(self, prior="power-law", *, fit_method="mle", std=None, n_samples=None):
+    def __init__(
+        self,
+        prior: Any = "power-law",
+        *,
+        fit_method: str = "mle",
+        std: Any = None,
+        n_samples: Any = None,
+    ) -> None:
         self.prior = prior
         self.fit_method = fit_method
         self.std = std

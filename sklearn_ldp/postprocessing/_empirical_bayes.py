@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from numbers import Real
+from typing import Any
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -16,7 +17,7 @@ _TINIEST = 1e-12  # noise below it is none, beside frequencies of 1
 _FARTHEST = 40.0  # standard deviations by which noise can have carried an estimate out of [0, 1]
 
 
-def g_model_prior(f, std, slope=0.0):
+def g_model_prior(f: Any, std: float, slope: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
     """Learn a smooth prior of frequencies by g-modelling (Efron 2016).
 
     The log density of the prior is a cubic spline of 5 columns in asinh(frequency / std) with an
@@ -46,7 +47,7 @@ def g_model_prior(f, std, slope=0.0):
     return _learn(f, std, slope, _g_model)
 
 
-def npmle_prior(f, std, slope=0.0):
+def npmle_prior(f: Any, std: float, slope: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
     """Learn the prior of greatest likelihood among all priors (Kiefer and Wolfowitz 1956).
 
     Parameters
@@ -76,7 +77,7 @@ def npmle_prior(f, std, slope=0.0):
     return _learn(f, std, slope, _deconvolution.fit_npmle)
 
 
-def average_prior(f, std, slope=0.0):
+def average_prior(f: Any, std: float, slope: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
     """Learn a prior that is smooth or a few atoms, as the estimates have it (unpublished).
 
     Four smooth priors, log-polynomials in asinh(frequency / std) of degree 2 and 3 with and without
@@ -114,7 +115,9 @@ def _learn(f, std, slope, fit):
     return support * std, weights
 
 
-def posterior_mean(f, std, support, weights, slope=0.0):
+def posterior_mean(
+    f: Any, std: float, support: Any, weights: Any, slope: float = 0.0
+) -> np.ndarray:
     """Expectation of each true frequency, given its estimate and a discrete prior.
 
     Parameters
@@ -167,7 +170,15 @@ class _LearntPrior(BasePostProcessor):
         "n_samples": [None, Interval(Real, 1, None, closed="left")],
     }
 
-    def __init__(self, *, simplex=True, std=None, p=None, q=None, n_samples=None):
+    def __init__(
+        self,
+        *,
+        simplex: bool = True,
+        std: Any = None,
+        p: float | None = None,
+        q: float | None = None,
+        n_samples: Any = None,
+    ) -> None:
         self.simplex = simplex
         self.std = std
         self.p = p
@@ -293,7 +304,16 @@ class EmpiricalBayes(_LearntPrior):
         "prior": [StrOptions({"average", "g-model"})],
     }
 
-    def __init__(self, *, simplex=True, prior="average", std=None, p=None, q=None, n_samples=None):
+    def __init__(
+        self,
+        *,
+        simplex: bool = True,
+        prior: Any = "average",
+        std: Any = None,
+        p: float | None = None,
+        q: float | None = None,
+        n_samples: Any = None,
+    ) -> None:
         super().__init__(simplex=simplex, std=std, p=p, q=q, n_samples=n_samples)
         self.prior = prior
 

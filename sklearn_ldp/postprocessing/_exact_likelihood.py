@@ -5,16 +5,18 @@ from __future__ import annotations
 import math
 import warnings
 from numbers import Integral, Real
+from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval
 
+from .._noise import ReportLaw
 from ._base import BasePostProcessor
 from ._normalization import norm_sub
 
 
-def direct_mle(F, ratio):
+def direct_mle(F: Any, ratio: Any) -> np.ndarray:
     """Maximum likelihood of reports that each name one category (GRR), in closed form.
 
     With shares ``phi_v = c_v / n`` of the reports, maximises ``sum_v phi_v log(q + (p - q) f_v)``
@@ -56,7 +58,9 @@ def direct_mle(F, ratio):
     return result / result.sum(axis=-1, keepdims=True)
 
 
-def exact_mle(tally, law, start, tol=1e-9, max_iter=1000):
+def exact_mle(
+    tally: Any, law: ReportLaw, start: Any, tol: float = 1e-9, max_iter: int = 1000
+) -> tuple[np.ndarray, float, int]:
     """Maximise the likelihood of a tally of reports on the simplex.
 
     The log-likelihood ``sum_y t_y log (A f)_y`` is concave; A, the law of the reports, is known
@@ -217,7 +221,9 @@ class ExactMLE(BasePostProcessor):
         "max_iter": [Interval(Integral, 1, None, closed="left")],
     }
 
-    def __init__(self, epsilon=None, *, tol=1e-9, max_iter=1000):
+    def __init__(
+        self, epsilon: float | None = None, *, tol: float = 1e-9, max_iter: int = 1000
+    ) -> None:
         self.epsilon = epsilon
         self.tol = tol
         self.max_iter = max_iter

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from numbers import Real
+from typing import Any
 
 import numpy as np
 from sklearn.utils._param_validation import Interval
@@ -11,7 +12,7 @@ from .._noise import NoiseModel
 from ._base import BasePostProcessor
 
 
-def mle_apx(F, null_variance, slope):
+def mle_apx(F: Any, null_variance: Any, slope: Any) -> np.ndarray:
     """Maximise the normal approximation of the likelihood on the simplex (2019 paper, Eq. 13).
 
     Minimises ``sum_v (f'_v - f~_v)**2 / (null_variance + slope f'_v)``. On the support D1,
@@ -93,7 +94,7 @@ class MLEApx(BasePostProcessor):
         "q": [None, Interval(Real, 0, 1, closed="left")],
     }
 
-    def __init__(self, *, p=None, q=None):
+    def __init__(self, *, p: float | None = None, q: float | None = None) -> None:
         self.p = p
         self.q = q
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ._base import BasePostProcessor
 from ._baseline import BaseCut, base_cut, base_pos, cut_threshold
 
 
-def norm(F):
+def norm(F: Any) -> np.ndarray:
     """Add the same amount to every estimate so that they sum to 1 (2020 paper, Norm).
 
     Parameters
@@ -41,7 +43,7 @@ def norm_shift(F):
     return (1.0 - F.sum(axis=-1, keepdims=True)) / F.shape[-1]
 
 
-def norm_mul(F):
+def norm_mul(F: Any) -> np.ndarray:
     """Turn negative estimates to 0 and scale the rest to sum to 1 (2020 paper, Norm-Mul).
 
     Parameters
@@ -68,7 +70,7 @@ def _scaled(positive):
     return relative / relative.sum(axis=-1, keepdims=True), factor
 
 
-def norm_sub(F):
+def norm_sub(F: Any) -> np.ndarray:
     """Project rows on the simplex: shift, and turn negative ones to 0 (2020 paper, Norm-Sub).
 
     Parameters
@@ -104,7 +106,7 @@ def _norm_sub(F, total=1.0, among=True):
     return np.maximum(below + shift, 0.0), shift - peak
 
 
-def norm_cut(F):
+def norm_cut(F: Any) -> np.ndarray:
     """Turn negative and small estimates to 0 so that the rest sums to at most 1 (Norm-Cut).
 
     Parameters
@@ -147,7 +149,7 @@ def norm_cut_threshold(F):
     return np.where(n_kept > 0, last, np.inf)
 
 
-def norm_hyb(F, threshold):
+def norm_hyb(F: Any, threshold: Any) -> np.ndarray:
     """Keep estimates above a threshold and apply Norm-Sub to the others (2019 paper, Norm-Hyb).
 
     Parameters
@@ -372,7 +374,7 @@ class NormHyb(BasePostProcessor):
 
     _parameter_constraints: dict = BaseCut._parameter_constraints
 
-    def __init__(self, alpha=2.0, *, n_kept=None, std=None):
+    def __init__(self, alpha: float = 2.0, *, n_kept: int | None = None, std: Any = None) -> None:
         self.alpha = alpha
         self.n_kept = n_kept
         self.std = std

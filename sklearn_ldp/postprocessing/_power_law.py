@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from numbers import Real
+from typing import Any
 
+import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from ._calibrate import BaseCalibrate, fit_row, posterior_means
@@ -11,7 +13,7 @@ from ._normalization import norm_sub
 from ._priors import FAMILIES
 
 
-def power(F, std, n_samples, exponent):
+def power(F: Any, std: Any, n_samples: Any, exponent: Any) -> np.ndarray:
     """Posterior mean under a power law: the least expected square error (2020 paper, Eq. 13).
 
     A true count k has the prior probability proportional to ``k**-exponent`` for k = 1 .. n, and
@@ -36,7 +38,7 @@ def power(F, std, n_samples, exponent):
     return posterior_means(F, std, n_samples, FAMILIES["power-law"], [exponent])
 
 
-def power_law_likelihood(F, std, n_samples):
+def power_law_likelihood(F: Any, std: Any, n_samples: Any) -> float:
     """Exponent of the greatest marginal likelihood of the estimates (Calibrate paper, Eq. 16).
 
     Parameters
@@ -120,7 +122,14 @@ class Power(BaseCalibrate):
         "n_samples": [None, Interval(Real, 1, None, closed="left")],
     }
 
-    def __init__(self, *, fit_method="mean-variance", exponent=None, std=None, n_samples=None):
+    def __init__(
+        self,
+        *,
+        fit_method: str = "mean-variance",
+        exponent: float | None = None,
+        std: Any = None,
+        n_samples: Any = None,
+    ) -> None:
         self.fit_method = fit_method
         self.exponent = exponent
         self.std = std

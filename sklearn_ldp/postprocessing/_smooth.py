@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 from numbers import Real
+from typing import Any
 
 import numpy as np
 from scipy.fft import dct, idct, irfft, rfft
@@ -13,7 +14,7 @@ from ._base import BasePostProcessor, noise_level
 from ._normalization import norm_sub
 
 
-def smooth(F, bandwidth, *, circular=False):
+def smooth(F: Any, bandwidth: float, *, circular: bool = False) -> np.ndarray:
     """Smooth rows by penalised least squares on third differences (Whittaker's graduation).
 
     Minimises ``sum (f'_v - f~_v)**2 + bandwidth**6 sum (third differences of f')**2``. Quadratic
@@ -38,7 +39,9 @@ def smooth(F, bandwidth, *, circular=False):
     return _smoother(F.shape[-1], float(bandwidth), circular).apply(F)
 
 
-def smooth_risk(F, variance, bandwidth, *, circular=False, simplex=True):
+def smooth_risk(
+    F: Any, variance: Any, bandwidth: float, *, circular: bool = False, simplex: bool = True
+) -> tuple[np.ndarray, np.ndarray]:
     """Smoothed rows and unbiased estimates of their square errors (Stein 1981).
 
     ``||f' - f~||^2 + 2 sum_v Var_v df'_v / df~_v - sum_v Var_v``; without the projection it is
@@ -81,7 +84,9 @@ def smooth_risk(F, variance, bandwidth, *, circular=False, simplex=True):
     return result, risk
 
 
-def smooth_average(F, std, variance=None, *, circular=False, simplex=True):
+def smooth_average(
+    F: Any, std: Any, variance: Any = None, *, circular: bool = False, simplex: bool = True
+) -> tuple[np.ndarray, np.ndarray]:
     """Average rows smoothed with many bandwidths, by their estimated risks (Leung and Barron 2006).
 
     The weight of a bandwidth is ``exp(-risk / (4 std**2))``, see `smooth_risk`.
@@ -276,7 +281,14 @@ class Smooth(BasePostProcessor):
         "std": [None, Real, "array-like"],
     }
 
-    def __init__(self, bandwidth=None, *, circular=False, simplex=True, std=None):
+    def __init__(
+        self,
+        bandwidth: float | None = None,
+        *,
+        circular: bool = False,
+        simplex: bool = True,
+        std: Any = None,
+    ) -> None:
         self.bandwidth = bandwidth
         self.circular = circular
         self.simplex = simplex
