@@ -600,7 +600,7 @@ def test_norm_mul_keeps_ratios(F):
             np.testing.assert_allclose(result, 1 / len(row))
             continue
         assert factor == pytest.approx(1 / total)
-        np.testing.assert_allclose(result, np.maximum(row, 0) * factor, rtol=1e-12)
+        np.testing.assert_allclose(result, np.maximum(row, 0) / total, rtol=1e-12)
 
 
 @pytest.mark.parametrize("scale", [1e-320, 1e-300, 1e-12, 1.0, 1e12, 1e300])
