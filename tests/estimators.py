@@ -1,5 +1,7 @@
 """The one list of oracles and the one list of post-processors that tests run over."""
 
+import pytest
+
 from sklearn_ldp import (
     BLH,
     CLS,
@@ -83,3 +85,12 @@ SEARCHES = [
     SyntheticSearch([Base(), NormSub()], oracle=GRR(), n_samples=100, n_repeats=2, random_state=0),
     HeldOutSearch([Base(), NormSub()]),
 ]
+
+
+def first_of_each(estimators):
+    """Parameters of a test: the first one of each class is quick, the others are slow."""
+    first = {type(estimator): estimator for estimator in reversed(estimators)}.values()
+    return [
+        estimator if estimator in first else pytest.param(estimator, marks=pytest.mark.slow)
+        for estimator in estimators
+    ]
