@@ -39,3 +39,16 @@ def shared_data():
         return path
 
     return find
+
+
+@pytest.fixture(scope="module")
+def client():
+    """A Dask client of two processes on this machine, which may be killed."""
+    distributed = pytest.importorskip("distributed")
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address="127.0.0.1:0"
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        yield client

@@ -20,22 +20,10 @@ from sklearn_ldp.collection import (
     write_reports,
 )
 
-distributed = pytest.importorskip("distributed")
+pytest.importorskip("distributed")
 pytest.importorskip("pyarrow")
 
 ORACLE = OLH(1.0, categories=[f"page {i}" for i in range(50)], n_shards=4)
-
-
-@pytest.fixture(scope="module")
-def client():
-    """A client of two processes on this machine, which may be killed."""
-    with (
-        distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address="127.0.0.1:0"
-        ) as cluster,
-        distributed.Client(cluster) as client,
-    ):
-        yield client
 
 
 def write_files(folder, oracle, n_files, n_reports, start=0):

@@ -8,21 +8,9 @@ from sklearn_ldp import OLH, OUE, Base, HeldOutSearch, NormSub, PowerNS, Synthet
 from sklearn_ldp.model_selection import simulate_errors
 from sklearn_ldp.queries import groups
 
-distributed = pytest.importorskip("distributed")
+pytest.importorskip("distributed")
 
 COUNTS = np.arange(64) * 10
-
-
-@pytest.fixture(scope="module")
-def client():
-    """A client of two workers on this machine."""
-    with (
-        distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address="127.0.0.1:0"
-        ) as cluster,
-        distributed.Client(cluster) as client,
-    ):
-        yield client
 
 
 @pytest.mark.parametrize(

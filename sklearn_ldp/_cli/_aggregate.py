@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from .._progress import Progress
-from ._arguments import add_oracle, add_round, new_command, say
+from ._arguments import add_oracle, add_public_domain, add_round, new_command, say
 from ._methods import make_oracle
 from ._output import check_writable
 
@@ -67,13 +67,7 @@ def add_command(commands: Any) -> None:
     )
     method = parser.add_argument_group("what the reports must be")
     add_oracle(method)
-    method.add_argument(
-        "--categories",
-        type=Path,
-        metavar="FILE",
-        required=True,
-        help="the public domain, one category a line, the same for clients and server",
-    )
+    add_public_domain(method)
     add_round(method)
     target = parser.add_argument_group("output")
     target.add_argument(

@@ -97,6 +97,39 @@ def add_seed(parser: Any) -> None:
     )
 
 
+def add_public_domain(parser: Any) -> None:
+    """Add ``--categories``, which clients and server must have in common."""
+    parser.add_argument(
+        "--categories",
+        type=Path,
+        metavar="FILE",
+        required=True,
+        help="the public domain, one category a line, the same for clients and server",
+    )
+
+
+def add_level(parser: Any) -> None:
+    """Add ``--level``."""
+    parser.add_argument(
+        "--level",
+        type=share,
+        default=0.95,
+        metavar="P",
+        help="coverage of the intervals (default: 0.95)",
+    )
+
+
+def add_repeats(parser: Any) -> None:
+    """Add ``--repeats``."""
+    parser.add_argument(
+        "--repeats",
+        type=count,
+        default=30,
+        metavar="N",
+        help="simulated collections that errors are averaged over (default: 30)",
+    )
+
+
 def add_columns(parser: Any) -> None:
     """Add what says how a file of values or a histogram is read."""
     parser.add_argument(

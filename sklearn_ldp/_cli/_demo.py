@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .._progress import Progress
-from ._arguments import add_epsilon, add_jobs, check_suffix, count, new_command, seed
+from ._arguments import add_epsilon, add_jobs, add_repeats, check_suffix, count, new_command, seed
 from ._output import check_writable
 
 if TYPE_CHECKING:
@@ -50,13 +50,7 @@ def add_command(commands: Any) -> None:
         metavar="N",
         help="residents who report, drawn at random (default: 1000000)",
     )
-    parser.add_argument(
-        "--repeats",
-        type=count,
-        default=30,
-        metavar="N",
-        help="simulated collections that errors are averaged over (default: 30)",
-    )
+    add_repeats(parser)
     parser.add_argument(
         "--seed",
         type=seed,

@@ -11,6 +11,7 @@ import numpy as np
 from ._arguments import (
     add_columns,
     add_jobs,
+    add_level,
     add_oracle,
     add_round,
     add_seed,
@@ -18,7 +19,6 @@ from ._arguments import (
     check_table_output,
     new_command,
     say,
-    share,
 )
 from ._methods import all_postprocessors, all_searches, make_oracle
 from ._output import write_table
@@ -98,13 +98,7 @@ def _add_method_options(parser: Any) -> None:
 
 def _add_output_options(parser: Any) -> None:
     add_table_output(parser)
-    parser.add_argument(
-        "--level",
-        type=share,
-        default=0.95,
-        metavar="P",
-        help="coverage of the intervals (default: 0.95)",
-    )
+    add_level(parser)
     parser.add_argument(
         "--sort",
         choices=["domain", "frequency"],

@@ -10,13 +10,13 @@ import numpy as np
 
 from ._arguments import (
     add_epsilon,
+    add_level,
     add_table_output,
     check_table_output,
     count,
     new_command,
     positive,
     say,
-    share,
     unit,
 )
 from ._methods import all_oracles
@@ -68,13 +68,7 @@ def add_command(commands: Any) -> None:
         metavar="F",
         help="half width that is wanted, a frequency (default: 0.01, one percentage point)",
     )
-    parser.add_argument(
-        "--level",
-        type=share,
-        default=0.95,
-        metavar="P",
-        help="coverage of the intervals (default: 0.95)",
-    )
+    add_level(parser)
     parser.add_argument(
         "--alpha",
         type=positive,

@@ -14,6 +14,7 @@ from .._progress import Progress
 from ._arguments import (
     add_columns,
     add_oracle,
+    add_public_domain,
     add_round,
     add_seed,
     check_suffix,
@@ -53,13 +54,7 @@ def add_command(commands: Any) -> None:
     )
     source = parser.add_argument_group("input")
     source.add_argument("file", type=Path, metavar="FILE", help="values or a histogram; - is stdin")
-    source.add_argument(
-        "--categories",
-        type=Path,
-        metavar="FILE",
-        required=True,
-        help="the public domain, one category a line, the same for clients and server",
-    )
+    add_public_domain(source)
     add_columns(source)
     method = parser.add_argument_group("method")
     add_oracle(method)

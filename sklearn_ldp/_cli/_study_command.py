@@ -10,6 +10,7 @@ import numpy as np
 
 from ._arguments import (
     add_jobs,
+    add_repeats,
     add_table_output,
     check_table_output,
     count,
@@ -125,13 +126,7 @@ def _add_methods(parser: Any) -> None:
         default=["mse"],
         help="mean squared or mean absolute error of the answers (default: mse)",
     )
-    parser.add_argument(
-        "--repeats",
-        type=count,
-        default=30,
-        metavar="N",
-        help="simulated collections that errors are averaged over (default: 30)",
-    )
+    add_repeats(parser)
     parser.add_argument(
         "--seed", type=seed, default=0, metavar="N", help="of the simulation (default: 0)"
     )

@@ -97,10 +97,8 @@ def aggregate_dask(
     >>> aggregate_dask(client, "/data/reports", oracle, checkpoint="state.npz")  # doctest: +SKIP
     Aggregator(OLH, 50000000 reports in 200 batches)
     """
-    if on_refusal not in ("raise", "skip"):
-        raise ValueError(f'on_refusal must be "raise" or "skip", got {on_refusal!r}.')
     aggregator, resumed, keeper = started(
-        oracle, checkpoint, checkpoint_seconds, collection_round, on_repeat
+        oracle, checkpoint, checkpoint_seconds, collection_round, on_repeat, on_refusal
     )
     cluster = _Cluster(client, aggregator._protocol, retries)
     must_raise = on_refusal == "raise"

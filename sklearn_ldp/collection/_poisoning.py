@@ -7,9 +7,8 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
 
-from ..oracles import BaseOracle
+from ..metrics._planning import planned_channel
 from ..oracles._channel import Channel
 from ..oracles._direct import DirectChannel
 from ..oracles._hadamard import HadamardChannel
@@ -107,7 +106,8 @@ def poisoning_gain(
             raise ValueError(f"Argument {name} must be a number from 0 to 1, got {value!r}.")
     if attack not in ("maximal", "input"):
         raise ValueError(f'Argument attack must be "maximal" or "input", got {attack!r}.')
-    channel = _channel(oracle, n_categories, epsilon)
+    need = "poisoning_gain needs an oracle such as OLH()"
+    channel = planned_channel(oracle, n_categories, epsilon, need)
     r, d = n_targets, channel.n_categories
     if not (isinstance(r, Integral) and 1 <= r <= d):
         raise ValueError(f"Argument n_targets must be an integer from 1 to {d}, got {r!r}.")
@@ -116,20 +116,6 @@ def poisoning_gain(
     p, q = float(channel.p), float(channel.q)
     weight = (min(r, _largest_support(channel)) - r * q) / (p - q)
     return float(share * (weight - target_frequency))
-
-
-def _channel(oracle: Any, n_categories: int | None, epsilon: float | None) -> Channel:
-    if not isinstance(oracle, BaseOracle):
-        raise TypeError(
-            f"poisoning_gain needs an oracle such as OLH(), got {type(oracle).__name__}."
-        )
-    oracle = clone(oracle)
-    if epsilon is not None:
-        oracle.set_params(epsilon=epsilon)
-    if n_categories is not None:
-        oracle.set_params(categories=n_categories)
-    oracle._check_parameters()
-    return oracle._usable_channel(oracle._known_domain())
 
 
 @singledispatch

@@ -79,13 +79,11 @@ def aggregate(
     >>> aggregate(batches, oracle).estimate_.values.round(1) + 0
     array([[1., 0.]])
     """
-    if on_refusal not in ("raise", "skip"):
-        raise ValueError(f'on_refusal must be "raise" or "skip", got {on_refusal!r}.')
     prefix = batch_id
     if batch_id is None and not isinstance(oracle, Aggregator):
         prefix = "batch"
     aggregator, resumed, keeper = started(
-        oracle, checkpoint, checkpoint_seconds, collection_round, on_repeat
+        oracle, checkpoint, checkpoint_seconds, collection_round, on_repeat, on_refusal
     )
     try:
         for name, reports in _batches(source, prefix, batch_id is not None):
@@ -100,8 +98,10 @@ def aggregate(
     return aggregator
 
 
-def started(oracle, checkpoint, checkpoint_seconds, collection_round, on_repeat):
+def started(oracle, checkpoint, checkpoint_seconds, collection_round, on_repeat, on_refusal):
     """The collection to add to, the batches that its checkpoint holds, and what keeps it."""
+    if on_refusal not in ("raise", "skip"):
+        raise ValueError(f'on_refusal must be "raise" or "skip", got {on_refusal!r}.')
     aggregator = oracle
     if not isinstance(oracle, Aggregator):
         options = {"collection_round": collection_round, "on_repeat": on_repeat}

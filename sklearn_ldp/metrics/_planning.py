@@ -238,7 +238,7 @@ def detection_threshold(
     _check_number("alpha", alpha)
 
     def threshold(one):
-        channel = _planned_channel(one, n_categories, epsilon)
+        channel = planned_channel(one, n_categories, epsilon)
         d = channel.n_categories
         frequencies = np.r_[0.0, np.full(d - 1, 1 / max(d - 1, 1))]
         std = math.sqrt(channel.noise(n_samples).variance(frequencies)[0])
@@ -315,7 +315,7 @@ def _error_of_one_user(
     level: float,
 ) -> float:
     """The error with one user; more of them divide it by n, or by its root."""
-    channel = _planned_channel(oracle, n_categories, epsilon)
+    channel = planned_channel(oracle, n_categories, epsilon)
     truth = None if frequencies is None else _checked(frequencies, channel.n_categories)
     f = np.full(channel.n_categories, 1 / channel.n_categories) if truth is None else truth
     query_set = as_query_set(queries)
@@ -326,12 +326,15 @@ def _error_of_one_user(
     return mean_std * (math.sqrt(2 / math.pi) if metric == "mae" else ndtri(0.5 + level / 2))
 
 
-def _planned_channel(oracle: Any, n_categories: int | None, epsilon: float | None) -> Channel:
+def planned_channel(
+    oracle: Any,
+    n_categories: int | None,
+    epsilon: float | None,
+    need: str = "Planning needs an oracle such as OLH(epsilon=1.0), or a list of them",
+) -> Channel:
+    """The channel of an oracle that has collected nothing, over its domain or the one given."""
     if not isinstance(oracle, BaseOracle):
-        raise TypeError(
-            "Planning needs an oracle such as OLH(epsilon=1.0), or a list of them, got "
-            f"{type(oracle).__name__}."
-        )
+        raise TypeError(f"{need}, got {type(oracle).__name__}.")
     oracle = clone(oracle)
     if epsilon is not None:
         oracle.set_params(epsilon=epsilon)

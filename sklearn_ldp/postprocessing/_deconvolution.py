@@ -44,6 +44,13 @@ def support_grid(values, top, mean):
     return grid[np.r_[True, np.diff(grid) > 1e-3 * min(1.0, end)]]
 
 
+def even_measure(theta):
+    """Weights of a grid that are even in asinh(theta)."""
+    t = np.arcsinh(theta)
+    edges = np.concatenate([t[:1], (t[1:] + t[:-1]) / 2, t[-1:]])
+    return np.diff(edges)
+
+
 def log_density(z, theta, growth):
     """Log of the normal density of estimates (rows) given true frequencies (columns)."""
     variance = np.maximum(1 + growth * theta, 1e-4)
@@ -64,6 +71,7 @@ class Sample:
         # The frequencies sum to 1, hence the mean of those that are not far.
         self.mean = np.clip((top - self.far @ self.n_far) / self.size, 0, top)
         self.theta = support_grid(values, top, self.mean)
+        self.base = even_measure(self.theta)
         log = log_density(values, self.theta, growth)
         self.likelihood = np.exp(log - log.max(axis=1, keepdims=True))
 
@@ -107,20 +115,13 @@ def with_atom(basis):
     return np.hstack([basis, atom])
 
 
-def even_measure(theta):
-    """Weights of a grid that are even in asinh(theta)."""
-    t = np.arcsinh(theta)
-    edges = np.concatenate([t[:1], (t[1:] + t[:-1]) / 2, t[-1:]])
-    return np.diff(edges)
-
-
-def steep_prior(theta, mean):
-    """Weights on a grid that fall exponentially in asinh(theta) and have that mean, or nearly."""
+def steep_prior(sample):
+    """Weights that fall exponentially in asinh(theta) and have the sample's mean, or nearly."""
     slopes = np.linspace(-20, 5, 101)[:, None]
-    log = slopes * np.arcsinh(theta)
-    weights = even_measure(theta) * np.exp(log - log.max(axis=1, keepdims=True))
+    log = slopes * np.arcsinh(sample.theta)
+    weights = sample.base * np.exp(log - log.max(axis=1, keepdims=True))
     weights /= weights.sum(axis=1, keepdims=True)
-    return weights[np.argmin(np.abs(weights @ theta - mean))]
+    return weights[np.argmin(np.abs(weights @ sample.theta - sample.mean))]
 
 
 def fit_g_model(sample, basis, *, sum_known, start=None, max_iter=100):
@@ -132,7 +133,7 @@ def fit_g_model(sample, basis, *, sum_known, start=None, max_iter=100):
     concave; it starts at the member nearest to the weights `start`.
     """
     theta, counts, likelihood = sample.theta, sample.counts, sample.likelihood
-    log_base = np.log(even_measure(theta))
+    log_base = np.log(sample.base)
     strength = _SUM_WEIGHT * sample.size if sum_known else 0.0
 
     def state(alpha):
@@ -160,13 +161,23 @@ def fit_g_model(sample, basis, *, sum_known, start=None, max_iter=100):
         curvature += np.eye(len(alpha)) / norm - np.outer(alpha, alpha) / norm**3
         return gradient, curvature
 
-    start = steep_prior(theta, sample.mean) if start is None else start
+    start = steep_prior(sample) if start is None else start
     log_ratio = np.log(np.maximum(start, 1e-300)) - log_base
     alpha = np.linalg.lstsq(basis - basis.mean(axis=0), log_ratio - log_ratio.mean(), rcond=None)[0]
+    weights, _ = _ascend(alpha, state, derivatives, max_iter)
+    return weights
+
+
+def _ascend(alpha, state, derivatives, max_iter):
+    """Climb by damped Newton steps; return what `state` gives at the top beside the value.
+
+    ``state(alpha)`` is the value and what else is there; ``derivatives(alpha, *else)`` the gradient
+    and minus the Hessian.
+    """
     damping = 1e-3
-    value, weights, marginal = state(alpha)
+    value, *here = state(alpha)
     for _ in range(max_iter):
-        gradient, curvature = derivatives(alpha, weights, marginal)
+        gradient, curvature = derivatives(alpha, *here)
         sizes, axes = np.linalg.eigh(curvature)
         sizes, along = np.abs(sizes), axes.T @ gradient
         gain = -np.inf
@@ -179,11 +190,11 @@ def fit_g_model(sample, basis, *, sum_known, start=None, max_iter=100):
             damping = max(8 * damping, 1e-6)
         if gain < 0:
             break
-        alpha, value, (weights, marginal) = alpha + step, new_value, new
+        alpha, value, here = alpha + step, new_value, new
         damping = max(damping / 8, 1e-12)
         if gain < _LEAST_GAIN:
             break
-    return weights
+    return here
 
 
 # -- NPMLE ------------------------------------------------------------------------------------
