@@ -2,6 +2,7 @@
 
 from ._estimate import FrequencyEstimate
 from ._noise import NoiseModel
+from .domains import Domain
 from .model_selection import HeldOutSearch, SyntheticSearch
 from .oracles import (
     BLH,
@@ -50,6 +51,7 @@ __all__ = [
     "BaseCut",
     "BasePos",
     "Calibrate",
+    "Domain",
     "EmpiricalBayes",
     "ExactMLE",
     "FrequencyEstimate",

@@ -11,8 +11,8 @@ import numpy as np
 from scipy.special import ndtri
 from sklearn.utils.validation import check_is_fitted
 
-from ._categories import as_vector
-from ._noise import NoiseModel, Shards
+from ._noise import Noise
+from .domains._values import as_vector
 from .queries import as_query_set
 
 
@@ -37,8 +37,10 @@ class FrequencyEstimate:
         A row is one estimate of the distribution.
     categories : array-like of shape (d,)
         The categories, in the order of the columns.
-    noise : NoiseModel, default=None
-        The noise of the raw estimate; None when unknown.
+    noise : Noise, default=None
+        The noise of the raw estimate, such as ``NoiseModel(p, q, n_samples)``; None when unknown.
+        A post-processed estimate keeps that of the raw one it was made of, as it keeps `oracle` and
+        `shards`: they say where it comes from, and no longer how far it is from the truth.
     oracle : estimator, default=None
         An unfitted oracle that can `simulate` the collection again; None when unknown.
     shards : Shards, default=None
@@ -73,9 +75,9 @@ class FrequencyEstimate:
 
     values: Any
     categories: Any
-    noise: NoiseModel | None = None
+    noise: Noise | None = None
     oracle: Any = None
-    shards: Shards | None = None
+    shards: Any = None
     postprocessors: tuple[str, ...] = ()
     clip_answers: bool = False
     row_names: Any = None
@@ -146,9 +148,7 @@ class FrequencyEstimate:
             )
         rows = [rows] if isinstance(rows, (int, np.integer)) else rows
         values = self.values[rows]
-        noise = self.noise
-        if noise is not None and np.size(noise.n_samples) > 1:
-            noise = replace(noise, n_samples=noise.n_samples[rows])
+        noise = None if self.noise is None else self.noise.of_rows(rows)
         names = None if self.row_names is None else self.row_names[rows]
         return replace(self, values=values, noise=noise, shards=None, row_names=names)
 

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from ._categories import group_codes
 from ._random import as_generator
+from .domains._values import group_codes
 
 __all__ = [
     "QuerySet",
@@ -58,6 +58,24 @@ class QuerySet:
         """
         raise NotImplementedError
 
+    def square_weights(self, n_categories: int) -> tuple[float, float] | None:
+        """Weights of single categories and of pairs in the mean square over the query set.
+
+        Of errors e that mean square is ``single * sum_v e_v**2 + pairs * sum_{v != w} e_v e_w``,
+        and likewise of variances and covariances, where all categories are treated alike.
+
+        Parameters
+        ----------
+        n_categories : int
+            Size d of the domain.
+
+        Returns
+        -------
+        (float, float) or None
+            None where categories are not treated alike, so that the matrix is needed.
+        """
+        return None
+
     def expected_squared_error(self, errors: np.ndarray) -> np.ndarray | None:
         """Mean squared error of the queries in closed form, or None if there is none.
 
@@ -71,12 +89,20 @@ class QuerySet:
         ndarray of shape (n_estimates,) or None
             The mean over the query set.
         """
-        return None
+        weights = self.square_weights(errors.shape[-1])
+        if weights is None:
+            return None
+        squares = np.sum(errors**2, axis=-1)
+        cross = np.sum(errors, axis=-1) ** 2 - squares
+        return weights[0] * squares + weights[1] * cross
 
 
 class _FullDomain(QuerySet):
     def matrix(self, n_categories, frequencies=None):
         return sparse.eye_array(n_categories, format="csr")
+
+    def square_weights(self, n_categories):
+        return 1 / n_categories, 0.0
 
     def expected_squared_error(self, errors):
         return np.mean(errors**2, axis=-1)
@@ -128,12 +154,9 @@ class _RandomSets(QuerySet):
         shape = (self.n_sets, n_categories)
         return sparse.csr_array((np.ones(columns.size), columns, bounds), shape=shape)
 
-    def expected_squared_error(self, errors):
-        d = errors.shape[-1]
-        m = self.set_size(d)
-        squares = np.sum(errors**2, axis=-1)
-        cross = np.sum(errors, axis=-1) ** 2 - squares
-        return m / d * squares + m * (m - 1) / (d * max(d - 1, 1)) * cross
+    def square_weights(self, n_categories):
+        d, m = n_categories, self.set_size(n_categories)
+        return m / d, m * (m - 1) / (d * max(d - 1, 1))
 
     def __repr__(self):
         return f"random_sets({self.size})"
@@ -184,7 +207,7 @@ def groups(labels: Any) -> QuerySet:
     Returns
     -------
     QuerySet
-        One query a group, in the sorted order of the labels, which are its `names`.
+        One query per group, in the sorted order of the labels, which are its `names`.
 
     Examples
     --------
@@ -194,7 +217,7 @@ def groups(labels: Any) -> QuerySet:
     >>> estimate.answer(groups(["mammal", "mammal", "fish"]))
     array([[0.25, 0.75]])
     """
-    names, codes = group_codes(labels, "groups", "a category")
+    names, codes = group_codes(labels, "groups", "for each category")
     d = len(codes)
     matrix = sparse.csr_array((np.ones(d), (codes, np.arange(d))), shape=(len(names), d))
     return _MatrixQueries(matrix, f"groups({len(names)} of {d} categories)", names)
@@ -206,7 +229,7 @@ def query_matrix(matrix: Any) -> QuerySet:
     Parameters
     ----------
     matrix : array-like or sparse matrix of shape (n_queries, d)
-        A row a query; its answer is the product with the frequencies.
+        One row per query; its answer is the product with the frequencies.
 
     Returns
     -------

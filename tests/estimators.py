@@ -40,6 +40,7 @@ ORACLES = [
     OLH(hash_range=2),
     OLH(hash_range=5),
     OLH(epsilon=0.5, hash_range=9),
+    OLH(hash_family="mixing"),
     SUE(),
     BLH(),
     HadamardResponse(),

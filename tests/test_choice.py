@@ -145,6 +145,6 @@ def test_audit_takes_any_pair_of_any_categories():
 def test_supports_is_what_count_support_counts(oracle):
     oracle = oracle(1.0, categories=11, random_state=0)
     reports = oracle.privatize(np.arange(300) % 11)
-    channel = oracle._make_channel(11)
+    channel = oracle.channel(11)
     supports = channel.supports(channel.check_reports(reports), np.arange(11))
     np.testing.assert_array_equal(supports.sum(axis=0), channel.count_support(reports))

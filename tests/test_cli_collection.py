@@ -89,9 +89,9 @@ def test_a_seed_repeats_itself_and_is_warned_of(folder, capsys):
 
 def test_pieces_of_a_seeded_run_have_coins_of_their_own(folder, monkeypatch):
     """Unary reports of one value, in pieces: no two pieces are alike."""
-    from sklearn_ldp.oracles import _collection
+    from sklearn_ldp.protocols import _clients
 
-    monkeypatch.setattr(_collection, "chunk_users", lambda channel: 1000)
+    monkeypatch.setattr(_clients, "chunk_users", lambda channel: 1000)
     (folder / "values.txt").write_text("red\n" * 3000)
     assert privatize("--output", "a.parquet", "--oracle", "oue", "--seed", "0") == 0
     from sklearn_ldp import OUE

@@ -14,10 +14,11 @@ import pytest
 from sklearn.base import clone
 
 from sklearn_ldp import GRR, OLH
+from sklearn_ldp._files import _atomic as atomic
 from sklearn_ldp.collection import Aggregator, CheckpointError, RefusedBatchError
-from sklearn_ldp.collection import _atomic as atomic
-from sklearn_ldp.collection._checkpoint import State, _pack
+from sklearn_ldp.collection._checkpoint import Checkpoint, _pack
 from sklearn_ldp.collection._checkpoint import read as read_checkpoint
+from sklearn_ldp.protocols import Counts
 
 ORACLE = GRR(1.0, categories=50, n_shards=4)
 
@@ -84,6 +85,9 @@ def test_another_configuration_is_named(tmp_path):
         loaded(tmp_path / "other.npz")
 
 
+EMPTY = Counts(np.zeros((1, 4, 50), dtype=np.int64), np.zeros((1, 4), dtype=np.int64))
+
+
 @pytest.mark.parametrize("step", [211, pytest.param(1, marks=pytest.mark.slow)])
 def test_every_flipped_bit_and_every_truncation_is_detected(tmp_path, step):
     path = tmp_path / "state.npz"
@@ -94,11 +98,11 @@ def test_every_flipped_bit_and_every_truncation_is_detected(tmp_path, step):
         damaged[bit // 8] ^= 1 << bit % 8
         path.write_bytes(damaged)
         with pytest.raises(CheckpointError, match="is damaged or cut short: its SHA-256"):
-            read_checkpoint(path, {}, (4, 50))
+            read_checkpoint(path, {}, EMPTY)
     for length in range(0, len(content), step):
         path.write_bytes(content[:length])
         with pytest.raises(CheckpointError, match="is damaged or cut short"):
-            read_checkpoint(path, {}, (4, 50))
+            read_checkpoint(path, {}, EMPTY)
     path.write_bytes(content)
     assert loaded(path).n_samples == 147
 
@@ -114,9 +118,7 @@ def forged(compression=zipfile.ZIP_STORED, **changes):
     server = filled()
     state = io.BytesIO()
     tally = server.tally()
-    state.write(
-        _pack(State(server.configuration, tally.tallies, tally.sizes, tally.batches, 0, 0, []))
-    )
+    state.write(_pack(Checkpoint(server.configuration, tally.counts, tally.batches, 0, 0, [])))
     with zipfile.ZipFile(state) as source, zipfile.ZipFile(file, "w", compression) as target:
         for info in source.infolist():
             name = info.filename.removesuffix(".npy")

@@ -134,8 +134,8 @@ def test_readers_refuse_another_hash(theirs, ours, what):
 
 
 def test_readers_refuse_reports_that_are_numbered_otherwise(monkeypatch):
-    from sklearn_ldp.oracles._channel import ReportField
     from sklearn_ldp.oracles._direct import DirectChannel
+    from sklearn_ldp.oracles.channels import ReportField
 
     oracle = GRR(1.0, categories=["a", "b"])
     content = written(oracle, [0, 1])
@@ -220,8 +220,7 @@ def test_without_pyarrow_there_are_json_lines(monkeypatch):
 # -- what the order could tell ------------------------------------------------------------------
 def order_score(oracle, reports):
     """z-score: do reports for c0 come earlier? Its users all came in the first half."""
-    state = clone(oracle)._started(oracle._known_domain())
-    supports = state.collection.channel.supports(np.asarray(reports), np.array([0]))[:, 0]
+    supports = oracle.channel().supports(np.asarray(reports), np.array([0]))[:, 0]
     place, n = np.flatnonzero(supports) + 0.5, len(reports)
     m = len(place)
     variance = (n**2 - 1) / 12 * (n - m) / (n - 1) / m  # of the mean of m places out of n

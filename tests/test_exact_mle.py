@@ -44,7 +44,7 @@ def enumerated(oracle, d):
     the two follow from p and q of the channel, not from its law. A function of linear hashing
     stands for its g - 1 multiples, but 0.
     """
-    channel = oracle._make_channel(d)
+    channel = oracle.channel(d)
     if isinstance(oracle, (OLH, BLH)):
         g = channel.field.order
         reports = np.stack(np.divmod(np.arange(channel.n_functions * g), g), axis=1)

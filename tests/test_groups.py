@@ -11,6 +11,7 @@ from sklearn_ldp import (
     OLH,
     FrequencyEstimate,
     HeldOutSearch,
+    NoiseModel,
     NormSub,
     PowerNS,
     SyntheticSearch,
@@ -62,7 +63,7 @@ def test_values_cost_one_collection_and_differ_by_group(seed):
         return 2 * stats.norm.sf(abs(np.sum(z**2) - z.size) / np.sqrt(2 * z.size * 1.5))
 
     assert p_value(estimate.noise) > 1e-6
-    turned = type(estimate.noise)(estimate.noise.p, estimate.noise.q, np.array([40_000, 400]))
+    turned = NoiseModel(estimate.noise.p, estimate.noise.q, np.array([40_000, 400]))
     assert p_value(turned) < 1e-6
 
 
@@ -94,7 +95,7 @@ def test_postprocessing_and_choosing_by_row():
 
 def test_refusals():
     oracle = GRR(categories=8, random_state=0)
-    with pytest.raises(ValueError, match="one label a row"):
+    with pytest.raises(ValueError, match="one label for each row"):
         estimate_by_group(oracle, VALUES, [])
     with pytest.raises(ValueError, match="missing label"):
         estimate_by_group(oracle, VALUES[:2], ["a", None])
@@ -104,11 +105,38 @@ def test_refusals():
         estimate_by_group(oracle, [0, 1], ["a", "b"], sample_weight=[3, 0])
     with pytest.raises(ValueError, match="unknown category 9"):
         estimate_by_group(oracle, [0, 9], ["a", "b"])
-    many = OLH(categories=50_000, random_state=0)
-    with pytest.raises(ValueError, match="fewer where they would not fit in memory"):
-        estimate_by_group(many, np.arange(2000), np.arange(2000))
     with pytest.raises(ValueError, match="2 rows but 1 row_names"):
         FrequencyEstimate([[1.0], [1.0]], ["a"], row_names=["x"])
+
+
+@pytest.mark.parametrize("reads", ["values", "reports"])
+def test_more_groups_than_fit_in_memory_at_a_time(monkeypatch, reads):
+    """Twelve groups in bands of five are the same collections as all at once."""
+    oracle = OLH(categories=8, random_state=0)
+    X, by = VALUES, np.arange(N) % 12
+    if reads == "reports":
+        X = oracle.privatize(VALUES)
+        oracle.set_params(input="reports")
+    whole = estimate_by_group(oracle, X, by)
+    monkeypatch.setattr("sklearn_ldp.protocols._counts._MAX_CELLS", 5 * oracle.channel().tally_size)
+    banded = estimate_by_group(oracle, X, by)
+    assert banded.row_names.tolist() == list(range(12))
+    assert banded.noise == whole.noise
+    if reads == "reports":
+        np.testing.assert_array_equal(banded.values, whole.values)
+    else:  # other coins, since users come in another order, but each user once
+        z = (banded.values - whole.values) / np.sqrt(2 * whole.noise.variance(whole.values * 0))
+        assert 0.1 < np.sqrt(np.mean(z**2)) < 2
+    with pytest.raises(AssertionError):  # the twin: groups turned round
+        np.testing.assert_allclose(banded.values, whole.values[::-1], atol=1e-3)
+
+
+def test_200_groups_of_42178_categories():
+    """What failed before with "shards ... integers in [0, 0]"."""
+    users = make_zipf(20_000, 42_178, random_state=0)
+    estimate = estimate_by_group(GRR(categories=42_178), users, np.arange(20_000) % 200)
+    assert estimate.shape == (200, 42_178)
+    np.testing.assert_array_equal(estimate.noise.n_samples, np.full(200, 100))
 
 
 # -- shards by id ---------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 """Scores without the truth are unbiased: over many collections, for every oracle and query set."""
 
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from sklearn_ldp import (
     BasePos,
     FrequencyEstimate,
     HadamardResponse,
+    NoiseModel,
     NormSub,
     PostPos,
     SubsetSelection,
@@ -101,9 +103,14 @@ def test_held_out_score_refuses():
     for bad in (raw, raw.values, NormSub().fit_transform(raw[0])):
         with pytest.raises(ValueError, match="compares with one raw estimate"):
             held_out_score(GUESS, bad)
-    for missing in ({"noise": raw.noise}, {"oracle": raw.oracle}):
-        with pytest.raises(ValueError, match="needs the oracle"):
-            held_out_score(GUESS, FrequencyEstimate(raw.values[:1], raw.categories, **missing))
+    silent = FrequencyEstimate(raw.values[:1], raw.categories, oracle=raw.oracle)
+    with pytest.raises(ValueError, match="needs the noise"):
+        held_out_score(GUESS, silent)
+    # p, q and n are enough for single categories, and do not tell the variance of sums.
+    plain = replace(silent, noise=NoiseModel(raw.noise.p, raw.noise.q, raw.noise.n_samples))
+    assert held_out_score(GUESS, plain) == held_out_score(GUESS, raw[0])
+    with pytest.raises(ValueError, match="does not tell the covariance"):
+        held_out_score(GUESS, plain, queries=random_sets(3))
     with pytest.raises(ValueError, match="top_k.* depends on the truth"):
         held_out_score(GUESS, raw[0], queries=top_k(2))
     with pytest.raises(ValueError, match="shape"):

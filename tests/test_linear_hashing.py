@@ -6,12 +6,12 @@ from scipy import stats
 from sklearn.base import clone
 
 from sklearn_ldp import BLH, OLH
+from sklearn_ldp.mechanisms._support import independent_support
+from sklearn_ldp.mechanisms.algebra._finite_field import FiniteField
+from sklearn_ldp.mechanisms.algebra._linear_functions import LinearFunctions, scattered
 from sklearn_ldp.metrics import expected_error
 from sklearn_ldp.oracles import _linear_hashing
-from sklearn_ldp.oracles._finite_field import FiniteField
-from sklearn_ldp.oracles._linear_functions import LinearFunctions, scattered
 from sklearn_ldp.oracles._linear_hashing import n_digits_for
-from sklearn_ldp.oracles._support import independent_support
 from sklearn_ldp.queries import query_matrix
 
 GOLDEN_4096 = [1305, 1903, 87, 2655, 796, 3415, 875, 611, 1277, 112]
@@ -31,7 +31,7 @@ def test_places_of_categories_are_pinned():
     """Reports of other places would be decoded into nonsense: a change is a new protocol."""
     assert scattered(10, 4096).tolist() == GOLDEN_4096
     assert scattered(10, 3**8).tolist() == GOLDEN_6561
-    channel = OLH(1.0)._make_channel(1024)
+    channel = OLH(1.0).channel(1024)
     assert channel.configuration == {
         "hash_range": 4,
         "hash_family": "linear",
@@ -62,13 +62,13 @@ def test_number_of_digits_is_pinned(g, d, expected):
 
 
 def test_reports_of_another_dimension_do_not_add_up(monkeypatch):
-    mine, same = OLH()._make_channel(50), OLH()._make_channel(50)
-    assert mine.is_like(same)
+    mine, same = OLH().channel(50), OLH().channel(50)
+    assert mine == same
     monkeypatch.setattr(_linear_hashing, "_SMALL_SPACE", 0)
     monkeypatch.setattr(_linear_hashing, "_SPACE_PER_CATEGORY", 0)
-    other = OLH()._make_channel(50)
+    other = OLH().channel(50)
     assert other.configuration["hash_dimension"] < mine.configuration["hash_dimension"]
-    assert not mine.is_like(other)
+    assert mine != other
 
 
 # -- functions --------------------------------------------------------------------------------
@@ -163,7 +163,7 @@ def test_sums_have_the_variance_of_the_protocol(oracle, path, crowded, seed, mon
         monkeypatch.setattr(_linear_hashing, "_CELLS_PER_CATEGORY", 0)
     counts = 1200 // (np.arange(D) + 2)
     n = counts.sum()
-    channel, rng = oracle._make_channel(D), np.random.default_rng([seed, 7])
+    channel, rng = oracle.channel(D), np.random.default_rng([seed, 7])
     assert (channel.n_tried > 0) == (path == "protocol")
     variances = [
         expected_error(oracle, n, D, frequencies=counts / n, queries=query_matrix(row[None]))
@@ -205,7 +205,7 @@ def test_crowded_spaces_are_worse(crowded):
 def test_lines_of_two_points_have_no_covariance():
     """BLH: no third category is on a line, so that sums are those of independent categories."""
     frequencies = np.full(500, 1 / 500)
-    variance = BLH(1.0)._make_channel(500).noise(1e6).variance(frequencies)
+    variance = BLH(1.0).channel(500).noise(1e6).variance(frequencies)
     matrix = query_matrix([np.arange(500) < 250])
     found = expected_error(BLH(1.0), 1e6, 500, frequencies=frequencies, queries=matrix)
     assert found == pytest.approx(variance[:250].sum(), rel=1e-9)

@@ -16,7 +16,7 @@ from scipy.linalg import hadamard
 from sklearn.base import clone
 
 from sklearn_ldp import GRR, OLH, OUE, HadamardResponse, ProjectiveGeometryResponse, SubsetSelection
-from sklearn_ldp.oracles._sampling import SeededCoins
+from sklearn_ldp.mechanisms._coins import SeededCoins
 
 TWO_64 = 1 << 64
 FIELDS = [2, 3, 4, 5, 7, 8, 9]
@@ -37,7 +37,7 @@ def subset_numbers(reports, d):
 @pytest.mark.parametrize("d", [2, 3, 7, 8, 20, 60])
 def test_hadamard_decoding_equals_the_definition(d, n_blocks):
     """Support counts by the rows of scipy's Hadamard matrix; signed ones where there are blocks."""
-    channel = HadamardResponse(n_blocks=n_blocks)._make_channel(d)
+    channel = HadamardResponse(n_blocks=n_blocks).channel(d)
     order = channel.n_columns // n_blocks
     assert order & (order - 1) == 0
     assert channel.tally_size == n_blocks * order
@@ -47,7 +47,7 @@ def test_hadamard_decoding_equals_the_definition(d, n_blocks):
     if n_blocks == 1:
         block, row = np.zeros(d, dtype=int), codes + 1
     else:
-        block = channel.noise(1).blocks
+        block = channel.blocks
         row = np.array([np.count_nonzero(block[:v] == block[v]) for v in codes]) + 1
     matrix = np.zeros((d, n_blocks, order), dtype=int)  # row 0, all ones, is given to nobody
     matrix[codes, block] = hadamard(order)[row]
@@ -66,7 +66,7 @@ def test_hadamard_decoding_equals_the_definition(d, n_blocks):
 def test_hadamard_reports_are_uniform_in_both_halves(n_blocks, seed):
     """Chi-square test of all columns at 1e-9; the twin believes in another category's half."""
     d = 11
-    channel = HadamardResponse(n_blocks=n_blocks)._make_channel(d)
+    channel = HadamardResponse(n_blocks=n_blocks).channel(d)
     reports = channel.privatize(np.full(200_000, 4), seeded_coins(seed))
     counts = np.bincount(reports, minlength=channel.n_columns)
     every = np.arange(channel.n_columns)
@@ -87,15 +87,15 @@ def test_hadamard_reports_are_uniform_in_both_halves(n_blocks, seed):
 
 def test_hadamard_has_the_variance_of_blh_and_blocks_help_large_budgets():
     for d in (2, 100, 1000):
-        one = HadamardResponse()._make_channel(d)
+        one = HadamardResponse().channel(d)
         assert float(one.p) == pytest.approx(np.e / (np.e + 1), rel=1e-15)
         assert one.q * 2 == 1
     for epsilon, n_blocks in ((1.0, 2), (2.0, 4), (3.0, 16), (5.0, 128)):
-        auto = HadamardResponse(epsilon, n_blocks="auto")._make_channel(1024)
+        auto = HadamardResponse(epsilon, n_blocks="auto").channel(1024)
         assert auto.n_blocks == n_blocks
         B, E = n_blocks, np.exp(epsilon)
         assert auto.noise(1).null_variance == pytest.approx(2 * (E + 2 * B - 1) / (E - 1) ** 2)
-    one, auto = (HadamardResponse(5.0, n_blocks=b)._make_channel(1024) for b in (1, "auto"))
+    one, auto = (HadamardResponse(5.0, n_blocks=b).channel(1024) for b in (1, "auto"))
     assert auto.total_variance() < one.total_variance() / 10
 
 
@@ -104,7 +104,7 @@ def test_hadamard_has_the_variance_of_blh_and_blocks_help_large_budgets():
 @pytest.mark.parametrize("d", [5, 40])
 def test_projective_points_and_vectors(g, d):
     """Each point is the line of one vector with leading 1; all nonzero vectors lie on one."""
-    channel = ProjectiveGeometryResponse(field_order=g)._make_channel(d)
+    channel = ProjectiveGeometryResponse(field_order=g).channel(d)
     t, field = channel.n_digits, channel.field
     assert channel.n_points == (g**t - 1) // (g - 1) >= d
     assert t == 2 or (g ** (t - 1) - 1) // (g - 1) < d
@@ -126,7 +126,7 @@ def test_projective_points_and_vectors(g, d):
 @pytest.mark.parametrize("d", [5, 40])
 def test_projective_supports(g, d):
     """Each category is supported by c points, two of them share c2; the decoding agrees."""
-    channel = ProjectiveGeometryResponse(field_order=g)._make_channel(d)
+    channel = ProjectiveGeometryResponse(field_order=g).channel(d)
     t, field = channel.n_digits, channel.field
     vectors, _ = channel._vectors(np.arange(channel.n_points))
     digits = vectors[:, None] // g ** np.arange(t) % g
@@ -150,7 +150,7 @@ def test_projective_supports(g, d):
 @pytest.mark.parametrize("d", [5, 40, 90])
 def test_projective_members_are_each_point_once(g, d):
     """Uniform indices make uniform reports: they number the orthogonal points, and the others."""
-    channel = ProjectiveGeometryResponse(field_order=g)._make_channel(d)
+    channel = ProjectiveGeometryResponse(field_order=g).channel(d)
     inside = np.arange(channel.n_inside)
     outside = np.arange(channel.n_points - channel.n_inside)
     for code in range(d):
@@ -163,7 +163,7 @@ def test_projective_members_are_each_point_once(g, d):
 @pytest.mark.parametrize("g", [2, 3, 4, 9])
 def test_projective_reports_are_uniform_in_both_parts(g, seed):
     """Chi-square test of all points at 1e-9; the twin believes in another category."""
-    channel = ProjectiveGeometryResponse(field_order=g)._make_channel(12)
+    channel = ProjectiveGeometryResponse(field_order=g).channel(12)
     reports = channel.privatize(np.full(200_000, 7), seeded_coins(seed))
     counts = np.bincount(reports, minlength=channel.n_points)
     points = np.arange(channel.n_points)
@@ -181,8 +181,8 @@ def test_projective_default_is_near_the_optimum():
     """Within 5 % of subset selection, the exact optimum."""
     for epsilon in (0.5, 1.0, 2.0):
         for d in (100, 1024, 5000):
-            optimum = SubsetSelection(epsilon)._make_channel(d).total_variance()
-            near = ProjectiveGeometryResponse(epsilon)._make_channel(d).total_variance()
+            optimum = SubsetSelection(epsilon).channel(d).total_variance()
+            near = ProjectiveGeometryResponse(epsilon).channel(d).total_variance()
             assert optimum < near < 1.05 * optimum
 
 
@@ -197,7 +197,7 @@ def test_subsets_are_sorted_and_uniform(oracle, code, seed):
     The twins: the mechanism of another category; reports a thirtieth of which are the first set.
     """
     d, n = 7, 60_000
-    channel = oracle._make_channel(d)
+    channel = oracle.channel(d)
     w = channel.size
     reports = channel.privatize(np.full(n, code), seeded_coins(seed))
     assert reports.shape == (n, w)
@@ -222,7 +222,7 @@ def test_place_in_a_subset_says_nothing(seed):
     The place of the user's category is that of a uniform other set: chi-square test at 1e-9
     against the law of the rank of code 4 among 3 uniform members of 9. Twin: own category first.
     """
-    channel = SubsetSelection(subset_size=3)._make_channel(9)
+    channel = SubsetSelection(subset_size=3).channel(9)
     reports = channel.privatize(np.full(60_000, 4), seeded_coins(seed))
     holds = (reports == 4).any(axis=1)
     place = np.argmax(reports[holds] == 4, axis=1)
@@ -270,24 +270,24 @@ def test_subset_selection_attains_the_minimax_bound(epsilon, d, bound, others):
     """
     E, w = np.exp(epsilon), np.arange(1, d)
     least = ((d - 1) ** 2 / (d * (E - 1) ** 2) * (w * E + d - w) ** 2 / (w * (d - w))).min()
-    channel = SubsetSelection(epsilon)._make_channel(d)
+    channel = SubsetSelection(epsilon).channel(d)
     assert channel.total_variance() == pytest.approx(least - (1 - 1 / d), rel=1e-9)
     assert channel.total_variance() == pytest.approx(bound, rel=1e-3, abs=0.06)
     for cls, value in others.items():
-        total = cls(epsilon)._make_channel(d).total_variance()
+        total = cls(epsilon).channel(d).total_variance()
         assert total == pytest.approx(value, abs=0.06 if value > 100 else 6e-4)
         assert total >= channel.total_variance() * (1 - 1e-9)
     # The total of a pure oracle does not depend on the frequencies.
     assert channel.total_variance(np.eye(d)[0]) == pytest.approx(channel.total_variance())
     for size in (1, channel.size - 1, channel.size + 1, d - 1):
         if 1 <= size < d:
-            other = SubsetSelection(epsilon, subset_size=size)._make_channel(d)
+            other = SubsetSelection(epsilon, subset_size=size).channel(d)
             assert other.total_variance() >= channel.total_variance()
 
 
 def test_subset_selection_of_one_is_grr():
-    one = SubsetSelection(subset_size=1)._make_channel(9)
-    grr = GRR()._make_channel(9)
+    one = SubsetSelection(subset_size=1).channel(9)
+    grr = GRR().channel(9)
     assert (one.p, one.q) == (grr.p, grr.q)
 
 

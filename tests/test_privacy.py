@@ -11,8 +11,7 @@ from scipy import stats
 from sklearn.base import clone
 
 from sklearn_ldp import GRR, OLH, OUE, ProjectiveGeometryResponse, SubsetSelection
-from sklearn_ldp.oracles._direct import DirectChannel
-from sklearn_ldp.oracles._sampling import (
+from sklearn_ldp.mechanisms._coins import (
     TWO_64,
     Coins,
     CoinStreams,
@@ -23,6 +22,7 @@ from sklearn_ldp.oracles._sampling import (
     exp_lower_bound,
     zero_bit_threshold,
 )
+from sklearn_ldp.oracles._direct import DirectChannel
 from sklearn_ldp.utils.estimator_checks import (
     check_exact_epsilon,
     check_exact_support_probabilities,
@@ -42,19 +42,17 @@ def test_epsilon_is_exact(oracle, epsilon):
 class _Overspending(GRR):
     """Tampered: one part in 10**11 above its epsilon."""
 
-    def _make_channel(self, n_categories):
-        return DirectChannel(
-            n_categories, direct_threshold(self.epsilon * (1 + 1e-11), n_categories)
-        )
+    def _make_channel(self, domain):
+        d = domain.size
+        return DirectChannel(d, direct_threshold(self.epsilon * (1 + 1e-11), d))
 
 
 class _Wasteful(GRR):
     """Tampered: one part in 10**11 below its epsilon."""
 
-    def _make_channel(self, n_categories):
-        return DirectChannel(
-            n_categories, direct_threshold(self.epsilon * (1 - 1e-11), n_categories)
-        )
+    def _make_channel(self, domain):
+        d = domain.size
+        return DirectChannel(d, direct_threshold(self.epsilon * (1 - 1e-11), d))
 
 
 class _LeakyChannel(DirectChannel):
@@ -66,15 +64,15 @@ class _LeakyChannel(DirectChannel):
 class _Leaky(GRR):
     """Tampered: tells one of the categories."""
 
-    def _make_channel(self, n_categories):
-        return _LeakyChannel(n_categories, direct_threshold(self.epsilon, n_categories))
+    def _make_channel(self, domain):
+        return _LeakyChannel(domain.size, direct_threshold(self.epsilon, domain.size))
 
 
 class _Biased(GRR):
     """Tampered: the estimator believes in the textbook's p rather than the coins'."""
 
-    def _make_channel(self, n_categories):
-        channel = super()._make_channel(n_categories)
+    def _make_channel(self, domain):
+        channel = super()._make_channel(domain)
         channel.p += Fraction(1, TWO_64)
         return channel
 
@@ -98,7 +96,7 @@ def test_support_probabilities_are_exact_over_other_domains(oracle, d, monkeypat
 
 
 def test_exact_distribution_of_grr_is_the_formula():
-    channel = GRR(epsilon=1.0)._make_channel(3)
+    channel = GRR(epsilon=1.0).channel(3)
     distribution = exact_report_distribution(channel, code=1)
     assert distribution == {(0,): channel.q, (1,): channel.p, (2,): channel.q}
     assert float(channel.p) == pytest.approx(np.e / (np.e + 2), rel=1e-15)

@@ -140,7 +140,7 @@ def test_groups_repr_counts():
 
 @pytest.mark.parametrize("labels", [[], [["a"], ["b"]], "abc", 3, np.zeros((2, 2))], ids=str)
 def test_groups_of_no_labels(labels):
-    with pytest.raises(ValueError, match="one label a category"):
+    with pytest.raises(ValueError, match="one label for each category"):
         groups(labels)
 
 

@@ -37,10 +37,10 @@ from sklearn_ldp import (
     ProjectiveGeometryResponse,
     SubsetSelection,
 )
-from sklearn_ldp.oracles._finite_field import prime_power
+from sklearn_ldp.mechanisms._coins import SeededCoins
+from sklearn_ldp.mechanisms.algebra._finite_field import prime_power
 from sklearn_ldp.oracles._linear_hashing import LinearHashChannel
 from sklearn_ldp.oracles._projective import ProjectiveChannel
-from sklearn_ldp.oracles._sampling import SeededCoins
 
 pytestmark = pytest.mark.slow
 
@@ -77,7 +77,7 @@ def channel_of(mechanism, epsilon, d):
         B = 1 << (math.ceil(math.log2(min(E, 2 * d))) - 1)
         b = 1 << math.ceil(math.log2(d // B + 1))
         block, row = np.divmod(codes, b - 1)
-        return HadamardResponse(epsilon, n_blocks=B)._make_channel(B * (b - 1)), row * B + block
+        return HadamardResponse(epsilon, n_blocks=B).channel(B * (b - 1)), row * B + block
     oracle = {
         "SS": lambda: SubsetSelection(epsilon, subset_size=math.ceil(d / (E + 1))),
         "PG": lambda: ProjectiveGeometryResponse(epsilon, field_order=_prime(math.ceil(E + 1), 1)),
@@ -87,7 +87,7 @@ def channel_of(mechanism, epsilon, d):
             math.log(_prime(int(E + 1), -1) - 1), hash_range=_prime(int(E + 1), -1)
         ),
     }[mechanism]()
-    return oracle._make_channel(d), codes
+    return oracle.channel(d), codes
 
 
 def _with_their_slip(channel):

@@ -18,12 +18,11 @@ from sklearn_ldp import (
     GRR,
     OLH,
     HadamardResponse,
-    NoiseModel,
     ProjectiveGeometryResponse,
     SubsetSelection,
 )
-from sklearn_ldp.oracles._sampling import SeededCoins
-from sklearn_ldp.oracles._support import independent_support
+from sklearn_ldp.mechanisms._coins import SeededCoins
+from sklearn_ldp.mechanisms._support import independent_support
 from sklearn_ldp.utils.estimator_checks import exact_report_distribution
 
 COUNTS = np.array([1000, 500, 250, 125, 100, 25, 0, 0])
@@ -63,7 +62,7 @@ def protocol_counts(channel, counts, n_runs, seed):
 
 def _channel(oracle_repr):
     oracle = next(oracle for oracle in MORE_ORACLES if repr(oracle) == oracle_repr)
-    return oracle._make_channel(len(COUNTS))
+    return oracle.channel(len(COUNTS))
 
 
 @cache
@@ -120,7 +119,11 @@ def exact_covariance(channel, counts):
 
 @cache
 def _covariance(oracle_repr):
-    return exact_covariance(_channel(oracle_repr), COUNTS)
+    channel = _channel(oracle_repr)
+    if channel.has_exact_support:
+        return exact_covariance(channel, COUNTS)
+    # Not all seeds can be listed: what an ideal hash has is held against the protocol.
+    return channel.noise(COUNTS.sum()).covariance(np.eye(len(COUNTS)), TRUTH)
 
 
 def with_a_common_noise(x, seed):
@@ -139,7 +142,7 @@ def test_mean_variance_and_covariance_of_the_protocol(oracle, seed):
     67 sums and differences, which fix the covariance matrix. The twin shares a quarter of its
     variance among all categories.
     """
-    channel = oracle._make_channel(len(COUNTS))
+    channel = oracle.channel(len(COUNTS))
     estimates = protocol(oracle, seed)
     variance = channel.noise(COUNTS.sum()).variance(TRUTH)
     assert min(p_values_of_mean_and_variance(estimates, variance)) > 1e-8
@@ -166,24 +169,28 @@ def test_mean_and_variance_of_fit(oracle, seed):
 
 def _off(channel):
     """The channel with coins that keep 5 % less often than its p says."""
-    name = "one" if hasattr(channel, "one") else "threshold"
-    setattr(channel, name, int(getattr(channel, name) * 0.95))
+    keeper = getattr(channel, "client", channel)
+    name = "one" if hasattr(keeper, "one") else "threshold"
+    setattr(keeper, name, int(getattr(keeper, name) * 0.95))
     return channel
 
 
 @pytest.mark.parametrize("oracle", MORE_ORACLES, ids=repr)
 def test_a_tampered_p_is_found(oracle, seed):
     """The twin: p off by 5 % must be rejected at the same level."""
-    channel = _off(oracle._make_channel(len(COUNTS)))
+    channel = _off(oracle.channel(len(COUNTS)))
     noise = channel.noise(COUNTS.sum())
     estimates = noise.debias(protocol_counts(channel, COUNTS, N_RUNS, seed))
     assert p_values_of_mean_and_variance(estimates, noise.variance(TRUTH))[0] < 1e-8
 
 
-@pytest.mark.parametrize("oracle", MORE_ORACLES, ids=repr)
+LISTED = [oracle for oracle in MORE_ORACLES if oracle.channel(8).has_exact_support]
+
+
+@pytest.mark.parametrize("oracle", LISTED, ids=repr)
 def test_variance_formula_is_the_enumerated_one(oracle):
     """Exact: Eq. 5, and the block-dependent variance, against the exact chance of each report."""
-    channel = oracle._make_channel(len(COUNTS))
+    channel = oracle.channel(len(COUNTS))
     np.testing.assert_allclose(
         np.diag(_covariance(repr(oracle))),
         channel.noise(COUNTS.sum()).variance(TRUTH),
@@ -210,7 +217,7 @@ def test_simulation_has_the_law_of_the_protocol(oracle, protocol_bits, seed, mon
     """
     if protocol_bits is not None:
         monkeypatch.setattr("sklearn_ldp.oracles._subset._PROTOCOL_BITS", protocol_bits)
-    channel = oracle._make_channel(len(COUNTS))
+    channel = oracle.channel(len(COUNTS))
     simulated = simulation(oracle, COUNTS, 1300, seed)
     tampered = with_a_common_noise(simulated, seed)
     variance = channel.noise(COUNTS.sum()).variance(TRUTH)
@@ -245,7 +252,7 @@ def test_simulation_of_rare_and_frequent_categories(oracle, counts, seed):
     Two samples of eight sums of eight categories each: error rate 75 * 1e-8 as above.
     """
     counts, groups = np.array(counts), np.repeat(np.eye(8), 8, axis=0)
-    channel = oracle._make_channel(64)
+    channel = oracle.channel(64)
     noise = channel.noise(counts.sum())
     estimates = noise.debias(protocol_counts(channel, counts, 700, seed)) @ groups
     simulated = simulation(oracle, counts, 1000, seed) @ groups
@@ -271,7 +278,7 @@ def test_simulation_of_subsets_over_a_large_domain(is_even, seed):
     squares = ((simulation(oracle, counts, n_runs, seed) - truth) ** 2).mean(axis=1)
 
     def z(epsilon):
-        channel = SubsetSelection(epsilon)._make_channel(d)
+        channel = SubsetSelection(epsilon).channel(d)
         expected = channel.noise(counts.sum()).variance(truth).mean()
         return (squares.mean() - expected) / (squares.std(ddof=1) / np.sqrt(n_runs))
 
@@ -291,7 +298,7 @@ FIXED_SUPPORT = [
 @pytest.mark.parametrize("oracle", FIXED_SUPPORT, ids=repr)
 def test_reports_of_fixed_size_sum_to_one(oracle, path, seed, monkeypatch):
     """Exact: every report supports equally many categories. Twin: independent categories."""
-    channel = oracle._make_channel(len(COUNTS))
+    channel = oracle.channel(len(COUNTS))
     if path == "protocol":
         estimates = channel.noise(COUNTS.sum()).debias(protocol_counts(channel, COUNTS, 3, seed))
     else:
@@ -312,7 +319,7 @@ def test_sum_of_hadamard_response(seed):
     the categories' variances, as if they were independent.
     """
     counts = np.array([1000, 500, 250, 125, 100, 25, 0])
-    channel = HadamardResponse()._make_channel(7)
+    channel = HadamardResponse().channel(7)
     p, K, n = float(channel.p), 8, counts.sum()
     s = 2 * p / K
     variance = K**2 * s * (1 - s) / (n * (2 * p - 1) ** 2)
@@ -329,7 +336,7 @@ def test_covariance_of_hadamard_response():
 
     Half of the columns of that row support both or neither: n cov = f_product / (2p - 1).
     """
-    channel = HadamardResponse()._make_channel(len(COUNTS))
+    channel = HadamardResponse().channel(len(COUNTS))
     p = float(channel.p)
     row = np.arange(len(COUNTS)) + 1
     product = row[:, None] ^ row
@@ -348,8 +355,8 @@ def test_variance_of_blocks(seed):
     in the first. The twin is a variance that knows the category's own frequency only.
     """
     oracle = HadamardResponse(2.0, n_blocks=2)
-    channel = oracle._make_channel(14)
-    in_block = channel.noise(1).blocks == 0
+    channel = oracle.channel(14)
+    in_block = channel.blocks == 0
     counts = np.zeros(14, dtype=np.int64)
     counts[np.flatnonzero(in_block)[:4]] = [1000, 600, 300, 100]
     truth, noise = counts / counts.sum(), channel.noise(counts.sum())
@@ -359,7 +366,7 @@ def test_variance_of_blocks(seed):
     estimates = noise.debias(protocol_counts(channel, counts, 1000, seed))
     for sample in (estimates, simulation(oracle, counts, 1000, seed)):
         assert min(p_values_of_mean_and_variance(sample, variance, truth)) > 1e-8
-        alone = NoiseModel.variance(noise, truth)
+        alone = (channel.null_variance + truth * channel.slope) / n
         assert p_values_of_mean_and_variance(sample, alone, truth)[1] < 1e-8
 
 
@@ -385,7 +392,7 @@ def test_covariance_of_linear_hashing(oracle, seed):
     covariance of two categories on a line with the only frequent one, and of two that are not. The
     twin is no covariance on the line.
     """
-    channel = oracle._make_channel(14)
+    channel = oracle.channel(14)
     g, n = channel.field.order, 2000
     frequent, on_line = next(found for x in range(14) if (found := _lines(channel, x))[1].any())
     counts = np.where(np.arange(14) == frequent, n, 0)

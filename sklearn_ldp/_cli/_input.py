@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._text import as_array, decoded_lines
+from .._files._text import as_array, decoded_lines
 from ..datasets import read_histogram
 
 

@@ -121,14 +121,15 @@ def _reports(oracle: Any, counts: np.ndarray, seed: int | None) -> Iterator[np.n
     """Reports of so many users of each category, some at a time."""
     from sklearn.base import clone
 
-    from ..oracles._collection import chunk_users, expand
+    from ..protocols import expand
+    from ..protocols._clients import chunk_users
 
     # A generator moves on from piece to piece, where an int would draw the same coins again.
     coins = None if seed is None else np.random.default_rng(seed)
     client = clone(oracle).set_params(random_state=coins)
     categories = np.asarray(oracle.categories)
     ends = np.cumsum(counts)
-    size = chunk_users(client._usable_channel(client._known_domain()))
+    size = chunk_users(client.channel())
     starts = range(0, int(ends[-1]), size)
     with Progress(max(len(starts), 1)) as progress:
         for start in starts:

@@ -1,11 +1,13 @@
 """Collecting for real: reports and aggregates at rest and on the move."""
 
+from ..protocols import Protocol
 from ._aggregator import Aggregator, CollectionSummary, Refusal
+from ._batches import RefusedBatchError, RepeatedBatchError
 from ._checkpoint import CheckpointError
+from ._configuration import report_configuration
 from ._dask import aggregate_dask
 from ._files import describe_reports, read_reports, tally_file, write_reports
 from ._poisoning import poisoning_gain
-from ._protocol import RefusedBatchError, RepeatedBatchError, report_configuration
 from ._report_tests import ReportTest, hash_function_test, support_size_test
 from ._stream import aggregate
 from ._tally import Tally, tally_reports
@@ -14,6 +16,7 @@ __all__ = [
     "Aggregator",
     "CheckpointError",
     "CollectionSummary",
+    "Protocol",
     "Refusal",
     "RefusedBatchError",
     "RepeatedBatchError",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from os import PathLike
 from types import MappingProxyType
 from typing import Any, NamedTuple, Self
@@ -14,9 +14,10 @@ from sklearn.base import clone
 
 from .._estimate import FrequencyEstimate
 from ..oracles import BaseOracle
+from ..protocols import as_protocol
 from . import _checkpoint
-from ._protocol import RefusedBatchError, make_protocol
-from ._tally import Tally, check_batch_id, refuse_difference, repeated, tally_batch
+from ._batches import RefusedBatchError, check_batch_id, repeated
+from ._tally import Tally, refuse_difference, tally_batch
 
 _KEPT_REFUSALS = 1000  # what hostile clients can make a collector remember has a bound
 _REASON_CHARACTERS = 500
@@ -88,7 +89,7 @@ class Aggregator:
 
     Parameters
     ----------
-    oracle : oracle
+    oracle : oracle or Protocol
         Unfitted, with declared categories; a copy is kept.
     collection_round : str, default=""
         Name of the collection: files of another round are refused.
@@ -119,13 +120,13 @@ class Aggregator:
     """
 
     def __init__(
-        self, oracle: BaseOracle, *, collection_round: str = "", on_repeat: str = "raise"
+        self, oracle: Any, *, collection_round: str = "", on_repeat: str = "raise"
     ) -> None:
         if on_repeat not in ("raise", "ignore"):
             raise ValueError(f'on_repeat must be "raise" or "ignore", got {on_repeat!r}.')
-        protocol = make_protocol(oracle, collection_round)
-        self._protocol = replace(protocol, oracle=clone(oracle))
-        self._collection = protocol.empty
+        self._protocol = as_protocol(oracle, collection_round)
+        self._oracle = clone(oracle) if isinstance(oracle, BaseOracle) else None
+        self._counts = self._protocol.empty
         self._ledger: dict[str, int] = {}
         self._refusals: deque[Refusal] = deque(maxlen=_KEPT_REFUSALS)
         self._n_refused = 0
@@ -189,7 +190,7 @@ class Aggregator:
             raise TypeError(
                 f"Aggregator.merge needs an Aggregator or a Tally, got {type(other).__name__}."
             )
-        refuse_difference("Aggregator.merge", tally, self._protocol.configuration, self._collection)
+        refuse_difference("Aggregator.merge", tally, self._protocol.configuration, self._counts)
         self._commit(tally)
         return self
 
@@ -226,13 +227,13 @@ class Aggregator:
         with self._lock:
             if self._is_repeat(tally.batches):  # another thread was quicker
                 return
-            old = self._collection
-            new = _with_counts(old, old.tallies + tally.tallies, old.sizes + tally.sizes)
+            old = self._counts
+            new = old + tally.counts
             try:
                 self._ledger.update(tally.batches)
-                self._collection = new
+                self._counts = new
             except BaseException:
-                if self._collection is old:
+                if self._counts is old:
                     for batch in tally.batches:
                         self._ledger.pop(batch, None)
                 raise
@@ -243,14 +244,14 @@ class Aggregator:
 
     def __repr__(self):
         return (
-            f"Aggregator({self._protocol.oracle._name}, {self.n_samples} reports in "
+            f"Aggregator({self._protocol.name}, {self.n_samples} reports in "
             f"{len(self._ledger)} batches)"
         )
 
     @property
     def n_samples(self) -> int:
         """Number of reports."""
-        return self._collection.n_samples
+        return self._counts.n_samples
 
     @property
     def batches(self) -> Mapping[str, int]:
@@ -265,9 +266,12 @@ class Aggregator:
     @property
     def oracle_(self) -> BaseOracle:
         """A fitted oracle that holds the counts."""
-        oracle = clone(self._protocol.oracle)
-        oracle._state = replace(oracle._started(self._protocol.domain), collection=self._collection)
-        return oracle
+        if self._oracle is None:
+            raise AttributeError(
+                f"This Aggregator adds up reports of {self._protocol.name}, a protocol that is no "
+                "oracle's, so it makes no estimate of them; tally() has the sums."
+            )
+        return self._oracle._with_counts(self._counts)
 
     @property
     def estimate_(self) -> FrequencyEstimate:
@@ -285,8 +289,7 @@ class Aggregator:
             A snapshot.
         """
         with self._lock:
-            collection, ledger = self._collection, dict(self._ledger)
-        return Tally(self.configuration, collection.tallies, collection.sizes, ledger)
+            return Tally.of(self._protocol, self._counts, self._ledger)
 
     def summary(self) -> CollectionSummary:
         """Return what was collected, and what was refused and why.
@@ -304,7 +307,7 @@ class Aggregator:
                 self._n_repeats,
                 self._n_refused,
                 tuple(self._refusals),
-                tuple(self._collection.sizes.tolist()),
+                tuple(self._counts.sizes[0].tolist()),
             )
 
     # -- on disk ------------------------------------------------------------------------------
@@ -320,10 +323,9 @@ class Aggregator:
             The file, replaced if it is there.
         """
         with self._lock:
-            state = _checkpoint.State(
+            state = _checkpoint.Checkpoint(
                 self.configuration,
-                self._collection.tallies,
-                self._collection.sizes,
+                self._counts,
                 dict(self._ledger),
                 self._n_repeats,
                 self._n_refused,
@@ -335,7 +337,7 @@ class Aggregator:
     def load(
         cls,
         path: str | PathLike[str],
-        oracle: BaseOracle,
+        oracle: Any,
         *,
         collection_round: str = "",
         on_repeat: str = "raise",
@@ -346,7 +348,7 @@ class Aggregator:
         ----------
         path : path-like
             The file.
-        oracle : oracle
+        oracle : oracle or Protocol
             Unfitted, configured as the one of the checkpoint.
         collection_round : str, default=""
             Name of the collection.
@@ -365,8 +367,8 @@ class Aggregator:
         """
         result = cls(oracle, collection_round=collection_round, on_repeat=on_repeat)
         protocol = result._protocol
-        state = _checkpoint.read(path, protocol.configuration, protocol.empty.tallies.shape)
-        result._collection = _with_counts(protocol.empty, state.tallies, state.sizes)
+        state = _checkpoint.read(path, protocol.configuration, protocol.empty)
+        result._counts = state.counts
         result._ledger = state.batches
         result._n_repeats, result._n_refused = state.n_repeats, state.n_refused
         result._refusals.extend(Refusal(*refusal) for refusal in state.refused)
@@ -377,10 +379,6 @@ class Aggregator:
 
     def __setstate__(self, state):
         vars(self).update(state, _lock=threading.RLock())
-
-
-def _with_counts(collection, tallies, sizes):
-    return type(collection)(collection.channel, tallies, sizes)
 
 
 def _short(text: Any) -> str:

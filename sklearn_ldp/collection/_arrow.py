@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from ..oracles._channel import ReportField
-from ._protocol import Protocol
+from ..oracles.channels import ReportField
+from ..protocols import Protocol
 
 _ANY = 0  # number of values of a column of whatever 64 bits hold
 
 
 def report_fields(protocol: Protocol, reports: np.ndarray | None = None) -> list[ReportField]:
     """The columns of a protocol's reports; of given ones where the channel does not tell."""
-    fields = list(protocol.channel.report_fields)
+    fields = list(protocol.mechanism.report_fields)
     if fields or reports is None:
         return fields
     if reports.ndim not in (1, 2):
@@ -193,55 +192,3 @@ def _rows(array, name):
     if len(widths) != 1:
         raise ValueError(f"expected lists of one length in column {name!r}, got several")
     return _as_numpy(array.flatten(), name).reshape(len(array), int(widths[0]))
-
-
-def stream_chunks(reports: Any, protocol: Protocol, n_rows: int) -> Iterator[np.ndarray]:
-    """Arrays of reports from whatever has the Arrow PyCapsule interface.
-
-    Parameters
-    ----------
-    reports : data frame, series, table, reader, ..
-        A stream of columns, or a column. A stream that carries a configuration is held to it, and
-        the others are taken at their word.
-    protocol : Protocol
-        What the reports are of.
-    n_rows : int
-        The most rows of an array.
-
-    Yields
-    ------
-    ndarray whose first axis is the users
-        Not yet checked.
-    """
-    import pyarrow as pa
-
-    from ._header import found_header
-
-    fields = report_fields(protocol)
-    batches, schema = _batches(reports, pa)
-    found_header(schema.metadata, protocol)
-    try:
-        for batch in batches:
-            batch.validate(full=True)
-            for start in range(0, batch.num_rows, n_rows):
-                yield from_columns(from_batch(batch.slice(start, n_rows)), fields)
-    except pa.ArrowException as error:
-        raise ValueError(f"the Arrow stream cannot be read: {error}") from None
-
-
-def _batches(reports, pa):
-    """Record batches and their schema; a column becomes a table of one."""
-    try:
-        if not hasattr(reports, "__arrow_c_stream__"):
-            reports = pa.Table.from_arrays([pa.array(reports)], ["report"])
-        reader = pa.RecordBatchReader.from_stream(reports)
-    except (pa.ArrowException, TypeError, ValueError):
-        column = pa.chunked_array(reports)  # a series streams values, not rows
-        reader = pa.Table.from_arrays([column], ["report"]).to_reader()
-    schema = reader.schema
-    index = (schema.pandas_metadata or {}).get("index_columns", [])
-    names = {name for name in index if isinstance(name, str)}
-    if not names:
-        return reader, schema
-    kept = [name for name in schema.names if name not in names]
-    return (batch.select(kept) for batch in reader), schema

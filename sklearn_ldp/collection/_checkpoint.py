@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from ._atomic import replacing, sweep
-from ._protocol import difference
+from .._files._atomic import replacing, sweep
+from ..protocols import Counts
+from ..protocols._protocol import configuration_difference
 
 _FORMAT = {"format": "sklearn_ldp checkpoint", "version": 1}
 # The arrays, in their order in the file.
@@ -34,17 +35,15 @@ class CheckpointError(ValueError):
 
 
 @dataclass(frozen=True)
-class State:
-    """All that a checkpoint holds.
+class Checkpoint:
+    """Counts, the ledger of their batches, and what was refused: all that a file holds.
 
     Parameters
     ----------
     configuration : dict
         Of the reports.
-    tallies : ndarray of shape (n_shards, tally_size)
-        Sums of the shards' tallies.
-    sizes : ndarray of shape (n_shards,)
-        Number of reports of each shard.
+    counts : Counts
+        What the reports add up to, in a single group.
     batches : dict
         The ledger: number of reports of each batch, by its id.
     n_repeats, n_refused : int
@@ -54,15 +53,14 @@ class State:
     """
 
     configuration: dict[str, Any]
-    tallies: np.ndarray
-    sizes: np.ndarray
+    counts: Counts
     batches: dict[str, int]
     n_repeats: int
     n_refused: int
     refused: list
 
 
-def write(path: Any, state: State) -> None:
+def write(path: Any, state: Checkpoint) -> None:
     """Write a checkpoint: on disk and whole when this returns, or not at all."""
     content = _pack(state)
     sweep(Path(path))
@@ -70,7 +68,7 @@ def write(path: Any, state: State) -> None:
         file.write(content)
 
 
-def _pack(state: State) -> bytes:
+def _pack(state: Checkpoint) -> bytes:
     """An npz sealed with its own digest, in the archive's comment."""
     ids = [batch.encode() for batch in state.batches]
     header = {
@@ -85,8 +83,8 @@ def _pack(state: State) -> bytes:
         "ids": np.frombuffer(b"".join(ids), np.uint8),
         "id_ends": np.cumsum([len(text) for text in ids], dtype=np.int64),
         "counts": np.fromiter(state.batches.values(), np.int64, len(ids)),
-        "tallies": state.tallies,
-        "sizes": state.sizes,
+        "tallies": state.counts.tallies[0],
+        "sizes": state.counts.sizes[0],
     }
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
@@ -100,8 +98,8 @@ def _pack(state: State) -> bytes:
     return bytes(content)
 
 
-def read(path: Any, configuration: dict[str, Any], shape: tuple[int, ...]) -> State:
-    """Read a checkpoint of the expected configuration and shape of tallies.
+def read(path: Any, configuration: dict[str, Any], empty: Counts) -> Checkpoint:
+    """Read a checkpoint of the expected configuration, with as many counts as there are in `empty`.
 
     The seal is checked before anything is read, so that damage is told from all else; and since
     anybody can make a seal, what comes after is read without trust all the same.
@@ -115,7 +113,7 @@ def read(path: Any, configuration: dict[str, Any], shape: tuple[int, ...]) -> St
             "an earlier checkpoint, or add its batches again."
         )
     try:
-        return _state(_members(content), configuration, shape)
+        return _unpacked(_members(content), configuration, empty.tallies.shape[1:])
     except Exception as error:  # whatever a forged file makes the readers raise
         raise CheckpointError(f"{path} is no checkpoint of this collection: {error}.") from None
 
@@ -153,11 +151,11 @@ def _array(content: bytes, dtype: str, name: str) -> np.ndarray:
     return np.frombuffer(content, dtype, offset=file.tell()).reshape(shape)
 
 
-def _state(members, configuration, shape):
+def _unpacked(members, configuration, shape):
     header = json.loads(members["header"].tobytes())
     if {key: header.get(key) for key in _FORMAT} != _FORMAT:
         raise ValueError(f"it is of format {header.get('format')!r}, {header.get('version')!r}")
-    what = difference(header["configuration"], configuration)
+    what = configuration_difference(header["configuration"], configuration)
     if what:
         raise ValueError(what)
     tallies, sizes = members["tallies"], members["sizes"]
@@ -175,9 +173,8 @@ def _state(members, configuration, shape):
         raise ValueError("its header is damaged")
     if not all(len(item) == 2 and all(isinstance(text, str) for text in item) for item in refused):
         raise ValueError("its header is damaged")
-    return State(
-        configuration, tallies.astype(np.int64), sizes.astype(np.int64), batches, *numbers, refused
-    )
+    counts = Counts(tallies.astype(np.int64)[None], sizes.astype(np.int64)[None])
+    return Checkpoint(configuration, counts, batches, *numbers, refused)
 
 
 def _ledger(text: bytes, ends: np.ndarray, counts: np.ndarray) -> dict[str, int]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ._protocol import Protocol
+from ..protocols import Protocol
 
 _STREAM_ROWS = 1 << 18  # rows of a chunk from a table
 _MAPPED_BYTES = 1 << 24  # of a file in memory at a time
@@ -35,7 +35,7 @@ def as_chunks(reports: Any, protocol: Protocol) -> Iterator[np.ndarray]:
     elif isinstance(reports, np.ndarray) and reports.ndim:
         yield from _mapped_chunks(reports) if isinstance(reports, np.memmap) else (reports,)
     elif is_arrow_like(reports):
-        from ._arrow import stream_chunks
+        from ._arrow_stream import stream_chunks
 
         yield from stream_chunks(reports, protocol, _STREAM_ROWS)
     elif not _is_list_like(reports):

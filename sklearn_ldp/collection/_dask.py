@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from .._progress import Progress
-from ..oracles import BaseOracle
+from ..protocols import Protocol
 from ._aggregator import Aggregator, Refusal
+from ._batches import RefusedBatchError, RepeatedBatchError, repeated
 from ._files import describe_reports, tally_source
-from ._protocol import Protocol, RefusedBatchError, RepeatedBatchError, make_protocol
 from ._stream import report_files, started
-from ._tally import Tally, repeated
+from ._tally import Tally
 
 _DESCRIBED = 500  # files whose headers a task reads: about a tenth of a second, as is ..
 _TASK_BYTES = 1 << 25  # .. adding up so many bytes of reports, each with ..
@@ -26,7 +26,7 @@ _ARITY = 8  # parts of a sum
 def aggregate_dask(
     client: Any,
     files: Any,
-    oracle: BaseOracle | Aggregator,
+    oracle: Any,
     *,
     collection_round: str = "",
     checkpoint: str | PathLike[str] | None = None,
@@ -53,7 +53,7 @@ def aggregate_dask(
     files : path-like, or iterable of path-like
         Files that :func:`write_reports` wrote, under names that the workers can open; or a folder
         of them, which must be visible from here as well.
-    oracle : oracle or Aggregator
+    oracle : oracle, Protocol or Aggregator
         What the reports are of, or a collection to go on with.
     collection_round : str, default=""
         Name of the collection; an aggregator has its own.
@@ -214,13 +214,9 @@ class _Cluster:
 
     def _tree(self, files: list[_File]) -> list:
         """Futures of few sums. Those below are let go of, so that workers may forget them."""
-        # The oracle is a task's result: scattered data would be lost with the workers that have it.
-        oracle = self._submit(_itself, self._protocol.oracle)
-        collection_round = self._protocol.configuration["collection_round"]
-        nodes = [
-            self._submit(_add_up, group, oracle, collection_round)
-            for group in _groups(files, self._protocol)
-        ]
+        # A task's result: scattered data would be lost with the workers that have it.
+        protocol = self._submit(_itself, self._protocol)
+        nodes = [self._submit(_add_up, group, protocol) for group in _groups(files, self._protocol)]
         priority = 0
         while len(nodes) > _MOST_SUMS:
             priority += 1  # a sum before new files, so that what it adds up can be forgotten
@@ -231,7 +227,7 @@ class _Cluster:
 
 def _groups(files: list[_File], protocol: Protocol) -> Iterator[list[_File]]:
     """Files that are worth a task together."""
-    report_bytes = protocol.channel.report_bits / 8 + _REPORT_BYTES
+    report_bytes = protocol.mechanism.report_bits / 8 + _REPORT_BYTES
     group: list[_File] = []
     size = 0.0
     for file in files:
@@ -253,8 +249,8 @@ class _Part(NamedTuple):
     n_files: int
 
 
-def _itself(oracle: BaseOracle) -> BaseOracle:
-    return oracle
+def _itself(protocol: Protocol) -> Protocol:
+    return protocol
 
 
 def _describe(paths: list[str]) -> list[_File | Refusal]:
@@ -268,8 +264,7 @@ def _describe(paths: list[str]) -> list[_File | Refusal]:
     return found
 
 
-def _add_up(files: list[_File], oracle: BaseOracle, collection_round: str) -> _Part:
-    protocol = make_protocol(oracle, collection_round)
+def _add_up(files: list[_File], protocol: Protocol) -> _Part:
     return _sum([_tally(file, protocol) for file in files])
 
 

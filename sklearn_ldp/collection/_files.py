@@ -10,21 +10,21 @@ from typing import Any
 
 import numpy as np
 
+from .._files._atomic import replacing
 from .._random import as_generator
-from ..oracles import BaseOracle
+from ..protocols import Protocol, as_protocol
 from ._arrow import from_columns, report_fields, to_columns
-from ._atomic import replacing
+from ._batches import RefusedBatchError, check_batch_id
 from ._convert import as_chunks
 from ._formats import FORMATS, format_of, open_source
 from ._header import ContentDigest, Header
-from ._protocol import Protocol, RefusedBatchError, make_protocol
-from ._tally import Tally, check_batch_id, tally_batch
+from ._tally import Tally, tally_batch
 
 
 def write_reports(
     path: Any,
     reports: Any,
-    oracle: BaseOracle,
+    oracle: Any,
     *,
     batch_id: str | None = None,
     collection_round: str = "",
@@ -47,7 +47,7 @@ def write_reports(
         Where to write. A file of that name appears whole or not at all.
     reports : array-like, Arrow stream or iterator of those
         As the oracle's `privatize` returns them. They are held in memory, a few bytes each.
-    oracle : oracle
+    oracle : oracle or Protocol
         Unfitted, with declared categories.
     batch_id : str, default=None
         Name of the batch; None draws a random one.
@@ -82,7 +82,7 @@ def write_reports(
     dtype('uint8')
     """
     form = format_of(path, format)
-    protocol = make_protocol(oracle, collection_round)
+    protocol = as_protocol(oracle, collection_round)
     batch_id = secrets.token_hex(16) if batch_id is None else batch_id
     check_batch_id(batch_id)
     columns, fields = _columns(reports, protocol)
@@ -123,7 +123,7 @@ def _shuffled(n: int, random_state: Any) -> np.ndarray:
 
 
 def read_reports(
-    path: Any, oracle: BaseOracle, *, collection_round: str = "", format: str = "auto"
+    path: Any, oracle: Any, *, collection_round: str = "", format: str = "auto"
 ) -> np.ndarray:
     """Read a batch of reports that `write_reports` wrote.
 
@@ -133,7 +133,7 @@ def read_reports(
     ----------
     path : path-like, bytes or binary file
         What was written.
-    oracle : oracle
+    oracle : oracle or Protocol
         Unfitted, configured as the clients' was.
     collection_round : str, default=""
         Name of the collection.
@@ -151,12 +151,12 @@ def read_reports(
         If the reports are of another configuration or round, or the file is damaged, cut short or
         something else; a ValueError that names what differs.
     """
-    protocol = make_protocol(oracle, collection_round)
+    protocol = as_protocol(oracle, collection_round)
     return np.concatenate([chunk for _, chunk in _read(path, protocol, format)])
 
 
 def tally_file(
-    path: Any, oracle: BaseOracle, *, collection_round: str = "", format: str = "auto"
+    path: Any, oracle: Any, *, collection_round: str = "", format: str = "auto"
 ) -> Tally:
     """Add up a file of reports: a pure function of it, for a worker to call.
 
@@ -166,7 +166,7 @@ def tally_file(
     ----------
     path : path-like, bytes or binary file
         What `write_reports` wrote.
-    oracle : oracle
+    oracle : oracle or Protocol
         Unfitted, configured as the clients' was.
     collection_round : str, default=""
         Name of the collection.
@@ -184,7 +184,7 @@ def tally_file(
     RefusedBatchError
         As `read_reports`.
     """
-    return tally_source(path, make_protocol(oracle, collection_round), format)
+    return tally_source(path, as_protocol(oracle, collection_round), format)
 
 
 def tally_source(path: Any, protocol: Protocol, form: str = "auto") -> Any:

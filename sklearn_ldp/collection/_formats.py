@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..oracles._channel import ReportField
+from ..oracles.channels import ReportField
+from ..protocols import Protocol
 from ._arrow import (
     arrow_schema,
     from_batch,
@@ -24,7 +25,6 @@ from ._arrow import (
 )
 from ._header import KEY, Header, needed_header, parse_header, refuse_other_configuration
 from ._limits import MAX_COLUMN_BYTES, refuse_compressed, refuse_large_pages
-from ._protocol import Protocol
 
 _GROUP_BYTES = 1 << 23  # of reports in a row group or a record batch
 _MAX_GROUP = 1 << 20

@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from ._protocol import Protocol, difference
-from ._tally import check_batch_id
+from ..protocols import Protocol
+from ..protocols._protocol import configuration_difference
+from ._batches import check_batch_id
 
 KEY = b"sklearn_ldp"  # in the schema's metadata
 FORMAT = "sklearn_ldp reports"
@@ -98,7 +99,7 @@ def needed_header(metadata: dict[bytes, bytes] | None, protocol: Protocol) -> He
 
 def refuse_other_configuration(header: Header, protocol: Protocol) -> None:
     """Raise ValueError if the reports are not of the protocol."""
-    what = difference(header.configuration, protocol.configuration)
+    what = configuration_difference(header.configuration, protocol.configuration)
     if what:
         raise ValueError(
             f"its reports are of another collection: {what}. Reports of two protocols do not add "

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from functools import singledispatch
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 
 from ..metrics._planning import planned_channel
-from ..oracles._channel import Channel
-from ..oracles._direct import DirectChannel
-from ..oracles._hadamard import HadamardChannel
-from ..oracles._projective import ProjectiveChannel
-from ..oracles._subset import SubsetChannel
 
 
 def poisoning_gain(
@@ -114,33 +108,5 @@ def poisoning_gain(
     if attack == "input":
         return float(share * (1 - target_frequency))
     p, q = float(channel.p), float(channel.q)
-    weight = (min(r, _largest_support(channel)) - r * q) / (p - q)
+    weight = (min(r, channel.largest_support) - r * q) / (p - q)
     return float(share * (weight - target_frequency))
-
-
-@singledispatch
-def _largest_support(channel: Channel) -> int:
-    """The most categories that one report supports; all of them, unless one knows better."""
-    return channel.n_categories
-
-
-@_largest_support.register
-def _(channel: DirectChannel) -> int:
-    return 1
-
-
-@_largest_support.register
-def _(channel: SubsetChannel) -> int:
-    return channel.size
-
-
-@_largest_support.register
-def _(channel: HadamardChannel) -> int:
-    # The first column of a block supports all categories of the block.
-    return -(-channel.n_categories // channel.n_blocks)
-
-
-@_largest_support.register
-def _(channel: ProjectiveChannel) -> int:
-    # The first points are those of a hyperplane.
-    return min(channel.n_categories, channel.n_inside)

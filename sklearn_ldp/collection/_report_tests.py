@@ -4,26 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from scipy import stats
 
-from .._noise import ReportLaw
+from ..mechanisms._coins import SeededCoins
 from ..oracles import BaseOracle
-from ..oracles._channel import Channel
-from ..oracles._direct import DirectChannel
-from ..oracles._hadamard import HadamardChannel
-from ..oracles._linear_hashing import LinearHashChannel
-from ..oracles._mixing import MixingHashChannel
-from ..oracles._subset import SubsetChannel
-from ..oracles._unary import UnaryChannel
+from ..oracles.channels import Channel, ReportLaw
+from ..protocols import Protocol, as_protocol
 from ._convert import as_chunks
-from ._protocol import Protocol, make_protocol
 
 _LEAST_EXPECTED = 10  # reports in a class: below, chi-square is no good law
-_MAX_KINDS = 1 << 22
+_MAX_COUNTED = 1 << 22  # values of a public part that are counted one by one
+_FEWEST_DRAWS, _MOST_DRAWS = 1 << 14, 1 << 18  # honest reports drawn where no law is known
 _CELLS = 1 << 22  # reports times categories worked on at a time
 
 
@@ -42,12 +37,15 @@ class ReportTest:
         Probability of so large a statistic if all users are honest.
     n_samples : int
         Number of reports.
+    is_drawn : bool, default=False
+        Whether the reports were compared with drawn honest ones, for want of a known law.
     """
 
     statistic: float
     degrees_of_freedom: int
     p_value: float
     n_samples: int
+    is_drawn: bool = False
 
     @property
     def has_power(self) -> bool:
@@ -69,6 +67,11 @@ def support_size_test(reports: Any, oracle: BaseOracle) -> ReportTest:
     sum over reports that has mean 0 whatever the values are, and is held against its own
     covariance (a Wald test).
 
+    A mechanism that does not say which law its reports have (an oracle from elsewhere, or linear
+    hashing in very large spaces) gets an approximation: as many honest reports are drawn from the
+    estimate of these very reports, and the two samples compared (`is_drawn` is True then). That is
+    exact up to the drawing where the number of supported categories does not depend on the value.
+
     Privacy: costs none.
 
     Parameters
@@ -88,7 +91,7 @@ def support_size_test(reports: Any, oracle: BaseOracle) -> ReportTest:
     Raises
     ------
     ValueError
-        If a report cannot come from the oracle, or its law is not known.
+        If a report cannot come from the oracle.
 
     See Also
     --------
@@ -122,39 +125,62 @@ def support_size_test(reports: Any, oracle: BaseOracle) -> ReportTest:
     >>> support_size_test(np.concatenate([honest, fake]), oracle).p_value < 1e-9
     True
     """
-    protocol = make_protocol(oracle, "")
-    channel = protocol.channel
-    if isinstance(channel, (DirectChannel, SubsetChannel)):
+    protocol = as_protocol(oracle)
+    channel: Any = protocol.mechanism
+    sizes, law = channel.support_sizes, channel.law_of_reports
+    if sizes is not None and np.count_nonzero(sizes) == 1:
         n = sum(len(chunk) for chunk in _checked(reports, protocol))
         return ReportTest(0.0, 0, 1.0, n)
-    if isinstance(channel, (UnaryChannel, MixingHashChannel)):
-        return _pearson(_size_counts(reports, protocol), _size_law(channel))
-    return _wald(_kind_counts(reports, protocol), channel)
+    if sizes is not None:
+        return _pearson(_size_counts(reports, protocol), sizes)
+    if law is not None:
+        counts = (law.count(chunk, channel.n_categories) for chunk in _checked(reports, protocol))
+        return _wald(sum(counts), channel, law)
+    return _drawn(reports, protocol)
 
 
 def _checked(reports: Any, protocol: Protocol) -> Iterator[np.ndarray]:
     """Reports in canonical form, few enough at a time to look at all their categories."""
-    size = max(_CELLS // protocol.channel.n_categories, 1)
+    size = max(_CELLS // protocol.domain.size, 1)
     for chunk in as_chunks(reports, protocol):
         for start in range(0, len(chunk), size):
             yield protocol.check(chunk[start : start + size])
 
 
-def _size_law(channel: Channel) -> np.ndarray:
-    """Probability of a report of each size 0 .. d, whatever the user's value."""
-    p, d = float(channel.p), channel.n_categories
-    others = stats.binom.pmf(np.arange(d), d - 1, float(channel.q))
-    return np.convolve(others, [1 - p, p])
-
-
 def _size_counts(reports: Any, protocol: Protocol) -> np.ndarray:
-    channel = protocol.channel
-    codes = np.arange(channel.n_categories)
-    counts = np.zeros(len(codes) + 1, dtype=np.int64)
+    """How many reports support 0 .. d categories."""
+    channel: Any = protocol.mechanism
+    counts = (_sizes(channel, chunk) for chunk in _checked(reports, protocol))
+    return sum(counts, np.zeros(channel.n_categories + 1, dtype=np.int64))
+
+
+def _sizes(channel: Channel, reports: np.ndarray) -> np.ndarray:
+    d = channel.n_categories
+    supported = np.count_nonzero(channel.supports(reports, np.arange(d)), axis=1)
+    return np.bincount(supported, minlength=d + 1)
+
+
+def _drawn(reports: Any, protocol: Protocol) -> ReportTest:
+    """Of two samples: the reports, and honest ones drawn from their estimate."""
+    channel: Any = protocol.mechanism
+    d = channel.n_categories
+    observed, support = np.zeros(d + 1, dtype=np.int64), np.zeros(d, dtype=np.int64)
     for chunk in _checked(reports, protocol):
-        sizes = np.count_nonzero(channel.supports(chunk, codes), axis=1)
-        counts += np.bincount(sizes, minlength=len(counts))
-    return counts
+        observed += _sizes(channel, chunk)
+        support += channel.count_support(chunk)
+    n = int(observed.sum())
+    frequencies = np.maximum(channel.noise(max(n, 1)).debias(support), 0) + 1e-12
+    rng, m = np.random.default_rng(0), min(max(n, _FEWEST_DRAWS), _MOST_DRAWS)
+    codes = rng.choice(d, m, p=frequencies / frequencies.sum())
+    honest = np.zeros(d + 1, dtype=np.int64)
+    step = max(_CELLS // d, 1)
+    for start in range(0, m, step):
+        honest += _sizes(channel, channel.privatize(codes[start : start + step], SeededCoins(rng)))
+    both = observed + honest
+    classes = _classes(both / both.sum(), min(n, m))
+    a, b = (np.bincount(classes, counts) for counts in (observed, honest))
+    statistic = float(np.sum((np.sqrt(m / n) * a - np.sqrt(n / m) * b) ** 2 / (a + b)))
+    return replace(_result(statistic, len(a) - 1, n), is_drawn=True)
 
 
 def _pearson(observed: np.ndarray, law: np.ndarray) -> ReportTest:
@@ -185,10 +211,9 @@ def _classes(law: np.ndarray, n: int) -> np.ndarray:
     return classes
 
 
-def _wald(counts: np.ndarray, channel: Channel) -> ReportTest:
+def _wald(counts: Any, channel: Channel, law: ReportLaw) -> ReportTest:
     """Of counts of all kinds of reports, under a law that depends on the users' values."""
-    n, law = int(counts.sum()), _report_law(channel)
-    d = channel.n_categories
+    n, d = int(counts.sum()), channel.n_categories
     sizes = np.rint(law.spread(np.ones(d))).astype(np.int64)
     of_sizes = np.bincount(sizes, law.probabilities(np.full(d, 1 / d)), minlength=d + 1)
     classes = _classes(of_sizes, n)[sizes]
@@ -197,7 +222,7 @@ def _wald(counts: np.ndarray, channel: Channel) -> ReportTest:
     for i, column in enumerate(weights.T):
         member = (classes == i).astype(float)
         # Less what the kind adds to the expected number of reports of the class.
-        column[:] = (member - _unbiased(channel, law, law.likelihoods(member)))[seen]
+        column[:] = (member - channel.contributions(law, law.likelihoods(member)))[seen]
     difference = counts[seen] @ weights
     values, vectors = np.linalg.eigh((weights * counts[seen, None]).T @ weights)
     is_certain = values > 1e-9 * max(values.max(), n)
@@ -205,44 +230,6 @@ def _wald(counts: np.ndarray, channel: Channel) -> ReportTest:
     if weights.shape[1] == 1:  # one class, so one size
         return ReportTest(0.0, 0, 1.0, n)
     return _result(float(z @ z), len(z), n)
-
-
-def _report_law(channel: Channel) -> ReportLaw:
-    """The law of all kinds of reports, where they can be enumerated."""
-    if isinstance(channel, LinearHashChannel):
-        if channel.n_functions * channel.field.order <= _MAX_KINDS:
-            return channel.law_of_reports
-        law = None
-    else:
-        law = channel.report_law
-    if law is None:
-        raise ValueError(
-            f"The size of the reports of a {type(channel).__name__} over {channel.n_categories} "
-            "categories has no known law here; hash_function_test may be of use."
-        )
-    return law
-
-
-def _kind_counts(reports: Any, protocol: Protocol) -> np.ndarray:
-    channel: Any = protocol.channel
-    law = _report_law(channel)
-    counts = np.zeros(len(law.spread(np.zeros(channel.n_categories))), dtype=np.int64)
-    for chunk in _checked(reports, protocol):
-        kinds = chunk if chunk.ndim == 1 else chunk[:, 0] * channel.field.order + chunk[:, 1]
-        counts += np.bincount(kinds, minlength=len(counts))
-    return counts
-
-
-def _unbiased(channel: Channel, law: ReportLaw, weights: np.ndarray) -> np.ndarray:
-    """Of each kind of report: what it adds to n times the estimate of the weights' mean."""
-    p, q = float(channel.p), float(channel.q)
-    support = law.spread(weights)
-    if isinstance(channel, HadamardChannel) and channel.n_blocks > 1:
-        # Signed: a column counts against the categories of its block that it does not support.
-        blocks = np.arange(channel.n_categories) % channel.n_blocks
-        totals = np.bincount(blocks, weights, minlength=channel.n_blocks)
-        return (2 * support - np.repeat(totals, channel.order)) / p
-    return (support - q * weights.sum()) / (p - q)
 
 
 def hash_function_test(reports: Any, oracle: BaseOracle) -> ReportTest:
@@ -297,27 +284,21 @@ def hash_function_test(reports: Any, oracle: BaseOracle) -> ReportTest:
     >>> hash_function_test(np.concatenate([honest, fake]), oracle).p_value < 1e-9
     True
     """
-    protocol = make_protocol(oracle, "")
-    channel = protocol.channel
-    if not isinstance(channel, (LinearHashChannel, MixingHashChannel)):
+    protocol = as_protocol(oracle)
+    part = getattr(protocol.mechanism, "public_part", None)
+    if part is None:
         raise TypeError(
-            f"hash_function_test is for OLH and BLH, whose users choose a hash function; those of "
-            f"{type(oracle).__name__} choose none. Use support_size_test."
+            f"hash_function_test is for OLH, BLH and others whose users draw a hash function; "
+            f"those of {protocol.name} draw none. Use support_size_test."
         )
-    functions = np.concatenate([chunk[:, 0] for chunk in _checked(reports, protocol)])
-    n = len(functions)
-    if isinstance(channel, MixingHashChannel):
-        return _pairs_test(functions, 1 / channel.n_seeds)
-    # Only the function 0 has no multiples, which share a number.
-    share, of_zero = (channel.field.order - 1) / channel.n_vectors, 1 / channel.n_vectors
-    size = channel.n_functions
-    if n < 0.1 * size:
-        return _pairs_test(functions, (size - 1) * share**2 + of_zero**2)
-    shares = np.full(size, share)
-    shares[0] = of_zero
-    observed = np.bincount(functions, minlength=size)
+    drawn = np.concatenate([part.of_reports(chunk) for chunk in _checked(reports, protocol)])
+    n, size, shares = len(drawn), part.n_values, part.shares
+    if size > _MAX_COUNTED or n < 0.1 * size:
+        return _pairs_test(drawn, 1 / size if shares is None else float(np.sum(shares**2)))
+    shares = np.full(size, 1 / size) if shares is None else shares
+    observed = np.bincount(drawn, minlength=size)
     statistic = float(np.sum((observed - n * shares) ** 2 / (n * shares)))
-    # Exact moments of Pearson's statistic: few reports a function are no trouble.
+    # Exact moments of Pearson's statistic: few reports per function are no trouble.
     mean = size - 1
     variance = 2 * mean + (np.sum(1 / shares) - size**2 - 2 * size + 2) / n
     scale = variance / (2 * mean)

@@ -7,18 +7,16 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from ..oracles import BaseOracle
 from ._aggregator import Aggregator
+from ._batches import RefusedBatchError, RepeatedBatchError, check_batch_id
 from ._convert import is_iterator
 from ._files import describe_reports, tally_source
 from ._formats import SUFFIXES
-from ._protocol import RefusedBatchError, RepeatedBatchError
-from ._tally import check_batch_id
 
 
 def aggregate(
     source: Any,
-    oracle: BaseOracle | Aggregator,
+    oracle: Any,
     *,
     batch_id: str | None = None,
     collection_round: str = "",
@@ -41,7 +39,7 @@ def aggregate(
         - an array (also one mapped from a file), a list, or whatever streams Arrow columns, such
           as a pandas, polars or Arrow table: one batch;
         - an iterator of those: a batch each, or pairs of an id and a batch.
-    oracle : oracle or Aggregator
+    oracle : oracle, Protocol or Aggregator
         What the reports are of, or a collection to go on with.
     batch_id : str, default=None
         Name of the batch, or of the stream, whose batches are then called ``name/0``, ``name/1``
@@ -49,7 +47,7 @@ def aggregate(
     collection_round : str, default=""
         Name of the collection; an aggregator has its own.
     checkpoint : path-like, default=None
-        A file to keep the state in. If it is there, the work goes on from it: batches that it
+        A file to keep the state in. If it is there, the work is resumed from it: batches that it
         holds are left out. It is written now and then, at the end, and when the work is
         interrupted.
     checkpoint_seconds : float, default=10.0

@@ -9,18 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from ..oracles import BaseOracle
-from ..oracles._collection import Collection
+from ..protocols import Counts, Protocol, as_protocol
+from ..protocols._protocol import configuration_difference
+from ._batches import RefusedBatchError, check_batch_id, repeated
 from ._convert import as_chunks
-from ._protocol import (
-    Protocol,
-    RefusedBatchError,
-    RepeatedBatchError,
-    difference,
-    make_protocol,
-)
-
-_MAX_ID = 1000  # characters
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +39,16 @@ class Tally:
     sizes: np.ndarray
     batches: dict[str, int]
 
+    @classmethod
+    def of(cls, protocol: Protocol, counts: Counts, batches: dict[str, int]) -> Tally:
+        """Return the tally of a protocol's counts, a copy of the ledger with it."""
+        return cls(dict(protocol.configuration), counts.tallies[0], counts.sizes[0], dict(batches))
+
+    @property
+    def counts(self) -> Counts:
+        """The same without names: counts of a single group."""
+        return Counts(self.tallies[None], self.sizes[None])
+
     @property
     def n_samples(self) -> int:
         """Number of reports."""
@@ -55,23 +57,19 @@ class Tally:
     def __add__(self, other):
         if not isinstance(other, Tally):
             return NotImplemented
-        refuse_difference("Tally", other, self.configuration, self)
+        refuse_difference("Tally", other, self.configuration, self.counts)
         twice = sorted(other.batches.keys() & self.batches.keys())
         if twice:
             raise repeated("Tally", twice)
-        return Tally(
-            self.configuration,
-            self.tallies + other.tallies,
-            self.sizes + other.sizes,
-            {**self.batches, **other.batches},
-        )
+        total, batches = self.counts + other.counts, {**self.batches, **other.batches}
+        return Tally(self.configuration, total.tallies[0], total.sizes[0], batches)
 
 
-def refuse_difference(name: str, theirs: Tally, configuration: dict, ours: Any) -> None:
+def refuse_difference(name: str, theirs: Tally, configuration: dict, ours: Counts) -> None:
     """Raise ValueError if a tally is not of the configuration, or of other shards than ours."""
-    what = difference(theirs.configuration, configuration)
-    if not what and theirs.tallies.shape != ours.tallies.shape:
-        what = f"{len(theirs.sizes)} shards instead of {len(ours.sizes)}"
+    what = configuration_difference(theirs.configuration, configuration)
+    if not what and theirs.tallies.shape != ours.tallies.shape[1:]:
+        what = f"{len(theirs.sizes)} shards instead of {ours.n_shards}"
     if what:
         raise RefusedBatchError(
             f"{name} refuses a tally of another collection ({what}): reports of two protocols do "
@@ -79,18 +77,7 @@ def refuse_difference(name: str, theirs: Tally, configuration: dict, ours: Any) 
         )
 
 
-def repeated(name: str, batches: list[str]) -> RepeatedBatchError:
-    """The error that says that batches were seen before."""
-    more = f" and {len(batches) - 1} more" if len(batches) > 1 else ""
-    return RepeatedBatchError(
-        f"{name} has seen batch {batches[0]!r}{more} before: a report counts once. Leave the "
-        "batch out, or ask to ignore repeats."
-    )
-
-
-def tally_reports(
-    reports: Any, oracle: BaseOracle, batch_id: str, *, collection_round: str = ""
-) -> Tally:
+def tally_reports(reports: Any, oracle: Any, batch_id: str, *, collection_round: str = "") -> Tally:
     """Add up one batch of reports: a pure function, for a worker to call.
 
     Memory stays bounded whatever the number of reports: arrays are worked on in pieces, iterators
@@ -102,7 +89,7 @@ def tally_reports(
     ----------
     reports : array-like, Arrow stream or iterator of those
         As the oracle's `privatize` returns them, all one batch.
-    oracle : oracle
+    oracle : oracle or Protocol
         Unfitted, with declared categories; it stays as it is.
     batch_id : str
         Name of the batch. A batch's first report goes to a shard drawn from it, so that the result
@@ -129,47 +116,31 @@ def tally_reports(
     >>> (tally + tally_reports([1, 0], oracle, "tuesday")).tallies.sum(axis=0)
     array([2, 3])
     """
-    return tally_batch(reports, make_protocol(oracle, collection_round), batch_id)
+    return tally_batch(reports, as_protocol(oracle, collection_round), batch_id)
 
 
 def tally_batch(reports: Any, protocol: Protocol, batch_id: str) -> Tally:
     """As `tally_reports`, under a protocol made before."""
     check_batch_id(batch_id)
-    collection = protocol.empty
+    counts = protocol.empty
     try:
         for chunk in as_chunks(reports, protocol):
-            collection = _added(collection, chunk, protocol)
-        if not collection.n_samples:
+            counts = _added(counts, chunk, protocol)
+        if not counts.n_samples:
             raise ValueError("it holds no reports")
     except ValueError as error:
         raise RefusedBatchError(f"Batch {batch_id!r} is refused: {error}") from None
-    start = _first_shard(batch_id, len(collection.sizes))
-    return Tally(
-        protocol.configuration,
-        np.roll(collection.tallies, start, axis=0) if start else collection.tallies,
-        np.roll(collection.sizes, start),
-        {batch_id: collection.n_samples},
-    )
+    counts = counts.rolled(_first_shard(batch_id, counts.n_shards))
+    return Tally.of(protocol, counts, {batch_id: counts.n_samples})
 
 
-def _added(collection: Collection, chunk: Any, protocol: Protocol) -> Collection:
+def _added(counts: Counts, chunk: Any, protocol: Protocol) -> Counts:
     if not len(chunk):
-        return collection
-    n_jobs = protocol.oracle.n_jobs
+        return counts
     # Checked piece by piece, while a piece is in the processor's cache.
-    return collection.added(len(chunk), lambda i, j: protocol.check(chunk[i:j]), n_jobs)
-
-
-def check_batch_id(batch_id: Any) -> None:
-    """Raise if it cannot stand in a ledger."""
-    if not isinstance(batch_id, str) or not 0 < len(batch_id) <= _MAX_ID:
-        raise ValueError(
-            f"A batch's id must be a text of 1 to {_MAX_ID} characters, got {repr(batch_id)[:80]}."
-        )
-    try:
-        batch_id.encode()
-    except UnicodeEncodeError:
-        raise ValueError(f"A batch's id must be valid Unicode, got {batch_id!r:.80}.") from None
+    return counts.added(
+        protocol.mechanism, len(chunk), lambda i, j: protocol.check(chunk[i:j]), protocol.n_jobs
+    )
 
 
 def _first_shard(batch_id: str, n_shards: int) -> int:

@@ -9,7 +9,7 @@ from os import PathLike, fspath
 import numpy as np
 from sklearn.utils import Bunch
 
-from .._text import as_array, decoded_lines
+from .._files._text import as_array, decoded_lines
 
 _COUNT = re.compile(r"[0-9]{1,19}")
 _INT64_MAX = 2**63 - 1

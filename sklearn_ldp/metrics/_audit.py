@@ -10,8 +10,8 @@ import numpy as np
 from scipy.stats import beta
 from sklearn.base import clone
 
-from .._categories import as_vector
 from .._random import as_generator
+from ..domains._values import as_vector
 from ..oracles import BaseOracle
 
 _BATCH = 1 << 16
@@ -115,11 +115,11 @@ def audit_epsilon(
     oracle = clone(oracle)
     if random_state is not None:
         oracle.set_params(random_state=as_generator(random_state))
-    domain = oracle._known_domain()
-    channel = oracle._usable_channel(domain)
+    protocol = oracle.protocol()
+    domain, channel = protocol.domain, protocol.mechanism
     categories = domain.categories.tolist()
     pair = (categories[0], categories[-1]) if pair is None else pair
-    codes = [int(domain.encode([as_vector([value])], type(oracle).__name__)[0]) for value in pair]
+    codes = [int(domain.encode_columns([as_vector([value])], protocol.name)[0]) for value in pair]
     mechanism = oracle.privatize if mechanism is None else mechanism
     hits = []
     for value in pair:
@@ -128,7 +128,7 @@ def audit_epsilon(
             n = min(_BATCH, n_trials - start)
             values = np.empty(n, dtype=np.asarray(domain.categories).dtype)
             values[:] = [value] * n if values.dtype == object else value
-            reports = oracle._as_reports(mechanism(values), channel)
+            reports = protocol.check(mechanism(values))
             supported = channel.supports(reports, np.array(codes))
             hit += int(np.count_nonzero(supported[:, 0] & ~supported[:, 1]))
         hits.append(hit)

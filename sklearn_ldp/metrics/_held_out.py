@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from .._estimate import FrequencyEstimate, estimate_of
-from ..queries import _FullDomain, as_query_set, query_matrix
-from ._covariance import mean_variance
+from ..queries import as_query_set, query_matrix
 from ._errors import as_truth_and_estimate, query_errors
+from ._planning import mean_variance
 from ._scorer import oracle_and_its_input
 
 
@@ -41,7 +39,7 @@ def held_out_score(estimate: Any, held_out: FrequencyEstimate, *, queries: Any =
     Raises
     ------
     ValueError
-        If the held-out estimate is not raw, has several rows, or does not know its oracle.
+        If the held-out estimate is not raw, has several rows, or does not know its noise.
 
     See Also
     --------
@@ -63,10 +61,10 @@ def held_out_score(estimate: Any, held_out: FrequencyEstimate, *, queries: Any =
             "held_out_score compares with one raw estimate of held-out reports, got "
             f"{held_out!r}: pass oracle.estimate_ of an oracle that has read them."
         )
-    if held_out.oracle is None or held_out.noise is None:
+    if held_out.noise is None:
         raise ValueError(
-            "held_out_score needs the oracle of the held-out estimate for its variance: pass "
-            "oracle.estimate_ itself, or FrequencyEstimate(..., noise=.., oracle=..)."
+            "held_out_score needs the noise of the held-out estimate for its variance: pass "
+            "oracle.estimate_ itself, or FrequencyEstimate(..., noise=oracle.noise_)."
         )
     query_set = as_query_set(queries)
     if query_set.depends_on_truth:
@@ -75,13 +73,12 @@ def held_out_score(estimate: Any, held_out: FrequencyEstimate, *, queries: Any =
             "categories without the held-out reports and pass their query_matrix."
         )
     truth, estimate = as_truth_and_estimate(held_out.values[0], estimate)
-    if estimate.clip_answers and not isinstance(query_set, _FullDomain):
+    if estimate.clip_answers:
         # There is no closed form of clipped answers: the same sets for the error and its variance.
         query_set = query_matrix(query_set.matrix(len(truth)))
     errors = query_errors(truth, estimate, queries=query_set, metric="mse")
-    channel = held_out.oracle._usable_channel(held_out.oracle._known_domain())
-    variance = mean_variance(channel, query_set, truth, None) / held_out.noise.n_samples
-    return float(np.ravel(variance)[0] - errors.mean())
+    variance = mean_variance(held_out.noise.of_rows(0), query_set, truth, None)
+    return float(variance - errors.mean())
 
 
 def make_held_out_scorer(*, queries: Any = None) -> HeldOutScorer:

@@ -11,12 +11,11 @@ import numpy as np
 from scipy.special import ndtri
 from sklearn.base import clone
 
-from .._noise import NoiseModel
+from .._noise import Noise, NoiseModel
 from ..oracles import BaseOracle
-from ..oracles._channel import Channel
+from ..oracles.channels import Channel
 from ..postprocessing import significance_threshold
-from ..queries import as_query_set
-from ._covariance import answer_variances, mean_variance
+from ..queries import QuerySet, as_query_set
 from ._errors import METRICS
 
 PLANNED = (*METRICS, "half_width")
@@ -35,10 +34,10 @@ def expected_error(
 ) -> Any:
     """Error to expect of the raw estimate of a collection, averaged over the queries.
 
-    The mean squared error is exact, with the covariances between categories: for the oracles here
-    they follow from the joint probability that a report supports two categories. (For oracles from
-    elsewhere, and linear hashing in spaces of millions of points, the variance of sums comes from
-    2**14 drawn reports instead; rare reports that support much make that rough.) The other metrics
+    The mean squared error is exact, with the covariances between categories, where the mechanism
+    knows them (``oracle.channel().has_exact_covariance``): those here do, but for linear hashing in
+    spaces of millions of points. Otherwise the variance of sums comes from 2**14 drawn reports;
+    rare reports that support much make that rough. The other metrics
     follow from the variances by the normal approximation. The error is that against the frequencies
     among the users themselves, as :func:`query_errors` has it in simulations.
 
@@ -70,7 +69,7 @@ def expected_error(
     Returns
     -------
     float or ndarray of shape (n_oracles,)
-        One error an oracle; an array for a list.
+        One error per oracle: an array for a list of oracles.
 
     Raises
     ------
@@ -139,7 +138,7 @@ def required_n_samples(
     Returns
     -------
     int or ndarray of shape (n_oracles,)
-        One number an oracle; an array for a list.
+        One number per oracle: an array for a list of oracles.
 
     Raises
     ------
@@ -215,7 +214,7 @@ def detection_threshold(
     Returns
     -------
     float or ndarray of shape (n_oracles,)
-        One frequency an oracle; an array for a list. Above 1, no category can be told.
+        One frequency per oracle: an array for a list of oracles. Above 1, no category can be told.
 
     Raises
     ------
@@ -319,9 +318,10 @@ def _error_of_one_user(
     truth = None if frequencies is None else _checked(frequencies, channel.n_categories)
     f = np.full(channel.n_categories, 1 / channel.n_categories) if truth is None else truth
     query_set = as_query_set(queries)
+    noise = channel.noise(1)
     if metric == "mse":
-        return max(mean_variance(channel, query_set, f, truth), 0.0)
-    variances = answer_variances(channel, query_set.matrix(channel.n_categories, truth), f)
+        return max(mean_variance(noise, query_set, f, truth), 0.0)
+    variances = noise.answer_variance(query_set.matrix(channel.n_categories, truth), f)
     mean_std = float(np.sqrt(np.maximum(variances, 0)).mean())
     return mean_std * (math.sqrt(2 / math.pi) if metric == "mae" else ndtri(0.5 + level / 2))
 
@@ -338,10 +338,38 @@ def planned_channel(
     oracle = clone(oracle)
     if epsilon is not None:
         oracle.set_params(epsilon=epsilon)
-    if n_categories is not None:
-        oracle.set_params(categories=n_categories)
-    oracle._check_parameters()
-    return oracle._usable_channel(oracle._known_domain())
+    return oracle.channel(n_categories)
+
+
+def mean_variance(noise: Noise, queries: QuerySet, frequencies: np.ndarray, truth: Any) -> float:
+    """Expected squared error of the raw estimate, averaged over the queries.
+
+    Parameters
+    ----------
+    noise : Noise
+        Of the estimate.
+    queries : QuerySet
+        What is asked; random sets are averaged in closed form over all sets of their size.
+    frequencies : ndarray of shape (d,)
+        Frequencies among the users.
+    truth : ndarray of shape (d,) or None
+        The same for queries that depend on the truth; None if it is not known.
+
+    Returns
+    -------
+    float
+        The mean variance.
+    """
+    d = len(frequencies)
+    weights = queries.square_weights(d)
+    if weights is None:
+        return float(noise.answer_variance(queries.matrix(d, truth), frequencies).mean())
+    single, pairs = weights
+    of_categories = float(noise.variance(frequencies).sum())
+    if not pairs:
+        return single * of_categories
+    of_total = float(noise.answer_variance(np.ones((1, d)), frequencies)[0])
+    return single * of_categories + pairs * (of_total - of_categories)
 
 
 def _checked(frequencies: Any, d: int) -> np.ndarray:

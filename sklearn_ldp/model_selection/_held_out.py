@@ -138,8 +138,5 @@ class HeldOutSearch(BaseSearch):
 
 def _estimate_of(estimate: FrequencyEstimate, shards: np.ndarray) -> FrequencyEstimate:
     """The raw estimate of some of the shards."""
-    assert estimate.noise is not None
-    assert estimate.shards is not None
-    noise = replace(estimate.noise, n_samples=int(estimate.shards.sizes[shards].sum()))
-    values = noise.debias(estimate.shards.counts[shards].sum(axis=0))
+    values, noise = estimate.shards.estimate(shards)
     return replace(estimate, values=values, noise=noise, shards=None)

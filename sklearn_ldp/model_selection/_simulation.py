@@ -263,14 +263,12 @@ def _cells(
     entropy = root_entropy(random_state)
     named = _named_oracles(oracles)
     for population, counts in _populations(frequencies, n_samples):
-        someone = np.zeros_like(counts)
-        someone[0] = 1
         for name, oracle in named.items():
             for epsilon in [oracle.epsilon] if epsilons is None else np.atleast_1d(epsilons):
                 made = clone(oracle).set_params(
                     epsilon=float(epsilon), categories="auto", input="values", n_jobs=None
                 )
-                made.simulate(someone)  # refuses parameters that do not fit the domain
+                made.channel(len(counts))  # refuses parameters that do not fit the domain
                 made.set_params(random_state=None)
                 yield _Cell(population, counts, name, made, n_repeats, entropy)
 

@@ -142,6 +142,12 @@ class SyntheticSearch(BaseSearch):
                 "to simulate it again; a plain array does not say. Pass the FrequencyEstimate that "
                 "the oracle returns, or give oracle= and n_samples=."
             )
+        if not estimate.is_raw:
+            raise ValueError(
+                "SyntheticSearch chooses what to do with a raw estimate, and this one has been "
+                f"changed by {' and '.join(estimate.postprocessors)}: pass the estimate that the "
+                "oracle returned, and what comes first as part of each candidate (a Pipeline)."
+            )
         query_set = as_query_set(self.queries)
         synthesizer = NormSub() if self.synthesizer is None else clone(self.synthesizer)
         synthetic = np.asarray(synthesizer.fit_transform(estimate))
@@ -161,6 +167,4 @@ class SyntheticSearch(BaseSearch):
     def _completed(self, estimate):
         if estimate.noise is not None or self.oracle is None or self.n_samples is None:
             return estimate
-        oracle = clone(self.oracle).set_params(categories=estimate.categories, input="values")
-        users = apportion(np.ones(estimate.shape[1]), self.n_samples)
-        return replace(estimate, noise=oracle.simulate(users).noise)
+        return replace(estimate, noise=self.oracle.channel(estimate.shape[1]).noise(self.n_samples))

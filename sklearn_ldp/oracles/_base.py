@@ -1,12 +1,10 @@
-"""The base of all frequency oracles: scikit-learn's side of a channel."""
+"""The base of all frequency oracles: scikit-learn's face of a mechanism."""
 
 from __future__ import annotations
 
 import math
 import warnings
 from abc import ABCMeta, abstractmethod
-from collections.abc import Callable
-from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any, Self
 
@@ -17,35 +15,19 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._estimate import FrequencyEstimate
-from .._noise import NoiseModel, Shards
+from .._noise import NoiseModel
 from .._random import as_generator
-from ._channel import Channel
-from ._collection import Collection, expand, privatize
+from ..domains import Domain
+from ..domains._columns import as_columns
+from ..mechanisms._coins import CoinStreams
+from ..mechanisms._mechanism import Mechanism
+from ..protocols import Counts, Protocol, Shards, check_counts
 from ._docstrings import inherit_parameters
-from ._domain import Domain, as_columns, check_counts, declared_domain, learned_domain
-from ._reports import expect
-from ._sampling import CoinStreams
+from ._state import Collected
 
 
 class PrivacyWarning(UserWarning):
     """Users are about to spend privacy in a call where one may not expect it."""
-
-
-@dataclass(frozen=True)
-class _State:
-    """All that is fitted, replaced as one, so that no failure leaves half of it changed.
-
-    `first` is the position, in the streams of coins, of the collection's first user.
-    """
-
-    domain: Domain
-    collection: Collection
-    streams: CoinStreams
-    first: int = 0
-
-    @property
-    def position(self) -> int:
-        return self.first + self.collection.n_samples
 
 
 @inherit_parameters
@@ -56,14 +38,14 @@ class BaseOracle(  # type: ignore[call-arg]
 
     A new oracle is one file: a :class:`~sklearn_ldp.oracles.channels.Channel` with its
     probabilities, `privatize`, `count_support` and simulation law, and a class like this one
-    whose `_make_channel` builds it. Nothing else needs overriding.
+    whose `_make_channel` builds it over a domain. Nothing else needs overriding.
 
     %(parameters)s
     """
 
     _parameter_constraints: dict = {
         "epsilon": [Interval(Real, 0, None, closed="neither")],
-        "categories": [StrOptions({"auto"}), "array-like", Integral],
+        "categories": "no_validation",  # a Domain says what is wrong with it
         "input": [StrOptions({"values", "reports"})],
         "n_shards": [Interval(Integral, 1, None, closed="left")],
         "random_state": [None, Integral, np.random.RandomState, np.random.Generator],
@@ -87,11 +69,65 @@ class BaseOracle(  # type: ignore[call-arg]
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    _state: _State | None = None
+    _state: Collected | None = None
 
     @abstractmethod
-    def _make_channel(self, n_categories: int) -> Channel:
-        """Return the channel over so many categories, from the (valid) parameters."""
+    def _make_channel(self, domain: Domain) -> Mechanism:
+        """Return the mechanism over a domain, from the (valid) parameters.
+
+        This is the only hook: fitting, planning, audits, searches and tests all come here.
+        """
+
+    #: Whether the mechanism takes values that are on no list, ``categories="open"``.
+    _takes_open_domain = False
+
+    # -- what client and server agree on ------------------------------------------------------
+    def protocol(self, collection_round: str = "") -> Protocol:
+        """Return what a client and a server of a collection must agree on.
+
+        Parameters
+        ----------
+        collection_round : str, default=""
+            Name of the collection.
+
+        Returns
+        -------
+        Protocol
+            The mechanism, the domain and the round; of the present parameters.
+
+        Raises
+        ------
+        ValueError
+            If a parameter is not valid, or the domain is not known.
+        """
+        return self._protocol_over(self._domain(), collection_round)
+
+    def channel(self, categories: Any = None) -> Any:
+        """Return the mechanism inside: what planning, audits and searches ask.
+
+        Parameters
+        ----------
+        categories : int, array-like of shape (d,), Domain or None, default=None
+            The domain to take; None is the one that is declared, or that "auto" has learnt.
+
+        Returns
+        -------
+        Channel
+            With its exact probabilities, its noise and the law of its reports.
+
+        Raises
+        ------
+        ValueError
+            If a parameter is not valid, or the domain is not known.
+
+        Examples
+        --------
+        >>> from sklearn_ldp import GRR
+        >>> GRR(epsilon=2.0).channel(10).noise(n_samples=1000).std.round(3)
+        np.float64(0.019)
+        """
+        domain = self._domain() if categories is None else Domain.of(categories, self._name)
+        return self._protocol_over(domain).mechanism
 
     # -- client side --------------------------------------------------------------------------
     def privatize(self, X: Any) -> np.ndarray:
@@ -116,11 +152,7 @@ class BaseOracle(  # type: ignore[call-arg]
         ValueError
             If a value is no category, or the domain is not known.
         """
-        self._check_parameters()
-        domain = self._known_domain()
-        codes = domain.encode(as_columns(X, self._name), self._name)
-        streams = CoinStreams(self.random_state)
-        return privatize(self._usable_channel(domain), codes, 0, streams)
+        return self.protocol().privatize(X, self.random_state)
 
     # -- server side --------------------------------------------------------------------------
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -150,8 +182,7 @@ class BaseOracle(  # type: ignore[call-arg]
         ValueError
             If `X` or `sample_weight` is malformed; the oracle is unchanged then.
         """
-        self._check_parameters()
-        return self._collect(X, sample_weight, state=None)
+        return self._collect(self._started(X), X, sample_weight, is_new=True)
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Add more users to the collection.
@@ -178,8 +209,9 @@ class BaseOracle(  # type: ignore[call-arg]
         ValueError
             As `fit`; the oracle is unchanged then.
         """
-        self._check_parameters()
-        return self._collect(X, sample_weight, state=self._state)
+        is_new = self._state is None
+        state = self._started(X) if is_new else self._continued()
+        return self._collect(state, X, sample_weight, is_new=is_new)
 
     def aggregate(self, reports: Any, *, shards: Any = None) -> Self:
         """Add a batch of reports to the collection; costs no privacy.
@@ -202,8 +234,12 @@ class BaseOracle(  # type: ignore[call-arg]
         ValueError
             If a report cannot come from this oracle; the batch is refused whole then.
         """
-        self._check_parameters()
-        return self._add_reports(reports, None, self._state, shards)
+        state = self._continued()
+        if shards is not None:
+            reports = np.asarray(reports)
+            shards = state.checked_shards(shards, len(reports) if reports.ndim else 1)
+        self._state = state.with_reports(reports, None, self.n_jobs, shards)
+        return self
 
     def merge(self, other: BaseOracle) -> Self:
         """Add what another server of the same collection has aggregated.
@@ -228,10 +264,7 @@ class BaseOracle(  # type: ignore[call-arg]
                 f"{self._name}.merge needs another {self._name}, got {type(other).__name__}."
             )
         theirs = other._fitted("anything to merge")
-        self._check_parameters()
-        mine = self._continued()
-        self._refuse_other_configuration(mine, other, theirs)
-        self._state = replace(mine, collection=mine.collection.merged(theirs.collection))
+        self._state = self._continued().merged(theirs)
         return self
 
     def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> FrequencyEstimate:
@@ -270,21 +303,21 @@ class BaseOracle(  # type: ignore[call-arg]
         FrequencyEstimate of shape (1, d)
             The raw estimate of these users.
         """
-        state = self._fitted("estimate to transform like")
-        if self.input == "values":
-            self._check_features(X, len(as_columns(X, self._name)), reset=False)
-            warnings.warn(
-                f"{self._name}.transform randomises its users' values anew, which costs each of "
-                f"them epsilon={self.epsilon:g} (again, if they were in fit as well). For the "
-                "estimate that fit has made use estimate_; to add users use partial_fit.",
-                PrivacyWarning,
-                stacklevel=2,
-            )
-        fresh = clone(self)
-        empty = Collection.empty(state.collection.channel, self.n_shards)
-        # A seeded run goes on with fresh coins: those of the positions after the fitted users.
-        fresh._state = replace(state, collection=empty, first=state.position)
-        return fresh._collect(X, None, fresh._state).estimate_
+        self._fitted("estimate to transform like")
+        state = self._continued().emptied()
+        if self.input == "reports":
+            return self._estimate_of(state.with_reports(X, None, self.n_jobs))
+        columns = as_columns(X, self._name)
+        self._check_features(X, len(columns), reset=False)
+        warnings.warn(
+            f"{self._name}.transform randomises its users' values anew, which costs each of "
+            f"them epsilon={self.epsilon:g} (again, if they were in fit as well). For the "
+            "estimate that fit has made use estimate_; to add users use partial_fit.",
+            PrivacyWarning,
+            stacklevel=2,
+        )
+        codes = state.protocol.domain.encode_columns(columns, self._name)
+        return self._estimate_of(state.with_values(codes, None, self.n_jobs))
 
     def simulate(self, counts: Any, n_repeats: int = 1) -> FrequencyEstimate:
         """Draw whole collections from known counts, without users: for studies.
@@ -310,10 +343,8 @@ class BaseOracle(  # type: ignore[call-arg]
         """
         self._check_parameters()
         counts = check_counts(counts, f"{self._name}.simulate: counts")
-        if self._state is None and self._is_auto():
-            domain = declared_domain(len(counts), self._name)
-        else:
-            domain = self._known_domain()
+        is_any = self._state is None and self._is_auto()
+        domain = Domain.of(len(counts), self._name) if is_any else self._domain()
         if len(counts) != domain.size:
             raise ValueError(
                 f"{self._name}.simulate expects one count for each of its {domain.size} "
@@ -321,12 +352,11 @@ class BaseOracle(  # type: ignore[call-arg]
             )
         if not isinstance(n_repeats, Integral) or n_repeats < 1:
             raise ValueError(f"{self._name}.simulate expects n_repeats >= 1, got {n_repeats!r}.")
-        channel = self._usable_channel(domain)
+        channel: Any = self._protocol_over(domain).mechanism
         support = channel.simulate(counts, int(n_repeats), as_generator(self.random_state))
         noise = channel.noise(int(counts.sum()))
-        return FrequencyEstimate(
-            noise.debias(support), domain.categories, noise, self._simulator(domain)
-        )
+        oracle = self._unfitted(self.get_params(deep=False), domain)
+        return FrequencyEstimate(noise.debias(support), domain.categories, noise, oracle)
 
     def true_frequencies(self, X: Any) -> np.ndarray:
         """Raw frequencies of users' values, to judge estimates in simulations.
@@ -348,53 +378,42 @@ class BaseOracle(  # type: ignore[call-arg]
         ValueError
             If a value is no category, or the domain is not known.
         """
-        domain = self._known_domain()
-        codes = domain.encode(as_columns(X, self._name), self._name)
+        domain = self._domain()
+        codes = domain.encode(X, self._name)
         return np.bincount(codes, minlength=domain.size) / len(codes)
 
     # -- what is known after fit --------------------------------------------------------------
     @property
     def categories_(self) -> np.ndarray:
         """The domain, of shape (d,)."""
-        return self._fitted("categories_").domain.categories
+        return self._fitted("categories_").protocol.domain.categories
 
     @property
     def n_samples_seen_(self) -> int:
         """Number of reports added up."""
-        return self._fitted("n_samples_seen_").collection.n_samples
+        return self._fitted("n_samples_seen_").counts.n_samples
 
     @property
     def support_counts_(self) -> np.ndarray:
         """How many reports support each category: int64 of shape (d,)."""
-        return self._fitted("support_counts_").collection.support.copy()
+        return self._fitted("support_counts_").decoded[0][0].copy()
 
     @property
     def noise_(self) -> NoiseModel:
         """The noise of the estimates."""
-        collection = self._fitted("noise_").collection
-        return collection.channel.noise(collection.n_samples)
+        state = self._fitted("noise_")
+        return state.mechanism.noise(state.counts.n_samples)
 
     @property
     def frequencies_(self) -> np.ndarray:
         """Unbiased estimates of the frequencies, of shape (d,)."""
-        self._fitted("frequencies_")
-        return self.noise_.debias(self.support_counts_)
+        state = self._fitted("frequencies_")
+        return state.mechanism.estimate_decoded(*state.decoded)[0][0]
 
     @property
     def estimate_(self) -> FrequencyEstimate:
         """The raw estimate, of shape (1, d)."""
-        state = self._fitted("estimate_")
-        collection = state.collection
-        channel, has_shards = collection.channel, len(collection.sizes) > 1
-        return FrequencyEstimate(
-            self.frequencies_,
-            state.domain.categories,
-            self.noise_,
-            self._simulator(state.domain),
-            Shards(collection.tallies, collection.sizes, channel.decode, channel.report_law)
-            if has_shards
-            else None,
-        )
+        return self._estimate_of(self._fitted("estimate_"))
 
     def set_output(self, *, transform: str | None = None) -> Self:
         """Do nothing: an oracle returns an estimate, which knows its categories and its noise.
@@ -440,7 +459,7 @@ class BaseOracle(  # type: ignore[call-arg]
         tags.non_deterministic = self.random_state is None
         return tags
 
-    # -- the work -----------------------------------------------------------------------------
+    # -- between parameters and what was collected with them ----------------------------------
     @property
     def _name(self) -> str:
         return type(self).__name__
@@ -448,16 +467,13 @@ class BaseOracle(  # type: ignore[call-arg]
     def _is_auto(self) -> bool:
         return isinstance(self.categories, str) and self.categories == "auto"
 
-    def _fitted(self, attribute: str) -> _State:
+    def _fitted(self, attribute: str) -> Collected:
         if self._state is None:
             raise NotFittedError(
                 f"This {self._name} instance is not fitted yet and has no {attribute}: call fit on "
                 "users' values, or aggregate on their reports, first."
             )
         return self._state
-
-    def _fitted_channel(self, attribute: str) -> Any:
-        return self._fitted(attribute).collection.channel
 
     def _check_parameters(self) -> None:
         self._validate_params()
@@ -466,164 +482,90 @@ class BaseOracle(  # type: ignore[call-arg]
                 f"The 'epsilon' parameter of {self._name} must be a finite number > 0. Got "
                 f"{self.epsilon!r} instead."
             )
+        if isinstance(self.categories, str) and self.categories not in ("auto", "open"):
+            raise ValueError(
+                f"The 'categories' parameter of {self._name} must be \"auto\", an int, or a list of "
+                f"categories. Got {self.categories!r} instead."
+            )
 
-    def _known_domain(self) -> Domain:
-        """The fitted or the declared domain."""
-        if self._state is not None:
-            return self._state.domain
-        return declared_domain(self.categories, self._name)
+    def _domain(self) -> Domain:
+        """The domain that is declared, or that "auto" has learnt."""
+        state = self._state
+        if state is not None and (
+            self._is_auto() or self.categories is state.parameters["categories"]
+        ):
+            return state.protocol.domain
+        return Domain.of(self.categories, self._name)
 
-    def _channel_over(self, domain: Domain) -> Channel:
-        """The channel over a domain; only a hash of the categories needs more than their number."""
-        return self._make_channel(domain.size)
-
-    def _usable_channel(self, domain: Domain) -> Channel:
-        channel = self._channel_over(domain)
-        if not channel.q < channel.p:
+    def _protocol_over(self, domain: Domain, collection_round: str = "") -> Protocol:
+        self._check_parameters()
+        if domain.is_open and not self._takes_open_domain:
+            raise ValueError(
+                f"{self._name} numbers the categories, so it needs their list; values that are on "
+                'no list are for OLH(categories="open", hash_family="mixing").'
+            )
+        mechanism = self._make_channel(domain)
+        if hasattr(mechanism, "p") and not mechanism.q < mechanism.p:
             raise ValueError(
                 f"The 'epsilon' parameter of {self._name} must be large enough for a report to "
                 f"carry information at a resolution of 2**-64. Got {self.epsilon!r}."
             )
-        return channel
+        return Protocol(
+            mechanism,
+            domain,
+            self.epsilon,
+            self._name,
+            collection_round,
+            self.n_shards,
+            self.n_jobs,
+        )
 
-    def _started(self, domain: Domain) -> _State:
-        collection = Collection.empty(self._usable_channel(domain), self.n_shards)
-        return _State(domain, collection, CoinStreams(self.random_state))
+    def _started(self, X: Any = None) -> Collected:
+        """A collection of nobody yet, under the present parameters."""
+        self._check_parameters()
+        learns = self._is_auto() and self.input == "values" and X is not None
+        domain = Domain.learned(X, self._name) if learns else self._domain()
+        domain.categories  # noqa: B018 (an open domain has none, and says so)
+        protocol = self._protocol_over(domain)
+        streams = CoinStreams(self.random_state)
+        return Collected(protocol, protocol.empty, streams, self.get_params(deep=False))
 
-    def _continued(self) -> _State:
-        """The state to add to, which must be one of the present parameters."""
-        if self._state is None:
-            return self._started(self._known_domain())
-        fitted = self._state.collection.channel
-        if not fitted.is_like(self._usable_channel(self._state.domain)):
+    def _continued(self) -> Collected:
+        """The collection to add to, which must be one of the present parameters."""
+        state = self._state
+        if state is None:
+            return self._started()
+        parameters = self.get_params(deep=False)
+        if all(parameters[name] is value for name, value in state.parameters.items()):
+            return state
+        if state.protocol.difference(self.protocol()):
             raise ValueError(
                 f"The parameters of this {self._name} have changed since it was fitted: reports of "
                 "two protocols do not add up. Call fit, or use a new oracle (sklearn.base.clone)."
             )
-        return self._state
+        return state
 
-    def _collect(self, X, sample_weight, state, shards=None):
-        """Add users to a state, or to none: all checks, then the work, then the new state."""
+    def _with_counts(self, counts: Counts) -> BaseOracle:
+        """A fitted oracle like this one that holds these counts."""
+        fitted = clone(self)
+        fitted._state = fitted._started().emptied(counts)
+        return fitted
+
+    def _collect(self, state: Collected, X: Any, sample_weight: Any, *, is_new: bool) -> Self:
+        """Add rows to a collection: all checks, then the work, then the new state."""
         if self.input == "reports":
-            return self._add_reports(X, sample_weight, state, shards)
+            self._state = state.with_reports(X, sample_weight, self.n_jobs)
+            return self
         columns = as_columns(X, self._name)
-        known_features = state is not None and hasattr(self, "n_features_in_")
-        if known_features:
+        resets = is_new or not hasattr(self, "n_features_in_")
+        if not resets:
             self._check_features(X, len(columns), reset=False)
-        if state is not None:
-            state = self._continued()
-        elif self._is_auto():
-            state = self._started(learned_domain(columns, self._name))
-        else:
-            state = self._started(declared_domain(self.categories, self._name))
-        codes = state.domain.encode(columns, self._name)
-
-        def make_reports(rows, start):
-            channel = state.collection.channel
-            return privatize(channel, codes[rows], state.position + start, state.streams)
-
-        new_state = self._added(state, len(codes), sample_weight, make_reports, shards)
-        if not known_features:
+        codes = state.protocol.domain.encode_columns(columns, self._name)
+        state = state.with_values(codes, sample_weight, self.n_jobs)
+        if resets:
             self._check_features(X, len(columns), reset=True)
-        self._state = new_state
+        self._state = state
         return self
-
-    def _add_reports(self, reports, sample_weight, state, shards=None):
-        """As `_collect`, of reports; they need a known domain."""
-        if state is not None:
-            state = self._continued()
-        elif self._is_auto():
-            state = self._started(self._known_domain())
-        else:
-            state = self._started(declared_domain(self.categories, self._name))
-        reports = self._as_reports(reports, state.collection.channel)
-        self._state = self._added(
-            state, len(reports), sample_weight, lambda rows, start: reports[rows], shards
-        )
-        return self
-
-    def _added(
-        self,
-        state: _State,
-        n_rows: int,
-        sample_weight: Any,
-        make_reports: Callable,
-        shards: Any = None,
-    ) -> _State:
-        n_users, ends = n_rows, None
-        if sample_weight is not None:
-            weights = check_counts(sample_weight, f"{self._name}: sample_weight")
-            if len(weights) != n_rows:
-                raise ValueError(
-                    f"{self._name} expects one sample_weight a row of X: expected {n_rows}, got "
-                    f"{len(weights)}."
-                )
-            ends = np.cumsum(weights)
-            n_users = int(ends[-1])
-
-        def reports_of_users(start, stop):
-            return make_reports(expand(ends, start, stop), start)
-
-        shards_of_users = None
-        if shards is not None:
-            shards = self._checked_shards(shards, n_rows, len(state.collection.sizes))
-
-            def shards_of_users(start, stop):
-                return shards[expand(ends, start, stop)]
-
-        collection = state.collection.added(n_users, reports_of_users, self.n_jobs, shards_of_users)
-        return replace(state, collection=collection)
-
-    def _checked_shards(self, shards: Any, n_rows: int, n_shards: int) -> np.ndarray:
-        shards = np.asarray(shards)
-        is_valid = shards.shape == (n_rows,) and shards.dtype.kind in "iu"
-        if not is_valid or not np.all((shards >= 0) & (shards < n_shards)):
-            raise ValueError(
-                f"{self._name} expects shards of shape ({n_rows},), integers in [0, "
-                f"{n_shards - 1}], one a row; got dtype {shards.dtype}, shape {shards.shape}. It "
-                f"keeps {n_shards} shards apart (n_shards={self.n_shards}, fewer where they would "
-                "not fit in memory)."
-            )
-        return shards
-
-    def _as_reports(self, reports: Any, channel: Channel) -> np.ndarray:
-        array = np.asarray(reports)
-        try:
-            if array.dtype.kind == "b":
-                array = array.view(np.uint8)
-            if array.dtype.kind == "f" and np.all(array == np.floor(array)):
-                # Whole floats come from containers that know no integers; NaN is not whole.
-                array = array.astype(np.int64) if np.all(np.abs(array) < 2**53) else array
-            expect(array.dtype.kind in "iu", "integers", array)
-            expect(array.size, "at least one report", array)
-            return channel.check_reports(array)
-        except ValueError as error:
-            raise ValueError(
-                f"{self._name} cannot have made these reports: {error}. The batch is refused "
-                f"whole; give what {self._name}.privatize returns, for the same epsilon and "
-                "categories."
-            ) from None
-
-    def _refuse_other_configuration(self, mine: _State, other: BaseOracle, theirs: _State) -> None:
-        def configuration(oracle, state):
-            return {
-                "oracle": oracle._name,
-                "epsilon": oracle.epsilon,
-                **state.collection.channel.configuration,
-                "n_shards": len(state.collection.sizes),
-                "number of categories": state.domain.size,
-            }
-
-        ours, others = configuration(self, mine), configuration(other, theirs)
-        differing = [key for key in {**ours, **others} if ours.get(key) != others.get(key)]
-        what = ", ".join(f"{key} {others.get(key)!r} into {ours.get(key)!r}" for key in differing)
-        if not what and mine.domain.categories.tolist() != theirs.domain.categories.tolist():
-            what = "the categories, or their order, differ"
-        if what:
-            raise ValueError(
-                f"{self._name}.merge refuses a differently configured oracle ({what}): reports of "
-                "two protocols do not add up. Make an estimate of each instead."
-            )
 
     def _check_features(self, X: Any, n_features: int, *, reset: bool) -> None:
         """scikit-learn's record of the columns' number and names."""
@@ -632,12 +574,19 @@ class BaseOracle(  # type: ignore[call-arg]
         elif n_features != self.n_features_in_:
             raise ValueError(
                 f"X has {n_features} features, but {self._name} is expecting "
-                f"{self.n_features_in_} features as input. Reshape your data to one row a user."
+                f"{self.n_features_in_} features as input. Reshape your data to one row per user."
             )
         validate_data(self, X, reset=reset, skip_check_array=True, ensure_2d=False)
 
-    def _simulator(self, domain: Domain) -> BaseOracle:
-        """An unfitted oracle like this one, for whoever wants to simulate the collection."""
-        return clone(self).set_params(
-            categories=domain.categories, input="values", random_state=None, n_jobs=None
-        )
+    def _estimate_of(self, state: Collected, **more: Any) -> FrequencyEstimate:
+        """The raw estimate of what was collected, one row per group."""
+        domain = state.protocol.domain
+        values, noise = state.mechanism.estimate_decoded(*state.decoded)
+        shards = Shards(state.mechanism, state.counts) if state.counts.n_shards > 1 else None
+        oracle = self._unfitted(state.parameters, domain)
+        return FrequencyEstimate(values, domain.categories, noise, oracle, shards, **more)
+
+    def _unfitted(self, parameters: dict[str, Any], domain: Domain) -> BaseOracle:
+        """An oracle of these parameters, for whoever wants to simulate the collection."""
+        of_simulation = {"input": "values", "random_state": None, "n_jobs": None}
+        return type(self)(**{**parameters, "categories": domain.categories, **of_simulation})

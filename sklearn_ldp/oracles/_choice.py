@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
+from ..domains import Domain
 from ._base import BaseOracle
 from ._direct import GRR
 from ._hadamard import HadamardResponse
 from ._local_hashing import BLH, OLH
 from ._projective import ProjectiveGeometryResponse
-from ._subset import SubsetSelection
+from ._subset import SubsetSelection, best_subset_channel
 from ._unary import OUE, SUE
 
 
@@ -93,11 +94,11 @@ def minimax_bound(epsilon: float, n_categories: int) -> float:
     >>> round(minimax_bound(1.0, 1024), 1)
     3762.7
     """
-    return SubsetSelection(epsilon)._make_channel(n_categories).total_variance()
+    return best_subset_channel(n_categories, epsilon).total_variance()
 
 
 def profile_oracle(
-    oracle: BaseOracle, n_categories: int, *, frequencies: Any = None, n_samples: int = 1_000_000
+    oracle: BaseOracle, n_categories: Any, *, frequencies: Any = None, n_samples: int = 1_000_000
 ) -> OracleProfile:
     """Tell what an oracle costs and gives over a domain, before any data is collected.
 
@@ -105,8 +106,8 @@ def profile_oracle(
     ----------
     oracle : oracle
         Its epsilon and its own parameters count; its categories do not.
-    n_categories : int
-        Size d of the domain.
+    n_categories : int or Domain
+        Size d of the domain, or the domain itself.
     frequencies : array-like of shape (d,), default=None
         True frequencies. Only Hadamard response with blocks depends on them; None is uniform.
     n_samples : int, default=1_000_000
@@ -125,10 +126,10 @@ def profile_oracle(
     >>> round(profile.total_variance, 1), profile.report_bits, round(profile.excess, 3)
     (3781.5, 13, 0.005)
     """
-    channel = oracle._make_channel(n_categories)
+    channel = oracle.channel(n_categories)
     return OracleProfile(
         channel.total_variance(frequencies),
-        minimax_bound(oracle.epsilon, n_categories),
+        minimax_bound(oracle.epsilon, channel.n_categories),
         channel.report_bits,
         channel.decode_operations(n_samples),
     )
@@ -184,9 +185,8 @@ def best_oracle(
     """
     candidates = _every_oracle() if candidates is None else candidates
     oracles = [clone(c).set_params(epsilon=epsilon, categories=categories) for c in candidates]
-    oracles[0]._check_parameters()
-    d = oracles[0]._known_domain().size
-    profiles = [profile_oracle(oracle, d, n_samples=n_samples) for oracle in oracles]
+    domain = Domain.of(categories, "best_oracle")
+    profiles = [profile_oracle(oracle, domain, n_samples=n_samples) for oracle in oracles]
     affordable = [
         i
         for i, profile in enumerate(profiles)
@@ -223,7 +223,7 @@ def compare_oracles(
     Returns
     -------
     dict of ndarray
-        One row an oracle: "oracle", "total_variance", "excess", "report_bits",
+        One row per oracle: "oracle", "total_variance", "excess", "report_bits",
         "decode_operations" for a million reports.
 
     Examples

@@ -6,12 +6,14 @@ from fractions import Fraction
 
 import numpy as np
 
-from .._noise import ReportLaw
+from ..mechanisms._channel import Channel, randomised_response
+from ..mechanisms._coins import TWO_64, direct_threshold
+from ..mechanisms._laws import JointSupport, ReportLaw
+from ..mechanisms._mechanism import ReportField
+from ..mechanisms._reports import bits_for, check_indices
+from ..mechanisms._support import fixed_size
 from ._base import BaseOracle
-from ._channel import Channel, ReportField, randomised_response
 from ._docstrings import inherit_parameters
-from ._reports import bits_for, check_indices
-from ._sampling import TWO_64, direct_threshold
 
 
 @inherit_parameters
@@ -54,8 +56,8 @@ class GRR(BaseOracle):
     array([0.6, 0.3, 0.1])
     """
 
-    def _make_channel(self, n_categories):
-        return DirectChannel(n_categories, direct_threshold(self.epsilon, n_categories))
+    def _make_channel(self, domain):
+        return DirectChannel(domain.size, direct_threshold(self.epsilon, domain.size))
 
 
 class DirectChannel(Channel):
@@ -83,6 +85,18 @@ class DirectChannel(Channel):
     @property
     def report_law(self):
         return ReportLaw(float(self.p), float(self.q), np.asarray, np.asarray)
+
+    @property
+    def joint_support(self):
+        return JointSupport(0.0, 0.0)
+
+    @property
+    def largest_support(self):
+        return 1
+
+    @property
+    def support_sizes(self):
+        return fixed_size(1, self.n_categories)
 
     def privatize(self, codes, coins):
         return randomised_response(codes, self.n_categories, self.threshold, coins)

@@ -8,16 +8,17 @@ _PARAMETERS = """Parameters
 ----------
 epsilon : float, default=1.0
     Privacy budget of one report, > 0.
-categories : "auto", int or array-like of shape (d,), default="auto"
-    The public domain; an int d stands for ``0 .. d-1``, tuples for values of several columns.
-    "auto" learns the domain from the raw values in `fit` and so leaks which values occur: for
-    simulations only.
+categories : "auto", int, array-like of shape (d,) or Domain, default="auto"
+    The public domain: all that :class:`~sklearn_ldp.Domain` takes. An int d stands for
+    ``0 .. d-1``, tuples for values of several columns. "auto" takes the levels that the values
+    declare (a categorical dtype); without any it learns the domain from the raw values in `fit`,
+    which leaks the values that occur: for simulations only.
 input : {"values", "reports"}, default="values"
     Whether `fit`, `partial_fit` and `transform` read users' raw values or their reports.
 n_shards : int, default=10
-    The support counts of so many disjoint parts of the reports (user i in part i modulo
-    `n_shards`) are kept apart, for :class:`~sklearn_ldp.HeldOutSearch`; 1 keeps none, and none
-    are kept where that would take more than 64 MiB.
+    Number of disjoint parts of the reports (user i in part i modulo `n_shards`) whose counts are
+    kept apart, for :class:`~sklearn_ldp.HeldOutSearch`; 1 keeps none, and none are kept where that
+    would take more than 64 MiB.
 random_state : int, RandomState, Generator or None, default=None
     None draws every coin from the operating system's secure source. Anything else makes reports
     predictable, and is for simulations.

@@ -8,9 +8,11 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils import check_consistent_length
 
-from .._categories import group_codes
 from .._estimate import FrequencyEstimate
+from ..domains._values import group_codes
+from ..protocols import Counts
 from ._base import BaseOracle
+from ._state import Collected
 
 
 def estimate_by_group(
@@ -44,8 +46,7 @@ def estimate_by_group(
     Raises
     ------
     ValueError
-        If the groups do not match the rows, a group has no users, or there are so many groups
-        that their counts would not fit in memory.
+        If the groups do not match the rows, or a group has no users.
 
     Examples
     --------
@@ -61,20 +62,32 @@ def estimate_by_group(
     east      0.5  0.5
     west      0.0  1.0
     """
-    names, codes = group_codes(by, "estimate_by_group", "a row")
-    check_consistent_length(X, codes)
-    apart = clone(oracle).set_params(n_shards=len(names), random_state=oracle.random_state)
-    apart._check_parameters()
-    collection = apart._collect(X, sample_weight, None, codes)._state.collection
-    if not np.all(collection.sizes):
-        empty = [name for name, size in zip(names, collection.sizes, strict=True) if not size]
+    names, groups = group_codes(by, "estimate_by_group", "for each row")
+    check_consistent_length(X, groups)
+    # Of its own, so that the oracle stays as it is; a generator moves on all the same.
+    apart = clone(oracle).set_params(random_state=oracle.random_state)
+    state = apart._started(X)
+    if oracle.input == "reports":
+        add, rows = Collected.with_reports, state.protocol.check(X)
+    else:
+        add, rows = Collected.with_values, state.protocol.domain.encode(X, apart._name)
+    weights = None if sample_weight is None else state.checked_weights(sample_weight, len(rows))
+    sizes = np.bincount(groups, weights, minlength=len(names))
+    if not sizes.all():
+        empty = [name for name, size in zip(names, sizes, strict=True) if not size]
         raise ValueError(f"estimate_by_group has no users in {empty}: leave such groups out.")
-    noise = collection.channel.noise(collection.sizes)
-    plain = apart.estimate_
-    return FrequencyEstimate(
-        noise.debias(collection.channel.decode(collection.tallies)),
-        plain.categories,
-        noise,
-        plain.oracle.set_params(n_shards=oracle.n_shards),
-        row_names=names,
-    )
+    decoded = []
+    # As many groups at a time as fit in memory; what is kept of them is what the estimate has.
+    step = Counts.most(state.mechanism, len(names))
+    for first in range(0, len(names), step):
+        n_groups = min(step, len(names) - first)
+        chosen = np.flatnonzero((first <= groups) & (groups < first + n_groups))
+        chosen = slice(None) if n_groups == len(names) else chosen
+        state = state.emptied(Counts.empty(state.mechanism, 1, n_groups))
+        of_rows = None if weights is None else weights[chosen]
+        state = add(state, rows[chosen], of_rows, oracle.n_jobs, groups[chosen] - first)
+        decoded.append(state.decoded[0])
+    values, noise = state.mechanism.estimate_decoded(np.concatenate(decoded), sizes.astype(int))
+    categories = state.protocol.domain.categories
+    oracle = apart._unfitted(state.parameters, state.protocol.domain)
+    return FrequencyEstimate(values, categories, noise, oracle, row_names=names)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 from numbers import Integral
 from typing import Any
@@ -10,13 +9,16 @@ from typing import Any
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from .._noise import NoiseModel, ReportLaw
+from ..mechanisms._channel import Channel
+from ..mechanisms._coins import TWO_64, exp_lower_bound, group_threshold
+from ..mechanisms._covariance import gram, inner
+from ..mechanisms._laws import ReportLaw
+from ..mechanisms._mechanism import ReportField
+from ..mechanisms._reports import bits_for, check_indices
+from ..mechanisms._support import simulate_members
+from ..mechanisms.algebra._walsh_hadamard import walsh_hadamard
 from ._base import BaseOracle
-from ._channel import Channel, ReportField
 from ._docstrings import inherit_parameters
-from ._reports import bits_for, check_indices
-from ._sampling import TWO_64, exp_lower_bound, group_threshold
-from ._support import simulate_members
 
 
 @inherit_parameters
@@ -105,10 +107,10 @@ class HadamardResponse(BaseOracle):
     @property
     def n_blocks_(self) -> int:
         """The number B of blocks."""
-        return self._fitted_channel("n_blocks_").n_blocks
+        return self._fitted("n_blocks_").mechanism.n_blocks
 
-    def _make_channel(self, n_categories):
-        n_blocks = self.n_blocks
+    def _make_channel(self, domain):
+        n_categories, n_blocks = domain.size, self.n_blocks
         if isinstance(n_blocks, str):
             limit = min(exp_lower_bound(self.epsilon), 2 * n_categories)
             n_blocks = 1 << (int(limit).bit_length() - 1)
@@ -164,18 +166,62 @@ class HadamardChannel(Channel):
     def tally_size(self):
         return self.n_columns
 
-    def noise(self, n_samples):
+    # -- noise: with blocks it grows with the frequency of the own block ----------------------
+    @property
+    def _per_user(self):
+        """Probability of a report in the block of the user's category, and in a given other one."""
+        return float(self._inside + self._against), float(2 * self._against)
+
+    @property
+    def null_variance(self):
+        """For one user, of a category in a block that nobody has."""
         if self.n_blocks == 1:
-            return super().noise(n_samples)
-        blocks = np.arange(self.n_categories) % self.n_blocks
-        return BlockNoiseModel(
-            float(self.p),
-            float(self.q),
-            n_samples,
-            blocks=blocks,
-            own_block=float(self._inside + self._against),
-            other_block=float(2 * self._against),
+            return super().null_variance
+        return self._per_user[1] / float(self.p) ** 2
+
+    @property
+    def slope(self):
+        """For one user, of a category that is alone in its block."""
+        if self.n_blocks == 1:
+            return super().slope
+        own_block, other_block = self._per_user
+        return (own_block - other_block) / float(self.p) ** 2 - 1
+
+    def variances(self, frequencies):
+        if self.n_blocks == 1:
+            return super().variances(frequencies)
+        own_block, other_block = self._per_user
+        blocks = self.blocks
+        member = blocks[:, None] == np.arange(blocks.max() + 1)
+        of_block = (frequencies @ member)[..., blocks]
+        per_user = other_block + of_block * (own_block - other_block)
+        return per_user / float(self.p) ** 2 - frequencies
+
+    has_exact_covariance = True
+
+    def covariances(self, rows, frequencies, *, diagonal):
+        # Of supports signed +1 and -1 no triples of categories are correlated but v, w of one block
+        # with the x of the same block whose row is the sum of theirs.
+        of_users = walsh_hadamard(self._in_blocks(frequencies)).ravel()
+        pairs = gram(
+            lambda a: walsh_hadamard(self._in_blocks(a)).ravel(),
+            rows,
+            of_users / self.order / float(self._inside - self._against),
+            diagonal,
         )
+        return inner(rows.multiply(self.variances(frequencies)).tocsr(), rows, diagonal) + pairs
+
+    def contributions(self, law, weights):
+        if self.n_blocks == 1:
+            return super().contributions(law, weights)
+        # Signed: a column counts against the categories of its block that it does not support.
+        totals = np.bincount(self.blocks, weights, minlength=self.n_blocks)
+        return (2 * law.spread(weights) - np.repeat(totals, self.order)) / float(self.p)
+
+    @property
+    def largest_support(self):
+        # The first column of a block supports all categories of the block.
+        return -(-self.n_categories // self.n_blocks)
 
     @property
     def report_law(self):
@@ -185,9 +231,13 @@ class HadamardChannel(Channel):
 
     def _spread(self, weights):
         """Of each column: the sum of the weights of the categories that it supports."""
+        return self._halves(self._in_blocks(weights)).ravel()
+
+    def _in_blocks(self, weights):
+        """Weights of categories at the places of their rows, of shape (n_blocks, order)."""
         blocks = np.zeros((self.n_blocks, self.order))
         blocks[self._place(np.arange(self.n_categories))] = weights
-        return self._halves(blocks).ravel()
+        return blocks
 
     def _gather(self, weights):
         """Of each category: the sum of the weights of the columns that support it."""
@@ -198,6 +248,11 @@ class HadamardChannel(Channel):
     def _halves(blocks):
         """Sums of each block over the places where the rows of the matrix are +1."""
         return (walsh_hadamard(blocks) + blocks.sum(axis=1, keepdims=True)) / 2
+
+    @property
+    def blocks(self) -> np.ndarray:
+        """The block of each category."""
+        return np.arange(self.n_categories) % self.n_blocks
 
     def _place(self, codes):
         """Block and row inside it of each category."""
@@ -259,78 +314,3 @@ class HadamardChannel(Channel):
             lambda codes, index: self._member(codes, index, 0),
         )
         return self.decode(columns)
-
-
-@dataclass(frozen=True, eq=False)
-class BlockNoiseModel(NoiseModel):
-    """Noise of Hadamard response with blocks: it grows with the frequency of the own block.
-
-    Parameters
-    ----------
-    p, q : float
-        A report counts +1, -1 or 0 for a category; its mean is p for the user's own category and
-        q = 0 for any other.
-    n_samples : int or ndarray of shape (n_estimates,)
-        Number of users behind each estimate.
-    blocks : ndarray of shape (d,)
-        The block of each category.
-    own_block, other_block : float
-        Probability that a report lies in the block of the user's category, or in a given other one.
-    """
-
-    blocks: Any = None
-    own_block: float = 0.0
-    other_block: float = 0.0
-
-    @property
-    def null_variance(self) -> float:
-        """n times the variance of a category in a block that nobody has."""
-        return self.other_block / self.p**2
-
-    @property
-    def slope(self) -> float:
-        """Growth of n times the variance with the frequency, of a category alone in its block."""
-        return (self.own_block - self.other_block) / self.p**2 - 1
-
-    def variance(self, frequencies: Any) -> np.ndarray:
-        """Variance of the raw estimate of categories with these frequencies.
-
-        Parameters
-        ----------
-        frequencies : array-like of shape (d,) or (n_estimates, d)
-            True frequencies of all categories.
-
-        Returns
-        -------
-        ndarray of shape (d,) or (n_estimates, d)
-            The variance of each category's estimate.
-        """
-        frequencies = np.asarray(frequencies, dtype=np.float64)
-        member = self.blocks[:, None] == np.arange(self.blocks.max() + 1)
-        of_block = (frequencies @ member)[..., self.blocks]
-        per_user = self.other_block + of_block * (self.own_block - self.other_block)
-        n_samples = np.asarray(self.n_samples, dtype=float)[..., None]
-        return (per_user / self.p**2 - frequencies) / n_samples
-
-
-def walsh_hadamard(x: np.ndarray) -> np.ndarray:
-    """Walsh-Hadamard transform along the last axis, whose length is a power of two.
-
-    Parameters
-    ----------
-    x : ndarray of shape (..., K)
-        Numbers.
-
-    Returns
-    -------
-    ndarray of shape (..., K)
-        ``sum over y of x[y] (-1)**popcount(r & y)`` for each r; of integers, exactly.
-    """
-    shape, size = x.shape, x.shape[-1]
-    step = 1
-    while step < size:
-        pairs = x.reshape(*shape[:-1], size // (2 * step), 2, step)
-        even, odd = pairs[..., 0, :], pairs[..., 1, :]
-        x = np.stack([even + odd, even - odd], axis=-2).reshape(shape)
-        step *= 2
-    return x

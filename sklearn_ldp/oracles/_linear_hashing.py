@@ -8,12 +8,14 @@ from functools import lru_cache
 
 import numpy as np
 
-from .._noise import ReportLaw
-from ._channel import Channel, ReportField, randomised_response
-from ._finite_field import FiniteField
-from ._linear_functions import LinearFunctions, linear_functions, scattered
-from ._reports import bits_for, check_hash_reports
-from ._sampling import TWO_64, SeededCoins
+from ..mechanisms._channel import Channel, randomised_response
+from ..mechanisms._coins import TWO_64, SeededCoins
+from ..mechanisms._covariance import drawn_covariances, gram, inner, outer
+from ..mechanisms._laws import PublicPart, ReportLaw
+from ..mechanisms._mechanism import ReportField
+from ..mechanisms._reports import bits_for, check_hash_reports
+from ..mechanisms.algebra._finite_field import FiniteField
+from ..mechanisms.algebra._linear_functions import LinearFunctions, linear_functions, scattered
 
 # Tallies have up to so many cells, or so many for each category.
 _SMALL_TABLE = 1 << 19
@@ -30,6 +32,7 @@ _SPACE_PER_CATEGORY = 16
 # quicker drawn at once.
 _BLOCK, _CACHED = 1 << 18, 1 << 15
 _MANY_HASHED, _MANY_UNIFORM = 10, 40
+_MAX_LAW = 1 << 22  # vectors of a space whose reports' law is summed over
 
 
 class LinearHashChannel(Channel):
@@ -166,17 +169,47 @@ class LinearHashChannel(Channel):
     def report_law(self):
         if self.n_tried or self.n_digits == 1:  # the tally is not of the reports themselves
             return None
-        return self.law_of_reports
+        return self._law()
 
     @property
-    def law_of_reports(self) -> ReportLaw:
+    def law_of_reports(self):
+        return self._law() if self.n_functions * self.field.order <= _MAX_LAW else None
+
+    def _law(self) -> ReportLaw:
         """The law of all reports, in order."""
         p, g = self.threshold / TWO_64, self.field.order
+        shares = np.repeat(self.public_part.shares, g)
+        return ReportLaw(
+            shares * p, shares * ((1 - p) / (g - 1)), self._spread, self._gather, self._kinds
+        )
+
+    def _kinds(self, reports):
+        return reports[:, 0] * self.field.order + reports[:, 1]
+
+    @property
+    def has_exact_covariance(self):
+        return self.n_vectors <= _MAX_LAW
+
+    def covariances(self, rows, frequencies, *, diagonal):
+        if not self.has_exact_covariance:
+            return drawn_covariances(self, rows, frequencies, diagonal)
+        law, p, q = self._law(), float(self.p), float(self.q)
+        products = gram(law.spread, rows, law.probabilities(frequencies), diagonal)
+        # The expectation given the user's category, q s + (p - q) a_v with s the sum of a.
+        total, gain, size = rows.sum(axis=1), p - q, frequencies.sum()
+        weighted = rows @ frequencies
+        totals, mixed = outer(total, total, diagonal), outer(total, weighted, diagonal)
+        mixed = mixed + (mixed if diagonal else mixed.T)
+        squares = inner(rows.multiply(frequencies).tocsr(), rows, diagonal)
+        expected = q * q * size * totals + q * gain * mixed + gain * gain * squares
+        return (products - expected) / gain**2
+
+    @property
+    def public_part(self):
         # Multiples of a function share a number; only 0 has none but itself.
-        shares = np.full(self.n_functions, (g - 1) / self.n_vectors)
+        shares = np.full(self.n_functions, (self.field.order - 1) / self.n_vectors)
         shares[0] = 1 / self.n_vectors
-        shares = np.repeat(shares, g)
-        return ReportLaw(shares * p, shares * ((1 - p) / (g - 1)), self._spread, self._gather)
+        return PublicPart(lambda reports: reports[:, 0], self.n_functions, shares)
 
     def _spread(self, weights):
         """Of each report: the sum of the weights of the categories that it supports."""

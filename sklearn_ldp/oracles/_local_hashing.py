@@ -6,17 +6,14 @@ from fractions import Fraction
 from numbers import Integral
 from typing import Any
 
-import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from ..mechanisms._coins import direct_threshold, exp_lower_bound
+from ..mechanisms.algebra._finite_field import FiniteField, field_orders_beside
 from ._base import BaseOracle
-from ._collection import privatize
 from ._docstrings import inherit_parameters
-from ._domain import as_columns
-from ._finite_field import FiniteField, field_orders_beside
 from ._linear_hashing import LinearHashChannel
-from ._mixing import MixingHashChannel, digest
-from ._sampling import CoinStreams, direct_threshold, exp_lower_bound
+from ._mixing import MixingHash, MixingHashChannel
 
 _MAX_HASH_RANGE = 1 << 20
 
@@ -104,7 +101,6 @@ class OLH(BaseOracle):
 
     _parameter_constraints: dict = {
         **BaseOracle._parameter_constraints,
-        "categories": [StrOptions({"auto", "open"}), "array-like", Integral],
         "hash_range": [StrOptions({"auto"}), Interval(Integral, 2, None, closed="left")],
         "hash_family": [StrOptions({"linear", "mixing"})],
     }
@@ -135,52 +131,20 @@ class OLH(BaseOracle):
     @property
     def hash_range_(self) -> int:
         """The number g of hash values."""
-        return self._fitted_channel("hash_range_").configuration["hash_range"]
+        return self._fitted("hash_range_").mechanism.configuration["hash_range"]
 
-    def privatize(self, X: Any) -> np.ndarray:
-        if isinstance(self.categories, str) and self.categories == "open":
-            self._check_parameters()
-            return self._privatize_open(X)
-        return super().privatize(X)
+    @property
+    def _takes_open_domain(self):
+        return self.hash_family == "mixing"
 
-    privatize.__doc__ = BaseOracle.privatize.__doc__
-
-    def _check_parameters(self):
-        super()._check_parameters()
-        is_open = isinstance(self.categories, str) and self.categories == "open"
-        if is_open and self.hash_family != "mixing":
-            raise ValueError(
-                'OLH takes categories="open" with hash_family="mixing" only; linear hashing '
-                "numbers the categories, so it needs their list."
-            )
-
-    def _privatize_open(self, X):
-        """Reports of values that are on no list."""
-        columns = as_columns(X, "OLH")
-        values = columns[0].tolist() if len(columns) == 1 else list(zip(*columns, strict=True))
-        digests = np.array([digest(value) for value in values], dtype=np.uint64)
-        channel = self._mixing_channel(digests)
-        streams = CoinStreams(self.random_state)
-        return privatize(channel, np.arange(len(digests)), 0, streams)
-
-    def _hash_range(self) -> int:
-        if isinstance(self.hash_range, str):
-            return best_hash_range(self.epsilon)
-        return int(self.hash_range)
-
-    def _mixing_channel(self, digests):
-        g = self._hash_range()
-        return MixingHashChannel(digests, g, direct_threshold(self.epsilon, g))
-
-    def _channel_over(self, domain):
+    def _make_channel(self, domain):
+        is_auto = isinstance(self.hash_range, str)
+        g = best_hash_range(self.epsilon) if is_auto else int(self.hash_range)
+        threshold = direct_threshold(self.epsilon, g)
         if self.hash_family == "linear":
-            return super()._channel_over(domain)
-        digests = [digest(category) for category in domain.categories.tolist()]
-        return self._mixing_channel(np.array(digests, dtype=np.uint64))
-
-    def _make_channel(self, n_categories):
-        g = self._hash_range()
-        return LinearHashChannel(n_categories, FiniteField(g), direct_threshold(self.epsilon, g))
+            return LinearHashChannel(domain.size, FiniteField(g), threshold)
+        client = MixingHash(g, threshold)
+        return client if domain.is_open else MixingHashChannel(domain.word_digests(), client)
 
 
 @inherit_parameters
@@ -221,9 +185,9 @@ class BLH(BaseOracle):
     array([0.6, 0.3, 0.1])
     """
 
-    def _make_channel(self, n_categories):
+    def _make_channel(self, domain):
         threshold = direct_threshold(self.epsilon, 2)
-        return LinearHashChannel(n_categories, FiniteField(2), threshold)
+        return LinearHashChannel(domain.size, FiniteField(2), threshold)
 
 
 def best_hash_range(epsilon: float) -> int:

@@ -2,72 +2,27 @@
 
 from __future__ import annotations
 
-import hashlib
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
-from ._channel import Channel, ReportField, randomised_response
-from ._reports import bits_for, check_hash_reports
-from ._sampling import TWO_64
-from ._support import independent_support
+from ..mechanisms._channel import Channel, randomised_response
+from ..mechanisms._coins import TWO_64
+from ..mechanisms._laws import JointSupport, PublicPart
+from ..mechanisms._mechanism import Mechanism, ReportField
+from ..mechanisms._reports import bits_for, check_hash_reports
+from ..mechanisms._support import independent_sizes, independent_support
 
 _CELLS = 1 << 16  # users times categories hashed at a time: what stays in a processor's cache
 
 
-def digest(value: Any) -> int:
-    """64-bit digest of a category, the same on every machine.
+class MixingHash(Mechanism):
+    """A random seed, and its hash of a digest through randomised response over g values.
 
-    Parameters
-    ----------
-    value : str, bytes, int, float, bool, None or tuple of those
-        The category.
-
-    Returns
-    -------
-    int
-        In ``0 .. 2**64 - 1``.
-
-    Raises
-    ------
-    TypeError
-        If the type has no canonical form; clients and servers would not agree.
-    """
-    return int.from_bytes(hashlib.blake2b(_canonical(value), digest_size=8).digest(), "little")
-
-
-def _canonical(value: Any) -> bytes:
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, str):
-        return b"s" + value.encode()
-    if isinstance(value, bytes):
-        return b"b" + value
-    if isinstance(value, float) and not value.is_integer():
-        return b"f" + value.hex().encode()
-    if isinstance(value, (int, float)):
-        # 1, 1.0 and True are one key of a dictionary, and one category.
-        return b"i%d" % int(value)
-    if isinstance(value, tuple):
-        parts = [_canonical(part) for part in value]
-        return b"t" + b"".join(b"%d:%s" % (len(part), part) for part in parts)
-    raise TypeError(
-        "Mixing hashes need categories that are text, bytes, numbers or tuples of those, got "
-        f"{type(value).__name__}."
-    )
-
-
-class MixingHashChannel(Channel):
-    """A random seed, and its hash of the category through randomised response over g values.
-
-    Epsilon does not depend on the hash; the estimate does: q = 1 / g holds as far as 64-bit mixing
-    is ideal.
+    All that a client needs: the codes are 64-bit digests of its values, which may be on no list.
     """
 
-    def __init__(self, digests: np.ndarray, hash_range: int, threshold: int):
-        super().__init__(len(digests), p=Fraction(threshold, TWO_64), q=Fraction(1, hash_range))
-        self.digests = digests
+    def __init__(self, hash_range: int, threshold: int):
         self.hash_range = hash_range
         self.threshold = threshold
         self.n_seeds = 1 << 63
@@ -80,16 +35,6 @@ class MixingHashChannel(Channel):
     def report_fields(self):
         return (ReportField("seed", self.n_seeds), ReportField("value", self.hash_range))
 
-    @property
-    def report_bits(self):
-        return 63 + bits_for(self.hash_range)
-
-    def decode_operations(self, n_samples):
-        return 10 * n_samples * self.n_categories
-
-    def is_like(self, other):
-        return super().is_like(other) and np.array_equal(self.digests, other.digests)
-
     def hash(self, seeds, digests):
         """Hash values of digests under seeds (broadcasting)."""
         x = _mix(_mix(seeds.astype(np.uint64)) ^ digests)
@@ -98,15 +43,83 @@ class MixingHashChannel(Channel):
     def privatize(self, codes, coins):
         reports = np.empty((len(codes), 2), dtype=np.int64)
         reports[:, 0] = coins.integers(self.n_seeds, len(codes))
-        value = self.hash(reports[:, 0], self.digests[codes])
+        value = self.hash(reports[:, 0], codes)
         reports[:, 1] = randomised_response(value, self.hash_range, self.threshold, coins)
         return reports
 
     def check_reports(self, reports):
         return check_hash_reports(reports, self.n_seeds, self.hash_range)
 
+    @property
+    def tally_size(self):
+        raise ValueError(
+            "Reports over an open domain are added up for the categories that a server lists: "
+            "declare it in categories=."
+        )
+
+    def tally(self, reports):
+        return np.empty(self.tally_size)
+
+
+class MixingHashChannel(Channel):
+    """`MixingHash` over listed categories.
+
+    Epsilon does not depend on the hash; the estimate does: q = 1 / g holds as far as 64-bit mixing
+    is ideal.
+    """
+
+    has_exact_support = False
+
+    def __init__(self, digests: np.ndarray, client: MixingHash):
+        p, q = Fraction(client.threshold, TWO_64), Fraction(1, client.hash_range)
+        super().__init__(len(digests), p, q)
+        self.digests = digests
+        self.client = client
+
+    def _identity(self):
+        return *super()._identity(), self.digests.tobytes()
+
+    @property
+    def configuration(self):
+        return self.client.configuration
+
+    @property
+    def report_fields(self):
+        return self.client.report_fields
+
+    @property
+    def report_bits(self):
+        return 63 + bits_for(self.client.hash_range)
+
+    def decode_operations(self, n_samples):
+        return 10 * n_samples * self.n_categories
+
+    def for_enumeration(self):
+        client = MixingHash(self.client.hash_range, self.client.threshold)
+        client.n_seeds = 16
+        return MixingHashChannel(self.digests, client)
+
+    def privatize(self, codes, coins):
+        return self.client.privatize(self.digests[codes], coins)
+
+    def check_reports(self, reports):
+        return self.client.check_reports(reports)
+
     def supports(self, reports, codes):
-        return self.hash(reports[:, :1], self.digests[codes]) == reports[:, 1:].astype(np.uint64)
+        values = self.client.hash(reports[:, :1], self.digests[codes])
+        return values == reports[:, 1:].astype(np.uint64)
+
+    @property
+    def joint_support(self):
+        return JointSupport(float(self.p) * float(self.q), float(self.q) ** 2)
+
+    @property
+    def support_sizes(self):
+        return independent_sizes(self.p, self.q, self.n_categories)
+
+    @property
+    def public_part(self):
+        return PublicPart(lambda reports: reports[:, 0], self.client.n_seeds)
 
     def count_support(self, reports):
         counts = np.zeros(self.n_categories, dtype=np.int64)

@@ -10,15 +10,18 @@ from typing import Any
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from .._noise import ReportLaw
+from ..mechanisms._channel import Channel
+from ..mechanisms._coins import TWO_64, group_threshold
+from ..mechanisms._covariance import gram, inner, joint_covariances
+from ..mechanisms._laws import JointSupport, ReportLaw
+from ..mechanisms._mechanism import ReportField
+from ..mechanisms._reports import bits_for, check_indices
+from ..mechanisms._support import simulate_members
+from ..mechanisms.algebra._contraction import contract
+from ..mechanisms.algebra._finite_field import FiniteField, prime_power
+from ..mechanisms.algebra._fourier import additive_transform
 from ._base import BaseOracle
-from ._channel import Channel, ReportField
-from ._contraction import contract
 from ._docstrings import inherit_parameters
-from ._finite_field import FiniteField, prime_power
-from ._reports import bits_for, check_indices
-from ._sampling import TWO_64, group_threshold
-from ._support import simulate_members
 
 _MAX_FIELD = 64  # beyond, the spaces grow past any domain and other oracles are as good
 # Vectors of a space that is decoded: up to so many, or so many for each category.
@@ -106,13 +109,13 @@ class ProjectiveGeometryResponse(BaseOracle):
     @property
     def field_order_(self) -> int:
         """The number g of elements of the field."""
-        return self._fitted_channel("field_order_").field.order
+        return self._fitted("field_order_").mechanism.field.order
 
-    def _make_channel(self, n_categories):
+    def _make_channel(self, domain):
         g = self.field_order
         if isinstance(g, str):
-            g = best_field_order(n_categories, float(self.epsilon))
-        return ProjectiveChannel(n_categories, self.epsilon, int(g))
+            g = best_field_order(domain.size, float(self.epsilon))
+        return ProjectiveChannel(domain.size, self.epsilon, int(g))
 
 
 @lru_cache(maxsize=64)
@@ -269,6 +272,47 @@ class ProjectiveChannel(Channel):
         p = self.threshold / TWO_64
         inside, outside = p / self.n_inside, (1 - p) / (self.n_points - self.n_inside)
         return ReportLaw(inside, outside, self._spread, self._gather)
+
+    @property
+    def largest_support(self):
+        # The first points are those of a hyperplane.
+        return min(self.n_categories, self.n_inside)
+
+    # -- covariances: a third category on the line of two others correlates with them ----------
+    has_exact_covariance = True
+
+    def covariances(self, rows, frequencies, *, diagonal):
+        g, t, p, q = self.field.order, self.n_digits, float(self.p), float(self.q)
+        # Points orthogonal to 0, 1, 2 and 3 independent vectors.
+        total, one, two, three = ((g ** max(t - i, 0) - 1) // (g - 1) for i in range(4))
+        other = p * three / one + (1 - p) * (two - three) / (total - one)
+        joint = JointSupport(p * two / one, other)
+        lines = self._collinear_sums(rows, frequencies, diagonal)
+        return (
+            inner(rows.multiply(self.variances(frequencies)).tocsr(), rows, diagonal)
+            + joint_covariances(joint, p, q, rows, frequencies, diagonal)
+            + (joint.own - joint.other) / (p - q) ** 2 * lines
+        )
+
+    def _collinear_sums(self, rows, frequencies, diagonal):
+        """Sum of a_v b_w f_x over all distinct v, w, x on a line of the projective space.
+
+        A function of points becomes one of all their multiples; then a triple is a sum of two
+        vectors, and appears g - 1 times.
+        """
+        g, size = self.field.order, self.field.order**self.n_digits
+        digits = self._vectors(np.arange(self.n_categories))[0][:, None] // self._powers % g
+        scalars = (np.full_like(digits, scalar) for scalar in range(1, g))
+        multiples = np.array([self.field.multiply(digits, c) @ self._powers for c in scalars])
+
+        def spectrum(weights):
+            lifted = np.zeros(size)
+            lifted[multiples] = weights
+            return additive_transform(self.field, self.n_digits, lifted)
+
+        sums = gram(spectrum, rows, spectrum(frequencies).conj() / size, diagonal)
+        same = (g - 1) * (g - 2) * inner(rows.multiply(frequencies).tocsr(), rows, diagonal)
+        return (sums - same) / (g - 1)  # without v = w = x, which are no triples
 
     def _spread(self, weights):
         """Of each point: the sum of the weights of the categories orthogonal to it."""

@@ -10,11 +10,14 @@ from typing import Any
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from ..mechanisms._channel import Channel
+from ..mechanisms._coins import TWO_64, SeededCoins, exp_lower_bound, group_threshold
+from ..mechanisms._laws import JointSupport
+from ..mechanisms._mechanism import ReportField
+from ..mechanisms._reports import bits_for, expect
+from ..mechanisms._support import fixed_size
 from ._base import BaseOracle
-from ._channel import Channel, ReportField
 from ._docstrings import inherit_parameters
-from ._reports import bits_for, expect
-from ._sampling import TWO_64, SeededCoins, exp_lower_bound, group_threshold
 
 _PROTOCOL_BITS = 1 << 20  # users times categories up to which simulate runs the protocol itself
 _MAX_URN = 10**9  # NumPy's limit
@@ -105,10 +108,10 @@ class SubsetSelection(BaseOracle):
     @property
     def subset_size_(self) -> int:
         """Size w of the reported sets."""
-        return self._fitted_channel("subset_size_").size
+        return self._fitted("subset_size_").mechanism.size
 
-    def _make_channel(self, n_categories):
-        size = self.subset_size
+    def _make_channel(self, domain):
+        n_categories, size = domain.size, self.subset_size
         if isinstance(size, str):
             return best_subset_channel(n_categories, self.epsilon)
         if not 1 <= size < n_categories:
@@ -163,6 +166,22 @@ class SubsetChannel(Channel):
 
     def supports(self, reports, codes):
         return (reports[:, :, None] == codes).any(axis=1)
+
+    @property
+    def joint_support(self):
+        d, w, p = self.n_categories, self.size, float(self.p)
+        # The set holds w - 1 others of d - 1 beside the own one, or w others.
+        own = p * (w - 1) / (d - 1)
+        pairs = p * (w - 1) * (w - 2) + (1 - p) * w * (w - 1)
+        return JointSupport(own, pairs / max((d - 1) * (d - 2), 1))
+
+    @property
+    def largest_support(self):
+        return self.size
+
+    @property
+    def support_sizes(self):
+        return fixed_size(self.size, self.n_categories)
 
     def privatize(self, codes, coins):
         n, d = len(codes), self.n_categories

@@ -6,12 +6,14 @@ from fractions import Fraction
 
 import numpy as np
 
+from ..mechanisms._channel import Channel
+from ..mechanisms._coins import TWO_64, symmetric_threshold, zero_bit_threshold
+from ..mechanisms._laws import JointSupport
+from ..mechanisms._mechanism import ReportField
+from ..mechanisms._reports import expect
+from ..mechanisms._support import independent_sizes, independent_support
 from ._base import BaseOracle
-from ._channel import Channel, ReportField
 from ._docstrings import inherit_parameters
-from ._reports import expect
-from ._sampling import TWO_64, symmetric_threshold, zero_bit_threshold
-from ._support import independent_support
 
 
 @inherit_parameters
@@ -56,8 +58,8 @@ class OUE(BaseOracle):
     (2, 3)
     """
 
-    def _make_channel(self, n_categories):
-        return UnaryChannel(n_categories, TWO_64 // 2, zero_bit_threshold(self.epsilon))
+    def _make_channel(self, domain):
+        return UnaryChannel(domain.size, TWO_64 // 2, zero_bit_threshold(self.epsilon))
 
 
 @inherit_parameters
@@ -99,9 +101,9 @@ class SUE(BaseOracle):
     array([0.6, 0.3, 0.1])
     """
 
-    def _make_channel(self, n_categories):
+    def _make_channel(self, domain):
         one = symmetric_threshold(self.epsilon)
-        return UnaryChannel(n_categories, one, TWO_64 - one)
+        return UnaryChannel(domain.size, one, TWO_64 - one)
 
 
 class UnaryChannel(Channel):
@@ -126,6 +128,14 @@ class UnaryChannel(Channel):
 
     def supports(self, reports, codes):
         return reports[:, codes] == 1
+
+    @property
+    def joint_support(self):
+        return JointSupport(float(self.p) * float(self.q), float(self.q) ** 2)
+
+    @property
+    def support_sizes(self):
+        return independent_sizes(self.p, self.q, self.n_categories)
 
     def privatize(self, codes, coins):
         n = len(codes)

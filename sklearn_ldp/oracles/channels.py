@@ -1,13 +1,13 @@
-"""What an oracle of one's own is made of: the base of all channels, coins, and private thresholds.
+"""What an oracle of one's own is made of: the base of its mechanism, coins and private thresholds.
 
-:class:`Channel` is the mechanism inside an oracle, :class:`Coins` where its randomness comes from,
-and the thresholds are the integers that keep a mechanism within epsilon. The guide's page on
-extending builds an oracle of them; ``sklearn_ldp.utils.estimator_checks`` proves it.
+:class:`Channel` is the mechanism inside an oracle, :class:`Mechanism` all that collecting reports
+needs of it, :class:`Coins` where its randomness comes from, and the thresholds are the integers
+that keep a mechanism within epsilon. The guide's page on extending builds an oracle of them;
+``sklearn_ldp.utils.estimator_checks`` proves it.
 """
 
-from ._channel import Channel, ReportField, randomised_response
-from ._reports import bits_for, expect
-from ._sampling import (
+from ..mechanisms._channel import Channel, randomised_response
+from ..mechanisms._coins import (
     TWO_64,
     Coins,
     direct_threshold,
@@ -15,17 +15,26 @@ from ._sampling import (
     symmetric_threshold,
     zero_bit_threshold,
 )
-from ._support import independent_support
+from ..mechanisms._laws import JointSupport, PublicPart, ReportLaw
+from ..mechanisms._mechanism import Mechanism, ReportField
+from ..mechanisms._reports import bits_for, expect
+from ..mechanisms._support import fixed_size, independent_sizes, independent_support
 
 __all__ = [
     "TWO_64",
     "Channel",
     "Coins",
+    "JointSupport",
+    "Mechanism",
+    "PublicPart",
     "ReportField",
+    "ReportLaw",
     "bits_for",
     "direct_threshold",
     "expect",
+    "fixed_size",
     "group_threshold",
+    "independent_sizes",
     "independent_support",
     "randomised_response",
     "symmetric_threshold",

@@ -5,10 +5,9 @@ from __future__ import annotations
 from functools import cached_property, lru_cache
 
 import numpy as np
-from scipy import fft
 
 from ._finite_field import FiniteField
-from ._hadamard import walsh_hadamard
+from ._fourier import additive_transform
 
 _MAX_PRODUCTS = 1 << 18  # cells of a table of products, a byte each: it stays in the cache
 
@@ -187,14 +186,7 @@ class LinearFunctions:
 
     def _transform(self, x: np.ndarray, n_digits: int, inverse: bool = False) -> np.ndarray:
         """Fourier transform over the last axis, as numbers of so many digits (not normalised)."""
-        field, last = self.field, x.ndim - 1
-        if field.characteristic == 2:
-            return walsh_hadamard(x)
-        shape = x.shape[:-1] + (field.characteristic,) * (field.degree * n_digits)
-        axes = range(last, len(shape))
-        if inverse:
-            return fft.ifftn(x.reshape(shape), axes=axes, norm="forward").reshape(x.shape)
-        return fft.fftn(x.reshape(shape), axes=axes).reshape(x.shape)
+        return additive_transform(self.field, n_digits, x, inverse=inverse)
 
     @cached_property
     def _places(self) -> np.ndarray:

@@ -25,7 +25,7 @@ def as_vector(values: Any) -> np.ndarray:
     ValueError
         If it is no list of values.
     """
-    if isinstance(values, (list, tuple, set, frozenset, range, dict)):
+    if isinstance(values, (list, tuple, range, dict)):
         values = list(values)
         if any(isinstance(v, (tuple, list)) for v in values) or not is_uniform(values):
             return _objects([tuple(v) if isinstance(v, list) else v for v in values])

@@ -34,6 +34,47 @@ def independent_support(
     return rng.binomial(counts, float(p), shape) + rng.binomial(others, float(q), shape)
 
 
+def independent_sizes(p: Fraction, q: Fraction, n_categories: int) -> np.ndarray:
+    """Law of the number of supported categories where supports are independent.
+
+    Parameters
+    ----------
+    p, q : Fraction
+        Support probabilities.
+    n_categories : int
+        The number d of categories.
+
+    Returns
+    -------
+    ndarray of shape (d + 1,)
+        Probabilities of 0 .. d: the law of Bernoulli(p) + Binomial(d - 1, q).
+    """
+    from scipy.stats import binom  # slow to import, and rarely needed
+
+    others = binom.pmf(np.arange(n_categories), n_categories - 1, float(q))
+    return np.convolve(others, [1 - float(p), float(p)])
+
+
+def fixed_size(size: int, n_categories: int) -> np.ndarray:
+    """Law of the number of supported categories where it is the same in all reports.
+
+    Parameters
+    ----------
+    size : int
+        The number.
+    n_categories : int
+        The number d of categories.
+
+    Returns
+    -------
+    ndarray of shape (d + 1,)
+        Probabilities of 0 .. d.
+    """
+    law = np.zeros(n_categories + 1)
+    law[size] = 1.0
+    return law
+
+
 def simulate_members(
     counts: np.ndarray,
     n_repeats: int,

@@ -1,0 +1,62 @@
+"""Reports from whatever streams Arrow columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from ..protocols import Protocol
+from ._arrow import from_batch, from_columns, report_fields
+from ._header import found_header
+
+
+def stream_chunks(reports: Any, protocol: Protocol, n_rows: int) -> Iterator[np.ndarray]:
+    """Arrays of reports from whatever has the Arrow PyCapsule interface.
+
+    Parameters
+    ----------
+    reports : data frame, series, table, reader, ..
+        A stream of columns, or a column. A stream that carries a configuration is held to it, and
+        the others are taken at their word.
+    protocol : Protocol
+        What the reports are of.
+    n_rows : int
+        The most rows of an array.
+
+    Yields
+    ------
+    ndarray whose first axis is the users
+        Not yet checked.
+    """
+    import pyarrow as pa
+
+    fields = report_fields(protocol)
+    batches, schema = _batches(reports, pa)
+    found_header(schema.metadata, protocol)
+    try:
+        for batch in batches:
+            batch.validate(full=True)
+            for start in range(0, batch.num_rows, n_rows):
+                yield from_columns(from_batch(batch.slice(start, n_rows)), fields)
+    except pa.ArrowException as error:
+        raise ValueError(f"the Arrow stream cannot be read: {error}") from None
+
+
+def _batches(reports, pa):
+    """Record batches and their schema; a column becomes a table of one."""
+    try:
+        if not hasattr(reports, "__arrow_c_stream__"):
+            reports = pa.Table.from_arrays([pa.array(reports)], ["report"])
+        reader = pa.RecordBatchReader.from_stream(reports)
+    except (pa.ArrowException, TypeError, ValueError):
+        column = pa.chunked_array(reports)  # a series streams values, not rows
+        reader = pa.Table.from_arrays([column], ["report"]).to_reader()
+    schema = reader.schema
+    index = (schema.pandas_metadata or {}).get("index_columns", [])
+    names = {name for name in index if isinstance(name, str)}
+    if not names:
+        return reader, schema
+    kept = [name for name in schema.names if name not in names]
+    return (batch.select(kept) for batch in reader), schema

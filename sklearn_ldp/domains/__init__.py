@@ -1,0 +1,5 @@
+"""What a user may answer: the public list of categories, and how values become codes."""
+
+from ._domain import Domain
+
+__all__ = ["Domain"]

@@ -1,0 +1,96 @@
+"""The one form of a category that is the same on every machine."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from datetime import date, time, timedelta
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+
+from ._values import is_missing
+
+_WITH_A_TEXT = (date, time, timedelta, Decimal, Fraction, UUID)  # datetime is a date
+
+
+def canonical(value: Any) -> bytes:
+    """Return the bytes that stand for a category.
+
+    Parameters
+    ----------
+    value : str, bytes, int, float, bool, date, Decimal, UUID, a missing value, or tuple of those
+        The category.
+
+    Returns
+    -------
+    bytes
+        Equal for equal categories, on every machine and in every release.
+
+    Raises
+    ------
+    TypeError
+        If the type has no canonical form; clients and servers would not agree.
+    """
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, tuple):
+        parts = [canonical(part) for part in value]
+        return b"t" + b"".join(b"%d:%s" % (len(part), part) for part in parts)
+    if is_missing(value):
+        return b"n"
+    if isinstance(value, str):
+        return b"s" + value.encode()
+    if isinstance(value, bytes):
+        return b"b" + value
+    if isinstance(value, float) and not value.is_integer():
+        return b"f" + value.hex().encode()
+    if isinstance(value, (int, float)):
+        # 1, 1.0 and True are one key of a dictionary, and one category.
+        return b"i%d" % int(value)
+    if isinstance(value, _WITH_A_TEXT):
+        return b"x" + f"{type(value).__name__} {value}".encode()
+    raise TypeError(
+        "Clients and servers agree on categories that are text, bytes, numbers or tuples of those, "
+        f"dates and UUIDs, got {type(value).__name__}: no other type has a form that is the same "
+        "on every machine. Use the categories' names."
+    )
+
+
+def word_digest(value: Any) -> int:
+    """Return 64 bits that stand for a category, the same on every machine.
+
+    Parameters
+    ----------
+    value : as of `canonical`
+        The category.
+
+    Returns
+    -------
+    int
+        In ``0 .. 2**64 - 1``.
+    """
+    return int.from_bytes(hashlib.blake2b(canonical(value), digest_size=8).digest(), "little")
+
+
+def list_digest(values: Iterable) -> str:
+    """Return the SHA-256 of categories in their order, the same on every machine.
+
+    Parameters
+    ----------
+    values : iterable of categories
+        As of `canonical`.
+
+    Returns
+    -------
+    str
+        In hexadecimal digits.
+    """
+    sha = hashlib.sha256(b"sklearn_ldp domain 1\n")
+    for value in values:
+        text = canonical(value)
+        sha.update(b"%d:%s" % (len(text), text))
+    return sha.hexdigest()

@@ -1,0 +1,89 @@
+"""Users' values from any container, one array per column."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_array
+
+from ._values import as_vector, is_uniform
+
+
+def as_columns(X: Any, name: str) -> list[np.ndarray]:
+    """Split users' values into columns, each in a dtype of its own.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples,) or (n_samples, n_columns)
+        A list, ndarray, or a Series / DataFrame / array / table of pandas, polars or Arrow.
+    name : str
+        The class to name in errors.
+
+    Returns
+    -------
+    list of ndarray of shape (n_samples,)
+        The columns.
+
+    Raises
+    ------
+    ValueError
+        If X is empty, or has another number of dimensions.
+    """
+    columns = table_columns(X)
+    if columns is None:
+        array = _as_array(X)
+        if array.dtype.kind not in "OUS":
+            array = check_array(
+                array,
+                dtype=None,
+                ensure_2d=False,
+                ensure_all_finite=False,  # a domain may list a missing answer
+                allow_nd=True,
+                input_name="X",
+                estimator=name,
+            )
+        if array.ndim not in (1, 2):
+            raise ValueError(
+                f"{name} expects X of shape (n_samples,) or (n_samples, n_columns), found array "
+                f"with dim {array.ndim} and shape {array.shape}."
+            )
+        columns = [array] if array.ndim == 1 else list(array.T)
+    columns = [as_vector(column) for column in columns]
+    n_samples = len(columns[0]) if columns else 0
+    if n_samples == 0 or not columns:
+        what = "sample(s)" if columns else "feature(s)"
+        raise ValueError(
+            f"Found array with 0 {what} (shape=({n_samples}, {len(columns)})) while a minimum of 1 "
+            f"is required by {name}."
+        )
+    return columns
+
+
+def table_columns(X: Any) -> list | None:
+    """Return the columns of a data frame or table as they are; None for anything else.
+
+    Parameters
+    ----------
+    X : object
+        A pandas or polars DataFrame or an Arrow table, or something else.
+
+    Returns
+    -------
+    list or None
+        One series or array per column.
+    """
+    if hasattr(X, "iloc") and hasattr(X, "columns"):
+        return [X.iloc[:, i] for i in range(X.shape[1])]
+    if hasattr(X, "get_columns"):
+        return list(X.get_columns())
+    if hasattr(X, "column_names") and hasattr(X, "itercolumns"):
+        return list(X.itercolumns())
+    return None
+
+
+def _as_array(X):
+    """An array that keeps the types of a list's elements apart."""
+    if not isinstance(X, (list, tuple)):
+        return X if hasattr(X, "toarray") else np.asarray(X)
+    return np.asarray(X) if is_uniform(X) else np.asarray(X, dtype=object)

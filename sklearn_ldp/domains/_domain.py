@@ -1,0 +1,508 @@
+"""The public domain of a collection: from users' values in any container to codes, and back.
+
+Integers never pass through float64, so 2**53 and 2**53 + 1 stay apart.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Hashable, Sequence
+from collections.abc import Set as AbstractSet
+from functools import cached_property
+from itertools import product
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from sklearn.utils._param_validation import InvalidParameterError
+
+from ._canonical import list_digest, word_digest
+from ._columns import as_columns, table_columns
+from ._levels import declared_levels
+from ._values import as_vector, is_missing, sorted_values
+
+_MAX_LISTED = 1 << 27  # categories that are listed one by one: beyond, the list alone is gigabytes
+
+
+class Domain:
+    """What users may answer: a public list of categories, known to clients and servers alike.
+
+    A value's code is its place in the list. The domain of several columns is the product of theirs,
+    whose categories are tuples in C order, the last column fastest; or any list of tuples. One
+    category of a column may stand for a missing answer (None or NaN), if it is listed.
+
+    Parameters
+    ----------
+    categories : int, array-like of shape (d,), dtype, or list of arrays
+        An int d stands for ``0 .. d-1``. A `pandas.CategoricalDtype`, anything of that dtype, a
+        polars `Enum` and an Arrow dictionary array stand for the levels that they declare. A list
+        of arrays, one per column as scikit-learn's encoders have it, stands for their product. A
+        set has no order that is the same in every process, and is refused.
+
+    Attributes
+    ----------
+    categories : ndarray of shape (d,)
+        The categories in their order, read-only; tuples where there are several columns.
+    size : int
+        Number d of categories.
+    names : ndarray of shape (d,)
+        The categories as text.
+    digest : str
+        SHA-256 of the categories in their order, the same on every machine.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer than two categories, one is listed twice, or they are an unordered
+        collection.
+
+    Examples
+    --------
+    >>> from sklearn_ldp import Domain
+    >>> browsers = Domain(["chrome", "firefox", None])
+    >>> browsers.encode(["firefox", None, "chrome"])
+    array([1, 2, 0], dtype=uint8)
+    >>> both = Domain.product([["F", "M"], range(3)])
+    >>> both.size, both.decode([1, 5]).tolist()
+    (6, [('F', 1), ('M', 2)])
+    """
+
+    #: Whether categories are known; those of an open domain are not.
+    is_open = False
+
+    def __init__(self, categories: Any) -> None:
+        self._set(_parts(categories, "Domain"), "Domain")
+
+    def _set(self, parts: list[_Part], name: str) -> None:
+        self._parts = parts
+        self.size = math.prod(part.size for part in parts)
+        if self.size < 2:
+            _refuse_size(self.size, name)
+        self._dtype = np.min_scalar_type(self.size - 1)
+
+    @classmethod
+    def _of_parts(cls, parts: list[_Part], name: str) -> Domain:
+        domain = cls.__new__(cls)
+        domain._set(parts, name)
+        return domain
+
+    @classmethod
+    def of(cls, categories: Any, name: str = "Domain") -> Domain:
+        """Return the domain that a `categories` parameter means.
+
+        Parameters
+        ----------
+        categories : Domain, "open", or as of the class
+            A domain is returned as it is; "open" is the domain of all answers.
+        name : str, default="Domain"
+            The class to name in errors.
+
+        Returns
+        -------
+        Domain
+            The domain.
+
+        Raises
+        ------
+        ValueError
+            If it is not declared, or as the class raises.
+        """
+        if isinstance(categories, Domain):
+            return categories
+        if isinstance(categories, str):
+            if categories == "open":
+                return OpenDomain()
+            raise ValueError(
+                f"{name} does not know its domain yet: declare it in categories=, since clients "
+                'and servers must share it before any report is made (categories="auto" learns it '
+                "from the raw values in fit, which is for simulations)."
+            )
+        return cls._of_parts(_parts(categories, name), name)
+
+    @classmethod
+    def product(cls, columns: Sequence) -> Domain:
+        """Return the domain of all combinations of several columns' categories.
+
+        Parameters
+        ----------
+        columns : sequence
+            The categories of each column, as of the class.
+
+        Returns
+        -------
+        Domain
+            Its categories are tuples in C order, the last column fastest.
+        """
+        return cls._of_parts([_single(column, "Domain") for column in columns], "Domain")
+
+    @classmethod
+    def open(cls) -> Domain:
+        """Return the domain of all answers that have a canonical form.
+
+        Returns
+        -------
+        Domain
+            Its codes are 64-bit digests. Mechanisms that hash take it, on the client only.
+        """
+        return OpenDomain()
+
+    @classmethod
+    def learned(cls, X: Any, name: str) -> Domain:
+        """Return the domain of values: the levels that they declare, or those that occur.
+
+        The latter leaks which values occur, so it is for simulations only.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples,) or (n_samples, n_columns)
+            Users' values.
+        name : str
+            The class to name in errors.
+
+        Returns
+        -------
+        Domain
+            Sorted, unless levels are declared.
+
+        Raises
+        ------
+        ValueError
+            If a value is missing, or there are fewer than two.
+        """
+        given = table_columns(X)
+        levels = [declared_levels(column) for column in ([X] if given is None else given)]
+        if levels and all(level is not None for level in levels):
+            return cls._of_parts([_Part(_distinct(level, name)) for level in levels], name)
+        columns = as_columns(X, name)
+        for column in columns:
+            _refuse_infinite(column, name)
+        if len(columns) > 1:
+            array = as_vector(sorted_values(set(_rows(columns))))
+        elif columns[0].dtype == object:
+            array = as_vector(sorted_values(set(columns[0].tolist())))
+        else:
+            array = np.unique(columns[0])
+        _refuse_missing(array, name)
+        if len(array) < 2:
+            _refuse_size(len(array), name, f" in {len(columns[0])} sample(s)")
+        return cls._of_parts([_Part(array)], name)
+
+    # -- what is in it ------------------------------------------------------------------------
+    @cached_property
+    def categories(self) -> np.ndarray:
+        """The categories in their order, of shape (d,), read-only."""
+        if len(self._parts) == 1:
+            return self._parts[0].categories
+        if self.size > _MAX_LISTED:
+            raise ValueError(
+                f"A domain of {self.size:.3g} combinations cannot be listed one by one: join fewer "
+                "columns, or coarser categories."
+            )
+        listed = np.empty(self.size, dtype=object)
+        listed[:] = list(product(*(part.categories.tolist() for part in self._parts)))
+        listed.flags.writeable = False
+        return listed
+
+    @property
+    def names(self) -> np.ndarray:
+        """The categories as text, of shape (d,)."""
+        return np.asarray([str(category) for category in self.categories], dtype=object)
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the categories in their order, the same on every machine."""
+        return list_digest(self.categories.tolist())
+
+    def __len__(self) -> int:
+        return self.size
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Domain) or self.size != other.size:
+            return False
+        return self is other or _comparable(self.categories) == _comparable(other.categories)
+
+    def __hash__(self) -> int:
+        return hash((type(self), self.size))
+
+    def __repr__(self) -> str:
+        return f"Domain({self._shown()})"
+
+    def _shown(self) -> str:
+        shown = ", ".join(repr(c) for c in self.categories[:3].tolist())
+        return shown if self.size <= 3 else f"{shown}, ..."
+
+    # -- to codes and back --------------------------------------------------------------------
+    def encode(self, X: Any, name: str = "Domain") -> np.ndarray:
+        """Return the code of each user's value.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples,) or (n_samples, n_columns)
+            Values in any container.
+        name : str, default="Domain"
+            The class to name in errors.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Codes in ``range(d)``, in the smallest unsigned type that holds them.
+
+        Raises
+        ------
+        ValueError
+            If a value is no category.
+        """
+        return self.encode_columns(as_columns(X, name), name)
+
+    def encode_columns(self, columns: list[np.ndarray], name: str) -> np.ndarray:
+        """As `encode`, of columns that `as_columns` has made.
+
+        Parameters
+        ----------
+        columns : list of ndarray of shape (n_samples,)
+            One array per column.
+        name : str
+            The class to name in errors.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Codes.
+        """
+        if len(self._parts) == 1:
+            values = columns[0] if len(columns) == 1 else _tuples(columns)
+            return self._parts[0].encode(values, name).astype(self._dtype, copy=False)
+        if len(columns) != len(self._parts):
+            raise ValueError(
+                f"{name} expects the {len(self._parts)} columns that its domain is the product of, "
+                f"got {len(columns)}."
+            )
+        codes = np.zeros(len(columns[0]), dtype=np.int64)
+        for number, (part, column) in enumerate(zip(self._parts, columns, strict=True), start=1):
+            codes = codes * part.size + part.encode(column, name, f" in column {number}")
+        return codes.astype(self._dtype)
+
+    def decode(self, codes: Any) -> np.ndarray:
+        """Return the categories of codes.
+
+        Parameters
+        ----------
+        codes : array-like of int of shape (n,)
+            In ``range(d)``.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Their categories.
+        """
+        return self.categories[np.asarray(codes)]
+
+    def word_digests(self) -> np.ndarray:
+        """Return 64 bits for each category, which hashes of them start from.
+
+        Returns
+        -------
+        ndarray of shape (d,)
+            uint64.
+        """
+        return np.array([word_digest(c) for c in self.categories.tolist()], dtype=np.uint64)
+
+
+class OpenDomain(Domain):
+    """All answers that have a canonical form; their codes are 64-bit digests."""
+
+    is_open = True
+    size = 0
+
+    def __init__(self) -> None:
+        pass
+
+    @property
+    def categories(self) -> np.ndarray:  # type: ignore[override]
+        """Not known: a server lists the categories that it counts."""
+        raise ValueError(
+            "An open domain has no list of categories: it is for clients. A server must "
+            "declare it in categories=, the categories that it adds reports up for."
+        )
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, OpenDomain)
+
+    def __hash__(self) -> int:
+        return hash(OpenDomain)
+
+    def __repr__(self) -> str:
+        return "Domain.open()"
+
+    def encode_columns(self, columns: list[np.ndarray], name: str) -> np.ndarray:
+        values = columns[0] if len(columns) == 1 else _tuples(columns)
+        _refuse_infinite(values, name)
+        return np.array([word_digest(value) for value in values.tolist()], dtype=np.uint64)
+
+    encode_columns.__doc__ = Domain.encode_columns.__doc__
+
+
+class _Part:
+    """A list of distinct categories, sealed, and the map from values to their places in it."""
+
+    def __init__(self, categories: np.ndarray):
+        self.categories = categories.copy()
+        self.categories.flags.writeable = False
+        self.size = len(categories)
+        self._first: int | None = None
+        if self.size and categories.dtype.kind in "iu":
+            first = int(categories[0])
+            if int(categories[-1]) == first + self.size - 1 and np.all(np.diff(categories) == 1):
+                self._first = first
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name[:6] != "_codes"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self.categories.flags.writeable = False
+
+    @cached_property
+    def _codes(self) -> dict[Any, int]:
+        """The place of each category; a missing one stands under None."""
+        items = (None if is_missing(c) else c for c in _comparable(self.categories))
+        return {category: i for i, category in enumerate(items)}
+
+    def encode(self, values: np.ndarray, name: str, where: str = "") -> np.ndarray:
+        """Codes of values, or ValueError."""
+        if self._first is not None and values.dtype.kind in "iu":
+            return self._encode_range(values, self._first, name, where)
+        if None not in self._codes:
+            _refuse_infinite(values, name)
+        rows, code_of = values.tolist(), self._codes.get
+        codes = np.fromiter((code_of(row, -1) for row in rows), np.int64, len(rows))
+        for i in np.flatnonzero(codes < 0):
+            codes[i] = self._codes.get(_without_nan(rows[i]), -1)
+            if codes[i] < 0:
+                self._refuse(rows[i], name, where)
+        return codes
+
+    def _encode_range(self, values, first, name, where):
+        """Codes over consecutive integers, by subtraction."""
+        outside = (values < first) | (values > first + self.size - 1)
+        if outside.any():
+            self._refuse(values[int(np.argmax(outside))].item(), name, where)
+        codes = values.astype(np.int64, copy=False) - first
+        return codes.astype(np.min_scalar_type(self.size - 1))
+
+    def _refuse(self, value, name, where):
+        if is_missing(value):
+            raise ValueError(
+                f"Input X contains NaN (or another missing value){where}, and {name} has no "
+                "category for it: drop those users, or give missing answers a category of their "
+                "own."
+            )
+        shown = ", ".join(repr(c) for c in self.categories[:3].tolist())
+        more = ", ..." if self.size > 3 else ""
+        raise ValueError(
+            f"{name} got the unknown category {value!r}{where}; its {self.size} categories are "
+            f"{shown}{more}. The domain is public: list every category in categories=, one of them "
+            "for all others."
+        )
+
+
+# -- what a list of categories may be --------------------------------------------------------------
+def _parts(categories: Any, name: str) -> list[_Part]:
+    """The lists of the columns that a specification means."""
+    is_list = isinstance(categories, (list, tuple))
+    if is_list and categories and all(_is_column(column) for column in categories):
+        return [_single(column, name) for column in categories]
+    return [_single(categories, name)]
+
+
+def _is_column(column: Any) -> bool:
+    """Whether an element of a list is the array of a column's categories, and no category."""
+    return declared_levels(column) is not None or (hasattr(column, "shape") and np.ndim(column) > 0)
+
+
+def _single(categories: Any, name: str) -> _Part:
+    """The list of categories of one column."""
+    if isinstance(categories, Domain):
+        return _Part(categories.categories)
+    if isinstance(categories, AbstractSet):
+        raise InvalidParameterError(
+            f"{name} needs categories in an order that is the same in every process, and a "
+            f"{type(categories).__name__} has none to rely on: a client and a server would number "
+            "them differently. Give a list, such as sorted(categories)."
+        )
+    levels = declared_levels(categories)
+    if levels is not None:
+        array = as_vector(levels)
+    elif getattr(categories, "name", None) == "category" and hasattr(categories, "ordered"):
+        raise ValueError(
+            f"{name} got a CategoricalDtype without categories: declare them, as in "
+            "CategoricalDtype(['red', 'green'])."
+        )
+    elif isinstance(categories, Integral) and not isinstance(categories, bool):
+        array = np.arange(max(int(categories), 0))
+    else:
+        array = as_vector(categories)
+    return _Part(_distinct(array, name))
+
+
+def _distinct(array: np.ndarray, name: str) -> np.ndarray:
+    """The categories, or an error that says what is wrong with them."""
+    items = [_without_nan(item) for item in array.tolist()]
+    unhashable = next((c for c in items if not isinstance(c, Hashable)), None)
+    if unhashable is not None:
+        raise ValueError(f"{name} needs hashable categories, got {unhashable!r}.")
+    if len(set(items)) < len(items):
+        twice = Counter(items).most_common(1)[0][0]
+        raise ValueError(f"{name} needs distinct categories, got {twice!r} more than once.")
+    if len(items) < 2:
+        _refuse_size(len(items), name)
+    return array
+
+
+def _without_nan(value: Any) -> Any:
+    """The value, with None for what is missing in it: NaN is not equal to itself."""
+    if isinstance(value, tuple):
+        return tuple(_without_nan(part) for part in value)
+    return None if is_missing(value) else value
+
+
+def _comparable(categories: np.ndarray) -> list:
+    """Categories as a list in which missing ones are equal."""
+    items = categories.tolist()
+    return items if categories.dtype.kind in "iuUSb" else [_without_nan(item) for item in items]
+
+
+def _refuse_size(size: int, name: str, where: str = "") -> None:
+    raise ValueError(
+        f"{name} needs at least 2 categories, got {size}{where}: with a single one there "
+        "is nothing to protect and nothing to learn. Declare the whole domain in categories=."
+    )
+
+
+def _refuse_missing(array: np.ndarray, name: str) -> None:
+    if any(is_missing(c) for c in array.tolist()):
+        raise ValueError(
+            f"Input X contains NaN (or another missing value), and {name} has no category for it: "
+            "drop those users, or give missing answers a category of their own."
+        )
+
+
+def _refuse_infinite(values: np.ndarray, name: str) -> None:
+    if values.dtype.kind == "f" and not np.isfinite(values).all():
+        raise ValueError(
+            f"Input X contains NaN or infinity, and {name} has no category for it: drop those "
+            "users, or give missing answers a category of their own."
+        )
+
+
+# -- rows of several columns -----------------------------------------------------------------------
+def _rows(columns: list[np.ndarray]) -> list[tuple]:
+    return list(zip(*(column.tolist() for column in columns), strict=True))
+
+
+def _tuples(columns: list[np.ndarray]) -> np.ndarray:
+    rows = _rows(columns)
+    array = np.empty(len(rows), dtype=object)
+    array[:] = rows
+    return array

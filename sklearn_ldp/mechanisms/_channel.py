@@ -1,0 +1,418 @@
+"""Pure mechanisms of frequencies: each report supports a set of categories."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from .._noise import ChannelNoise, Noise, NoiseModel, as_rows
+from ._coins import Coins
+from ._covariance import drawn_covariances, inner, joint_covariances
+from ._laws import JointSupport, PublicPart, ReportLaw
+from ._mechanism import Mechanism
+
+
+class Channel(Mechanism):
+    """Base of all pure mechanisms over ``d = n_categories`` codes.
+
+    Every report supports a set of categories: the user's own one with probability `p`, a given
+    other one with probability `q`. Subclasses set these exactly and write the abstract methods;
+    the estimate, its noise and all planning follow.
+
+    A channel also owns what is known of its reports beyond p and q: `joint_support` (or
+    `covariances`), `largest_support`, `support_sizes`, `law_of_reports`, `public_part`. None of
+    them has to be written. Without them covariances are those of 2**14 drawn reports
+    (`has_exact_covariance` is False then), and tests of reports compare with drawn ones.
+
+    Parameters
+    ----------
+    n_categories : int
+        Size d of the domain.
+    p, q : Fraction
+        Support probabilities.
+    """
+
+    #: Whether `p` and `q` are exact. A mechanism whose q rests on an ideal hash says False; its
+    #: epsilon is exact all the same.
+    has_exact_support = True
+
+    def __init__(self, n_categories: int, p: Fraction, q: Fraction):
+        self.n_categories = n_categories
+        self.p = p
+        self.q = q
+
+    def _identity(self):
+        return *super()._identity(), self.n_categories, self.p, self.q
+
+    # -- what a report supports ---------------------------------------------------------------
+    @abstractmethod
+    def supports(self, reports: np.ndarray, codes: np.ndarray) -> np.ndarray:
+        """Tell which of the categories each report supports.
+
+        Parameters
+        ----------
+        reports : ndarray of shape (n_reports,) or (n_reports, width)
+            Integer reports.
+        codes : ndarray of shape (n_codes,)
+            Categories.
+
+        Returns
+        -------
+        ndarray of shape (n_reports, n_codes)
+            Booleans.
+        """
+
+    @abstractmethod
+    def count_support(self, reports: np.ndarray) -> np.ndarray:
+        """Count the reports that support each category.
+
+        Parameters
+        ----------
+        reports : ndarray of shape (n,) or (n, width)
+            Checked reports.
+
+        Returns
+        -------
+        ndarray of shape (n_categories,)
+            int64.
+        """
+
+    def tally(self, reports: np.ndarray) -> np.ndarray:
+        """Count what is added up of reports: the support of each category.
+
+        A channel with few kinds of reports may count those instead, which is faster and loses
+        nothing; it overrides `decode` and `tally_size` as well.
+
+        Parameters
+        ----------
+        reports : ndarray of shape (n,) or (n, width)
+            Checked reports.
+
+        Returns
+        -------
+        ndarray of shape (tally_size,)
+            int64.
+        """
+        return self.count_support(reports)
+
+    @property
+    def tally_size(self) -> int:
+        """Number of counts in a tally."""
+        return self.n_categories
+
+    def decode(self, tallies: np.ndarray) -> np.ndarray:
+        """Turn tallies into support counts.
+
+        Parameters
+        ----------
+        tallies : ndarray of shape (m, tally_size)
+            Sums of what `tally` returned.
+
+        Returns
+        -------
+        ndarray of shape (m, n_categories)
+            Of the same type.
+        """
+        return tallies
+
+    @abstractmethod
+    def simulate(self, counts: np.ndarray, n_repeats: int, rng: np.random.Generator) -> np.ndarray:
+        """Draw support counts by their joint law, given the true counts.
+
+        Parameters
+        ----------
+        counts : ndarray of shape (n_categories,)
+            True number of users of each category.
+        n_repeats : int
+            Number of collections.
+        rng : Generator
+            Source of randomness.
+
+        Returns
+        -------
+        ndarray of shape (n_repeats, n_categories)
+            int64.
+        """
+
+    @abstractmethod
+    def decode_operations(self, n_samples: int) -> int:
+        """Order of the number of operations from reports to support counts.
+
+        Parameters
+        ----------
+        n_samples : int
+            Number of reports.
+
+        Returns
+        -------
+        int
+            To compare oracles by.
+        """
+
+    # -- estimates and their noise ------------------------------------------------------------
+    def estimate(self, tallies: np.ndarray, sizes: np.ndarray) -> tuple[np.ndarray, Noise]:
+        """Return unbiased frequencies and their noise.
+
+        Parameters
+        ----------
+        tallies : ndarray of shape (m, tally_size)
+            One row per collection.
+        sizes : ndarray of shape (m,)
+            Number of reports of each.
+
+        Returns
+        -------
+        (ndarray of shape (m, n_categories), Noise)
+            One row per collection.
+        """
+        return self.estimate_decoded(self.decode(tallies), sizes)
+
+    def estimate_decoded(self, support: np.ndarray, sizes: np.ndarray) -> tuple[np.ndarray, Noise]:
+        """As `estimate`, from what `decode` has made of the tallies.
+
+        Parameters
+        ----------
+        support : ndarray of shape (m, n_categories)
+            Support counts.
+        sizes : ndarray of shape (m,)
+            Number of reports of each collection.
+
+        Returns
+        -------
+        (ndarray of shape (m, n_categories), Noise)
+            One row per collection.
+        """
+        noise = self.noise(sizes if len(sizes) > 1 else int(sizes[0]))
+        return noise.debias(support), noise
+
+    def noise(self, n_samples: Any) -> NoiseModel:
+        """Return the noise of estimates of so many users.
+
+        Parameters
+        ----------
+        n_samples : int or array-like of shape (n_estimates,)
+            Number of users.
+
+        Returns
+        -------
+        NoiseModel
+            With this channel's p and q, which also knows all covariances.
+        """
+        return ChannelNoise(float(self.p), float(self.q), n_samples, self)
+
+    @property
+    def null_variance(self) -> float:
+        """Variance of the estimate of a category that nobody has, for one user."""
+        return NoiseModel(float(self.p), float(self.q), 1).null_variance
+
+    @property
+    def slope(self) -> float:
+        """Growth of that variance with the frequency of the category."""
+        return NoiseModel(float(self.p), float(self.q), 1).slope
+
+    def variances(self, frequencies: np.ndarray) -> np.ndarray:
+        """Return the variance of each category's raw estimate, for one user (2020 paper, Eq. 5).
+
+        Parameters
+        ----------
+        frequencies : ndarray of shape (..., n_categories)
+            True frequencies.
+
+        Returns
+        -------
+        ndarray of the same shape
+            n times the variances.
+        """
+        return self.null_variance + frequencies * self.slope
+
+    def total_variance(self, frequencies: Any = None) -> float:
+        """Return the sum of the variances of all categories, times the number of users.
+
+        Parameters
+        ----------
+        frequencies : array-like of shape (n_categories,), default=None
+            True frequencies; None is the uniform distribution.
+
+        Returns
+        -------
+        float
+            Infinite where reports tell nothing.
+        """
+        if not self.q < self.p:
+            return math.inf
+        if frequencies is None:
+            frequencies = np.full(self.n_categories, 1 / self.n_categories)
+        return float(self.variances(np.asarray(frequencies, dtype=np.float64)).sum())
+
+    def answer_variances(self, matrix: Any, frequencies: np.ndarray) -> np.ndarray:
+        """Return the variances of answers to linear queries of the raw estimate, for one user.
+
+        They are linear in the frequencies (which sum to 1), so that unbiased estimates of the
+        frequencies give unbiased estimates of the variances.
+
+        Parameters
+        ----------
+        matrix : (sparse) matrix of shape (n_queries, n_categories)
+            One row per query.
+        frequencies : ndarray of shape (n_categories,)
+            Frequencies among the users.
+
+        Returns
+        -------
+        ndarray of shape (n_queries,)
+            n times the variances.
+        """
+        rows = as_rows(matrix, self.n_categories)
+        variances = rows.power(2) @ self.variances(frequencies)
+        several = np.flatnonzero(np.diff(rows.indptr) > 1)
+        if several.size:
+            variances[several] = self.covariances(rows[several], frequencies, diagonal=True)
+        return variances
+
+    def answer_covariance(self, matrix: Any, frequencies: np.ndarray) -> np.ndarray:
+        """Return the covariances of answers to linear queries of the raw estimate, for one user.
+
+        Parameters
+        ----------
+        matrix : (sparse) matrix of shape (n_queries, n_categories)
+            One row per query.
+        frequencies : ndarray of shape (n_categories,)
+            Frequencies among the users.
+
+        Returns
+        -------
+        ndarray of shape (n_queries, n_queries)
+            n times the covariances.
+        """
+        rows = as_rows(matrix, self.n_categories)
+        result = self.covariances(rows, frequencies, diagonal=False)
+        # Of single categories the variance is exact even where covariances are drawn.
+        np.fill_diagonal(result, self.answer_variances(rows, frequencies))
+        return result
+
+    def covariances(self, rows: Any, frequencies: np.ndarray, *, diagonal: bool) -> np.ndarray:
+        """Covariances of sums of categories, for one user: what a channel may know better.
+
+        Parameters
+        ----------
+        rows : csr_array of shape (n_queries, n_categories)
+            One row per query.
+        frequencies : ndarray of shape (n_categories,)
+            Frequencies among the users.
+        diagonal : bool
+            Whether only the variances are asked for.
+
+        Returns
+        -------
+        ndarray of shape (n_queries,) or (n_queries, n_queries)
+            Exact where `joint_support` is known; otherwise from 2**14 drawn reports.
+        """
+        joint = self.joint_support
+        if joint is None:
+            return drawn_covariances(self, rows, frequencies, diagonal)
+        p, q = float(self.p), float(self.q)
+        of_pairs = joint_covariances(joint, p, q, rows, frequencies, diagonal)
+        weighted = rows.multiply(self.variances(frequencies)).tocsr()
+        return inner(weighted, rows, diagonal) + of_pairs
+
+    @property
+    def has_exact_covariance(self) -> bool:
+        """Whether `covariances` is exact, and not a mean over drawn reports."""
+        return self.joint_support is not None
+
+    # -- what else is known of the reports ----------------------------------------------------
+    @property
+    def joint_support(self) -> JointSupport | None:
+        """Probability that a report supports two given categories, or None if it is not known.
+
+        It is known where it depends on nothing but whether the user has one of the two.
+        """
+        return None
+
+    @property
+    def largest_support(self) -> int:
+        """The most categories that one report supports; an upper bound where it is not known."""
+        return self.n_categories
+
+    @property
+    def support_sizes(self) -> np.ndarray | None:
+        """Probability that a report supports 0 .. d categories: shape (n_categories + 1,).
+
+        None where it depends on the user's value, or is not known.
+        """
+        return None
+
+    @property
+    def report_law(self) -> ReportLaw | None:
+        """The law of the kinds of reports that a tally counts; None if it counts others."""
+        return None
+
+    @property
+    def law_of_reports(self) -> ReportLaw | None:
+        """The law of all kinds of reports, where these are few enough to be listed."""
+        return self.report_law
+
+    @property
+    def public_part(self) -> PublicPart | None:
+        """What a client draws without looking at its value, such as a hash function."""
+        return None
+
+    def contributions(self, law: ReportLaw, weights: np.ndarray) -> np.ndarray:
+        """Return what each kind of report adds to n times a linear answer.
+
+        Parameters
+        ----------
+        law : ReportLaw
+            The law of the reports, `law_of_reports`.
+        weights : ndarray of shape (n_categories,)
+            The query.
+
+        Returns
+        -------
+        ndarray of shape (n_kinds,)
+            The answer of the raw estimate of one report, for each kind.
+        """
+        p, q = float(self.p), float(self.q)
+        return (law.spread(weights) - q * weights.sum()) / (p - q)
+
+    def for_enumeration(self) -> Channel:
+        """Return a channel with the same coins but few enough falls to run through them all.
+
+        Returns
+        -------
+        Channel
+            Itself, unless a mechanism draws from a space too large to be listed.
+        """
+        return self
+
+
+def randomised_response(
+    values: np.ndarray, n_values: int, threshold: int, coins: Coins
+) -> np.ndarray:
+    """Keep each value with probability ``threshold / 2**64``, else move to a uniform other one.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n,)
+        Integers in ``range(n_values)``.
+    n_values : int
+        Number of possible values.
+    threshold : int
+        As of :func:`direct_threshold`.
+    coins : Coins
+        Source of randomness.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+        int64.
+    """
+    result = values.astype(np.int64)
+    moved = np.flatnonzero(~coins.bernoulli(threshold, len(values)))
+    other = coins.integers(n_values - 1, moved.size)
+    result[moved] = other + (other >= result[moved])
+    return result

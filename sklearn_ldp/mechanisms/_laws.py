@@ -1,0 +1,117 @@
+"""Laws that a channel may know of its own reports."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+
+@dataclass(frozen=True, eq=False)
+class ReportLaw:
+    """Probabilities of kinds of reports, a linear map A of the frequencies, by its two products.
+
+    A kind of report has one probability for the categories that it supports, and one for others.
+
+    Parameters
+    ----------
+    supported, unsupported : float or ndarray of shape (n_kinds,)
+        Probability of a given kind of report for a category that it supports, or does not.
+    spread : callable
+        For each kind, the sum of the (d,) weights of the categories that it supports.
+    gather : callable
+        For each category, the sum of the (n_kinds,) weights of the kinds that support it.
+    kinds : callable, default=None
+        The kind of each report; None if reports are the numbers of their kinds.
+    """
+
+    supported: float | np.ndarray
+    unsupported: float | np.ndarray
+    spread: Callable[[np.ndarray], np.ndarray]
+    gather: Callable[[np.ndarray], np.ndarray]
+    kinds: Callable[[np.ndarray], np.ndarray] | None = None
+
+    def probabilities(self, frequencies: np.ndarray) -> np.ndarray:
+        """Return the probability of each kind of report, A f.
+
+        Parameters
+        ----------
+        frequencies : ndarray of shape (d,)
+            Of the users' categories.
+
+        Returns
+        -------
+        ndarray of shape (n_kinds,)
+            One probability per kind.
+        """
+        support = (self.supported - self.unsupported) * self.spread(frequencies)
+        return self.unsupported * frequencies.sum() + support
+
+    def likelihoods(self, weights: np.ndarray) -> np.ndarray:
+        """Return the expected weight of a report of a user of each category, A' w.
+
+        Parameters
+        ----------
+        weights : ndarray of shape (n_kinds,)
+            One weight per kind of report.
+
+        Returns
+        -------
+        ndarray of shape (d,)
+            One expectation per category.
+        """
+        support = self.gather((self.supported - self.unsupported) * weights)
+        return np.sum(self.unsupported * weights) + support
+
+    def count(self, reports: np.ndarray, n_categories: int) -> np.ndarray:
+        """Count the reports of each kind.
+
+        Parameters
+        ----------
+        reports : ndarray of shape (n,) or (n, width)
+            Checked reports.
+        n_categories : int
+            The number d of categories.
+
+        Returns
+        -------
+        ndarray of shape (n_kinds,)
+            int64.
+        """
+        kinds = reports if self.kinds is None else self.kinds(reports)
+        return np.bincount(kinds, minlength=len(self.spread(np.zeros(n_categories))))
+
+
+class JointSupport(NamedTuple):
+    """Probability that a report supports two given categories.
+
+    Parameters
+    ----------
+    own : float
+        If the user has one of them.
+    other : float
+        If she has neither.
+    """
+
+    own: float
+    other: float
+
+
+class PublicPart(NamedTuple):
+    """The part of a report that a client draws without looking at its value.
+
+    Parameters
+    ----------
+    of_reports : callable
+        The part of each report, as integers of shape (n,).
+    n_values : int
+        How many values it takes.
+    shares : ndarray of shape (n_values,) or None
+        Their probabilities; None if all are equally likely.
+    """
+
+    of_reports: Callable[[np.ndarray], np.ndarray]
+    n_values: int
+    shares: np.ndarray | None = None

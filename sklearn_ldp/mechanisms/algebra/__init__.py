@@ -1,0 +1,1 @@
+"""Finite fields, their vector spaces, and fast sums over them."""

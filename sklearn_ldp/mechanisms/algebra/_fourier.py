@@ -1,0 +1,42 @@
+"""The Fourier transform over the additive group of a finite vector space."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import fft
+
+from ._finite_field import FiniteField
+from ._walsh_hadamard import walsh_hadamard
+
+
+def additive_transform(
+    field: FiniteField, n_digits: int, x: np.ndarray, *, inverse: bool = False
+) -> np.ndarray:
+    """Fourier transform over the last axis, as numbers of so many digits (not normalised).
+
+    Addition of vectors is that of the base-p digits of their numbers, p being the characteristic.
+
+    Parameters
+    ----------
+    field : FiniteField
+        GF(g).
+    n_digits : int
+        Dimension k of the space.
+    x : ndarray of shape (..., g**k)
+        One number per vector.
+    inverse : bool, default=False
+        Whether to take the conjugate characters.
+
+    Returns
+    -------
+    ndarray of shape (..., g**k)
+        Complex, or real in characteristic 2.
+    """
+    if field.characteristic == 2:
+        return walsh_hadamard(x)
+    last = x.ndim - 1
+    shape = x.shape[:-1] + (field.characteristic,) * (field.degree * n_digits)
+    axes = range(last, len(shape))
+    if inverse:
+        return fft.ifftn(x.reshape(shape), axes=axes, norm="forward").reshape(x.shape)
+    return fft.fftn(x.reshape(shape), axes=axes).reshape(x.shape)

@@ -1,0 +1,70 @@
+"""Users behind rows: one per row, or as many as a weight says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+
+def check_counts(counts: Any, what: str) -> np.ndarray:
+    """Return numbers of users as int64 of shape (n,).
+
+    Parameters
+    ----------
+    counts : array-like of shape (n,)
+        Non-negative integers (in any numeric dtype), not all zero.
+    what : str
+        How errors name them.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+        The counts.
+
+    Raises
+    ------
+    ValueError
+        If they are anything else.
+    """
+    array = np.asarray(counts)
+    if array.ndim != 1 or array.dtype.kind not in "biuf":
+        raise ValueError(
+            f"{what} must be a 1D array of numbers of users, got an array of dtype {array.dtype} "
+            f"and shape {array.shape}."
+        )
+    if array.dtype.kind == "f":
+        odd = ~np.isfinite(array) | (array != np.floor(array))
+        if odd.any():
+            raise ValueError(
+                f"{what} must be whole numbers of users, got {array[np.argmax(odd)]}; a user "
+                "cannot count in part."
+            )
+    if array.size and array.min() < 0:
+        raise ValueError(f"{what} must not be negative, got {array.min()}.")
+    array = array.astype(np.int64)
+    if array.sum() == 0:
+        raise ValueError(f"{what} are all zero: there is no user.")
+    return array
+
+
+def expand(ends: np.ndarray | None, start: int, stop: int) -> slice | np.ndarray:
+    """Return the rows of users start .. stop.
+
+    Parameters
+    ----------
+    ends : ndarray of shape (n_rows,) or None
+        The users of row i end at ``ends[i]``; None is one user per row.
+    start, stop : int
+        Which users.
+
+    Returns
+    -------
+    slice or ndarray of shape (stop - start,)
+        Their rows.
+    """
+    if ends is None:
+        return slice(start, stop)
+    low, high = np.searchsorted(ends, [start, stop - 1], side="right")
+    inside = np.diff(np.clip(ends[low : high + 1], start, stop), prepend=start)
+    return np.repeat(np.arange(low, high + 1), inside)

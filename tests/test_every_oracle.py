@@ -1,0 +1,260 @@
+"""What an oracle can be put through, for every oracle of the package and one from elsewhere.
+
+One list, no special file: what the package's own oracles do by methods of their channels, a third
+party's does by the defaults.
+"""
+
+import io
+import sys
+
+import numpy as np
+import pytest
+from estimators import ORACLES
+from random_question import RandomQuestion
+from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
+
+from sklearn_ldp import (
+    GRR,
+    OLH,
+    Base,
+    BaseCut,
+    EmpiricalBayes,
+    HeldOutSearch,
+    NormSub,
+    SyntheticSearch,
+    best_oracle,
+)
+from sklearn_ldp.collection import (
+    Aggregator,
+    aggregate,
+    aggregate_dask,
+    poisoning_gain,
+    read_reports,
+    support_size_test,
+    tally_reports,
+    write_reports,
+)
+from sklearn_ldp.inspection import FrequencyDisplay, SearchDisplay
+from sklearn_ldp.metrics import (
+    audit_epsilon,
+    detection_threshold,
+    expected_error,
+    held_out_score,
+    required_n_samples,
+)
+from sklearn_ldp.model_selection import simulate_errors
+from sklearn_ldp.oracles import compare_oracles, estimate_by_group, profile_oracle
+from sklearn_ldp.queries import groups, random_sets
+from sklearn_ldp.utils.estimator_checks import check_oracle
+
+D = 8
+CATEGORIES = [f"c{i}" for i in range(D)]
+COUNTS = np.array([900, 500, 250, 150, 100, 60, 40, 0])
+VALUES = np.repeat(CATEGORIES, COUNTS)
+N = len(VALUES)
+QUERIES = groups([0, 0, 1, 1, 2, 2, 2, 2])
+EVERY = [*ORACLES, RandomQuestion(), RandomQuestion(epsilon=3.0)]
+
+every_oracle = pytest.mark.parametrize("oracle", EVERY, ids=repr)
+
+
+def declared(oracle, **parameters):
+    return clone(oracle).set_params(**{"categories": CATEGORIES, "random_state": 0, **parameters})
+
+
+@pytest.mark.parametrize("oracle", EVERY[len(ORACLES) :], ids=repr)
+def test_contract_and_proof_of_epsilon(oracle):
+    """The others are in test_common."""
+    check_oracle(oracle)
+
+
+@every_oracle
+def test_an_estimate_and_what_is_asked_of_it(oracle):
+    fitted = declared(oracle)
+    estimate = fitted.fit_transform(VALUES)
+    assert estimate.confidence_interval(0.95).low.shape == (1, D)
+    assert estimate.answer(QUERIES).shape == (1, 3)
+    assert estimate.oracle.get_params()["epsilon"] == oracle.epsilon
+    assert NormSub().fit_transform(estimate).values.sum() == pytest.approx(1)
+    assert EmpiricalBayes().fit(estimate).frequencies_.min() >= 0
+    FrequencyDisplay.from_estimator(fitted)
+
+
+@every_oracle
+def test_groups(oracle):
+    by = np.resize(["east", "west", "west"], N)
+    estimate = estimate_by_group(declared(oracle), VALUES, by)
+    assert estimate.row_names.tolist() == ["east", "west"]
+    assert estimate.noise.n_samples.tolist() == [np.sum(by == "east"), np.sum(by == "west")]
+
+
+@every_oracle
+def test_planning(oracle):
+    error = expected_error(oracle, N, D, queries=QUERIES)
+    assert required_n_samples(oracle, error, D, queries=QUERIES) == N
+    assert expected_error(oracle, N, D, queries=random_sets(0.5)) > 0
+    assert 0 < detection_threshold(oracle, N, D)
+    profile = profile_oracle(oracle, D)
+    assert profile.report_bits > 0
+    assert profile.total_variance >= profile.minimax_bound * (1 - 1e-9)
+    chosen = best_oracle(oracle.epsilon, D, candidates=[oracle])
+    assert type(chosen) is type(oracle)
+    assert len(compare_oracles(1.0, D, candidates=[oracle])["excess"]) == 1
+
+
+@every_oracle
+def test_profile_is_that_of_the_reports_themselves(oracle):
+    """Bits of a report: what its fields take, and no less than the reports that come need."""
+    channel = declared(oracle).channel()
+    reports = declared(oracle, random_state=1).privatize(VALUES)
+    assert profile_oracle(oracle, CATEGORIES).report_bits == channel.report_bits
+    kinds = len(np.unique(reports, axis=0))
+    assert channel.report_bits >= np.log2(kinds) - 1e-9
+
+
+@every_oracle
+def test_audit(oracle):
+    result = audit_epsilon(declared(oracle), n_trials=20_000, random_state=0)
+    assert not result.is_violated
+
+
+@every_oracle
+def test_poisoning_and_tests_of_reports(oracle):
+    reports = declared(oracle).privatize(VALUES)
+    server = declared(oracle, random_state=None)
+    assert poisoning_gain(server, 0.01, 2) >= poisoning_gain(server, 0.01, 2, attack="input") - 1e-9
+    result = support_size_test(reports, server)
+    assert result.n_samples == N
+    assert result.p_value > 1e-6
+    if not result.has_power:
+        return
+    # The twin: a quarter of the users sends the report that supports most.
+    supported = server.channel().supports(reports, np.arange(D)).sum(axis=1)
+    fake = np.repeat(reports[[np.argmax(supported)]], N, axis=0)
+    assert support_size_test(np.concatenate([reports, fake]), server).p_value < 1e-6
+
+
+@every_oracle
+@pytest.mark.parametrize("form", ["parquet", "arrow", "jsonl"])
+def test_files_and_checkpoints(oracle, form, tmp_path):
+    reports, server = declared(oracle).privatize(VALUES), declared(oracle, random_state=None)
+    file = io.BytesIO()
+    write_reports(file, reports, server, batch_id="monday", format=form)
+    again = read_reports(file.getvalue(), server, format=form)
+    assert sorted(map(repr, again.tolist())) == sorted(map(repr, reports.tolist()))
+    plain = clone(server).aggregate(reports)
+    total = aggregate(iter([reports[:700], reports[700:]]), server)
+    total.save(tmp_path / "state.npz")
+    loaded = Aggregator.load(tmp_path / "state.npz", server)
+    np.testing.assert_array_equal(loaded.oracle_.support_counts_, plain.support_counts_)
+    tally = tally_reports(reports, server, "tuesday")
+    assert loaded.merge(tally).n_samples == 2 * N
+    with pytest.raises(ValueError, match="of another collection"):
+        read_reports(file.getvalue(), server.set_params(epsilon=9.0), format=form)
+
+
+@every_oracle
+def test_searches(oracle):
+    estimate = declared(oracle).fit_transform(VALUES)
+    candidates = [Base(), NormSub(), BaseCut(), make_pipeline(BaseCut(), NormSub())]
+    held_out = HeldOutSearch(candidates, queries=QUERIES).fit(estimate)
+    synthetic = SyntheticSearch(candidates, queries=QUERIES, n_repeats=3, random_state=0)
+    assert synthetic.fit(estimate).frequencies_.shape == (D,)
+    # Of a plain array the same choice, by the noise that the channel tells.
+    plain = SyntheticSearch(
+        candidates, n_repeats=3, random_state=0, oracle=oracle, n_samples=N
+    ).fit(estimate.values)
+    assert plain.frequencies_.shape == (D,)
+    SearchDisplay.from_estimator(held_out)
+    study = simulate_errors(oracle, candidates, COUNTS, n_repeats=2, queries=QUERIES)
+    assert np.all(study["error"] > 0)
+    parts = declared(oracle, random_state=1).privatize(VALUES)
+    server = declared(oracle, input="reports", random_state=None)
+    one, other = (clone(server).fit(parts[i::2]).estimate_ for i in range(2))
+    assert np.isfinite(held_out_score(one, other, queries=QUERIES))
+
+
+@every_oracle
+def test_noise_is_that_of_collections(oracle, seed):
+    """`noise.covariance` of every oracle against simulated collections.
+
+    Chi-square tests of the variances of 12 answers, error rate 12e-8 (for drawn covariances, with
+    a slack of 10 %). The twin is a matrix whose covariances are left out.
+    """
+    channel, truth = oracle.channel(D), COUNTS / N
+    rng = np.random.default_rng([seed, 8])
+    simulated = clone(oracle).set_params(random_state=rng).simulate(COUNTS, 1000)
+    matrix = np.vstack([np.ones(D) - np.eye(D)[0], np.arange(D) < 4, rng.normal(size=(10, D))])
+    covariance = simulated.noise.covariance(matrix, truth)
+    assert covariance.shape == (12, 12)
+    np.testing.assert_allclose(covariance, covariance.T)
+    variances = simulated.noise.answer_variance(matrix, truth)
+    slack = 1e-9 if channel.has_exact_covariance else 1e-6
+    np.testing.assert_allclose(np.diag(covariance), variances, rtol=slack)
+    assert is_covariance_of(simulated.values @ matrix.T, covariance, channel.has_exact_covariance)
+    twisted = covariance * np.where(np.eye(12, dtype=bool), 1, -1)
+    assert not is_covariance_of(simulated.values @ matrix.T, twisted, channel.has_exact_covariance)
+
+
+def is_covariance_of(answers, covariance, is_exact):
+    """Whether variances of answers, and of their sums and differences, fit the matrix."""
+    from scipy import stats
+
+    pairs = [(i, j) for i in range(len(covariance)) for j in range(i)]
+    signs = np.array([np.eye(12)[i] + s * np.eye(12)[j] for i, j in pairs for s in (1, -1)])
+    directions = np.vstack([np.eye(12), signs])
+    expected = np.einsum("ij,jk,ik->i", directions, covariance, directions)
+    keep = expected > 1e-6 * np.abs(expected).max()
+    ratio = (answers @ directions.T).var(axis=0, ddof=1)[keep] / expected[keep]
+    slack = 1.0 if is_exact else 1.1
+    law = stats.chi2(len(answers) - 1)
+    degrees = len(answers) - 1
+    low, high = law.cdf(ratio * slack * degrees), law.sf(ratio / slack * degrees)
+    return bool(min(low.min(), high.min()) > 1e-8)
+
+
+def test_files_on_a_cluster(client, tmp_path):
+    """Two oracles, one of them from elsewhere, whose module the workers must find."""
+    client.run(lambda path: sys.path.insert(0, path), sys.path[0])
+    from pathlib import Path
+
+    folder = str(Path(__file__).parent)
+    client.run(lambda path: sys.path.insert(0, path), folder)
+    for oracle in (RandomQuestion(), OLH(hash_family="mixing")):
+        server = declared(oracle, random_state=None)
+        reports = declared(oracle).privatize(VALUES)
+        target = tmp_path / repr(oracle)
+        target.mkdir()
+        for i in range(4):
+            write_reports(target / f"{i}.parquet", reports[i::4], server, batch_id=str(i))
+        total = aggregate_dask(client, target, server)
+        plain = clone(server).aggregate(reports)
+        np.testing.assert_array_equal(total.oracle_.support_counts_, plain.support_counts_)
+
+
+# -- what the one hook mends ----------------------------------------------------------------------
+def test_a_profile_is_that_of_the_family_that_is_meant():
+    """Before, planning asked another hook than reports, and mixing was profiled as linear."""
+    profile = profile_oracle(OLH(hash_family="mixing"), 1000)
+    assert profile.report_bits == 63 + 2
+    assert profile.decode_operations == 10 * 10**6 * 1000
+    with pytest.raises(ValueError, match="no oracle of at most 8 bits"):
+        best_oracle(1.0, 1000, max_report_bits=8, candidates=[OLH(hash_family="mixing")])
+    chosen = best_oracle(
+        1.0, 1000, max_report_bits=30, candidates=[OLH(hash_family="mixing"), GRR()]
+    )
+    assert isinstance(chosen, GRR)
+
+
+def test_a_domain_whose_names_are_hashed_is_profiled_by_its_names():
+    assert profile_oracle(OLH(hash_family="mixing"), CATEGORIES).report_bits == 65
+
+
+def test_what_a_channel_does_not_say_is_drawn_and_said_so():
+    channel = RandomQuestion().channel(D)
+    assert not channel.has_exact_covariance
+    assert GRR().channel(D).has_exact_covariance
+    reports = declared(RandomQuestion()).privatize(VALUES)
+    assert support_size_test(reports, declared(RandomQuestion())).is_drawn
+    assert not support_size_test(declared(OLH()).privatize(VALUES), declared(OLH())).is_drawn
