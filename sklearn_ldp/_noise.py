@@ -1,21 +1,120 @@
-"""What is known of the noise of an estimate: its level, the law of the reports, and their parts."""
+"""What is known of the errors of an estimate: the covariance of any linear answer."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
+from scipy import sparse
+
+
+class Noise(ABC):
+    """Base of all noise models: one question, whatever made the estimate.
+
+    The question is the covariance of linear answers `matrix @ estimate`, given the true
+    frequencies. A kind of noise answers it in `covariance` and knows its level in `std`; think
+    twice before adding anything here. The users are taken as they are: all randomness is that of
+    their reports, and of whatever draws the reports (such as the part that a user is asked).
+
+    Attributes
+    ----------
+    n_samples : int, ndarray of shape (n_estimates,) or None
+        Number of users behind each estimate; None if it is not known.
+    std : float or ndarray of shape (n_estimates,)
+        Standard deviation of the estimate of a category that nobody has.
+    growth : float or ndarray of shape (n_estimates,)
+        How much the variance of a category's estimate grows with its frequency.
+    """
+
+    n_samples: Any
+    std: Any
+    growth: Any
+
+    @abstractmethod
+    def covariance(self, matrix: Any, frequencies: Any) -> np.ndarray:
+        """Return the covariance matrix of the answers to linear queries of the raw estimate.
+
+        Parameters
+        ----------
+        matrix : (sparse) matrix of shape (n_queries, d)
+            One row per query.
+        frequencies : array-like of shape (d,) or (n_estimates, d)
+            True frequencies of all categories.
+
+        Returns
+        -------
+        ndarray of shape (n_queries, n_queries) or (n_estimates, n_queries, n_queries)
+            The covariances; one matrix if there is one number of users and one distribution.
+
+        Raises
+        ------
+        ValueError
+            If this kind of noise does not know how the errors of these answers go together.
+        """
+
+    def answer_variance(self, matrix: Any, frequencies: Any) -> np.ndarray:
+        """Return the variances alone, the diagonal of `covariance`.
+
+        Parameters
+        ----------
+        matrix : (sparse) matrix of shape (n_queries, d)
+            One row per query.
+        frequencies : array-like of shape (d,) or (n_estimates, d)
+            True frequencies of all categories.
+
+        Returns
+        -------
+        ndarray of shape (n_queries,) or (n_estimates, n_queries)
+            The variance of each answer.
+        """
+        rows = as_rows(matrix)
+        parts = [self.covariance(rows[[i]], frequencies)[..., 0, 0] for i in range(rows.shape[0])]
+        return np.stack(parts, axis=-1)
+
+    def variance(self, frequencies: Any) -> np.ndarray:
+        """Return the variance of the raw estimate of each category.
+
+        Parameters
+        ----------
+        frequencies : array-like of shape (d,) or (n_estimates, d)
+            True frequencies of all categories.
+
+        Returns
+        -------
+        ndarray of shape (d,) or (n_estimates, d)
+            The variance of each category's estimate.
+        """
+        d = np.shape(frequencies)[-1]
+        return self.answer_variance(sparse.eye_array(d, format="csr"), frequencies)
+
+    def of_rows(self, rows: Any) -> Noise:
+        """Return the noise of some of the estimates.
+
+        Parameters
+        ----------
+        rows : slice or array-like
+            Which of the estimates.
+
+        Returns
+        -------
+        Noise
+            The same one if all estimates have the same number of users.
+        """
+        return self
 
 
 @dataclass(frozen=True, eq=False)
-class NoiseModel:
+class NoiseModel(Noise):
     """How a pure frequency oracle disturbs a frequency.
 
     Every report of a pure oracle *supports* a set of categories: the user's own category with
-    probability `p`, any other with probability `q`.
+    probability `p`, any other with probability `q`. These tell the variance of each category, but
+    not how the errors of two categories go together, which is a matter of the mechanism: the noise
+    of an oracle's own estimate (``oracle.noise_``, ``estimate.noise``) knows that too.
 
     Parameters
     ----------
@@ -59,7 +158,7 @@ class NoiseModel:
         if n_samples.ndim > 1 or not np.all((n_samples > 0) & np.isfinite(n_samples)):
             raise ValueError(
                 f"NoiseModel needs n_samples > 0, got {self.n_samples!r}; give a finite number, or "
-                "one a row of the estimate."
+                "one for each row of the estimate."
             )
         if n_samples.ndim:
             object.__setattr__(self, "n_samples", n_samples)
@@ -86,9 +185,14 @@ class NoiseModel:
         return (1 - self.p - self.q) / (self.p - self.q)
 
     @property
-    def std(self) -> Any:
+    def std(self) -> Any:  # type: ignore[override]
         """Noise level sigma of a category of frequency 0 (2020 paper, Eq. 7)."""
         return np.sqrt(self.null_variance / self.n_samples)
+
+    @property
+    def growth(self) -> Any:  # type: ignore[override]
+        """Growth of the variance with the frequency, for each estimate."""
+        return self.slope / np.asarray(self.n_samples, dtype=float)
 
     def debias(self, support_counts: Any) -> np.ndarray:
         """Unbiased frequencies from support counts (2020 paper, Eq. 2).
@@ -103,8 +207,7 @@ class NoiseModel:
         ndarray of shape (d,) or (n_estimates, d)
             ``(support_counts / n_samples - q) / (p - q)``.
         """
-        n_samples = np.asarray(self.n_samples)[..., None]
-        return (np.asarray(support_counts) / n_samples - self.q) / (self.p - self.q)
+        return (np.asarray(support_counts) / self._users(1) - self.q) / (self.p - self.q)
 
     def variance(self, frequencies: Any) -> np.ndarray:
         """Variance of the raw estimate of categories with these frequencies (2020 paper, Eq. 5).
@@ -119,8 +222,143 @@ class NoiseModel:
         ndarray of shape (d,) or (n_estimates, d)
             The variance of each category's estimate.
         """
-        n_samples = np.asarray(self.n_samples, dtype=float)[..., None]
-        return (self.null_variance + np.asarray(frequencies) * self.slope) / n_samples
+        return self._of_one_user(frequencies) / self._users(1)
+
+    def _of_one_user(self, frequencies: Any) -> np.ndarray:
+        """n times the variance of each category."""
+        return self.null_variance + np.asarray(frequencies) * self.slope
+
+    def covariance(self, matrix: Any, frequencies: Any) -> np.ndarray:
+        rows = as_rows(matrix)
+        _refuse_sums(rows)
+        if len(np.unique(rows.indices)) > 1:
+            _refuse("the errors of several categories")
+        of_one_user = np.asarray((rows @ rows.T).todense())
+        variance = self.variance(frequencies)[..., rows.indices[:1]]
+        return of_one_user * variance[..., None] if rows.nnz else 0.0 * of_one_user
+
+    covariance.__doc__ = Noise.covariance.__doc__
+
+    def answer_variance(self, matrix: Any, frequencies: Any) -> np.ndarray:
+        rows = as_rows(matrix)
+        _refuse_sums(rows)
+        return np.asarray((rows.power(2) @ self.variance(frequencies).T).T)
+
+    answer_variance.__doc__ = Noise.answer_variance.__doc__
+
+    def of_rows(self, rows: Any) -> Self:
+        n_samples = np.asarray(self.n_samples)
+        return replace(self, n_samples=n_samples[rows]) if n_samples.ndim else self
+
+    of_rows.__doc__ = Noise.of_rows.__doc__
+
+    def _users(self, n_axes: int) -> np.ndarray:
+        """Numbers of users, to divide arrays of that many more axes."""
+        n_samples = np.asarray(self.n_samples)
+        return n_samples.reshape(n_samples.shape + (1,) * n_axes)
+
+
+@dataclass(frozen=True, eq=False)
+class ChannelNoise(NoiseModel):
+    """The noise of a pure oracle's own estimates, which knows the mechanism behind p and q.
+
+    Parameters
+    ----------
+    p, q : float
+        Probabilities that a report supports the user's own category, and a given other one.
+    n_samples : int or ndarray of shape (n_estimates,)
+        Number of users behind each estimate.
+    channel : Channel
+        The mechanism; what it says of its variances and covariances is for one user.
+    """
+
+    channel: Any
+
+    def __repr__(self) -> str:
+        return f"NoiseModel(p={self.p!r}, q={self.q!r}, n_samples={self.n_samples!r})"
+
+    # As eq=False leaves it, so that equal noise of equal channels is the same.
+    __hash__ = NoiseModel.__hash__
+
+    @property
+    def null_variance(self) -> float:
+        """Variance of the estimate of a category that nobody has, times n."""
+        return self.channel.null_variance
+
+    @property
+    def slope(self) -> float:
+        """Growth of n times the variance with the frequency, of a category among others."""
+        return self.channel.slope
+
+    def _of_one_user(self, frequencies: Any) -> np.ndarray:
+        return self.channel.variances(np.asarray(frequencies, dtype=np.float64))
+
+    def covariance(self, matrix: Any, frequencies: Any) -> np.ndarray:
+        rows = as_rows(matrix, self.channel.n_categories)
+        ask = self.channel.answer_covariance
+        return self._asked(lambda f: ask(rows, f), frequencies) / self._users(2)
+
+    covariance.__doc__ = Noise.covariance.__doc__
+
+    def answer_variance(self, matrix: Any, frequencies: Any) -> np.ndarray:
+        rows = as_rows(matrix, self.channel.n_categories)
+        ask = self.channel.answer_variances
+        return self._asked(lambda f: ask(rows, f), frequencies) / self._users(1)
+
+    answer_variance.__doc__ = Noise.answer_variance.__doc__
+
+    @staticmethod
+    def _asked(ask, frequencies):
+        """What a function of one distribution says of each."""
+        frequencies = np.asarray(frequencies, dtype=np.float64)
+        if frequencies.ndim == 1:
+            return ask(frequencies)
+        return np.stack([ask(row) for row in frequencies])
+
+
+def as_rows(matrix: Any, n_categories: int | None = None) -> sparse.csr_array:
+    """Return queries as a sparse matrix without explicit zeros or repeated entries.
+
+    Parameters
+    ----------
+    matrix : (sparse) matrix of shape (n_queries, d)
+        One row per query.
+    n_categories : int, default=None
+        The d to expect.
+
+    Returns
+    -------
+    csr_array of shape (n_queries, d)
+        A copy.
+
+    Raises
+    ------
+    ValueError
+        If it has another number of dimensions or of columns.
+    """
+    rows = sparse.csr_array(np.atleast_2d(matrix) if not sparse.issparse(matrix) else matrix)
+    rows = rows.astype(np.float64, copy=True)
+    if rows.ndim != 2 or n_categories not in (None, rows.shape[1]):
+        raise ValueError(
+            f"Linear answers need a matrix of shape (n_queries, {n_categories or 'd'}), got an "
+            f"array of shape {rows.shape}."
+        )
+    rows.sum_duplicates()
+    rows.eliminate_zeros()
+    return rows
+
+
+def _refuse_sums(rows: sparse.csr_array) -> None:
+    if np.any(np.diff(rows.indptr) > 1):
+        _refuse("answers that add up several categories")
+
+
+def _refuse(what: str) -> None:
+    raise ValueError(
+        f"Noise known only by p, q and n_samples does not tell the covariance of {what}, which "
+        "depends on the mechanism. Ask the noise of the oracle's own estimate (oracle.noise_, "
+        "estimate.noise), or oracle.channel(n_categories).noise(n_samples)."
+    )
 
 
 @dataclass(frozen=True, eq=False)
