@@ -22,6 +22,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 import sklearn_ldp
 from sklearn_ldp import (
     CLS,
+    GRR,
     NPMLE,
     OLH,
     OUE,
@@ -45,6 +46,7 @@ from sklearn_ldp import (
     Smooth,
     postprocessing,
 )
+from sklearn_ldp._noise import Noise
 from sklearn_ldp.metrics import frequency_mse
 from sklearn_ldp.postprocessing import (
     BasePostProcessor,
@@ -67,8 +69,8 @@ from sklearn_ldp.queries import groups
 
 ALL = [
     *POSTPROCESSORS,
-    BaseCut(alpha=0.05, std=1e-3),
-    BaseCut(alpha=1e6, std=1.0),
+    BaseCut(alpha=0.05, noise=1e-3),
+    BaseCut(alpha=1e6, noise=1.0),
     BaseCut(n_kept=1),
 ]
 over_all = pytest.mark.parametrize("post", ALL, ids=repr)
@@ -96,7 +98,7 @@ PURE = {
     NormCut: lambda post, F: norm_cut(F),
     NormHyb: lambda post, F: norm_hyb(F, post.threshold_[:, None]),
     CLS: lambda post, F: norm_sub(F),
-    MLEApx: lambda post, F: mle_apx(F, *_noise_terms(post)),
+    MLEApx: lambda post, F: mle_apx(F, post.noise.null_variance, post.noise.slope),
     Calibrate: lambda post, F: _powers(post, F, post.params_["exponent"]),
     Power: lambda post, F: _powers(post, F, post.exponent_),
     PowerNS: lambda post, F: norm_sub(_powers(post, F, post.exponent_)),
@@ -109,27 +111,20 @@ PURE = {
 
 def _smoothed(post, F):
     if post.bandwidth is None:
-        return smooth_average(F, post.std)[0]
+        return smooth_average(F, post.noise)[0]
     return norm_sub(smooth(F, post.bandwidth))
 
 
 def _powers(post, F, exponents):
     rows = zip(F, exponents, strict=True)
-    return np.array([power(row, post.std, post.n_samples, a) for row, a in rows])
+    return np.array([power(row, post.noise.std, post.noise.n_samples, a) for row, a in rows])
 
 
 def _posterior_means(post, F):
-    std, slope = post.std, 0.0
-    if std is None:
-        noise = NoiseModel(post.p, post.q, post.n_samples)
-        std, slope = noise.std, noise.slope / noise.n_samples
+    is_number = isinstance(post.noise, float)
+    std, slope = (post.noise, 0.0) if is_number else (post.noise.std, post.noise.growth)
     rows = zip(F, post.prior_support_, post.prior_weights_, strict=True)
     return np.array([posterior_mean(f, std, *prior, slope) for f, *prior in rows])
-
-
-def _noise_terms(post):
-    noise = NoiseModel(post.p, post.q, 1)
-    return noise.null_variance, noise.slope
 
 
 NOISE = NoiseModel(0.5, 0.25, 10_000)
@@ -323,13 +318,8 @@ def test_estimates_must_be_finite(post, bad, as_estimate):
 # -- containers -------------------------------------------------------------------------------
 F3 = np.array([[0.75, 0.5, -0.125], [0.25, 0.125, 0.375]])
 NAMES = ["red", "green", "blue"]
-NOISE_PARAMETERS = ("std", "p", "q", "n_samples")
-FROM_NOISE = [
-    clone(p).set_params(
-        **{name: None for name in ("std", "p", "q", "n_samples") if hasattr(p, name)}
-    )
-    for p in ALL
-]
+WITH_NOISE = [post for post in ALL if hasattr(post, "noise")]
+FROM_NOISE = [clone(p).set_params(noise=None) if hasattr(p, "noise") else p for p in ALL]
 
 
 @pytest.mark.parametrize("post", FROM_NOISE, ids=repr)
@@ -438,9 +428,11 @@ def test_methods_compose():
     estimate = pipe.fit_transform(FrequencyEstimate(F3, NAMES, NOISE))
     assert estimate.postprocessors == ("Norm", "BasePos", "NormSub")
     assert estimate.noise is NOISE
-    # the noise level still reaches a second step
-    cut = make_pipeline(Norm(), BaseCut(alpha=0.05)).fit(FrequencyEstimate(F3, NAMES, NOISE))
-    assert cut[-1].threshold_.shape == (2,)
+    # A second step that needs a noise level can be given one.
+    cut = make_pipeline(Norm(), BaseCut(alpha=0.05, noise=NOISE)).fit(
+        FrequencyEstimate(F3, NAMES, NOISE)
+    )
+    np.testing.assert_allclose(cut[-1].threshold_, NOISE.std * normal.isf(0.05 / 3))
 
 
 def test_the_functions_take_lists_and_any_leading_axes():
@@ -481,7 +473,7 @@ def test_base_cut_threshold(F, alpha, std):
     """2020 paper, Eq. 9."""
     d = F.shape[1]
     expected = max(0.0, normal.isf(alpha / d)) * std if alpha < d else 0.0
-    cut = BaseCut(alpha=alpha, std=std).fit(F)
+    cut = BaseCut(alpha=alpha, noise=std).fit(F)
     np.testing.assert_allclose(cut.threshold_, [expected] * len(F), rtol=1e-9, atol=1e-15)
     np.testing.assert_array_equal(cut.transform(F), brute_force_cut(F, cut.threshold_))
 
@@ -497,7 +489,7 @@ def test_base_cut_threshold_in_numbers(d, alpha):
 
 @pytest.mark.parametrize("alpha", [1.5, 2, 3, 4, 1e300])
 def test_base_cut_of_few_categories_is_base_pos(alpha):
-    cut = BaseCut(alpha=alpha, std=10.0).fit(F3)
+    cut = BaseCut(alpha=alpha, noise=10.0).fit(F3)
     np.testing.assert_array_equal(cut.threshold_, [0, 0])
     np.testing.assert_array_equal(cut.frequencies_, base_pos(F3))
 
@@ -516,7 +508,7 @@ def test_base_cut_keeps_ties_at_the_threshold():
     F = [[0.5, 0.25, 0.25, 0.25, 0.125]]
     np.testing.assert_array_equal(process(BaseCut(n_kept=2), F), [[0.5, 0.25, 0.25, 0.25, 0]])
     std = 0.25 / normal.isf(0.5 / 5)
-    cut = BaseCut(alpha=0.5, std=std).fit(F)
+    cut = BaseCut(alpha=0.5, noise=std).fit(F)
     np.testing.assert_array_equal(cut.frequencies_, base_cut(F, cut.threshold_[0])[0])
     np.testing.assert_array_equal(base_cut(F, 0.25), [[0.5, 0.25, 0.25, 0.25, 0]])
 
@@ -529,23 +521,15 @@ def test_base_cut_takes_the_noise_of_each_row():
     noise = NoiseModel(0.5, 0.25, np.array([100, 10_000]))
     of_estimate = BaseCut(alpha=0.05).fit(FrequencyEstimate(F3, NAMES, noise))
     np.testing.assert_allclose(of_estimate.threshold_, noise.std * normal.isf(0.05 / 3))
-    for std in (noise.std, noise.std.tolist(), pd.Series(noise.std)):
-        given_std = BaseCut(alpha=0.05, std=std).fit(F3)
-        np.testing.assert_array_equal(given_std.threshold_, of_estimate.threshold_)
-        np.testing.assert_array_equal(given_std.frequencies_, of_estimate.frequencies_)
+    given = BaseCut(alpha=0.05, noise=noise).fit(F3)
+    np.testing.assert_array_equal(given.threshold_, of_estimate.threshold_)
+    np.testing.assert_array_equal(given.frequencies_, of_estimate.frequencies_)
 
 
-def test_base_cut_std_goes_before_the_noise_of_the_estimate():
+def test_base_cut_noise_goes_before_that_of_the_estimate():
     estimate = FrequencyEstimate(F3, NAMES, NOISE)
-    cut = BaseCut(alpha=0.05, std=0.2).fit(estimate)
+    cut = BaseCut(alpha=0.05, noise=0.2).fit(estimate)
     np.testing.assert_allclose(cut.threshold_, 0.2 * normal.isf(0.05 / 3))
-
-
-@pytest.mark.parametrize("F", [F3, FrequencyEstimate(F3, NAMES), pd.DataFrame(F3)])
-@pytest.mark.parametrize("method", ["fit", "transform", "fit_transform"])
-def test_base_cut_without_noise_names_the_remedy(F, method):
-    with pytest.raises(ValueError, match=r"BaseCut needs the noise level.*oracle returns.*std="):
-        getattr(BaseCut(), method)(F)
 
 
 @pytest.mark.parametrize(
@@ -561,22 +545,19 @@ def test_base_cut_without_noise_names_the_remedy(F, method):
         {"n_kept": -3},
         {"n_kept": 1.5},
         {"n_kept": "2"},
-        {"std": "0.1"},
+        {"noise": "0.1"},
+        {"noise": [0.1, 0.1]},
+        {"noise": 0},
+        {"noise": -0.1},
+        {"noise": np.nan},
+        {"noise": np.inf},
     ],
     ids=str,
 )
 def test_base_cut_bad_parameters(params):
     (name,) = params
     with pytest.raises(ValueError, match=f"The '{name}' parameter of BaseCut must be"):
-        BaseCut(**{"std": 0.1, **params}).fit(F3)
-
-
-@pytest.mark.parametrize(
-    "std", [0, 0.0, -0.1, np.nan, np.inf, [0.1, 0.1, 0.1], [0.1, -0.1], [], [0.1, np.nan]], ids=str
-)
-def test_base_cut_bad_noise_level(std):
-    with pytest.raises(ValueError, match=r"BaseCut: std must be one finite number > 0.*\(2\), got"):
-        BaseCut(std=std).fit(F3)
+        BaseCut(**{"noise": 0.1, **params}).fit(F3)
 
 
 # -- Norm -------------------------------------------------------------------------------------
@@ -934,12 +915,228 @@ def test_mle_apx_where_a_frequency_of_one_has_no_noise():
     assert result.min() >= 0
 
 
-def test_mle_apx_needs_the_noise():
-    with pytest.raises(ValueError, match=r"MLEApx needs to know .* give p= and q="):
-        MLEApx(p=0.5).fit(F3)
+def test_mle_apx_takes_the_noise_of_the_estimate_or_that_which_is_given():
     estimate = OUE(1.0, categories=NAMES, random_state=0).fit_transform(["red", "blue"] * 50)
-    noise = estimate.noise
+    noise = NoiseModel(estimate.noise.p, estimate.noise.q, 7)  # whatever the number of users
     np.testing.assert_array_equal(
-        MLEApx().fit(estimate).frequencies_,
-        MLEApx(p=noise.p, q=noise.q).fit(estimate.values).frequencies_,
+        MLEApx().fit(estimate).frequencies_, MLEApx(noise=noise).fit(estimate.values).frequencies_
     )
+
+
+# -- the noise --------------------------------------------------------------------------------
+over_noisy = pytest.mark.parametrize("post", WITH_NOISE, ids=repr)
+NEEDS_NOISE = [BaseCut(), NormHyb(), MLEApx(), Calibrate(), Power(), PowerNS()]
+NEEDS_NOISE += [EmpiricalBayes(), NPMLE(), Smooth()]
+over_needy = pytest.mark.parametrize("post", NEEDS_NOISE, ids=repr)
+NEEDS_USERS = (Calibrate, Power)
+NEEDS_MORE = [post for post in NEEDS_NOISE if isinstance(post, (*NEEDS_USERS, MLEApx))]
+
+
+def test_which_take_noise():
+    """The nine of the design have the one parameter, and none has those that it replaced."""
+    assert {type(post) for post in WITH_NOISE} == {type(post) for post in NEEDS_NOISE}
+    for post in ALL:
+        assert not {"std", "p", "q", "n_samples"} & set(post.get_params())
+
+
+def oracle_estimates():
+    counts = np.round(400 * 0.6 ** np.arange(12)).astype(int)
+    for oracle in (OUE(1.0), GRR(2.0), OLH(1.0)):
+        yield oracle.set_params(categories=12, random_state=0).simulate(counts, 3)
+
+
+@over_needy
+def test_given_noise_is_as_good_as_that_of_the_estimate(post):
+    """Bit for bit, whether it is the oracle's own or the same p, q and number of users."""
+    for estimate in oracle_estimates():
+        own = estimate.noise
+        expected = clone(post).fit(estimate)
+        for noise in (own, NoiseModel(own.p, own.q, own.n_samples)):
+            given_noise = clone(post).set_params(noise=noise)
+            result = given_noise.fit_transform(estimate.values)
+            np.testing.assert_array_equal(result, expected.estimate_.values)
+            other = estimate.with_values(estimate.values, noise=NoiseModel(0.9, 0.4, 17))
+            np.testing.assert_array_equal(given_noise.fit_transform(other), result)
+        # Negative control: other noise gives other results.
+        wrong = NoiseModel(own.p - 0.7 * (own.p - own.q), own.q, own.n_samples)
+        other = clone(post).set_params(noise=wrong).fit_transform(estimate.values)
+        assert (other != result).any()
+
+
+@pytest.mark.parametrize("post", [BaseCut(), NormHyb(), EmpiricalBayes(), NPMLE(), Smooth()])
+def test_a_number_is_a_constant_noise_level(post):
+    """It equals a model whose variance does not grow with the frequency: p + q = 1."""
+    F = next(oracle_estimates()).values
+    model = NoiseModel(0.625, 0.375, 1000)
+    assert model.growth == 0
+    expected = clone(post).set_params(noise=model).fit_transform(F)
+    constant = clone(post).set_params(noise=float(model.std)).fit_transform(F)
+    np.testing.assert_allclose(constant, expected, rtol=1e-12)
+    other = clone(post).set_params(noise=3 * float(model.std)).fit_transform(F)
+    assert np.abs(other - expected).max() > 1e-4  # negative control
+
+
+def test_any_kind_of_noise_will_do():
+    """Such as one that is added to frequencies, and knows no p and q."""
+
+    class Added(Noise):
+        n_samples, std, growth = 2000, 0.04, 0.0
+
+        def covariance(self, matrix, frequencies):
+            return self.std**2 * (matrix @ matrix.T).toarray()
+
+    F = np.array([[0.5, 0.3, 0.2, 0.04, -0.04]])
+    for post in NEEDS_NOISE:
+        if isinstance(post, MLEApx):
+            continue
+        added = clone(post).set_params(noise=Added()).fit_transform(F)
+        if isinstance(post, NEEDS_USERS):
+            assert np.isfinite(added).all()
+            continue
+        number = clone(post).set_params(noise=0.04).fit_transform(F)
+        np.testing.assert_allclose(added, number, rtol=1e-12)
+
+
+@over_noisy
+def test_noise_survives_clones_and_pickles(post):
+    twin = clone(post)
+    assert twin.noise == post.noise
+    assert pickle.loads(pickle.dumps(post)).get_params()["noise"] == post.noise
+
+
+@over_needy
+@pytest.mark.parametrize("method", ["fit", "transform", "fit_transform"])
+@pytest.mark.parametrize("F", [F3, FrequencyEstimate(F3, NAMES), pd.DataFrame(F3)])
+def test_without_noise_the_remedy_is_named(post, F, method):
+    name = type(post).__name__
+    expected = rf"^{name} needs to know the noise level.*an oracle returns, or give noise="
+    with pytest.raises(ValueError, match=expected):
+        getattr(clone(post), method)(F)
+
+
+@pytest.mark.parametrize("post", NEEDS_MORE, ids=repr)
+def test_a_number_is_not_enough_for_all(post):
+    name = type(post).__name__
+    missing = "its growth with the frequency" if name == "MLEApx" else "the number of users"
+    expected = rf"^{name} needs .*{missing}, which noise=0.05 does not tell.*NoiseModel\(p, q, n_s"
+    for X in (F3, FrequencyEstimate(F3, NAMES, NOISE)):
+        with pytest.raises(ValueError, match=expected):
+            clone(post).set_params(noise=0.05).fit(X)
+
+
+@over_needy
+def test_one_number_of_users_per_row(post):
+    """Each row with its own noise is as if it were alone; any other number of rows is refused."""
+    sizes = np.array([500, 50_000])
+    post = clone(post).set_params(noise=NoiseModel(0.5, 0.25, sizes))
+    together = post.fit_transform(F3)
+    for row, result, n in zip(F3, together, sizes, strict=True):
+        alone = clone(post).set_params(noise=NoiseModel(0.5, 0.25, int(n)))
+        np.testing.assert_array_equal(alone.fit_transform([row])[0], result)
+    name = type(post).__name__
+    with pytest.raises(ValueError, match=rf"^{name} needs .* one per row \(3\), got"):
+        post.fit(np.vstack([F3, F3[:1]]))
+
+
+def test_a_noise_level_of_zero_is_refused():
+    with pytest.raises(ValueError, match=r"BaseCut needs one finite noise level > 0"):
+        BaseCut(noise=NoiseModel(0.5, 0.0, 100)).fit(F3)
+
+
+# -- estimates that are no longer raw ---------------------------------------------------------
+@over_needy
+@pytest.mark.parametrize("method", ["fit", "transform", "fit_transform"])
+def test_a_processed_estimate_is_refused(post, method):
+    raw = OUE(1.0, categories=NAMES, random_state=0).fit_transform(["red", "blue"] * 500)
+    changed = make_pipeline(Norm(), BasePos()).fit_transform(raw)
+    name = type(post).__name__
+    expected = rf"^{name} needs a raw estimate, got one after Norm and BasePos.*Put {name} first"
+    with pytest.raises(ValueError, match=expected + r".*oracle\.estimate_.*noise="):
+        getattr(clone(post), method)(changed)
+    with pytest.raises(ValueError, match=expected):
+        make_pipeline(Norm(), BasePos(), clone(post)).fit(raw)
+    given = clone(post).set_params(noise=raw.noise)
+    result = given.fit_transform(changed)
+    np.testing.assert_array_equal(result.values, given.fit_transform(changed.values))
+    assert result.postprocessors == ("Norm", "BasePos", name)
+    # Base changes nothing, so what follows it still sees a raw estimate.
+    after_base = make_pipeline(Base(), clone(post)).fit_transform(raw)
+    np.testing.assert_array_equal(after_base.values, clone(post).fit_transform(raw).values)
+
+
+@pytest.mark.parametrize("post", [BaseCut(n_kept=2), NormHyb(n_kept=1), Smooth(2.0)], ids=repr)
+def test_what_needs_no_noise_takes_processed_estimates(post):
+    changed = NormSub().fit_transform(FrequencyEstimate(F3, NAMES, NOISE))
+    expected = clone(post).fit_transform(changed.values)
+    np.testing.assert_array_equal(clone(post).fit_transform(changed).values, expected)
+
+
+def test_exact_mle_names_what_changed_the_estimate():
+    changed = NormSub().fit_transform(GRR(1.0, categories=NAMES).fit_transform(NAMES * 20))
+    with pytest.raises(ValueError, match=r"ExactMLE needs the raw .* got one after NormSub"):
+        ExactMLE().fit(changed)
+
+
+@pytest.mark.parametrize("post", FROM_NOISE, ids=repr)
+def test_where_an_estimate_came_from_is_kept(post):
+    """The noise and the shards of the raw estimate, for whoever wants to know."""
+    raw = GRR(1.0, categories=NAMES, random_state=0).fit_transform(["red", "blue"] * 500)
+    if isinstance(post, ExactMLE):
+        post = ExactMLE()
+    result = clone(post).fit_transform(raw)
+    assert result.noise is raw.noise
+    assert result.shards is raw.shards
+    again = NormSub().fit_transform(result)
+    assert again.noise is raw.noise
+    assert again.shards is raw.shards
+
+
+# -- what fit sets, and transform does not ----------------------------------------------------
+def learnt(fitted):
+    own = ("estimate_", "n_features_in_", "feature_names_in_")
+    return {k: v for k, v in vars(fitted).items() if k.endswith("_") and k not in own}
+
+
+@over_all
+def test_learnt_attributes_are_those_of_the_fitted_rows(post):
+    """They are documented, set by fit, and neither set nor changed by transform."""
+    other = np.array([[0.05, 0.3, 0.6], [0.9, -0.2, 0.1], [0.2, 0.2, 0.2]])
+    unfitted = clone(post)
+    unfitted.transform(other)
+    assert learnt(unfitted) == {}
+    fitted = clone(post).fit(F3)
+    before, kept = learnt(fitted), copy.deepcopy(learnt(fitted))
+    fitted.transform(other)
+    assert list(learnt(fitted)) == list(before)
+    for name, value in learnt(fitted).items():
+        assert value is before[name]
+        if name != "prior_":  # distributions of SciPy have no equality
+            np.testing.assert_equal(value, kept[name])
+        assert f"{name} : " in type(post).__doc__
+    # Negative control: fitting on the other rows does change what is learnt per row.
+    for name, value in learnt(clone(post).fit(other)).items():
+        if isinstance(value, (list, np.ndarray)):
+            assert (len(value), len(before[name])) == (3, 2)
+
+
+@pytest.mark.parametrize(
+    ("post", "names"),
+    [
+        (BaseCut(noise=0.05), {"threshold_"}),
+        (Norm(), {"shift_"}),
+        (NormMul(), {"factor_"}),
+        (NormSub(), {"shift_"}),
+        (CLS(), {"shift_"}),
+        (NormCut(), {"threshold_"}),
+        (NormHyb(noise=0.05), {"threshold_"}),
+        (Calibrate(noise=NOISE), {"prior_", "params_"}),
+        (PowerNS(noise=NOISE), {"exponent_"}),
+        (NPMLE(noise=0.05), {"prior_support_", "prior_weights_"}),
+        (Smooth(2.0), {"bandwidth_"}),
+        (ExactMLE(1.0), {"gap_", "n_iter_"}),
+        (Base(), set()),
+    ],
+    ids=repr,
+)
+def test_what_is_learnt(post, names):
+    assert set(learnt(post.fit(F3))) == names

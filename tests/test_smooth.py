@@ -8,6 +8,7 @@ from sklearn_ldp import (
     OLH,
     OUE,
     FrequencyEstimate,
+    NoiseModel,
     NormSub,
     PowerNS,
     Smooth,
@@ -42,7 +43,7 @@ def test_the_smoother_is_penalised_least_squares(d, bandwidth, circular):
 def test_without_a_third_difference_nothing_is_smoothed(d):
     F = np.linspace(-0.2, 0.9, d)[None]
     np.testing.assert_array_equal(smooth(F, 5.0), F)
-    np.testing.assert_allclose(Smooth(std=0.1).fit_transform(F), norm_sub(F))
+    np.testing.assert_allclose(Smooth(noise=0.1).fit_transform(F), norm_sub(F))
 
 
 @pytest.mark.parametrize("d", [50, 4001, 42_178])
@@ -201,17 +202,17 @@ def test_a_given_bandwidth_needs_no_noise():
     kept = Smooth(bandwidth=1.5, simplex=False).fit(F)
     np.testing.assert_array_equal(kept.frequencies_, smooth(F, 1.5))
     np.testing.assert_array_equal(Smooth(bandwidth=0).fit(F).frequencies_, norm_sub(F))
-    with pytest.raises(ValueError, match=r"Smooth needs the noise level.*std="):
+    with pytest.raises(ValueError, match=r"Smooth needs to know the noise level.*noise="):
         Smooth().fit(F)
 
 
 def test_a_circle_has_no_first_category():
     F = np.random.default_rng(0).normal(0.1, 0.1, size=(1, 24))
-    for post in (Smooth(std=0.05, circular=True), Smooth(bandwidth=2, circular=True)):
+    for post in (Smooth(noise=0.05, circular=True), Smooth(bandwidth=2, circular=True)):
         turned = post.fit_transform(np.roll(F, 5, axis=1))
         np.testing.assert_allclose(turned, np.roll(post.fit_transform(F), 5, axis=1), atol=1e-12)
     # Mirrored, open or not.
-    for post in (Smooth(std=0.05), Smooth(bandwidth=2)):
+    for post in (Smooth(noise=0.05), Smooth(bandwidth=2)):
         np.testing.assert_allclose(
             post.fit_transform(F[:, ::-1]), post.fit_transform(F)[:, ::-1], atol=1e-12
         )
@@ -221,7 +222,8 @@ def test_a_circle_has_no_first_category():
 
 def test_the_noise_of_each_row_counts():
     F = np.tile(OLH(1.0, categories=64, random_state=0).simulate(bump()).values, (2, 1))
-    fitted = Smooth(std=[1e-6, 0.006]).fit(F)
+    # The noise levels are 1e-6 and about 0.006.
+    fitted = Smooth(noise=NoiseModel(0.5, 0.25, np.array([3e12, 83_000]))).fit(F)
     assert fitted.bandwidth_[0] == 0
     assert fitted.bandwidth_[1] >= 1
     np.testing.assert_allclose(fitted.frequencies_[0], norm_sub(F[0]), atol=1e-6)
@@ -230,18 +232,18 @@ def test_the_noise_of_each_row_counts():
 def test_the_growth_of_the_noise_with_the_frequency_counts():
     """The risk charges a frequent category of GRR at a large epsilon with its own variance."""
     estimate = GRR(4.0, categories=16, random_state=0).simulate(bump(16, 2000), 50)
-    plain = Smooth(std=float(estimate.noise.std)).fit(estimate)
+    plain = Smooth(noise=float(estimate.noise.std)).fit(estimate)
     ours = Smooth().fit(estimate)
     assert np.abs(plain.frequencies_ - ours.frequencies_).max() > 1e-4
 
 
 @pytest.mark.parametrize(
-    "params", [{"bandwidth": -1}, {"bandwidth": "wide"}, {"circular": 2}, {"std": "0.1"}], ids=str
+    "params", [{"bandwidth": -1}, {"bandwidth": "wide"}, {"circular": 2}, {"noise": "0.1"}], ids=str
 )
 def test_bad_parameters(params):
     (name,) = params
     with pytest.raises(ValueError, match=f"The '{name}' parameter of Smooth must be"):
-        Smooth(**{"std": 0.1, **params}).fit([[0.5, 0.2, 0.2, 0.1]])
+        Smooth(**{"noise": 0.1, **params}).fit([[0.5, 0.2, 0.2, 0.1]])
 
 
 def test_the_order_is_that_of_the_columns():
@@ -250,7 +252,7 @@ def test_the_order_is_that_of_the_columns():
     noisy = row + np.random.default_rng(0).normal(0, 0.02, 12)
     names = np.array([str(v) for v in range(12)])
     order = np.argsort(names)  # "0", "1", "10", "11", "2", ..
-    right = Smooth(std=0.02).fit(FrequencyEstimate(noisy, names)).estimate_
-    wrong = Smooth(std=0.02).fit(FrequencyEstimate(noisy[order], names[order])).estimate_
+    right = Smooth(noise=0.02).fit(FrequencyEstimate(noisy, names)).estimate_
+    wrong = Smooth(noise=0.02).fit(FrequencyEstimate(noisy[order], names[order])).estimate_
     assert np.abs(right.values[:, order] - wrong.values).max() > 1e-3
     assert "Smooth" in postprocessing.__all__
