@@ -95,7 +95,7 @@ def test_a_histogram_may_be_the_prior():
 
 
 def test_the_check_against_the_sum_sees_another_prior():
-    """The twin of the two tests above: 1 % of a scale is seen."""
+    """The negative control of the two tests above: 1 % of a scale is seen."""
     k, counts = np.arange(0.0, 5001), np.linspace(-150.0, 5000, 100)
     expected = mean_by_brute_force(counts, 15.0, k, stats.norm(60, 40).logpdf(k))
     result = calibrate(counts / 5000, 15 / 5000, 5000, stats.norm(60, 40.4)) * 5000
@@ -139,7 +139,7 @@ def test_the_exponent_solves_its_equation(n, d):
 
 def test_likelihood_recovers_a_planted_exponent(seed):
     """Counts of a power law under noise: the fit is within 0.05 in each of 4 draws (they stray by
-    0.011 rms); the twin, another exponent by 0.3, is not."""
+    0.011 rms); the negative control, another exponent by 0.3, is not."""
     rng = np.random.default_rng(seed)
     n, d, std, exponent = 10**6, 4000, 200.0, 1.4
     law = np.arange(1.0, n + 1) ** -exponent
@@ -179,8 +179,8 @@ def strays(fitted, planted, d, std):
 )
 def test_planted_moments_are_recovered(name, fit_method, seed):
     """Mean and standard deviation within 5.5 standard errors of the sample moments, which neither
-    fit should exceed: error rate under 1e-6 for each seed (20 tests). The twins are 1 % of the
-    mean, or more, off, and the same fit must reject them."""
+    fit should exceed: error rate under 1e-6 for each seed (20 tests). The negative controls
+    are off by 1 % of the mean or more, and the same fit must reject them."""
     rng = np.random.default_rng([seed, 1])
     n, d, std = 10**7, 20_000, 150.0
     planted, *others = PLANTED[name]
@@ -200,7 +200,7 @@ def test_planted_moments_are_recovered(name, fit_method, seed):
 def test_both_fits_recover_what_an_oracle_was_given(seed):
     """Normal counts through OLH: within 5.5 standard errors, error rate under 1e-6 for each seed.
 
-    The twin is a noise level 20 % off, which the spread shows.
+    The negative control is a noise level 20 % off, which the spread shows.
     """
     rng = np.random.default_rng([seed, 2])
     d = 4000
@@ -220,7 +220,7 @@ def test_the_likelihood_minds_the_end_at_zero(seed):
     """Normal counts of which a third would be negative: both fits know that none is.
 
     10 % of mean and standard deviation of the counts, whose standard errors are under 1.2 %; the
-    twin is the normal law fitted as if it went on below 0.
+    negative control is the normal law fitted as if it went on below 0.
     """
     rng = np.random.default_rng([seed, 3])
     n, d, std = 10**6, 20_000, 100.0
@@ -369,7 +369,8 @@ def test_power_reproduces_figure_2(seed):
     """2020 paper, Figure 2: the bias of all counts sums to -96,332 for Power, 0 for PowerNS.
 
     Zipf 1.5, epsilon 1, with g = 3 hash values; 400 runs, the sum strays by 13,000 a run. A z
-    test at 1e-6 with 2 % for what the paper does not say; the twin is a noise level 20 % off.
+    test at 1e-6 with 2 % for what the paper does not say; the negative control is a noise
+    level 20 % off.
     """
     law = 1 / np.arange(1, 1025) ** 1.5
     counts = np.round(1e6 * law / law.sum()).astype(int)

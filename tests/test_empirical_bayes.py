@@ -48,7 +48,8 @@ def test_npmle_is_optimal(counts, seed):
     """Kiefer-Wolfowitz: the gradient is at most d everywhere, d where there is mass.
 
     Over all frequencies, not only those of the grid, and with every estimate standing for itself:
-    to 0.5 % (cells and grid cost up to 0.2 %). Two twins: another prior, another noise level.
+    to 0.5 % (cells and grid cost up to 0.2 %). Negative controls: another prior, and another noise
+    level.
     """
     estimate = simulate(counts, 1, seed)
     f, (std, slope) = estimate.values[0], terms(estimate)
@@ -69,7 +70,10 @@ def test_npmle_is_optimal(counts, seed):
 
 
 def test_npmle_beats_em(seed):
-    """EM on a finer grid, 2,000 steps, comes at most 0.2 higher; the twin is where EM starts."""
+    """EM on a finer grid, 2,000 steps, comes at most 0.2 higher.
+
+    The negative control is where EM starts.
+    """
     estimate = simulate(GEOMETRIC, 1, seed)
     f, (std, slope) = estimate.values[0], terms(estimate)
     theta = np.linspace(0, f.max() + std, 600)
@@ -110,7 +114,7 @@ def test_a_prior_is_one(learn):
 @pytest.mark.parametrize("slope", [0.0, 4e-4, -4e-4])
 @pytest.mark.parametrize("d", [20, 5000])
 def test_posterior_mean_is_the_sum_over_the_support(slope, d):
-    """To 1e-3 of sigma, where many are interpolated as well; the twin is the noise 5 % off."""
+    """To 1e-3 of sigma, also if many are interpolated; the negative control is noise 5 % off."""
     std, rng = 0.02, np.random.default_rng(0)
     support = np.concatenate([np.linspace(0, 0.2, 60), [0.3, 0.31, 0.9]])
     weights = rng.dirichlet(np.ones(63))
@@ -144,8 +148,8 @@ def test_risk_is_near_that_of_the_true_prior(post, counts, limit, seed):
     """Mean error of 20 rows over that of Bayes with the true frequencies as the prior.
 
     Over seeds 0 .. 23 the ratios are 1.02, 1.02, 1.10, 1.09 and 1.09, straying by 0.01 (0.03 where
-    frequencies are equal); with half the noise level, the twin, 1.18 and (equal) 3.7. The limits
-    are more than 3.5 standard deviations from both.
+    frequencies are equal); with half the noise level, the negative control, 1.18 and (equal) 3.7.
+    The limits are more than 3.5 standard deviations from both.
     """
     estimate = simulate(counts, 20, seed)
     truth = counts / counts.sum()
@@ -166,7 +170,7 @@ def test_the_average_takes_the_better(seed):
     """Mean errors of 20 rows: atoms for equal frequencies, smoothness for a geometric law.
 
     Over seeds 0 .. 23 the g-model has 1.7 times the average's error on equal frequencies or more,
-    NPMLE 1.04 times on the geometric law or more; each is the other's twin.
+    NPMLE 1.04 times on the geometric law or more; each is the other's negative control.
     """
     average, g_model, npmle = (mean_error(post, EQUAL, seed) for post in POSTS)
     assert average < 0.8 * g_model
@@ -297,7 +301,7 @@ def test_npmle_explains_the_few_that_are_far_out(seed):
 
     Ten collections of a long tail at epsilon 0.5, whose largest estimates lie 20 sigma out; at the
     optimum no estimate's marginal density is lower than with 1 / d of the mass at the estimate
-    itself, which is below the gradient's bound. The twin, all mass at 0, must fail.
+    itself, which is below the gradient's bound. The negative control, all mass at 0, must fail.
     """
     counts = make_zipf(884_427, 845, exponent=1.0, return_counts=True, random_state=seed)
     estimate = OLH(0.5, categories=845, random_state=seed).simulate(counts, 10)

@@ -33,7 +33,7 @@ def test_the_smoother_is_penalised_least_squares(d, bandwidth, circular):
     expected = dense_smoother(d, bandwidth, circular)
     rows = np.eye(d)
     np.testing.assert_allclose(smooth(rows, bandwidth, circular=circular), expected, atol=1e-7)
-    # Twin: without what sets the ends apart the same comparison fails.
+    # Negative control: without what sets the ends apart the same comparison fails.
     if bandwidth >= 1 and not circular:
         around = smooth(rows, bandwidth, circular=True)
         assert np.abs(around - expected).max() > 1e-3
@@ -53,7 +53,7 @@ def test_quadratic_trends_pass_at_any_bandwidth_and_size(d, share):
     x = np.linspace(-1, 1, d)
     trend = 0.3 + 0.4 * x - 0.7 * x**2
     np.testing.assert_allclose(smooth(trend, share * d), trend, atol=1e-8)
-    if share >= 0.1:  # twin: a cubic one bends
+    if share >= 0.1:  # negative control: a cubic one bends
         assert np.abs(smooth(x**3, share * d) - x**3).max() > 1e-3
 
 
@@ -119,7 +119,9 @@ def test_risk_is_unbiased(oracle, freedom, bandwidth, seed):
         return max(abs(x.mean()) - slack, 0) / (x.std(ddof=1) / np.sqrt(len(x)))
 
     assert z(risk - true) < 5
-    if bandwidth <= 1:  # twin: to forget that part of the noise is kept shows while it is much
+    if (
+        bandwidth <= 1
+    ):  # negative control: to forget that part of the noise is kept shows while it is much
         forgetful = ((result - estimate.values) ** 2 - variance).sum(axis=1)
         assert z(forgetful - true) > 5
 
@@ -136,7 +138,7 @@ def test_beta_is_estimated_far_better_than_without_the_order(seed):
     estimate = OLH(1.0, categories=400, random_state=seed).simulate(counts, 20)
     ours = mse(Smooth(), estimate, counts)
     assert 3 * ours < min(mse(NormSub(), estimate, counts), mse(PowerNS(), estimate, counts))
-    # Twin: the same numbers in an order that means nothing gain nothing like it.
+    # Negative control: the same numbers in an order that means nothing gain nothing like it.
     order = np.random.default_rng(0).permutation(400)
     shuffled = estimate.with_values(estimate.values[:, order])
     assert mse(Smooth(), shuffled, counts[order]) > 3 * ours
@@ -166,7 +168,7 @@ def test_spikes_are_left_to_norm_sub(seed):
     fitted = Smooth().fit(estimate)
     assert np.count_nonzero(fitted.bandwidth_) <= 4
     assert mse(Smooth(), estimate, counts) < 1.1 * mse(NormSub(), estimate, counts)
-    # Twin: the smoothing that suits a bump would ruin them.
+    # Negative control: the smoothing that suits a bump would ruin them.
     assert mse(Smooth(bandwidth=4), estimate, counts) > 5 * mse(NormSub(), estimate, counts)
 
 
