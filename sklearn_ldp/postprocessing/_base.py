@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_array, validate_data
 
 from .._docstrings import fill_in
 from .._estimate import FrequencyEstimate
-from ._known_noise import NOISE_PARAGRAPH
+from ._known_noise import NOISE_PARAGRAPHS
 
 _FITTED = """estimate_ : FrequencyEstimate
     The same frequencies with their categories. Its `noise` and `shards` stay those of the raw
@@ -56,9 +56,9 @@ class BasePostProcessor(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, m
     _parameter_constraints: dict = {}
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
-        # What all have in common stands once, and in their docstrings as %(fitted)s and %(noise)s.
+        # What many have in common stands once, and in their docstrings as %(fitted)s or %(noise)s.
         super().__init_subclass__(**kwargs)
-        fill_in(cls, fitted=_FITTED, noise=NOISE_PARAGRAPH)
+        fill_in(cls, fitted=_FITTED, **NOISE_PARAGRAPHS)
 
     @abstractmethod
     def _process(self, estimate: FrequencyEstimate) -> FrequencyEstimate:

@@ -229,9 +229,7 @@ class Calibrate(BaseCalibrate):
         ``scipy.stats.norm(10, 3)``, is used as it is.
     fit_method : {"mean-variance", "mle"}, default="mle"
         How the parameters are fitted.
-    %(noise)s
-        Here a number is not enough, because the number of users is needed: give
-        ``NoiseModel(p, q, n_samples)``.
+    %(noise_model)s
 
     Attributes
     ----------

@@ -12,13 +12,20 @@ from sklearn.utils._param_validation import Interval
 from .._estimate import FrequencyEstimate
 from .._noise import Noise
 
-# The constraint of the parameter, and its paragraph in docstrings, where it stands as %(noise)s.
+# The constraint of the parameter, and its paragraph in the docstrings: %(noise)s where a number
+# will do, %(noise_model)s where more must be known.
 NOISE_CONSTRAINT = [None, Interval(Real, 0, None, closed="neither"), Noise]
-NOISE_PARAGRAPH = """noise : float or NoiseModel, default=None
+NOISE_PARAGRAPHS = {
+    "noise": """noise : float or NoiseModel, default=None
     The noise of the estimate. None takes the noise that the estimate carries, which must be raw
     then. A number is the noise level: the standard deviation of the estimate of a category that
     nobody has, taken as the same for all frequencies. A :class:`~sklearn_ldp.NoiseModel`, such as
-    ``oracle.noise_``, also tells how the variance grows with the frequency."""
+    ``oracle.noise_``, also tells how the variance grows with the frequency.""",
+    "noise_model": """noise : NoiseModel, default=None
+    The noise of the estimate. None takes the noise that the estimate carries, which must be raw
+    then. For a plain array give a :class:`~sklearn_ldp.NoiseModel`, which knows `p`, `q` and the
+    number of users; a noise level alone is not enough.""",
+}
 
 _MODEL = "noise=NoiseModel(p, q, n_samples)"
 _NEEDS = {

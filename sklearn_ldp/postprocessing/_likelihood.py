@@ -61,9 +61,7 @@ class MLEApx(BasePostProcessor):
 
     Parameters
     ----------
-    %(noise)s
-        Here a number is not enough, because the growth of the variance matters: give
-        ``NoiseModel(p, q, n_samples)``.
+    %(noise_model)s
 
     Attributes
     ----------

@@ -78,9 +78,7 @@ class Power(BaseCalibrate):
         How the exponent is fitted.
     exponent : float, default=None
         The exponent, if it is known. None fits it.
-    %(noise)s
-        Here a number is not enough, because the number of users is needed: give
-        ``NoiseModel(p, q, n_samples)``.
+    %(noise_model)s
 
     Attributes
     ----------
@@ -153,9 +151,7 @@ class PowerNS(Power):
         How the exponent is fitted; see :class:`Power`.
     exponent : float, default=None
         The exponent, if it is known. None fits it.
-    %(noise)s
-        Here a number is not enough, because the number of users is needed: give
-        ``NoiseModel(p, q, n_samples)``.
+    %(noise_model)s
 
     Attributes
     ----------
