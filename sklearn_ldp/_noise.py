@@ -183,12 +183,12 @@ class NoiseModel(Noise):
         return (1 - self.p - self.q) / (self.p - self.q)
 
     @property
-    def std(self) -> Any:  # type: ignore[override]
+    def std(self) -> Any:
         """Noise level sigma of a category of frequency 0 (2020 paper, Eq. 7)."""
         return np.sqrt(self.null_variance / self.n_samples)
 
     @property
-    def growth(self) -> Any:  # type: ignore[override]
+    def growth(self) -> Any:
         """Growth of the variance with the frequency, for each estimate."""
         return self.slope / np.asarray(self.n_samples, dtype=float)
 

@@ -19,6 +19,7 @@ from sklearn_ldp import (
     HadamardResponse,
     HeldOutSearch,
     MLEApx,
+    NoiseModel,
     Norm,
     NormCut,
     NormHyb,
@@ -53,29 +54,32 @@ ORACLES = [
     ProjectiveGeometryResponse(epsilon=2.0, field_order=9),
 ]
 
-# Post-processors that act on each row alone; those that need a noise level are given one.
+# The noise that post-processors are given which need it.
+NOISE = NoiseModel(p=0.5, q=0.25, n_samples=2000)
+
+# Post-processors that act on each row on its own.
 POSTPROCESSORS = [
     Base(),
     BasePos(),
     PostPos(),
-    BaseCut(std=0.05),
+    BaseCut(noise=0.05),
     BaseCut(n_kept=2),
     Norm(),
     NormMul(),
     NormSub(),
     NormCut(),
-    NormHyb(std=0.05),
+    NormHyb(noise=0.05),
     NormHyb(n_kept=2),
     CLS(),
-    MLEApx(p=0.5, q=0.25),
-    MLEApx(p=0.75, q=0.5),
+    MLEApx(noise=NOISE),
+    MLEApx(noise=NoiseModel(p=0.75, q=0.5, n_samples=2000)),
     ExactMLE(epsilon=1.0),
-    Calibrate(fit_method="mean-variance", std=0.05, n_samples=2000),
-    Power(std=0.05, n_samples=2000),
-    PowerNS(std=0.05, n_samples=2000, exponent=1.5),
-    EmpiricalBayes(std=0.05),
-    NPMLE(p=0.5, q=0.25, n_samples=2000),
-    Smooth(std=0.05),
+    Calibrate(fit_method="mean-variance", noise=NOISE),
+    Power(noise=NOISE),
+    PowerNS(noise=NOISE, exponent=1.5),
+    EmpiricalBayes(noise=0.05),
+    NPMLE(noise=NOISE),
+    Smooth(noise=0.05),
     Smooth(bandwidth=2),
 ]
 

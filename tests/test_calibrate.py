@@ -9,7 +9,7 @@ from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import check_estimator
 
-from sklearn_ldp import OLH, OUE, Calibrate, NormSub, Power, PowerNS
+from sklearn_ldp import OLH, OUE, Calibrate, NoiseModel, NormSub, Power, PowerNS
 from sklearn_ldp.metrics import frequency_mse
 from sklearn_ldp.postprocessing import (
     calibrate,
@@ -20,6 +20,17 @@ from sklearn_ldp.postprocessing import (
 
 F3 = np.array([[0.75, 0.5, -0.125], [0.25, 0.125, 0.375]])
 NAMES = ["red", "green", "blue"]
+
+
+def noise_of_level(std, n_samples):
+    """Noise of a level for a number of users: with p = 1, n times the variance is q / (1 - q)."""
+    variance = n_samples * std**2
+    return NoiseModel(1.0, variance / (1 + variance), n_samples)
+
+
+def test_the_noise_has_the_level():
+    assert noise_of_level(0.05, 100).std == pytest.approx(0.05, rel=1e-12)
+    assert noise_of_level(2e-4, 10**5).std == pytest.approx(2e-4, rel=1e-12)
 
 
 # -- the posterior mean -----------------------------------------------------------------------
@@ -84,7 +95,7 @@ def test_a_histogram_may_be_the_prior():
 
 
 def test_the_check_against_the_sum_sees_another_prior():
-    """The twin of the two tests above: 1 % of a scale is seen."""
+    """The negative control of the two tests above: 1 % of a scale is seen."""
     k, counts = np.arange(0.0, 5001), np.linspace(-150.0, 5000, 100)
     expected = mean_by_brute_force(counts, 15.0, k, stats.norm(60, 40).logpdf(k))
     result = calibrate(counts / 5000, 15 / 5000, 5000, stats.norm(60, 40.4)) * 5000
@@ -128,7 +139,7 @@ def test_the_exponent_solves_its_equation(n, d):
 
 def test_likelihood_recovers_a_planted_exponent(seed):
     """Counts of a power law under noise: the fit is within 0.05 in each of 4 draws (they stray by
-    0.011 rms); the twin, another exponent by 0.3, is not."""
+    0.011 rms); the negative control, another exponent by 0.3, is not."""
     rng = np.random.default_rng(seed)
     n, d, std, exponent = 10**6, 4000, 200.0, 1.4
     law = np.arange(1.0, n + 1) ** -exponent
@@ -168,14 +179,16 @@ def strays(fitted, planted, d, std):
 )
 def test_planted_moments_are_recovered(name, fit_method, seed):
     """Mean and standard deviation within 5.5 standard errors of the sample moments, which neither
-    fit should exceed: error rate under 1e-6 for each seed (20 tests). The twins are 1 % of the
-    mean, or more, off, and the same fit must reject them."""
+    fit should exceed: error rate under 1e-6 for each seed (20 tests). The negative controls
+    are off by 1 % of the mean or more, and the same fit must reject them."""
     rng = np.random.default_rng([seed, 1])
     n, d, std = 10**7, 20_000, 150.0
     planted, *others = PLANTED[name]
     counts = np.rint(planted.rvs(d, random_state=rng)).clip(0, n)
     noisy = counts + std * rng.normal(size=d)
-    post = Calibrate(FAMILIES.get(name, name), fit_method=fit_method, std=std / n, n_samples=n)
+    post = Calibrate(
+        FAMILIES.get(name, name), fit_method=fit_method, noise=noise_of_level(std / n, n)
+    )
     (fitted,) = post.fit([noisy / n]).prior_
     two = slice(None) if name != "poisson" else slice(1)
     assert (strays(fitted, planted, d, std)[two] < 5.5).all()
@@ -187,7 +200,7 @@ def test_planted_moments_are_recovered(name, fit_method, seed):
 def test_both_fits_recover_what_an_oracle_was_given(seed):
     """Normal counts through OLH: within 5.5 standard errors, error rate under 1e-6 for each seed.
 
-    The twin is a noise level 20 % off, which the spread shows.
+    The negative control is a noise level 20 % off, which the spread shows.
     """
     rng = np.random.default_rng([seed, 2])
     d = 4000
@@ -198,7 +211,8 @@ def test_both_fits_recover_what_an_oracle_was_given(seed):
     for fit_method in ("mean-variance", "mle"):
         post = Calibrate("gaussian", fit_method=fit_method)
         assert (strays(post.fit(estimate).prior_[0], planted, d, std) < 5.5).all()
-        off = clone(post).set_params(std=1.2 * estimate.noise.std).fit(estimate)
+        off = clone(post).set_params(noise=noise_of_level(1.2 * std / counts.sum(), counts.sum()))
+        off = off.fit(estimate)
         assert strays(off.prior_[0], planted, d, std)[1] > 5.5
 
 
@@ -206,7 +220,7 @@ def test_the_likelihood_minds_the_end_at_zero(seed):
     """Normal counts of which a third would be negative: both fits know that none is.
 
     10 % of mean and standard deviation of the counts, whose standard errors are under 1.2 %; the
-    twin is the normal law fitted as if it went on below 0.
+    negative control is the normal law fitted as if it went on below 0.
     """
     rng = np.random.default_rng([seed, 3])
     n, d, std = 10**6, 20_000, 100.0
@@ -221,7 +235,7 @@ def test_the_likelihood_minds_the_end_at_zero(seed):
 
     truth = np.array([counts.mean(), counts.std()])
     for fit_method in ("mean-variance", "mle"):
-        post = Calibrate("gaussian", fit_method=fit_method, std=std / n, n_samples=n)
+        post = Calibrate("gaussian", fit_method=fit_method, noise=noise_of_level(std / n, n))
         fitted = moments(post.fit([noisy / n]).prior_[0])
         assert (np.abs(fitted / truth - 1) < 0.1).all()
     assert (np.abs(moments(stats.norm(*truth)) / truth - 1) > 0.1).any()
@@ -230,7 +244,7 @@ def test_the_likelihood_minds_the_end_at_zero(seed):
 # -- fallbacks --------------------------------------------------------------------------------
 def fit_with_warning(match, counts, std, n, prior):
     with pytest.warns(UserWarning, match=match):
-        return Calibrate(prior, fit_method="mean-variance", std=std / n, n_samples=n).fit(
+        return Calibrate(prior, fit_method="mean-variance", noise=noise_of_level(std / n, n)).fit(
             [np.asarray(counts) / n]
         )
 
@@ -265,7 +279,7 @@ def test_the_nearest_member_of_a_family_that_cannot():
 
 
 def test_three_parameters_need_the_likelihood():
-    post = Calibrate(stats.t, fit_method="mean-variance", std=0.1, n_samples=100)
+    post = Calibrate(stats.t, fit_method="mean-variance", noise=noise_of_level(0.1, 100))
     with pytest.raises(ValueError, match=r'two parameters at most.*df, loc, scale.*"mle"'):
         post.fit(F3)
 
@@ -273,17 +287,17 @@ def test_three_parameters_need_the_likelihood():
 def test_no_fit_ever_fails_on_odd_rows():
     """Marginal likelihood has no equations that could go without a solution."""
     for prior in ("power-law", "gaussian", "laplace", "poisson"):
-        post = Calibrate(prior, fit_method="mle", std=0.05, n_samples=300)
+        post = Calibrate(prior, fit_method="mle", noise=noise_of_level(0.05, 300))
         for row in ([0.5], [-3.0, -2.0], [0.25, 0.25, 0.25], [1e12, -1e12], [0.0, 1.0]):
             assert np.isfinite(post.fit([row]).frequencies_).all()
 
 
 # -- the class --------------------------------------------------------------------------------
 GIVEN = {
-    "gaussian": Calibrate("gaussian", fit_method="mle", std=0.05, n_samples=100),
-    "family": Calibrate(stats.poisson, fit_method="mle", std=0.05, n_samples=100),
-    "frozen": Calibrate(stats.norm(120, 60), std=0.05, n_samples=500),
-    "frozen-discrete": Calibrate(stats.nbinom(2, 0.02), std=0.05, n_samples=500),
+    "gaussian": Calibrate("gaussian", fit_method="mle", noise=noise_of_level(0.05, 100)),
+    "family": Calibrate(stats.poisson, fit_method="mle", noise=noise_of_level(0.05, 100)),
+    "frozen": Calibrate(stats.norm(120, 60), noise=noise_of_level(0.05, 500)),
+    "frozen-discrete": Calibrate(stats.nbinom(2, 0.02), noise=noise_of_level(0.05, 500)),
 }
 # Distributions of SciPy show their address, so they are no names of tests.
 QUICKEST = "frozen-discrete"
@@ -307,7 +321,7 @@ def test_distributions_can_be_cloned_and_pickled(name):
 
 def test_a_known_prior_is_taken_as_it_is():
     prior = stats.norm(10, 3)
-    result = Calibrate(prior, std=0.05, n_samples=500).fit(F3)
+    result = Calibrate(prior, noise=noise_of_level(0.05, 500)).fit(F3)
     assert result.prior_ == [prior] * 2 or all(p.args == prior.args for p in result.prior_)
     np.testing.assert_allclose(result.frequencies_, calibrate(F3, 0.05, 500, prior), rtol=1e-12)
 
@@ -316,7 +330,7 @@ def test_a_fitted_prior_gives_the_same_as_if_known():
     rng = np.random.default_rng(0)
     row = rng.gamma(4, 50, 300) / 10**5
     for prior in ("gaussian", "laplace", "poisson", stats.gamma):
-        post = Calibrate(prior, std=2e-4, n_samples=10**5).fit([row])
+        post = Calibrate(prior, noise=noise_of_level(2e-4, 10**5)).fit([row])
         expected = calibrate(row, 2e-4, 10**5, post.prior_[0])
         np.testing.assert_allclose(post.frequencies_, expected, rtol=0, atol=1e-10)
 
@@ -347,7 +361,7 @@ def test_the_right_family_helps():
 def test_bad_priors():
     for bad in ("zipf", 3, None):
         with pytest.raises(ValueError, match="The 'prior' parameter of Calibrate must be"):
-            Calibrate(bad, std=0.1, n_samples=10).fit(F3)
+            Calibrate(bad, noise=noise_of_level(0.1, 10)).fit(F3)
 
 
 # -- Power and PowerNS ------------------------------------------------------------------------
@@ -355,7 +369,8 @@ def test_power_reproduces_figure_2(seed):
     """2020 paper, Figure 2: the bias of all counts sums to -96,332 for Power, 0 for PowerNS.
 
     Zipf 1.5, epsilon 1, with g = 3 hash values; 400 runs, the sum strays by 13,000 a run. A z
-    test at 1e-6 with 2 % for what the paper does not say; the twin is a noise level 20 % off.
+    test at 1e-6 with 2 % for what the paper does not say; the negative control is a noise
+    level 20 % off.
     """
     law = 1 / np.arange(1, 1025) ** 1.5
     counts = np.round(1e6 * law / law.sum()).astype(int)
@@ -371,23 +386,18 @@ def test_power_reproduces_figure_2(seed):
 
     sums = bias_sums(Power())
     assert gap(sums) < 4.9 * sums.std() / 20
-    off = bias_sums(Power(std=1.2 * estimate.noise.std))
+    off = bias_sums(Power(noise=noise_of_level(1.2 * estimate.noise.std, 1_000_000)))
     assert gap(off) > 4.9 * off.std() / 20
     np.testing.assert_allclose(bias_sums(PowerNS()), 0, atol=1e-3)
 
 
 def test_power_without_a_solution_warns_and_goes_on():
     with pytest.warns(UserWarning, match="no more users than categories"):
-        result = Power(std=0.1, n_samples=3).fit([[0.5, 0.25, 0.25, 0.0]])
+        result = Power(noise=noise_of_level(0.1, 3)).fit([[0.5, 0.25, 0.25, 0.0]])
     assert np.all(np.isfinite(result.frequencies_))
-    assert Power(std=0.1, n_samples=3, fit_method="mle").fit([[0.5, 0.5, 0, 0]]).exponent_ > 0
-
-
-def test_power_needs_noise_and_users():
-    with pytest.raises(ValueError, match=r"Power needs the noise level.*std="):
-        Power().fit(F3)
-    with pytest.raises(ValueError, match=r"PowerNS needs the number of users.*n_samples="):
-        PowerNS(std=0.1).fit(F3)
+    assert (
+        Power(noise=noise_of_level(0.1, 3), fit_method="mle").fit([[0.5, 0.5, 0, 0]]).exponent_ > 0
+    )
 
 
 def test_power_ns_is_power_then_norm_sub():

@@ -107,7 +107,7 @@ def test_the_law_is_that_of_what_privatize_makes(oracle, seed):
 
     tally = shards.tallies.sum(axis=0)
     assert abs(z(tally)) < 5
-    other = oracle.fit(np.full(20_000, 4)).estimate_.shards.tallies.sum(axis=0)  # the twin
+    other = oracle.fit(np.full(20_000, 4)).estimate_.shards.tallies.sum(axis=0)  # negative control
     assert z(other) > 5
 
 
@@ -129,7 +129,9 @@ def test_it_is_the_maximum(oracle, d, n):
     # Kinds that nobody sent may leave a small domain with more than one maximum.
     if n == 3000 and np.linalg.matrix_rank(A) == d:
         np.testing.assert_allclose(f, solution, atol=1e-6)
-        assert np.abs(norm_sub(f + 1e-3 * rng.normal(size=d)) - solution).max() > 1e-6  # twin
+        assert (
+            np.abs(norm_sub(f + 1e-3 * rng.normal(size=d)) - solution).max() > 1e-6
+        )  # negative control
 
 
 @pytest.mark.parametrize("d", [2, 3, 8])
@@ -155,7 +157,7 @@ def test_the_closed_form_is_the_maximum(d, epsilon):
 
 
 def test_the_projection_is_not_the_maximum():
-    """The twin of the conditions above: they tell Norm-Sub from it."""
+    """The negative control of the conditions above: they tell Norm-Sub from it."""
     p, q = np.array([np.e, 1]) / (np.e + 7)
     A, tally = (p - q) * np.eye(8) + q, np.array([40, 25, 20, 9, 2, 1, 2, 1])
     f = norm_sub((tally / 100 - q) / (p - q))

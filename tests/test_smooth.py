@@ -8,6 +8,7 @@ from sklearn_ldp import (
     OLH,
     OUE,
     FrequencyEstimate,
+    NoiseModel,
     NormSub,
     PowerNS,
     Smooth,
@@ -32,7 +33,7 @@ def test_the_smoother_is_penalised_least_squares(d, bandwidth, circular):
     expected = dense_smoother(d, bandwidth, circular)
     rows = np.eye(d)
     np.testing.assert_allclose(smooth(rows, bandwidth, circular=circular), expected, atol=1e-7)
-    # Twin: without what sets the ends apart the same comparison fails.
+    # Negative control: without what sets the ends apart the same comparison fails.
     if bandwidth >= 1 and not circular:
         around = smooth(rows, bandwidth, circular=True)
         assert np.abs(around - expected).max() > 1e-3
@@ -42,7 +43,7 @@ def test_the_smoother_is_penalised_least_squares(d, bandwidth, circular):
 def test_without_a_third_difference_nothing_is_smoothed(d):
     F = np.linspace(-0.2, 0.9, d)[None]
     np.testing.assert_array_equal(smooth(F, 5.0), F)
-    np.testing.assert_allclose(Smooth(std=0.1).fit_transform(F), norm_sub(F))
+    np.testing.assert_allclose(Smooth(noise=0.1).fit_transform(F), norm_sub(F))
 
 
 @pytest.mark.parametrize("d", [50, 4001, 42_178])
@@ -52,7 +53,7 @@ def test_quadratic_trends_pass_at_any_bandwidth_and_size(d, share):
     x = np.linspace(-1, 1, d)
     trend = 0.3 + 0.4 * x - 0.7 * x**2
     np.testing.assert_allclose(smooth(trend, share * d), trend, atol=1e-8)
-    if share >= 0.1:  # twin: a cubic one bends
+    if share >= 0.1:  # negative control: a cubic one bends
         assert np.abs(smooth(x**3, share * d) - x**3).max() > 1e-3
 
 
@@ -118,7 +119,9 @@ def test_risk_is_unbiased(oracle, freedom, bandwidth, seed):
         return max(abs(x.mean()) - slack, 0) / (x.std(ddof=1) / np.sqrt(len(x)))
 
     assert z(risk - true) < 5
-    if bandwidth <= 1:  # twin: to forget that part of the noise is kept shows while it is much
+    if (
+        bandwidth <= 1
+    ):  # negative control: to forget that part of the noise is kept shows while it is much
         forgetful = ((result - estimate.values) ** 2 - variance).sum(axis=1)
         assert z(forgetful - true) > 5
 
@@ -135,7 +138,7 @@ def test_beta_is_estimated_far_better_than_without_the_order(seed):
     estimate = OLH(1.0, categories=400, random_state=seed).simulate(counts, 20)
     ours = mse(Smooth(), estimate, counts)
     assert 3 * ours < min(mse(NormSub(), estimate, counts), mse(PowerNS(), estimate, counts))
-    # Twin: the same numbers in an order that means nothing gain nothing like it.
+    # Negative control: the same numbers in an order that means nothing gain nothing like it.
     order = np.random.default_rng(0).permutation(400)
     shuffled = estimate.with_values(estimate.values[:, order])
     assert mse(Smooth(), shuffled, counts[order]) > 3 * ours
@@ -165,7 +168,7 @@ def test_spikes_are_left_to_norm_sub(seed):
     fitted = Smooth().fit(estimate)
     assert np.count_nonzero(fitted.bandwidth_) <= 4
     assert mse(Smooth(), estimate, counts) < 1.1 * mse(NormSub(), estimate, counts)
-    # Twin: the smoothing that suits a bump would ruin them.
+    # Negative control: the smoothing that suits a bump would ruin them.
     assert mse(Smooth(bandwidth=4), estimate, counts) > 5 * mse(NormSub(), estimate, counts)
 
 
@@ -201,17 +204,17 @@ def test_a_given_bandwidth_needs_no_noise():
     kept = Smooth(bandwidth=1.5, simplex=False).fit(F)
     np.testing.assert_array_equal(kept.frequencies_, smooth(F, 1.5))
     np.testing.assert_array_equal(Smooth(bandwidth=0).fit(F).frequencies_, norm_sub(F))
-    with pytest.raises(ValueError, match=r"Smooth needs the noise level.*std="):
+    with pytest.raises(ValueError, match=r"Smooth needs to know the noise level.*noise="):
         Smooth().fit(F)
 
 
 def test_a_circle_has_no_first_category():
     F = np.random.default_rng(0).normal(0.1, 0.1, size=(1, 24))
-    for post in (Smooth(std=0.05, circular=True), Smooth(bandwidth=2, circular=True)):
+    for post in (Smooth(noise=0.05, circular=True), Smooth(bandwidth=2, circular=True)):
         turned = post.fit_transform(np.roll(F, 5, axis=1))
         np.testing.assert_allclose(turned, np.roll(post.fit_transform(F), 5, axis=1), atol=1e-12)
     # Mirrored, open or not.
-    for post in (Smooth(std=0.05), Smooth(bandwidth=2)):
+    for post in (Smooth(noise=0.05), Smooth(bandwidth=2)):
         np.testing.assert_allclose(
             post.fit_transform(F[:, ::-1]), post.fit_transform(F)[:, ::-1], atol=1e-12
         )
@@ -221,7 +224,8 @@ def test_a_circle_has_no_first_category():
 
 def test_the_noise_of_each_row_counts():
     F = np.tile(OLH(1.0, categories=64, random_state=0).simulate(bump()).values, (2, 1))
-    fitted = Smooth(std=[1e-6, 0.006]).fit(F)
+    # The noise levels are 1e-6 and about 0.006.
+    fitted = Smooth(noise=NoiseModel(0.5, 0.25, np.array([3e12, 83_000]))).fit(F)
     assert fitted.bandwidth_[0] == 0
     assert fitted.bandwidth_[1] >= 1
     np.testing.assert_allclose(fitted.frequencies_[0], norm_sub(F[0]), atol=1e-6)
@@ -230,18 +234,18 @@ def test_the_noise_of_each_row_counts():
 def test_the_growth_of_the_noise_with_the_frequency_counts():
     """The risk charges a frequent category of GRR at a large epsilon with its own variance."""
     estimate = GRR(4.0, categories=16, random_state=0).simulate(bump(16, 2000), 50)
-    plain = Smooth(std=float(estimate.noise.std)).fit(estimate)
+    plain = Smooth(noise=float(estimate.noise.std)).fit(estimate)
     ours = Smooth().fit(estimate)
     assert np.abs(plain.frequencies_ - ours.frequencies_).max() > 1e-4
 
 
 @pytest.mark.parametrize(
-    "params", [{"bandwidth": -1}, {"bandwidth": "wide"}, {"circular": 2}, {"std": "0.1"}], ids=str
+    "params", [{"bandwidth": -1}, {"bandwidth": "wide"}, {"circular": 2}, {"noise": "0.1"}], ids=str
 )
 def test_bad_parameters(params):
     (name,) = params
     with pytest.raises(ValueError, match=f"The '{name}' parameter of Smooth must be"):
-        Smooth(**{"std": 0.1, **params}).fit([[0.5, 0.2, 0.2, 0.1]])
+        Smooth(**{"noise": 0.1, **params}).fit([[0.5, 0.2, 0.2, 0.1]])
 
 
 def test_the_order_is_that_of_the_columns():
@@ -250,7 +254,7 @@ def test_the_order_is_that_of_the_columns():
     noisy = row + np.random.default_rng(0).normal(0, 0.02, 12)
     names = np.array([str(v) for v in range(12)])
     order = np.argsort(names)  # "0", "1", "10", "11", "2", ..
-    right = Smooth(std=0.02).fit(FrequencyEstimate(noisy, names)).estimate_
-    wrong = Smooth(std=0.02).fit(FrequencyEstimate(noisy[order], names[order])).estimate_
+    right = Smooth(noise=0.02).fit(FrequencyEstimate(noisy, names)).estimate_
+    wrong = Smooth(noise=0.02).fit(FrequencyEstimate(noisy[order], names[order])).estimate_
     assert np.abs(right.values[:, order] - wrong.values).max() > 1e-3
     assert "Smooth" in postprocessing.__all__

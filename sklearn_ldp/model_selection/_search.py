@@ -60,7 +60,7 @@ class BaseSearch(BasePostProcessor):
         self.best_params_ = self.results_["params"][self.best_index_]
         self.best_score_ = -float(self.results_["mean_error"][self.best_index_])
         self.best_estimator_ = clone(candidates[self.best_index_])
-        return self.best_estimator_.fit_transform(self._completed(estimate)), {}
+        return self.best_estimator_.fit_transform(self._completed(estimate))
 
     def _errors(self, candidates: list, cases: list[Case]) -> np.ndarray:
         """Error of each candidate on each row of the cases, through joblib."""
@@ -79,7 +79,7 @@ class BaseSearch(BasePostProcessor):
 
     def _process(self, estimate):
         check_is_fitted(self, "best_estimator_")
-        return self.best_estimator_.transform(self._completed(estimate)), {}
+        return self.best_estimator_.transform(self._completed(estimate))
 
     def _completed(self, estimate: FrequencyEstimate) -> FrequencyEstimate:
         """The estimate with what the search knows of it beyond what it says itself."""

@@ -1,4 +1,4 @@
-"""Post-processors: from an estimate to a better one, free of privacy cost."""
+"""Post-processors, which improve an estimate at no privacy cost."""
 
 from ._base import BasePostProcessor
 from ._baseline import Base, BaseCut, BasePos, PostPos, base_cut, base_pos, significance_threshold
@@ -12,6 +12,7 @@ from ._empirical_bayes import (
     posterior_mean,
 )
 from ._exact_likelihood import ExactMLE, direct_mle, exact_mle
+from ._known_noise import resolve_noise
 from ._likelihood import MLEApx, mle_apx
 from ._normalization import (
     CLS,
@@ -67,6 +68,7 @@ __all__ = [
     "power",
     "power_law_exponent",
     "power_law_likelihood",
+    "resolve_noise",
     "significance_threshold",
     "smooth",
     "smooth_average",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 from abc import ABCMeta, abstractmethod
 from typing import Any, Self
@@ -12,9 +13,11 @@ from sklearn.utils.validation import check_array, validate_data
 
 from .._docstrings import fill_in
 from .._estimate import FrequencyEstimate
+from ._known_noise import NOISE_PARAGRAPHS
 
 _FITTED = """estimate_ : FrequencyEstimate
-    The same with its categories.
+    The same frequencies with their categories. Its `noise` and `shards` stay those of the raw
+    estimate that it was made of.
 n_features_in_ : int
     Number of categories.
 feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -24,8 +27,8 @@ feature_names_in_ : ndarray of shape (n_features_in_,)
 def _estimates_stay_estimates(cls: type) -> type:
     """Let `set_output` act on plain input only.
 
-    A data frame would lose the noise level that the next step of a Pipeline needs, so an estimate
-    gives an estimate whatever the output is set to; ``estimate.to_frame()`` makes a data frame.
+    A data frame would lose the noise that the next step of a Pipeline needs, so an estimate gives
+    an estimate, whatever the output is set to; ``estimate.to_frame()`` makes a data frame of it.
     """
 
     def choose(wrapped):
@@ -46,22 +49,26 @@ class BasePostProcessor(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, m
     """Base of all post-processors.
 
     Like :class:`~sklearn.preprocessing.Normalizer`, they treat every row on its own, so `transform`
-    needs no fit; `fit` keeps the result of its own rows. A new one is a pure function of rows and
-    a class that calls it in `_process`; think twice before adding anything here.
+    needs no fit; `fit` keeps the result for its own rows. A new post-processor is a pure function
+    of rows and a class that calls it in `_process`; think twice before adding anything here.
     """
 
     _parameter_constraints: dict = {}
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
-        # What all have after fit stands once, and in each docstring as %(fitted)s.
+        # What many have in common stands once, and in their docstrings as %(fitted)s or %(noise)s.
         super().__init_subclass__(**kwargs)
-        fill_in(cls, fitted=_FITTED)
+        fill_in(cls, fitted=_FITTED, **NOISE_PARAGRAPHS)
 
     @abstractmethod
-    def _process(self, estimate: FrequencyEstimate) -> tuple[FrequencyEstimate, dict[str, Any]]:
-        """Return the post-processed estimate, and what was learnt by name (without the _)."""
+    def _process(self, estimate: FrequencyEstimate) -> FrequencyEstimate:
+        """Return the post-processed estimate, and set what was learnt as fitted attributes.
 
-    def _fit_process(self, estimate: FrequencyEstimate) -> tuple[FrequencyEstimate, dict[str, Any]]:
+        `fit` calls it on the estimator itself, `transform` on a copy that is thrown away, so that
+        `transform` changes no attribute.
+        """
+
+    def _fit_process(self, estimate: FrequencyEstimate) -> FrequencyEstimate:
         """`_process` while fitting; only a search, which learns from the rows, overrides it."""
         return self._process(estimate)
 
@@ -71,7 +78,7 @@ class BasePostProcessor(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, m
         Parameters
         ----------
         X : FrequencyEstimate or array-like of shape (n_estimates, n_categories)
-            A row is one estimate of the distribution.
+            One estimate of the distribution per row.
         y : None
             Ignored.
 
@@ -83,9 +90,10 @@ class BasePostProcessor(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, m
         Raises
         ------
         ValueError
-            If the noise level is needed and not known.
+            If the noise is needed and not known.
         """
-        self._fit(X)
+        self._has_categories = isinstance(X, FrequencyEstimate)
+        self.estimate_ = self._fit_process(self._check(X, reset=True))
         return self
 
     def transform(self, X: Any) -> Any:
@@ -94,19 +102,20 @@ class BasePostProcessor(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, m
         Parameters
         ----------
         X : FrequencyEstimate or array-like of shape (n_estimates, n_categories)
-            A row is one estimate of the distribution.
+            One estimate of the distribution per row.
 
         Returns
         -------
         FrequencyEstimate or ndarray of shape (n_estimates, n_categories)
-            An estimate when `X` is one.
+            A FrequencyEstimate if `X` is one.
 
         Raises
         ------
         ValueError
-            If the noise level is needed and not known.
+            If the noise is needed and not known.
         """
-        return self._give_back(X, self._process(self._check(X, reset=False))[0])
+        estimate = self._check(X, reset=False)
+        return _as_given(X, copy.copy(self)._process(estimate))
 
     def fit_transform(self, X: Any, y: Any = None) -> Any:
         """Post-process the estimates, keep the result and return it.
@@ -114,39 +123,32 @@ class BasePostProcessor(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, m
         Parameters
         ----------
         X : FrequencyEstimate or array-like of shape (n_estimates, n_categories)
-            A row is one estimate of the distribution.
+            One estimate of the distribution per row.
         y : None
             Ignored.
 
         Returns
         -------
         FrequencyEstimate or ndarray of shape (n_estimates, n_categories)
-            An estimate when `X` is one.
+            A FrequencyEstimate if `X` is one.
 
         Raises
         ------
         ValueError
-            If the noise level is needed and not known.
+            If the noise is needed and not known.
         """
-        return self._give_back(X, self._fit(X))
-
-    def _fit(self, X: Any) -> FrequencyEstimate:
-        self._has_categories = isinstance(X, FrequencyEstimate)
-        self.estimate_, learnt = self._fit_process(self._check(X, reset=True))
-        for name, value in learnt.items():
-            setattr(self, f"{name}_", value)
-        return self.estimate_
+        return _as_given(X, self.fit(X).estimate_)
 
     @property
     def frequencies_(self) -> np.ndarray:
-        """The fitted rows, of shape (n_estimates, d), or (d,) when there is one."""
+        """The fitted rows, of shape (n_estimates, d), or (d,) if there is only one row."""
         if not hasattr(self, "estimate_"):
             raise AttributeError(f"{type(self).__name__} has no frequencies_ before fit.")
         values = self.estimate_.values
         return values[0] if len(values) == 1 else values
 
     def _check(self, X: Any, *, reset: bool) -> FrequencyEstimate:
-        """X as an estimate; scikit-learn's checks of its shape and values."""
+        """Return X as an estimate, after scikit-learn's checks of its shape and values."""
         self._validate_params()
         is_estimate = isinstance(X, FrequencyEstimate)
         if is_estimate and not reset:
@@ -166,12 +168,8 @@ class BasePostProcessor(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, m
         names = getattr(self, "feature_names_in_", np.arange(values.shape[1]))
         return FrequencyEstimate(values, names)
 
-    @staticmethod
-    def _give_back(X: Any, result: FrequencyEstimate) -> Any:
-        return result if isinstance(X, FrequencyEstimate) else np.array(result.values)
-
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """Name the columns: after the categories, if an estimate was fitted.
+        """Return the names of the columns: the categories, if an estimate was fitted.
 
         Parameters
         ----------
@@ -193,34 +191,6 @@ class BasePostProcessor(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, m
         return tags
 
 
-def noise_level(estimate: FrequencyEstimate, std: Any, name: str) -> np.ndarray:
-    """Standard deviation of each row's noise at frequency 0, of shape (n_estimates, 1).
-
-    Parameters
-    ----------
-    estimate : FrequencyEstimate
-        Whose noise model is used unless `std` is given.
-    std : float, array-like of shape (n_estimates,) or None
-        What the user says.
-    name : str
-        The class to name in errors.
-
-    Raises
-    ------
-    ValueError
-        If it is not known.
-    """
-    if std is None and estimate.noise is not None:
-        std = estimate.noise.std
-    if std is None:
-        raise ValueError(
-            f"{name} needs the noise level of the estimate, which a plain array does not carry: "
-            "pass the FrequencyEstimate that an oracle returns, or give std= (the standard "
-            "deviation of the estimate of a category that nobody has)."
-        )
-    std = np.asarray(std, dtype=np.float64)
-    if std.size not in (1, len(estimate)) or not np.all(std > 0) or not np.all(np.isfinite(std)):
-        raise ValueError(
-            f"{name}: std must be one finite number > 0, or one a row ({len(estimate)}), got {std}."
-        )
-    return std.reshape(-1, 1)
+def _as_given(X: Any, result: FrequencyEstimate) -> Any:
+    """The result as an estimate if X is one, else as an array."""
+    return result if isinstance(X, FrequencyEstimate) else np.array(result.values)

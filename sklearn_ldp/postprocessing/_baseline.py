@@ -1,4 +1,4 @@
-"""Post-processors that leave the sum alone: Base, Base-Pos, Post-Pos, Base-Cut."""
+"""Post-processors that do not adjust the sum: Base, Base-Pos, Post-Pos, Base-Cut."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ import numpy as np
 from scipy.special import ndtri
 from sklearn.utils._param_validation import Interval
 
-from ._base import BasePostProcessor, noise_level
+from .._noise import Noise
+from ._base import BasePostProcessor
+from ._known_noise import NOISE_CONSTRAINT, per_row, resolve_noise
 
 
 def base_pos(F: Any) -> np.ndarray:
-    """Turn negative estimates to 0 (2020 paper, Base-Pos).
+    """Set negative estimates to 0 (2020 paper, Base-Pos).
 
     Parameters
     ----------
@@ -29,26 +31,26 @@ def base_pos(F: Any) -> np.ndarray:
 
 
 def base_cut(F: Any, threshold: Any) -> np.ndarray:
-    """Turn estimates below a threshold to 0 (2020 paper, Base-Cut).
+    """Set estimates below a threshold to 0 (2020 paper, Base-Cut).
 
     Parameters
     ----------
     F : array-like of shape (..., d)
         Estimated frequencies.
     threshold : float or array-like of shape (..., 1)
-        What is kept: estimates at or above it.
+        Estimates at or above it are kept.
 
     Returns
     -------
     ndarray of shape (..., d)
-        The estimates that are kept, and zeros.
+        The kept estimates, and 0 for all others.
     """
     F = np.asarray(F, dtype=np.float64)
     return np.where(threshold <= F, F, 0.0)
 
 
 def significance_threshold(std: Any, n_categories: int, alpha: float) -> Any:
-    """Threshold that `alpha` categories of frequency 0 are expected to pass (2020 paper, Eq. 9).
+    """Threshold that about `alpha` categories of frequency 0 pass by chance (2020 paper, Eq. 9).
 
     Parameters
     ----------
@@ -57,7 +59,7 @@ def significance_threshold(std: Any, n_categories: int, alpha: float) -> Any:
     n_categories : int
         Size d of the domain.
     alpha : float
-        Expected number of false positives if nobody had any category.
+        Expected number of categories that pass if no user has any of them.
 
     Returns
     -------
@@ -69,49 +71,51 @@ def significance_threshold(std: Any, n_categories: int, alpha: float) -> Any:
     return max(0.0, quantile) * std
 
 
-def cut_threshold(postprocessor, estimate):
-    """Threshold of each row from the parameters `alpha`, `n_kept` and `std` of a post-processor.
+class BaseThreshold(BasePostProcessor):
+    """Base of the post-processors that keep the estimates above a threshold."""
 
-    Parameters
-    ----------
-    postprocessor : BaseCut or NormHyb
-        Whose parameters count.
-    estimate : FrequencyEstimate
-        The rows.
+    _parameter_constraints: dict = {
+        "alpha": [Interval(Real, 0, None, closed="neither")],
+        "n_kept": [None, Interval(Integral, 1, None, closed="left")],
+        "noise": NOISE_CONSTRAINT,
+    }
 
-    Returns
-    -------
-    ndarray of shape (n_estimates, 1)
-        The significance threshold, or the n_kept-th largest estimate if that is positive.
-    """
-    F, d = estimate.values, estimate.shape[1]
-    if postprocessor.n_kept is not None:
-        k = min(postprocessor.n_kept, d)
-        return np.maximum(np.partition(F, d - k, axis=1)[:, d - k, None], 0.0)
-    std = noise_level(estimate, postprocessor.std, type(postprocessor).__name__)
-    threshold = significance_threshold(std, d, postprocessor.alpha)
-    return np.broadcast_to(threshold, (len(F), 1))
+    def __init__(
+        self,
+        alpha: float = 2.0,
+        *,
+        n_kept: int | None = None,
+        noise: float | Noise | None = None,
+    ) -> None:
+        self.alpha = alpha
+        self.n_kept = n_kept
+        self.noise = noise
+
+    def _threshold(self, estimate):
+        """Threshold of each row, of shape (n_estimates, 1)."""
+        F, d = estimate.values, estimate.shape[1]
+        if self.n_kept is not None:
+            k = min(self.n_kept, d)
+            return np.maximum(np.partition(F, d - k, axis=1)[:, d - k, None], 0.0)
+        noise = resolve_noise(estimate, self.noise, type(self).__name__)
+        return significance_threshold(per_row(noise.std, len(F))[:, None], d, self.alpha)
 
 
 class Base(BasePostProcessor):
     """No post-processing: the raw estimate of the oracle.
 
-    Unbiased, with the variance of the oracle; estimates may be negative, and need not sum to 1.
+    It is unbiased and has the variance of the oracle. Estimates may be negative, and need not sum
+    to 1. The estimate still counts as raw.
 
     Attributes
     ----------
     frequencies_ : ndarray of shape (d,) or (n_estimates, d)
-        The estimates as they came.
-    estimate_ : FrequencyEstimate
-        The same with its noise level.
-    n_features_in_ : int
-        Number of categories.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the columns, if they have any.
+        The estimates, unchanged.
+    %(fitted)s
 
     See Also
     --------
-    PostPos : Leaves the estimate too, and clips the answers.
+    PostPos : Does not change the estimate either, but clips the answers to queries.
 
     References
     ----------
@@ -127,14 +131,14 @@ class Base(BasePostProcessor):
     """
 
     def _process(self, estimate):
-        return estimate, {}
+        return estimate
 
 
 class BasePos(BasePostProcessor):
-    """Turn negative estimates to 0.
+    """Set negative estimates to 0.
 
-    Never further from the truth than the raw estimate, category by category; but every category
-    gets a positive bias (2020 paper, Lemma 1), which adds up over sets.
+    In no category is the result further from the truth than the raw estimate. But every category
+    gets a positive bias (2020 paper, Lemma 1), and these biases add up over sets.
 
     Attributes
     ----------
@@ -160,29 +164,24 @@ class BasePos(BasePostProcessor):
     """
 
     def _process(self, estimate):
-        return estimate.with_values(base_pos(estimate.values), by="BasePos"), {}
+        return estimate.with_values(base_pos(estimate.values), by="BasePos")
 
 
 class PostPos(BasePostProcessor):
-    """Leave the estimate, and turn negative *answers* to queries to 0.
+    """Keep the estimate, and set negative *answers* to queries to 0.
 
-    Equal to Base-Pos on single categories, and close to Base on sets. Answers may contradict each
-    other: that on a union of disjoint sets need not be the sum of theirs.
+    This equals Base-Pos on single categories, and is close to Base on sets. Answers may contradict
+    each other: the answer for a union of disjoint sets need not be the sum of the answers for them.
 
     Attributes
     ----------
     frequencies_ : ndarray of shape (d,) or (n_estimates, d)
-        The estimates as they came.
-    estimate_ : FrequencyEstimate
-        The same; its `answer` clips at 0.
-    n_features_in_ : int
-        Number of categories.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the columns, if they have any.
+        The estimates, unchanged; the answers of `estimate_` are clipped at 0.
+    %(fitted)s
 
     See Also
     --------
-    BasePos : Clips the estimates rather than the answers.
+    BasePos : Clips the estimates instead of the answers.
 
     References
     ----------
@@ -200,39 +199,38 @@ class PostPos(BasePostProcessor):
     """
 
     def _process(self, estimate):
-        return estimate.with_values(estimate.values, by="PostPos", clip_answers=True), {}
+        return estimate.with_values(estimate.values, by="PostPos", clip_answers=True)
 
 
-class BaseCut(BasePostProcessor):
-    """Turn estimates below a significance threshold to 0.
+class BaseCut(BaseThreshold):
+    """Set estimates below a significance threshold to 0.
 
     .. math:: T = \\max\\{0, \\Phi^{-1}(1 - \\alpha / d)\\} \\, \\sigma
 
-    (2020 paper, Eq. 9), so that about `alpha` of the categories that nobody has pass. The papers
-    take 2, and recommend it for queries of single categories; 0.05 is the threshold of RAPPOR
-    (OUE-Zero in the Calibrate paper). Estimates at the threshold stay.
+    (2020 paper, Eq. 9), so that about `alpha` of the categories that nobody has pass the threshold.
+    The papers use 2, and recommend this method for queries of single categories; 0.05 is the
+    threshold of RAPPOR (OUE-Zero in the Calibrate paper). Estimates equal to T are kept.
 
     Parameters
     ----------
     alpha : float, default=2.0
-        Expected number of false positives, > 0; from d/2 on, T is 0.
+        Expected number of false positives, > 0. If it is d/2 or more, T is 0.
     n_kept : int, default=None
         Keep this many of the largest estimates instead: T is the n_kept-th largest estimate, or 0
-        if that is negative. Estimates tied with it stay.
-    std : float or array-like of shape (n_estimates,), default=None
-        Noise level; None takes it from the estimate.
+        if that is negative. Estimates tied with it are kept too, and no noise is needed.
+    %(noise)s
 
     Attributes
     ----------
     threshold_ : ndarray of shape (n_estimates,)
         The threshold T of each row.
     frequencies_ : ndarray of shape (d,) or (n_estimates, d)
-        Estimates that are 0, or at least T; their sum is whatever it is.
+        Estimates that are 0, or at least T. Their sum is not adjusted.
     %(fitted)s
 
     See Also
     --------
-    NormCut : The threshold that makes the sum at most 1.
+    NormCut : Chooses the threshold such that the sum is at most 1.
 
     References
     ----------
@@ -243,25 +241,14 @@ class BaseCut(BasePostProcessor):
     Examples
     --------
     >>> from sklearn_ldp import BaseCut
-    >>> cut = BaseCut(alpha=0.05, std=0.1).fit([[0.75, 0.125, -0.125]])
+    >>> cut = BaseCut(alpha=0.05, noise=0.1).fit([[0.75, 0.125, -0.125]])
     >>> cut.frequencies_
     array([0.75, 0.  , 0.  ])
     >>> cut.threshold_.round(3)
     array([0.213])
     """
 
-    _parameter_constraints: dict = {
-        "alpha": [Interval(Real, 0, None, closed="neither")],
-        "n_kept": [None, Interval(Integral, 1, None, closed="left")],
-        "std": [None, Real, "array-like"],
-    }
-
-    def __init__(self, alpha: float = 2.0, *, n_kept: int | None = None, std: Any = None) -> None:
-        self.alpha = alpha
-        self.n_kept = n_kept
-        self.std = std
-
     def _process(self, estimate):
-        threshold = cut_threshold(self, estimate)
-        kept = estimate.with_values(base_cut(estimate.values, threshold), by="BaseCut")
-        return kept, {"threshold": threshold[:, 0].copy()}
+        threshold = self._threshold(estimate)
+        self.threshold_ = threshold[:, 0]
+        return estimate.with_values(base_cut(estimate.values, threshold), by="BaseCut")

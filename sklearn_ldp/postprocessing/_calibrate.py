@@ -1,17 +1,18 @@
-"""Posterior means of the true counts: least expected square error under a prior."""
+"""Posterior means of the true counts, which have the least expected square error under a prior."""
 
 from __future__ import annotations
 
 import warnings
 from functools import lru_cache
-from numbers import Real
 from typing import Any
 
 import numpy as np
 from scipy.optimize import brentq
-from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils._param_validation import HasMethods, StrOptions
 
-from ._base import BasePostProcessor, noise_level
+from .._noise import Noise
+from ._base import BasePostProcessor
+from ._known_noise import NOISE_CONSTRAINT, per_row, resolve_noise
 from ._posterior import Posterior, prior_moments
 from ._priors import (
     FAMILIES,
@@ -38,8 +39,8 @@ def calibrate(F: Any, std: Any, n_samples: Any, prior: Any) -> np.ndarray:
     n_samples : int
         Number n of users.
     prior : frozen distribution of :mod:`scipy.stats`
-        Prior of the true counts, restricted to 0 .. n. A continuous one gives whole numbers the
-        probabilities that its densities there are to each other.
+        Prior of the true counts, restricted to 0 .. n. A continuous one gives whole numbers
+        probabilities proportional to its densities there.
 
     Returns
     -------
@@ -55,10 +56,10 @@ def calibrate(F: Any, std: Any, n_samples: Any, prior: Any) -> np.ndarray:
 
 
 def posterior_means(F, std, n_samples, family, theta, *, often=True):
-    """Posterior means under a member of a family, of the shape of F.
+    """Posterior means under a member of a family, in the shape of F.
 
-    A prior that serves `often` gets a table, which takes some milliseconds to make; one that is
-    fitted to this row alone is computed at its estimates.
+    For a prior that is used `often` a table is made, which takes some milliseconds. For one that
+    is fitted to this row alone, the means are computed at its estimates only.
     """
     F = np.asarray(F, dtype=np.float64)
     noise = float(std * n_samples)
@@ -75,21 +76,21 @@ def posterior_means(F, std, n_samples, family, theta, *, often=True):
 
 @lru_cache(maxsize=16)
 def _posterior(family, theta, noise, n_samples):
-    """For all estimates that there can be."""
+    """The posterior at all estimates that can occur."""
     lowest, highest = _plausible(np.array([-np.inf, np.inf]), noise, n_samples)
     return Posterior(family.prior(theta, n_samples), noise, lowest, highest)
 
 
 def _plausible(counts, std, n_samples):
-    """Counts drawn in to where noise can have carried them, and where numbers keep their digits."""
+    """Counts, clipped to where noise can have moved them and where floats stay precise."""
     return np.clip(counts, -1000 * std, n_samples + 14 * std)
 
 
 @lru_cache(maxsize=256)
 def power_law_exponent(n_samples, n_categories):
-    """Exponent whose mean count is that of the categories, n / d (Calibrate's mean-variance fit).
+    """Exponent of the power law with mean n / d (Calibrate's mean-variance fit).
 
-    The sum of the frequencies is known to be 1, so the mean needs no estimate.
+    This is the mean count of the categories. It is known exactly, because the frequencies sum to 1.
 
     Parameters
     ----------
@@ -101,7 +102,7 @@ def power_law_exponent(n_samples, n_categories):
     Returns
     -------
     float or None
-        The exponent; None if there is none, because no more users than categories take part.
+        The exponent; None if there is none, because there are no more users than categories.
     """
     if n_categories == 1:
         return 0.0
@@ -180,94 +181,80 @@ def _warn(message):
 
 # -- the classes ------------------------------------------------------------------------------
 class BaseCalibrate(BasePostProcessor):
-    """What the posterior means have in common: rows, noise, numbers of users."""
+    """Base of the posterior means on counts: rows, noise and numbers of users."""
 
     def _posterior_of_rows(self, estimate, family, known=None):
-        """Posterior means, and the parameters of each row's prior: known ones, or fitted."""
-        std, sizes = self._noise(estimate)
-        # The mean of a power law is n / d, whatever the row.
+        """Posterior means, parameters of each row's prior (known or fitted), numbers of users."""
+        name, n_rows = type(self).__name__, len(estimate)
+        noise = resolve_noise(estimate, self.noise, name, needs="n_samples")
+        std = [float(sigma) for sigma in per_row(noise.std, n_rows)]
+        sizes = [int(n) for n in per_row(noise.n_samples, n_rows)]
+        # The mean of a power law is n / d for every row.
         by_mean = self.fit_method == "mean-variance" and isinstance(family, PowerLaw)
         often = known is not None or by_mean
         thetas, values = [], np.empty_like(estimate.values)
         for result, row, sigma, n in zip(values, estimate.values, std, sizes, strict=True):
             theta = known
             if theta is None:
-                theta = fit_row(family, row, sigma, n, self.fit_method, type(self).__name__)
+                theta = fit_row(family, row, sigma, n, self.fit_method, name)
             thetas.append(theta)
             result[:] = posterior_means(row, sigma, n, family, theta, often=often)
         return values, np.array(thetas), sizes
-
-    def _noise(self, estimate):
-        name = type(self).__name__
-        std = np.broadcast_to(noise_level(estimate, self.std, name)[:, 0], len(estimate))
-        n_samples = self.n_samples
-        if n_samples is None and estimate.noise is not None:
-            n_samples = estimate.noise.n_samples
-        if n_samples is None:
-            raise ValueError(
-                f"{name} needs the number of users, which a plain array does not "
-                "tell: pass the FrequencyEstimate that an oracle returns, or give n_samples="
-            )
-        sizes = np.broadcast_to(n_samples, len(estimate))
-        return [float(sigma) for sigma in std], [int(n) for n in sizes]
 
 
 class Calibrate(BaseCalibrate):
     """Posterior mean of the true counts under a prior: the least expected square error.
 
-    Each estimate becomes the expectation of the true count, given the estimate, a prior for the
-    counts and normal noise of a known level (Calibrate paper, Theorem 2). The prior is what is
-    known of the shape of the data: few categories with many users and many with few
-    ("power-law"), or about as many users everywhere ("gaussian", "laplace", "poisson").
+    Each estimate becomes the expected value of the true count, given the estimate, a prior for the
+    counts and normal noise of a known level (Calibrate paper, Theorem 2). The prior describes the
+    shape of the data: few categories with many users and many with few ("power-law"), or similar
+    numbers of users in all categories ("gaussian", "laplace", "poisson").
 
-    The prior is on whole counts: 1 .. n for the power law, 0 .. n for all others, whatever its
-    tails may be beyond. A continuous distribution gives whole numbers the probabilities that its
-    densities there are to each other (within a half where a density is infinite).
+    The prior is on whole counts: 1 .. n for the power law, and 0 .. n for all others, even if their
+    tails reach further. A continuous distribution gives whole numbers probabilities proportional to
+    its densities there (where a density is infinite, to the probability within a half).
 
-    Its parameters are fitted row by row. "mle" maximises the marginal likelihood of the estimates;
-    "mean-variance" equates mean and variance of the prior with those of the estimates, less the
-    variance of the noise, or for a family of one parameter the mean alone (that of a power law
-    with n / d, known exactly because the frequencies sum to 1). Of a family of
-    :mod:`scipy.stats` the shapes are fitted, the scale of a continuous one, and the location of one
-    that lives on the whole line; the location of others is 0.
+    The parameters of the prior are fitted for each row. "mle" maximises the marginal likelihood of
+    the estimates. "mean-variance" equates the mean and the variance of the prior with those of the
+    estimates, less the variance of the noise; for a family of one parameter it equates the mean
+    alone (for a power law with n / d, which is known exactly because the frequencies sum to 1). For
+    a family of :mod:`scipy.stats`, the fitted parameters are the shapes, the scale if it is
+    continuous, and the location if its support is the whole line; otherwise the location is 0.
 
     Parameters
     ----------
     prior : {"power-law", "gaussian", "laplace", "poisson"} or distribution of :mod:`scipy.stats`, \
             default="power-law"
         A family, such as ``scipy.stats.gamma``, is fitted; a frozen distribution, such as
-        ``scipy.stats.norm(10, 3)``, is taken as it is.
+        ``scipy.stats.norm(10, 3)``, is used as it is.
     fit_method : {"mean-variance", "mle"}, default="mle"
-        How the parameters are found.
-    std : float or array-like of shape (n_estimates,), default=None
-        Noise level; None takes it from the estimate.
-    n_samples : int, default=None
-        Number of users; None takes it from the estimate.
+        How the parameters are fitted.
+    %(noise_model)s
 
     Attributes
     ----------
     prior_ : list of frozen distributions, of length n_estimates
-        Prior of each row, before it is restricted to 0 .. n.
+        The prior of each row, before it is restricted to 0 .. n.
     params_ : dict of str to ndarray of shape (n_estimates,)
         Fitted parameters by name; empty if the prior was known.
     frequencies_ : ndarray of shape (d,) or (n_estimates, d)
-        Non-negative estimates; their sum is whatever it is.
+        Non-negative estimates. Their sum is not adjusted.
     %(fitted)s
 
     Warns
     -----
     UserWarning
-        If the equations of "mean-variance" have no solution. Where noise alone explains the spread
-        of the estimates, the prior has a standard deviation of 1 % of the noise; where the mean of
-        the estimates is not in 0 .. n, it is n / d. If the family has no member with these moments
-        on 0 .. n, one on the whole line has them there (so it is too wide for the mean), and of
-        any other family the nearest member is taken. A power law of no more users than categories
-        has the exponent 30.
+        If the equations of "mean-variance" have no solution. If noise alone explains the spread of
+        the estimates, the prior has a standard deviation of 1 % of the noise; if the mean of the
+        estimates is not in 0 .. n, n / d is used instead. If no member of the family has these
+        moments on 0 .. n, a family on the whole line takes the member that has them there (which is
+        too wide for the mean), and any other family the nearest member. If there are no more users
+        than categories, the power law has the exponent 30.
 
     See Also
     --------
-    Power : The power law, with a choice of its exponent.
-    PowerNS : The same, made consistent.
+    Power : The power law alone, whose exponent may be given.
+    PowerNS : Power followed by Norm-Sub, so that the result is consistent.
 
     References
     ----------
@@ -292,8 +279,7 @@ class Calibrate(BaseCalibrate):
     _parameter_constraints: dict = {
         "prior": [StrOptions(set(FAMILIES)), HasMethods(["cdf", "support"])],
         "fit_method": [StrOptions({"mean-variance", "mle"})],
-        "std": [None, Real, "array-like"],
-        "n_samples": [None, Interval(Real, 1, None, closed="left")],
+        "noise": NOISE_CONSTRAINT,
     }
 
     def __init__(
@@ -301,20 +287,16 @@ class Calibrate(BaseCalibrate):
         prior: Any = "power-law",
         *,
         fit_method: str = "mle",
-        std: Any = None,
-        n_samples: Any = None,
+        noise: float | Noise | None = None,
     ) -> None:
         self.prior = prior
         self.fit_method = fit_method
-        self.std = std
-        self.n_samples = n_samples
+        self.noise = noise
 
     def _process(self, estimate):
         family = as_family(self.prior)
         known: list[float] | None = None if family.names else []
         values, thetas, sizes = self._posterior_of_rows(estimate, family, known)
-        learnt = {
-            "params": dict(zip(family.names, thetas.T, strict=True)) if family.names else {},
-            "prior": [family.freeze(theta, n) for theta, n in zip(thetas, sizes, strict=True)],
-        }
-        return estimate.with_values(values, by="Calibrate"), learnt
+        self.params_ = dict(zip(family.names, thetas.T, strict=True)) if family.names else {}
+        self.prior_ = [family.freeze(theta, n) for theta, n in zip(thetas, sizes, strict=True)]
+        return estimate.with_values(values, by="Calibrate")

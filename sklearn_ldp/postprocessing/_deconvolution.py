@@ -1,8 +1,8 @@
 """The prior of frequencies, learnt from noisy estimates of them by maximum likelihood.
 
-Everything here is in units of the noise: `z` is an estimate and `theta` a true frequency, both over
-sigma, and the variance of z is ``1 + growth * theta``. All work is on cells of neighbouring
-estimates, so that its cost hardly grows with the number of categories.
+Everything here is in units of the noise: `z` is an estimate and `theta` a true frequency, both
+divided by sigma, and the variance of z is ``1 + growth * theta``. Neighbouring estimates share a
+cell, so the cost hardly grows with the number of categories.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from scipy.interpolate import BSpline
 from scipy.optimize import nnls
 
 _CELL = 1 / 10  # estimates this close together, in sigma, count as equal while fitting
-_NODE = 1 / 100  # distance of estimates between which the posterior mean is interpolated ..
-_ALL_EXACT = 2000  # if there are more than so many
-_STEP = 1 / 6  # of the grid of the prior
-_NEAR = 10.0  # up to which that grid is even, in sigma; beyond, every estimate adds its own place
+_NODE = 1 / 100  # distance, in sigma, of nodes between which the posterior mean is interpolated ..
+_ALL_EXACT = 2000  # .. if there are more distinct estimates than this
+_STEP = 1 / 6  # of the grid of the prior, in sigma
+_NEAR = 10.0  # up to here, in sigma, that grid is even; beyond, every estimate adds a point to it
 _MOST_CELLS = 400  # beyond _NEAR; still larger estimates are too sparse to learn from
-_REACH = 12.0  # standard deviations beyond which a normal density is nothing
-_LEAST_GAIN = 1e-5  # of a step's log likelihood, below which a fit has ended
+_REACH = 12.0  # standard deviations beyond which a normal density is negligible
+_LEAST_GAIN = 1e-5  # a fit ends when a step gains less log likelihood than this
 _SUM_WEIGHT = 16.0  # how much better the sum of the frequencies is known than that of estimates
 
 
 def cells(z, width=_CELL):
-    """Means and numbers of sorted estimates that share a cell of that width."""
+    """Return means and numbers of the sorted estimates that share a cell of that width."""
     lattice = np.floor(z / width)
     starts = np.flatnonzero(np.r_[True, lattice[1:] != lattice[:-1]])
     counts = np.diff(np.r_[starts, len(z)])
@@ -31,7 +31,7 @@ def cells(z, width=_CELL):
 
 
 def support_grid(values, top, mean):
-    """Where the prior may have mass: 0, even steps, geometric ones, and where estimates are."""
+    """Return the support of the prior: 0, even steps, geometric steps, and large estimates."""
     end = min(top, max(values[-1], mean) + 3)
     n_even = int(np.ceil(min(end, _NEAR) / _STEP))
     parts = [np.linspace(0, min(end, _NEAR), max(n_even, 24) + 1)]
@@ -45,7 +45,7 @@ def support_grid(values, top, mean):
 
 
 def even_measure(theta):
-    """Weights of a grid that are even in asinh(theta)."""
+    """Return weights of a grid that are uniform in asinh(theta)."""
     t = np.arcsinh(theta)
     edges = np.concatenate([t[:1], (t[1:] + t[:-1]) / 2, t[-1:]])
     return np.diff(edges)
@@ -58,7 +58,7 @@ def log_density(z, theta, growth):
 
 
 class Sample:
-    """Sorted estimates of one row as the fits see them: cells, a grid and the likelihood."""
+    """Sorted estimates of one row, prepared for the fits: cells, a grid and the likelihood."""
 
     def __init__(self, z, growth, top):
         self.top = top
@@ -76,11 +76,11 @@ class Sample:
         self.likelihood = np.exp(log - log.max(axis=1, keepdims=True))
 
     def log_likelihood(self, weights):
-        """Log marginal likelihood of a prior on the grid, but for a constant."""
+        """Log marginal likelihood of a prior on the grid, up to a constant."""
         return self.counts @ np.log(np.maximum(self.likelihood @ weights, 1e-300))
 
     def prior(self, weights):
-        """Support and weights, with estimates that are too far out as atoms of their own."""
+        """Support and weights; estimates that are too far out are atoms of their own."""
         support = np.concatenate([self.theta, np.minimum(self.far, self.top)])
         weights = np.concatenate([self.size * weights, self.n_far])
         order = np.argsort(support, kind="stable")
@@ -116,7 +116,7 @@ def with_atom(basis):
 
 
 def steep_prior(sample):
-    """Weights that fall exponentially in asinh(theta) and have the sample's mean, or nearly."""
+    """Weights that fall exponentially in asinh(theta) and have nearly the mean of the sample."""
     slopes = np.linspace(-20, 5, 101)[:, None]
     log = slopes * np.arcsinh(sample.theta)
     weights = sample.base * np.exp(log - log.max(axis=1, keepdims=True))
@@ -125,12 +125,12 @@ def steep_prior(sample):
 
 
 def fit_g_model(sample, basis, *, sum_known, start=None, max_iter=100):
-    """Weights of the prior ``exp(basis @ alpha)`` of greatest penalised marginal likelihood.
+    """Weights of the prior ``exp(basis @ alpha)`` that maximises the penalised likelihood.
 
-    Efron's g-modelling: the base measure is even in asinh(theta), the penalty the norm of alpha.
-    `sum_known` adds that the mean of the prior is 1 / d, weighted as so many estimates of the sum.
-    Newton's method, damped, with the sizes of the Hessian's eigenvalues, as the likelihood is not
-    concave; it starts at the member nearest to the weights `start`.
+    This is Efron's g-modelling: the base measure is uniform in asinh(theta), and the penalty is the
+    norm of alpha. `sum_known` adds a quadratic penalty for a mean of the prior other than 1 / d.
+    The fit is a damped Newton method with the absolute eigenvalues of the Hessian, because the
+    likelihood is not concave. It starts at the member nearest to the weights `start`.
     """
     theta, counts, likelihood = sample.theta, sample.counts, sample.likelihood
     log_base = np.log(sample.base)
@@ -169,10 +169,10 @@ def fit_g_model(sample, basis, *, sum_known, start=None, max_iter=100):
 
 
 def _ascend(alpha, state, derivatives, max_iter):
-    """Climb by damped Newton steps; return what `state` gives at the top beside the value.
+    """Maximise by damped Newton steps; return what `state` gives at the maximum after the value.
 
-    ``state(alpha)`` is the value and what else is there; ``derivatives(alpha, *else)`` the gradient
-    and minus the Hessian.
+    ``state(alpha)`` returns the value followed by other quantities, and
+    ``derivatives(alpha, *others)`` the gradient and minus the Hessian.
     """
     damping = 1e-3
     value, *here = state(alpha)
@@ -199,18 +199,18 @@ def _ascend(alpha, state, derivatives, max_iter):
 
 # -- NPMLE ------------------------------------------------------------------------------------
 def fit_npmle(sample, *, max_iter=200, tol=1e-6):
-    """Weights of the prior of greatest marginal likelihood among all on the grid.
+    """Weights of the prior that maximises the marginal likelihood among all on the grid.
 
-    Wang's constrained Newton method: add the places where the gradient peaks, then solve the
-    quadratic approximation over the simplex by non-negative least squares. At the optimum
-    ``counts @ (likelihood / marginal)`` is at most d everywhere, and d where there is mass; the
-    log likelihood is within `tol` d of it.
+    This is Wang's constrained Newton method: add the points where the gradient peaks, then solve
+    the quadratic approximation over the simplex by non-negative least squares. At the optimum
+    ``counts @ (likelihood / marginal)`` is at most d everywhere, and d where the prior is positive.
+    The log likelihood of the result is within `tol` d of the optimum.
     """
     counts, likelihood = sample.counts, sample.likelihood
     n_grid = likelihood.shape[1]
     root = np.sqrt(counts)
     sum_to_one = 1e3 * np.sqrt(sample.size)
-    # One place in every sigma is start enough, and much less work than all of the grid.
+    # One point per sigma is enough to start with, and much less work than the whole grid.
     weights = np.zeros(n_grid)
     weights[np.unique(np.floor(sample.theta), return_index=True)[1]] = 1.0
     weights /= weights.sum()
@@ -241,7 +241,7 @@ _LEAST_LEFT = 0.01  # of an estimate's marginal density after a step
 
 
 def _line_search(sample, weights, marginal, target, gradient):
-    """Go towards the target as far as the likelihood grows in proportion."""
+    """Go towards the target as far as the likelihood grows in proportion to the step."""
     ahead = sample.likelihood @ target
     expected = gradient @ (target - weights)
     before = sample.counts @ np.log(marginal)
@@ -250,8 +250,8 @@ def _line_search(sample, weights, marginal, target, gradient):
         new = (1 - step) * marginal + step * ahead
         with np.errstate(divide="ignore"):
             gain = sample.counts @ np.log(new) - before
-        # Where a step leaves an estimate that nothing explains, the next quadratic approximation
-        # is useless: its gradient there is many orders larger than all others.
+        # If a step leaves an estimate without any explanation, the next quadratic approximation is
+        # useless: its gradient there is many orders of magnitude larger than all others.
         if gain >= 1e-4 * step * expected and np.all(new >= _LEAST_LEFT * marginal):
             return (1 - step) * weights + step * target, new, True
         step /= 2
@@ -260,7 +260,7 @@ def _line_search(sample, weights, marginal, target, gradient):
 
 # -- the average ------------------------------------------------------------------------------
 def fit_average(sample):
-    """Average of an NPMLE and four smooth priors with Akaike weights (unpublished).
+    """Average the NPMLE and four smooth priors with Akaike weights (unpublished).
 
     The smooth ones are log-quadratic or log-cubic in asinh(theta), with or without an atom at 0.
     """
@@ -273,7 +273,7 @@ def fit_average(sample):
         scores += [akaike(sample, smooth, degree), akaike(sample, spiked, degree + 1)]
     priors.append(fit_npmle(sample))
     places = sample.theta[priors[-1] > 1e-9]
-    # Neighbours on the grid stand for one place between them.
+    # Neighbours on the grid stand for one atom between them.
     n_atoms = 1 + np.count_nonzero(np.diff(places) > 1.01 * _STEP)
     scores.append(akaike(sample, priors[-1], 2 * n_atoms - 1))
     share = np.exp(np.array(scores) - max(scores))
@@ -281,17 +281,17 @@ def fit_average(sample):
 
 
 def akaike(sample, weights, n_parameters):
-    """Log likelihood less the number of parameters, as corrected for small samples (AICc)."""
+    """Log likelihood less the number of parameters, corrected for small samples (AICc)."""
     spare = max(sample.size - n_parameters - 1, 0.01)
     return sample.log_likelihood(weights) - n_parameters * sample.size / spare
 
 
 # -- the posterior ----------------------------------------------------------------------------
 def posterior_mean(z, support, weights, growth):
-    """Posterior mean of theta at sorted estimates, rising with them.
+    """Posterior mean of theta at sorted estimates; it increases with them.
 
-    Where there are many it is interpolated, which is off by less than sigma / 1000 unless the
-    support has gaps of many sigma.
+    If there are many estimates it is interpolated, with an error of less than sigma / 1000 unless
+    the support has gaps of many sigma.
     """
     nodes = np.unique(z)
     if len(nodes) > _ALL_EXACT:
@@ -306,7 +306,7 @@ def posterior_mean(z, support, weights, growth):
         block = slice(start, min(start + 64, len(nodes)))
         first = np.searchsorted(high, nodes[block][0])
         last = np.searchsorted(low, nodes[block][-1])
-        # The nearest places count, however far away.
+        # The nearest points count, however far away they are.
         near = slice(max(min(first, last) - 1, 0), max(first, last) + 1)
         log = log_density(nodes[block], support[near], growth) + log_weights[near]
         terms = np.exp(log - log.max(axis=1, keepdims=True))

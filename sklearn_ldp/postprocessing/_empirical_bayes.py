@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-from numbers import Real
+from abc import abstractmethod
 from typing import Any
 
 import numpy as np
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 
-from .._noise import NoiseModel
+from .._noise import Noise
 from . import _deconvolution
-from ._base import BasePostProcessor, noise_level
+from ._base import BasePostProcessor
+from ._known_noise import NOISE_CONSTRAINT, per_row, resolve_noise
 from ._normalization import norm_sub
 
-_TINIEST = 1e-12  # noise below it is none, beside frequencies of 1
+_TINIEST = 1e-12  # a lower noise level does not matter beside frequencies of 1
 _FARTHEST = 40.0  # standard deviations by which noise can have carried an estimate out of [0, 1]
 
 
 def g_model_prior(f: Any, std: float, slope: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
-    """Learn a smooth prior of frequencies by g-modelling (Efron 2016).
+    """Learn a smooth prior of the frequencies by g-modelling (Efron 2016).
 
-    The log density of the prior is a cubic spline of 5 columns in asinh(frequency / std) with an
-    atom at 0; its coefficients alpha maximise the log marginal likelihood less their norm.
+    The log density of the prior is a cubic spline of 5 columns in asinh(frequency / std), and there
+    is an atom at 0. The coefficients alpha maximise the log marginal likelihood less their norm.
 
     Parameters
     ----------
@@ -30,12 +31,12 @@ def g_model_prior(f: Any, std: float, slope: float = 0.0) -> tuple[np.ndarray, n
     std : float
         Their noise level at frequency 0.
     slope : float, default=0.0
-        Growth of the variance with the frequency.
+        How much the variance grows with the frequency.
 
     Returns
     -------
     support : ndarray of shape (n_support,)
-        Frequencies, rising.
+        Frequencies in increasing order.
     weights : ndarray of shape (n_support,)
         Their probabilities.
 
@@ -48,7 +49,7 @@ def g_model_prior(f: Any, std: float, slope: float = 0.0) -> tuple[np.ndarray, n
 
 
 def npmle_prior(f: Any, std: float, slope: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
-    """Learn the prior of greatest likelihood among all priors (Kiefer and Wolfowitz 1956).
+    """Learn the prior that maximises the likelihood among all priors (Kiefer and Wolfowitz 1956).
 
     Parameters
     ----------
@@ -57,12 +58,12 @@ def npmle_prior(f: Any, std: float, slope: float = 0.0) -> tuple[np.ndarray, np.
     std : float
         Their noise level at frequency 0.
     slope : float, default=0.0
-        Growth of the variance with the frequency.
+        How much the variance grows with the frequency.
 
     Returns
     -------
     support : ndarray of shape (n_support,)
-        Frequencies, rising: a few atoms.
+        Frequencies in increasing order: a few atoms.
     weights : ndarray of shape (n_support,)
         Their probabilities.
 
@@ -78,11 +79,12 @@ def npmle_prior(f: Any, std: float, slope: float = 0.0) -> tuple[np.ndarray, np.
 
 
 def average_prior(f: Any, std: float, slope: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
-    """Learn a prior that is smooth or a few atoms, as the estimates have it (unpublished).
+    """Learn a prior that is smooth or has a few atoms, whichever fits better (unpublished).
 
-    Four smooth priors, log-polynomials in asinh(frequency / std) of degree 2 and 3 with and without
-    an atom at 0, and the NPMLE are averaged with Akaike weights, ``exp(-AICc / 2)``; an atom of the
-    NPMLE counts as two parameters. The smooth ones know that the frequencies sum to 1.
+    Five priors are averaged with Akaike weights, ``exp(-AICc / 2)``: four smooth ones, which are
+    log-polynomials in asinh(frequency / std) of degree 2 and 3 with and without an atom at 0, and
+    the NPMLE. Each atom of the NPMLE counts as two parameters. The fits of the smooth priors use
+    that the frequencies sum to 1.
 
     Parameters
     ----------
@@ -91,12 +93,12 @@ def average_prior(f: Any, std: float, slope: float = 0.0) -> tuple[np.ndarray, n
     std : float
         Their noise level at frequency 0.
     slope : float, default=0.0
-        Growth of the variance with the frequency.
+        How much the variance grows with the frequency.
 
     Returns
     -------
     support : ndarray of shape (n_support,)
-        Frequencies, rising.
+        Frequencies in increasing order.
     weights : ndarray of shape (n_support,)
         Their probabilities.
     """
@@ -118,7 +120,7 @@ def _learn(f, std, slope, fit):
 def posterior_mean(
     f: Any, std: float, support: Any, weights: Any, slope: float = 0.0
 ) -> np.ndarray:
-    """Expectation of each true frequency, given its estimate and a discrete prior.
+    """Return the expected value of each true frequency, given its estimate and a discrete prior.
 
     Parameters
     ----------
@@ -127,16 +129,16 @@ def posterior_mean(
     std : float
         Their noise level at frequency 0.
     support : array-like of shape (n_support,)
-        Frequencies, rising.
+        Frequencies in increasing order.
     weights : array-like of shape (n_support,)
         Their prior probabilities.
     slope : float, default=0.0
-        Growth of the variance with the frequency.
+        How much the variance grows with the frequency.
 
     Returns
     -------
     ndarray of shape (d,)
-        Estimates between the ends of the support, in the order of f.
+        Estimates between the ends of the support; their order is that of f.
     """
     std = max(float(std), _TINIEST)
     z, back = np.unique(_scaled(f, std, slope), return_inverse=True)
@@ -149,9 +151,9 @@ def posterior_mean(
 
 
 def _scaled(f, std, slope):
-    """Estimates in units of the noise, drawn in to where noise can have carried them."""
+    """Estimates in units of the noise level, clipped to where noise can have moved them."""
     low, high = -_FARTHEST * std, 1 + _FARTHEST * std
-    # Beyond this edge, which no raw estimate passes, the posterior mean would fall with z.
+    # Beyond this edge, which no raw estimate passes, the posterior mean would decrease with z.
     if slope > 0:
         low = max(low, -(std**2) / slope)
     elif slope < 0:
@@ -160,95 +162,61 @@ def _scaled(f, std, slope):
 
 
 class _LearntPrior(BasePostProcessor):
-    """Base of both: a hook learns the prior of each row, the rest is the posterior mean."""
+    """Base of both classes: a hook learns the prior of a row, and the posterior mean follows."""
 
-    _parameter_constraints: dict = {
-        "simplex": ["boolean"],
-        "std": [None, Real, "array-like"],
-        "p": [None, Interval(Real, 0, 1, closed="right")],
-        "q": [None, Interval(Real, 0, 1, closed="left")],
-        "n_samples": [None, Interval(Real, 1, None, closed="left")],
-    }
+    _parameter_constraints: dict = {"simplex": ["boolean"], "noise": NOISE_CONSTRAINT}
 
-    def __init__(
-        self,
-        *,
-        simplex: bool = True,
-        std: Any = None,
-        p: float | None = None,
-        q: float | None = None,
-        n_samples: Any = None,
-    ) -> None:
+    def __init__(self, *, simplex: bool = True, noise: float | Noise | None = None) -> None:
         self.simplex = simplex
-        self.std = std
-        self.p = p
-        self.q = q
-        self.n_samples = n_samples
+        self.noise = noise
+
+    @abstractmethod
+    def _prior_of(self, row, std, slope):
+        """Return the support and the weights of the prior of one row."""
 
     def _process(self, estimate):
-        values = np.empty_like(estimate.values)
-        supports, weights = [], []
-        for i, (row, noise) in enumerate(zip(estimate.values, self._noise(estimate), strict=True)):
-            support, weight = self._prior_of(row, *noise)
-            values[i] = posterior_mean(row, noise[0], support, weight, noise[1])
-            supports.append(support)
-            weights.append(weight)
-        values = norm_sub(values) if self.simplex else values
-        learnt = {"prior_support": supports, "prior_weights": weights}
-        return estimate.with_values(values, by=type(self).__name__), learnt
-
-    def _noise(self, estimate):
-        """Noise level and slope of the variance of each row."""
-        name = type(self).__name__
-        model = [self.p, self.q, self.n_samples]
-        if self.std is not None:
-            noise, std = None, self.std
-        elif all(value is None for value in model):
-            noise, std = estimate.noise, None
-        elif all(value is not None for value in model):
-            noise = NoiseModel(*model)
-            std = noise.std
-        else:
-            raise ValueError(
-                f"{name} needs p=, q= and n_samples= together, got p={self.p}, q={self.q}, "
-                f"n_samples={self.n_samples}; for a constant variance give std= alone."
-            )
-        std = noise_level(estimate, std, name)[:, 0]
-        slope = 0.0 if noise is None else noise.slope / np.asarray(noise.n_samples, dtype=float)
-        shape = len(estimate)
-        return list(zip(np.broadcast_to(std, shape), np.broadcast_to(slope, shape), strict=True))
+        name, n_rows = type(self).__name__, len(estimate)
+        noise = resolve_noise(estimate, self.noise, name)
+        levels, slopes = per_row(noise.std, n_rows), per_row(noise.growth, n_rows)
+        rows = list(zip(estimate.values, levels, slopes, strict=True))
+        priors = [self._prior_of(*row) for row in rows]
+        means = [
+            posterior_mean(row, std, support, weights, slope)
+            for (row, std, slope), (support, weights) in zip(rows, priors, strict=True)
+        ]
+        values = np.reshape(means, estimate.shape)
+        self.prior_support_ = [support for support, _ in priors]
+        self.prior_weights_ = [weights for _, weights in priors]
+        return estimate.with_values(norm_sub(values) if self.simplex else values, by=name)
 
 
 class EmpiricalBayes(_LearntPrior):
     """Posterior mean under a prior that is learnt from the estimates themselves.
 
-    Like Power, but no family of priors is assumed: of many categories the estimates tell how the
-    frequencies are distributed, and each category's expectation under that distribution, given its
-    own estimate, is the least expected square error. Norm-Sub then makes the sum 1.
+    This is like Power, but no family of priors is assumed. If there are many categories, their
+    estimates show how the frequencies are distributed. The expected value of a category's frequency
+    under that distribution, given its own estimate, has the least expected square error. Norm-Sub
+    then makes the sum 1.
 
     ``prior="g-model"`` is Efron's: a log-spline with an atom at 0 [1]_. ``prior="average"`` is
-    unpublished: four log-polynomial priors that know the sum of the frequencies, and the NPMLE,
-    with Akaike weights (:func:`~sklearn_ldp.postprocessing.average_prior`).
+    unpublished: four log-polynomial priors, whose fits use that the frequencies sum to 1, and the
+    NPMLE, averaged with Akaike weights (:func:`~sklearn_ldp.postprocessing.average_prior`).
 
     Parameters
     ----------
     simplex : bool, default=True
         Whether Norm-Sub follows, so that the estimates sum to 1.
     prior : {"average", "g-model"}, default="average"
-        What is learnt.
-    std : float or array-like of shape (n_estimates,), default=None
-        Noise level, taken as the same for all frequencies; None takes the noise of the estimate.
-    p, q : float, default=None
-        Probabilities that a report supports the user's own category and a given other one.
-    n_samples : int, default=None
-        Number of users, with `p` and `q`.
+        Which kind of prior is learnt.
+    %(noise)s
 
     Attributes
     ----------
     prior_support_ : list of ndarray of shape (n_support,)
-        For each row the frequencies that its prior gives mass to, rising.
+        For each row, the frequencies that have a positive probability under its prior, in
+        increasing order.
     prior_weights_ : list of ndarray of shape (n_support,)
-        Their probabilities.
+        For each row, the probabilities of these frequencies.
     frequencies_ : ndarray of shape (d,) or (n_estimates, d)
         Non-negative estimates that sum to 1, if `simplex`.
     %(fitted)s
@@ -260,9 +228,10 @@ class EmpiricalBayes(_LearntPrior):
 
     Notes
     -----
-    Full-domain error over that of Bayes with the true prior, 100 collections through OLH at epsilon
-    1. The average was set on other distributions than these (``python -m
-    benchmarks.seven_distributions`` has all of them); the last four are real histograms.
+    The table shows the full-domain error divided by that of Bayes with the true prior, in 100
+    collections through OLH at epsilon 1. The average was designed on other distributions than these
+    (``python -m benchmarks.seven_distributions`` has all of them). The last four are real
+    histograms.
 
     ================================  =======  =======  =====
     frequencies                       average  g-model  NPMLE
@@ -279,9 +248,9 @@ class EmpiricalBayes(_LearntPrior):
     Kosarak (n 36,682, d 17,034)         1.13     1.10   1.24
     ================================  =======  =======  =====
 
-    With equal frequencies throughout the errors are 1.1e-8, 2.0e-8 and 0.9e-8 (PowerNS: 9.8e-8). A
-    handful of categories tell little of a prior. The noise is taken as normal, and independent
-    between categories. What the posterior is spread over is no confidence interval.
+    If all frequencies are equal, the errors are 1.1e-8, 2.0e-8 and 0.9e-8 (PowerNS: 9.8e-8). Little
+    can be learnt about a prior from a handful of categories. The noise is assumed to be normal, and
+    independent between categories. The spread of the posterior is not a confidence interval.
 
     References
     ----------
@@ -308,13 +277,10 @@ class EmpiricalBayes(_LearntPrior):
         self,
         *,
         simplex: bool = True,
-        prior: Any = "average",
-        std: Any = None,
-        p: float | None = None,
-        q: float | None = None,
-        n_samples: Any = None,
+        prior: str = "average",
+        noise: float | Noise | None = None,
     ) -> None:
-        super().__init__(simplex=simplex, std=std, p=p, q=q, n_samples=n_samples)
+        super().__init__(simplex=simplex, noise=noise)
         self.prior = prior
 
     def _prior_of(self, row, std, slope):
@@ -323,38 +289,34 @@ class EmpiricalBayes(_LearntPrior):
 
 
 class NPMLE(_LearntPrior):
-    """Posterior mean under the prior of greatest likelihood among all priors.
+    """Posterior mean under the prior that maximises the likelihood among all priors.
 
-    The Kiefer-Wolfowitz non-parametric maximum likelihood estimate of the prior has a few atoms, so
-    it serves frequencies that take few values, such as many equal ones beside zeros; smooth priors
-    are served better by EmpiricalBayes, which takes this one where it fits. Norm-Sub then makes the
-    sum 1.
+    The Kiefer-Wolfowitz non-parametric maximum likelihood estimate of the prior has a few atoms. So
+    it suits frequencies that take few values, such as many equal ones beside zeros. For frequencies
+    that vary smoothly EmpiricalBayes is better, and it uses this prior where that fits. Norm-Sub
+    then makes the sum 1.
 
     Parameters
     ----------
     simplex : bool, default=True
         Whether Norm-Sub follows, so that the estimates sum to 1.
-    std : float or array-like of shape (n_estimates,), default=None
-        Noise level, taken as the same for all frequencies; None takes the noise of the estimate.
-    p, q : float, default=None
-        Probabilities that a report supports the user's own category and a given other one.
-    n_samples : int, default=None
-        Number of users, with `p` and `q`.
+    %(noise)s
 
     Attributes
     ----------
     prior_support_ : list of ndarray of shape (n_support,)
-        For each row the frequencies that its prior gives mass to, rising. They lie on a grid of at
-        most a sixth of the noise level, or where a large estimate is.
+        For each row, the frequencies that have a positive probability under its prior, in
+        increasing order. They lie on a grid with steps of at most a sixth of the noise level, or at
+        large estimates.
     prior_weights_ : list of ndarray of shape (n_support,)
-        Their probabilities.
+        For each row, the probabilities of these frequencies.
     frequencies_ : ndarray of shape (d,) or (n_estimates, d)
         Non-negative estimates that sum to 1, if `simplex`.
     %(fitted)s
 
     See Also
     --------
-    EmpiricalBayes : With smooth priors as well.
+    EmpiricalBayes : Considers smooth priors as well.
 
     References
     ----------

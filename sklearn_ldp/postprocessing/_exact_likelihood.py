@@ -1,4 +1,4 @@
-"""Post-processors by likelihood, without approximation: ExactMLE."""
+"""Maximum likelihood without approximation: ExactMLE."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval
 
 from ..mechanisms._laws import ReportLaw
+from .._noise import NoiseModel, ReportLaw
 from ._base import BasePostProcessor
 from ._normalization import norm_sub
 
@@ -25,13 +26,13 @@ def direct_mle(F: Any, ratio: Any) -> np.ndarray:
     .. math:: f'_v = \\max\\Big\\{0, \\frac{\\tilde f_v + a}{\\mu} - a\\Big\\}, \\qquad
               \\mu = \\frac{\\sum_{D_1} (\\tilde f_v + a)}{1 + |D_1| a},
 
-    the support D1 being a prefix of the sorted estimates. As a grows (epsilon falls to 0) the
+    where the support D1 is a prefix of the sorted estimates. As a grows (epsilon falls to 0) the
     result tends to that of Norm-Sub.
 
     Parameters
     ----------
     F : array-like of shape (..., d)
-        Raw estimates of frequencies; below -a, which no count gives, they count as -a.
+        Raw estimates of frequencies. Estimates below -a, which no count gives, count as -a.
     ratio : float
         ``a = q / (p - q)``, for GRR ``1 / (exp(epsilon) - 1)``.
 
@@ -42,7 +43,7 @@ def direct_mle(F: Any, ratio: Any) -> np.ndarray:
     """
     a = ratio
     F = np.asarray(F, dtype=np.float64)
-    # Without any report nothing is known.
+    # Without any report nothing is known, and the row becomes uniform.
     F = np.where((-a < F).any(axis=-1, keepdims=True), np.maximum(F, -a), 0.0)
     falling = -np.sort(-F, axis=-1)
     size = np.arange(1, F.shape[-1] + 1)
@@ -52,7 +53,7 @@ def direct_mle(F: Any, ratio: Any) -> np.ndarray:
     n_support = np.maximum(n_support, 1)
     missing = np.take_along_axis(missing, n_support - 1, axis=-1)
     result = np.maximum(F * (1 + n_support * a) + missing, 0.0)
-    # What rounds to nothing at all is the largest estimate alone, just above -a.
+    # If all entries are rounded to 0, the largest estimate is just above -a and takes everything.
     is_largest = falling[..., :1] <= F
     result = np.where(result.any(axis=-1, keepdims=True), result, is_largest)
     return result / result.sum(axis=-1, keepdims=True)
@@ -64,25 +65,26 @@ def exact_mle(
     """Maximise the likelihood of a tally of reports on the simplex.
 
     The log-likelihood ``sum_y t_y log (A f)_y`` is concave; A, the law of the reports, is known
-    by its two products only. Expectation-maximisation (iterative Bayesian update) climbs it too,
-    but crawls where frequencies go to 0; this is the spectral projected gradient method [1]_, each
-    step with a line search, which costs no product as A f is linear in f.
+    only by its two products. Expectation-maximisation (iterative Bayesian update) converges too,
+    but slowly where frequencies tend to 0. This is the spectral projected gradient method [1]_.
+    Each step has a line search, which costs no product because A f is linear in f.
 
-    Let g be the gradient over n. As ``sum_v f_v g_v = 1``, the maximum is at most ``n (max_v g_v -
-    1)`` above, and only there is it 0: the method stops when ``max_v g_v - 1 <= tol``.
+    Let g be the gradient divided by n. As ``sum_v f_v g_v = 1``, the log-likelihood is at most
+    ``n (max_v g_v - 1)`` below its maximum, and this bound is 0 only at the maximum. The method
+    stops when ``max_v g_v - 1 <= tol``.
 
     Parameters
     ----------
     tally : ndarray of shape (n_kinds,)
-        How many reports of each kind came.
+        Number of reports of each kind.
     law : ReportLaw
         The probabilities of the kinds of reports.
     start : ndarray of shape (d,)
         Where to start, on the simplex.
     tol : float, default=1e-9
-        What the log-likelihood may lack of its maximum, for each report.
+        How far below its maximum the log-likelihood may stay, per report.
     max_iter : int, default=1000
-        Most steps.
+        Maximum number of steps.
 
     Returns
     -------
@@ -115,8 +117,8 @@ def exact_mle(
         if gap <= tol or n_iter == max_iter:
             break
         step = _curvature_step(law, seen, share, chance, g) if step is None else step
-        # Only differences of g matter: 1, their mean, is taken off to keep their digits. And the
-        # rounding of the sum is moved onto f, lest it should outweigh the last small steps.
+        # Only differences of g matter: 1, their mean, is subtracted to keep their digits. The
+        # rounding error of the sum is spread over f, or it would outweigh the last small steps.
         move = norm_sub(f + step * (g - 1.0)) - f
         move -= move.sum() * f
         change = law.probabilities(move)[seen]
@@ -139,7 +141,7 @@ def _curvature_step(law, seen, share, chance, g):
 def _line_search(share, chance, change, n_steps=20):
     """Length in [0, 1] that maximises the likelihood along a move, by Newton's method.
 
-    Along a line the log-likelihood is concave: its slope falls, and its root is bracketed.
+    Along a line the log-likelihood is concave: its slope decreases, so its root can be bracketed.
     """
     relative = change / chance
     low, high, length = 0.0, 1.0, 1.0
@@ -157,43 +159,43 @@ def _line_search(share, chance, change, n_steps=20):
 
 
 class ExactMLE(BasePostProcessor):
-    """Maximum likelihood on the simplex, with the reports' own law instead of a normal one.
+    """Maximum likelihood on the simplex, with the exact law of the reports instead of a normal one.
 
-    Known for :class:`GRR`, in closed form from the estimate (many rows at once), and for
-    :class:`HadamardResponse`, :class:`ProjectiveGeometryResponse`, and :class:`OLH` and
-    :class:`BLH` over domains of moderate size, whose reports are of few kinds: from the number of
-    reports of each kind, which the estimate carries in its shards.
+    It is available for :class:`GRR`, in closed form from the estimate (for many rows at once). It
+    is also available for :class:`HadamardResponse`, :class:`ProjectiveGeometryResponse`, and
+    :class:`OLH` and :class:`BLH` over domains of moderate size, because there are few kinds of
+    reports. There it is computed from the number of reports of each kind, which the estimate
+    carries in its shards.
 
-    The likelihood knows more than the support counts where reports have more kinds than there are
-    categories, but with many categories it follows their noise too. On Zipf data (exponent 1.5,
-    100,000 users, 1,000 categories, epsilon 1) the mean square error is 3.8e-6 with projective
-    geometry response, where that of Norm-Sub is 3.1e-6; see ``benchmarks/exact_mle.py``. It is no
-    default of any search.
+    If there are more kinds of reports than categories, the likelihood uses more information than
+    the support counts, but with many categories it follows their noise too. On Zipf data (exponent
+    1.5, 100,000 users, 1,000 categories, epsilon 1) the mean square error with projective geometry
+    response is 3.8e-6, while that of Norm-Sub is 3.1e-6; see ``benchmarks/exact_mle.py``. It is not
+    among the default candidates of any search.
 
     Parameters
     ----------
     epsilon : float, default=None
-        Of the :class:`GRR` whose estimates are given, for plain arrays; None takes what the
-        estimate knows.
+        Privacy budget of the :class:`GRR` that made the estimates, if they are plain arrays. None
+        takes what the estimate carries, which must be raw then.
     tol : float, default=1e-9
-        What the log-likelihood may lack of its maximum, for each report.
+        How far below its maximum the log-likelihood may stay, per report.
     max_iter : int, default=1000
-        Most steps of the iteration.
+        Maximum number of steps of the iteration.
 
     Attributes
     ----------
     n_iter_ : int
         Number of steps; 1 for the closed form.
     gap_ : float
-        What the log-likelihood lacks of its maximum, for each report, at most; 0 for the closed
-        form.
+        Bound on how far the log-likelihood is below its maximum, per report; 0 for the closed form.
     frequencies_ : ndarray of shape (d,) or (n_estimates, d)
         Non-negative estimates that sum to 1.
     %(fitted)s
 
     See Also
     --------
-    MLEApx : The same with a normal likelihood of the support counts, for any oracle.
+    MLEApx : Approximates the support counts as normal, and works for any oracle.
 
     References
     ----------
@@ -229,22 +231,21 @@ class ExactMLE(BasePostProcessor):
         self.max_iter = max_iter
 
     def _process(self, estimate):
-        n_iter, gap = 1, 0.0
         ratio = self._direct_ratio(estimate)
         if ratio is not None:
-            values = direct_mle(estimate.values, ratio)
+            values, self.gap_, self.n_iter_ = direct_mle(estimate.values, ratio), 0.0, 1
         else:
-            values, gap, n_iter = self._iterate(estimate)
-        return estimate.with_values(values, by="ExactMLE"), {"n_iter": n_iter, "gap": gap}
+            values, self.gap_, self.n_iter_ = self._iterate(estimate)
+        return estimate.with_values(values, by="ExactMLE")
 
     def _direct_ratio(self, estimate):
         """q / (p - q) if every report names one category, else None."""
         if self.epsilon is not None:
             return 1 / math.expm1(self.epsilon) if self.epsilon < 700 else 0.0
         noise, d = estimate.noise, estimate.shape[1]
-        if noise is None or not estimate.is_raw:
+        if not isinstance(noise, NoiseModel) or not estimate.is_raw:
             return None
-        # So it is if p + (d - 1) q = 1, and then the raw estimates sum to 1.
+        # This holds if p + (d - 1) q = 1, and then the raw estimates sum to 1.
         one_each = math.isclose(noise.p + (d - 1) * noise.q, 1, rel_tol=1e-9)
         if one_each and np.allclose(estimate.values.sum(axis=1), 1, rtol=0, atol=1e-6):
             return noise.q / (noise.p - noise.q)
@@ -253,12 +254,14 @@ class ExactMLE(BasePostProcessor):
     def _iterate(self, estimate):
         shards = estimate.shards
         if shards is None or shards.law is None or not estimate.is_raw:
+            changed = " and ".join(estimate.postprocessors)
+            got = f", got one after {changed}" if changed else ""
             raise ValueError(
                 "ExactMLE needs the raw estimate of GRR, or one of HadamardResponse, "
-                "ProjectiveGeometryResponse, OLH or BLH that has kept how many reports of each "
-                "kind came (not simulated, n_shards > 1): pass oracle.estimate_ itself, or give "
-                "epsilon= for plain estimates of GRR. Reports of other oracles have too many "
-                "kinds: use MLEApx."
+                "ProjectiveGeometryResponse, OLH or BLH that has kept the number of reports of "
+                f"each kind (not simulated, n_shards > 1){got}: pass oracle.estimate_ itself, or "
+                "give epsilon= for plain estimates of GRR. Other oracles have too many kinds of "
+                "reports: use MLEApx."
             )
         result, gap, n_iter = exact_mle(
             shards.tallies.sum(axis=0),
@@ -270,7 +273,7 @@ class ExactMLE(BasePostProcessor):
         if gap > self.tol:
             warnings.warn(
                 f"ExactMLE has not converged after max_iter={self.max_iter} steps: the "
-                f"log-likelihood may lack {gap:.1e} of its maximum for each report, more than "
+                f"log-likelihood may be {gap:.1e} per report below its maximum, more than "
                 f"tol={self.tol:g}.",
                 ConvergenceWarning,
                 stacklevel=2,

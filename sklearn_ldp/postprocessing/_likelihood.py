@@ -1,15 +1,14 @@
-"""Post-processors by likelihood: MLE-Apx."""
+"""Maximum likelihood with a normal approximation: MLE-Apx."""
 
 from __future__ import annotations
 
-from numbers import Real
 from typing import Any
 
 import numpy as np
-from sklearn.utils._param_validation import Interval
 
-from .._noise import NoiseModel
+from .._noise import Noise
 from ._base import BasePostProcessor
+from ._known_noise import NOISE_CONSTRAINT, resolve_noise
 
 
 def mle_apx(F: Any, null_variance: Any, slope: Any) -> np.ndarray:
@@ -38,9 +37,9 @@ def mle_apx(F: Any, null_variance: Any, slope: Any) -> np.ndarray:
         Rows on the simplex.
     """
     F = np.asarray(F, dtype=np.float64)
-    # Without any noise at frequency 1 (a huge epsilon) it is taken as next to nothing.
+    # If there is no noise at frequency 1 (a huge epsilon), a tiny one is assumed.
     a, b = null_variance, max(slope, -null_variance * (1 - 1e-9))
-    # No raw estimate is so far out that its own variance would be negative; others are drawn in.
+    # No raw estimate is so far out that its own variance would be negative; others are clipped.
     if b:
         edge = -a / b * (1 - 1e-9)
         F = np.maximum(F, edge) if b > 0 else np.minimum(F, edge)
@@ -50,21 +49,19 @@ def mle_apx(F: Any, null_variance: Any, slope: Any) -> np.ndarray:
     n_support = np.count_nonzero(falling + a * x > 0, axis=-1, keepdims=True)
     x = np.take_along_axis(x, n_support - 1, axis=-1)
     result = np.maximum((F + a * x) / (1.0 - b * x), 0.0)
-    # The sum is 1 but for rounding, which estimates drawn in from far out magnify.
+    # The sum is 1 up to rounding errors, which clipped estimates magnify.
     return result / result.sum(axis=-1, keepdims=True)
 
 
 class MLEApx(BasePostProcessor):
-    """Maximum likelihood on the simplex, with the noise taken as normal.
+    """Maximum likelihood on the simplex, with the noise approximated as normal.
 
-    Unlike Norm-Sub it minds that frequent categories have another variance; with the constant
-    variance of Eq. 7 it would be Norm-Sub, and the two are close in practice.
+    Unlike Norm-Sub it takes into account that the variance depends on the frequency. With the
+    constant variance of Eq. 7 it would be Norm-Sub, and the two are close in practice.
 
     Parameters
     ----------
-    p, q : float, default=None
-        Probabilities that a report supports the user's own category and a given other one; None
-        takes the noise model of the estimate.
+    %(noise_model)s
 
     Attributes
     ----------
@@ -74,7 +71,7 @@ class MLEApx(BasePostProcessor):
 
     See Also
     --------
-    NormSub : The same with a constant variance.
+    NormSub : Assumes a constant variance.
 
     References
     ----------
@@ -84,29 +81,18 @@ class MLEApx(BasePostProcessor):
 
     Examples
     --------
-    >>> from sklearn_ldp import MLEApx
-    >>> MLEApx(p=0.5, q=0.25).fit([[0.75, 0.5, -0.125]]).frequencies_.round(3)
+    >>> from sklearn_ldp import MLEApx, NoiseModel
+    >>> noise = NoiseModel(p=0.5, q=0.25, n_samples=100)
+    >>> MLEApx(noise=noise).fit([[0.75, 0.5, -0.125]]).frequencies_.round(3)
     array([0.621, 0.379, 0.   ])
     """
 
-    _parameter_constraints: dict = {
-        "p": [None, Interval(Real, 0, 1, closed="right")],
-        "q": [None, Interval(Real, 0, 1, closed="left")],
-    }
+    _parameter_constraints: dict = {"noise": NOISE_CONSTRAINT}
 
-    def __init__(self, *, p: float | None = None, q: float | None = None) -> None:
-        self.p = p
-        self.q = q
+    def __init__(self, *, noise: float | Noise | None = None) -> None:
+        self.noise = noise
 
     def _process(self, estimate):
-        noise = estimate.noise
-        if self.p is not None and self.q is not None:
-            noise = NoiseModel(self.p, self.q, 1)
-        if noise is None:
-            raise ValueError(
-                "MLEApx needs to know how the noise grows with the frequency, which a plain array "
-                "does not tell: pass the FrequencyEstimate that an oracle returns, or give p= and "
-                "q= (the probabilities that a report supports the own and another category)."
-            )
+        noise: Any = resolve_noise(estimate, self.noise, "MLEApx", needs="null_variance")
         values = mle_apx(estimate.values, noise.null_variance, noise.slope)
-        return estimate.with_values(values, by="MLEApx"), {}
+        return estimate.with_values(values, by="MLEApx")

@@ -1,4 +1,4 @@
-"""Post-processors that make the estimates sum to 1: Norm, Norm-Mul, Norm-Sub, Norm-Cut."""
+"""Post-processors that adjust the sum to 1: Norm, Norm-Mul, Norm-Sub, Norm-Cut and others."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ._base import BasePostProcessor
-from ._baseline import BaseCut, base_cut, base_pos, cut_threshold
+from ._baseline import BaseThreshold, base_cut, base_pos
 
 
 def norm(F: Any) -> np.ndarray:
@@ -21,14 +21,14 @@ def norm(F: Any) -> np.ndarray:
     Returns
     -------
     ndarray of shape (..., d)
-        Rows that sum to 1, with negative estimates among them.
+        Rows that sum to 1. Some estimates may be negative.
     """
     F = np.asarray(F, dtype=np.float64)
     return F + norm_shift(F)
 
 
 def norm_shift(F):
-    """Amount that `norm` adds to each row.
+    """Amount that `norm` adds to each estimate of a row.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ def norm_shift(F):
 
 
 def norm_mul(F: Any) -> np.ndarray:
-    """Turn negative estimates to 0 and scale the rest to sum to 1 (2020 paper, Norm-Mul).
+    """Set negative estimates to 0 and scale the rest to sum to 1 (2020 paper, Norm-Mul).
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ def norm_mul(F: Any) -> np.ndarray:
     Returns
     -------
     ndarray of shape (..., d)
-        Rows on the simplex; uniform where no estimate is positive.
+        Rows on the simplex. A row without any positive estimate becomes uniform.
     """
     return _scaled(np.maximum(F, 0.0))[0]
 
@@ -71,7 +71,7 @@ def _scaled(positive):
 
 
 def norm_sub(F: Any) -> np.ndarray:
-    """Project rows on the simplex: shift, and turn negative ones to 0 (2020 paper, Norm-Sub).
+    """Project rows on the simplex: shift, and set negatives to 0 (2020 paper, Norm-Sub).
 
     Parameters
     ----------
@@ -81,17 +81,18 @@ def norm_sub(F: Any) -> np.ndarray:
     Returns
     -------
     ndarray of shape (..., d)
-        ``max(F + shift, 0)`` with rows that sum to 1: the nearest points in Euclidean distance
-        (the solution of constrained least squares, 2020 paper, Appendix A).
+        ``max(F + shift, 0)`` with rows that sum to 1. They are the nearest points of the simplex
+        in Euclidean distance: the solution of constrained least squares (2020 paper, Appendix A).
     """
     return _norm_sub(np.asarray(F, dtype=np.float64))[0]
 
 
 def _norm_sub(F, total=1.0, among=True):
-    """Shift the estimates `among` which it is shared, so that their positive parts sum to `total`.
+    """Shift the estimates where `among` is true, so that their positive parts sum to `total`.
 
     The support of the result is a prefix of the sorted estimates: the longest one whose last
-    member stays positive. Returns the result, 0 for the others, and the shift of each row.
+    member stays positive. Returns the result, which is 0 where `among` is false, and the shift of
+    each row.
     """
     # Only differences matter; taken from the largest, they are as exact as they can be.
     F = np.where(among, F, -np.inf)
@@ -107,7 +108,7 @@ def _norm_sub(F, total=1.0, among=True):
 
 
 def norm_cut(F: Any) -> np.ndarray:
-    """Turn negative and small estimates to 0 so that the rest sums to at most 1 (Norm-Cut).
+    """Set negative and small estimates to 0 so that the rest sums to at most 1 (Norm-Cut).
 
     Parameters
     ----------
@@ -117,7 +118,7 @@ def norm_cut(F: Any) -> np.ndarray:
     Returns
     -------
     ndarray of shape (..., d)
-        The estimates that are kept, and zeros.
+        The kept estimates, and 0 for all others.
     """
     F = np.asarray(F, dtype=np.float64)
     return base_cut(F, norm_cut_threshold(F))
@@ -136,7 +137,7 @@ def norm_cut_threshold(F):
     Returns
     -------
     ndarray of shape (..., 1)
-        0 where all positive estimates are kept, inf where not even the largest can be.
+        0 if all positive estimates are kept, inf if not even the largest can be kept.
     """
     falling = -np.sort(-np.maximum(F, 0.0), axis=-1)
     total = np.cumsum(falling, axis=-1)
@@ -157,13 +158,14 @@ def norm_hyb(F: Any, threshold: Any) -> np.ndarray:
     F : array-like of shape (..., d)
         Estimated frequencies.
     threshold : float or array-like of shape (..., 1)
-        Positive estimates at or above it are kept, as far as they sum to at most 1.
+        Positive estimates at or above it are kept: the largest of them, as many as sum to at most
+        1.
 
     Returns
     -------
     ndarray of shape (..., d)
-        Rows on the simplex. Where the others would have to be lifted above a kept estimate, or
-        there are none to take up the rest, the row is that of Norm-Sub.
+        Rows on the simplex. If the others would have to be raised above a kept estimate, or if
+        there are no others to take up the rest of the sum, the row is that of Norm-Sub.
     """
     F = np.asarray(F, dtype=np.float64)
     kept = (threshold <= F) & (F > 0)
@@ -182,21 +184,21 @@ def norm_hyb(F: Any, threshold: Any) -> np.ndarray:
 class Norm(BasePostProcessor):
     """Add the same amount to every estimate so that they sum to 1.
 
-    Unbiased (2020 paper, Lemma 3) with slightly less variance than Base, and estimates may stay
-    negative. The papers recommend it for the frequencies of frequent categories. It changes
+    It is unbiased (2020 paper, Lemma 3) and has slightly less variance than Base. Estimates may
+    stay negative. The papers recommend it for the frequencies of frequent categories. It changes
     nothing after oracles whose estimates sum to 1 anyway (GRR).
 
     Attributes
     ----------
     shift_ : ndarray of shape (n_estimates,)
-        What was added to each estimate of a row.
+        The amount that was added to each estimate of a row.
     frequencies_ : ndarray of shape (d,) or (n_estimates, d)
         Estimates that sum to 1.
     %(fitted)s
 
     See Also
     --------
-    NormSub : Non-negative as well.
+    NormSub : Makes the estimates non-negative as well.
 
     References
     ----------
@@ -213,19 +215,20 @@ class Norm(BasePostProcessor):
 
     def _process(self, estimate):
         shift = norm_shift(estimate.values)
-        return estimate.with_values(estimate.values + shift, by="Norm"), {"shift": shift[:, 0]}
+        self.shift_ = shift[:, 0]
+        return estimate.with_values(estimate.values + shift, by="Norm")
 
 
 class NormMul(BasePostProcessor):
-    """Turn negative estimates to 0 and scale the rest so that they sum to 1.
+    """Set negative estimates to 0 and scale the rest so that they sum to 1.
 
-    The larger a frequency, the more it is understated: on skewed data the papers find it the
-    worst of all. Where no estimate is positive the result is uniform.
+    The larger a frequency, the more it is underestimated: on skewed data the papers find this the
+    worst method of all. If no estimate is positive, the result is uniform.
 
     Attributes
     ----------
     factor_ : ndarray of shape (n_estimates,)
-        What the positive estimates of a row were multiplied with; inf where there are none.
+        The factor by which the positive estimates of a row were multiplied; inf if there are none.
     frequencies_ : ndarray of shape (d,) or (n_estimates, d)
         Non-negative estimates that sum to 1.
     %(fitted)s
@@ -249,27 +252,28 @@ class NormMul(BasePostProcessor):
 
     def _process(self, estimate):
         values, factor = _scaled(base_pos(estimate.values))
-        return estimate.with_values(values, by="NormMul"), {"factor": factor[:, 0]}
+        self.factor_ = factor[:, 0]
+        return estimate.with_values(values, by="NormMul")
 
 
 class NormSub(BasePostProcessor):
-    """Project the estimates on the simplex: shift them, and turn negative ones to 0.
+    """Project the estimates on the simplex: shift them, and set negative ones to 0.
 
-    It is the solution of constrained least squares (2020 paper, section IV-C), and of the
-    likelihood where the noise does not depend on the frequency; a sound default.
+    It is the solution of constrained least squares (2020 paper, section IV-C), and maximises the
+    likelihood if the noise does not depend on the frequency. It is a sound default.
 
     Attributes
     ----------
     shift_ : ndarray of shape (n_estimates,)
-        What was added to each positive estimate of a row.
+        The amount that was added to each positive estimate of a row.
     frequencies_ : ndarray of shape (d,) or (n_estimates, d)
         Non-negative estimates that sum to 1.
     %(fitted)s
 
     See Also
     --------
-    Norm : The shift alone.
-    NormMul : Scales instead.
+    Norm : Only shifts, so that estimates may be negative.
+    NormMul : Scales instead of shifting.
 
     References
     ----------
@@ -286,27 +290,29 @@ class NormSub(BasePostProcessor):
 
     def _process(self, estimate):
         values, shift = _norm_sub(estimate.values)
-        return estimate.with_values(values, by=type(self).__name__), {"shift": shift[:, 0]}
+        self.shift_ = shift[:, 0]
+        return estimate.with_values(values, by=type(self).__name__)
 
 
 class NormCut(BasePostProcessor):
-    """Turn negative and small estimates to 0 so that the rest sums to at most 1.
+    """Set negative and small estimates to 0 so that the rest sums to at most 1.
 
-    Frequent categories keep their unbiased estimates. Whole estimates are cut, so the sum usually
-    stays somewhat below 1. Where the positive estimates sum to 1 or less it is Base-Pos; where
-    the largest estimate (with those tied with it) is above 1, nothing is left.
+    Frequent categories keep their unbiased estimates. An estimate is either kept or set to 0, so
+    the sum usually stays somewhat below 1. If the positive estimates sum to 1 or less, this is
+    Base-Pos; if the largest estimate (together with those tied with it) is above 1, all become 0.
 
     Attributes
     ----------
     threshold_ : ndarray of shape (n_estimates,)
-        The smallest estimate kept in a row; 0 if all positive ones are, inf if none is.
+        The smallest estimate that is kept in a row; 0 if all positive ones are kept, inf if none
+        is.
     frequencies_ : ndarray of shape (d,) or (n_estimates, d)
         Non-negative estimates that sum to at most 1.
     %(fitted)s
 
     See Also
     --------
-    BaseCut : A threshold from the noise level.
+    BaseCut : Derives the threshold from the noise level.
 
     References
     ----------
@@ -323,28 +329,27 @@ class NormCut(BasePostProcessor):
 
     def _process(self, estimate):
         threshold = norm_cut_threshold(estimate.values)
-        kept = estimate.with_values(base_cut(estimate.values, threshold), by="NormCut")
-        return kept, {"threshold": threshold[:, 0]}
+        self.threshold_ = threshold[:, 0]
+        return estimate.with_values(base_cut(estimate.values, threshold), by="NormCut")
 
 
-class NormHyb(BasePostProcessor):
+class NormHyb(BaseThreshold):
     """Keep the estimates above a threshold, and apply Norm-Sub to the others.
 
-    Frequent categories keep their unbiased estimates, and the result is consistent even so. The
-    threshold is that of Base-Cut; if the estimates above it sum to more than 1, only as many of the
-    largest are kept as sum to at most 1 (tied ones together).
+    Frequent categories keep their unbiased estimates, and the result is consistent nevertheless.
+    The threshold is that of Base-Cut; if the estimates above it sum to more than 1, only the
+    largest of them are kept, as many as sum to at most 1 (tied ones together).
 
-    Where the others would have to be lifted above a kept estimate the row is that of Norm-Sub, so
-    that the order of the estimates is preserved, which the paper promises without this case.
+    If the others would have to be raised above a kept estimate, the row is that of Norm-Sub. This
+    preserves the order of the estimates, which the paper promises without mentioning this case.
 
     Parameters
     ----------
     alpha : float, default=2.0
-        Expected number of false positives above the threshold, > 0, see :class:`BaseCut`.
+        Expected number of false positives above the threshold, > 0; see :class:`BaseCut`.
     n_kept : int, default=None
-        Keep this many of the largest estimates instead.
-    std : float or array-like of shape (n_estimates,), default=None
-        Noise level; None takes it from the estimate. Not needed with `n_kept`.
+        Keep this many of the largest estimates instead. No noise is needed then.
+    %(noise)s
 
     Attributes
     ----------
@@ -357,7 +362,7 @@ class NormHyb(BasePostProcessor):
     See Also
     --------
     NormSub : Shifts the large estimates too.
-    BaseCut : Turns the small estimates to 0.
+    BaseCut : Sets the small estimates to 0.
 
     References
     ----------
@@ -372,28 +377,22 @@ class NormHyb(BasePostProcessor):
     array([0.5   , 0.3125, 0.1875, 0.    ])
     """
 
-    _parameter_constraints: dict = BaseCut._parameter_constraints
-
-    def __init__(self, alpha: float = 2.0, *, n_kept: int | None = None, std: Any = None) -> None:
-        self.alpha = alpha
-        self.n_kept = n_kept
-        self.std = std
-
     def _process(self, estimate):
-        threshold = cut_threshold(self, estimate)
-        hybrid = estimate.with_values(norm_hyb(estimate.values, threshold), by="NormHyb")
-        return hybrid, {"threshold": threshold[:, 0].copy()}
+        threshold = self._threshold(estimate)
+        self.threshold_ = threshold[:, 0]
+        return estimate.with_values(norm_hyb(estimate.values, threshold), by="NormHyb")
 
 
 class CLS(NormSub):
     """Constrained least squares: the nearest distribution in Euclidean distance.
 
-    Its solution *is* :class:`NormSub` (2020 paper, section IV-C and Appendix A), here by its name.
+    The solution *is* :class:`NormSub` (2020 paper, section IV-C and Appendix A). This class gives
+    it the name that the papers use.
 
     Attributes
     ----------
     shift_ : ndarray of shape (n_estimates,)
-        What was added to each positive estimate of a row.
+        The amount that was added to each positive estimate of a row.
     frequencies_ : ndarray of shape (d,) or (n_estimates, d)
         Non-negative estimates that sum to 1.
     %(fitted)s

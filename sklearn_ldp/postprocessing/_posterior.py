@@ -1,7 +1,8 @@
-"""True counts under a prior, seen through normal noise: sums over all counts, fast and exact.
+"""Posterior of true counts, given a prior and normal noise: fast and exact sums over all counts.
 
 A sum over a long stretch of counts needs only some of them: ten near the Gauss nodes, weighted so
-that every polynomial of degree 9 is summed exactly. Stretches are halved until both halves agree.
+that every polynomial of degree 9 is summed exactly. A stretch is halved until its two halves give
+the same sums as the whole.
 """
 
 from __future__ import annotations
@@ -13,20 +14,20 @@ from typing import NamedTuple
 import numpy as np
 from numpy.polynomial.legendre import leggauss, legvander
 
-_ALL_EXACT = 20_000  # counts up to which each is summed over
+_ALL_EXACT = 20_000  # up to this number of counts, the sum is over each of them
 _N_NODES = 10
-_SHORT = 16  # counts a stretch, up to which each is summed over
+_SHORT = 16  # in a stretch of at most this many counts, the sum is over each of them
 _AGREE = 1e-9
 _NEGLIGIBLE = 60.0  # exp(-60) of the largest term
 _CELL = 0.25  # of the noise: width of the cells that are interpolated over
-_PRECISE = 1e-7  # of the noise: error of interpolation at which a cell is not halved
+_PRECISE = 1e-7  # of the noise: error of interpolation below which a cell is not halved
 
 
 class CountPrior(NamedTuple):
     """A prior on the counts low .. high, up to a constant factor.
 
-    Its `log_mass` takes and returns an ndarray of any shape. Where only some counts have mass, they
-    are its `places`: between them nothing is smooth.
+    Its `log_mass` takes and returns an ndarray of any shape. If only some counts have a positive
+    probability, they are its `places`, because the prior is not smooth between them.
     """
 
     log_mass: Callable
@@ -52,13 +53,13 @@ def _rule(length):
 
 
 def _terms(prior, starts, length):
-    """Nodes of stretches that begin at `starts`, then the last count of each; their log masses."""
+    """Nodes and last count of the stretches that begin at `starts`, and their log masses."""
     k = starts[:, None] + np.append(_rule(length)[0], length - 1.0)
     return k, prior.log_mass(k.ravel()).reshape(k.shape)
 
 
 def count_nodes(prior, std=np.inf, lowest=None, highest=None):
-    """Counts and weights that stand for all counts of a prior in sums against a normal density.
+    """Counts and weights that represent all counts of a prior in sums against a normal density.
 
     Parameters
     ----------
@@ -67,16 +68,16 @@ def count_nodes(prior, std=np.inf, lowest=None, highest=None):
     std : float, default=inf
         Standard deviation of the density, in counts; infinite for sums of the prior alone.
     lowest, highest : float, default=None
-        Where the density may be centred; None when it does not matter.
+        Bounds on where the density is centred; None if it does not matter.
 
     Returns
     -------
     k : ndarray of shape (n_nodes,)
-        Counts, rising.
+        Counts in increasing order.
     log_mass : ndarray of shape (n_nodes,)
         The prior there, up to a constant.
     weight : ndarray of shape (n_nodes,)
-        How many counts each stands for.
+        Number of counts that each represents.
     """
     if prior.places is not None:
         return prior.places, prior.log_mass(prior.places), np.ones(len(prior.places))
@@ -107,7 +108,7 @@ def count_nodes(prior, std=np.inf, lowest=None, highest=None):
 
 
 def _cover(low, size, longest):
-    """Starts of stretches that cover `size` counts, by their length: powers of two."""
+    """Starts of stretches that cover `size` counts, by their length, which is a power of two."""
     whole, rest = divmod(size, longest)
     starts = {longest: low + longest * np.arange(float(whole))}
     end = low + longest * whole
@@ -121,9 +122,10 @@ def _cover(low, size, longest):
 def _relevant(stretches, length, std, bounds, best):
     """The stretches that may matter; `best` keeps the largest terms so far with their counts.
 
-    As estimates rise, larger counts matter more. So what is negligible at the lowest estimate, and
-    left of the largest term there, is so at all estimates; and the same at the other end. What is
-    next to a largest term stays, for a narrow peak may hide between nodes.
+    The larger the estimate, the more the larger counts matter. So a stretch that is negligible at
+    the lowest estimate, and left of the largest term there, is negligible at all estimates; and the
+    same at the other end. Stretches next to a largest term are kept, because a narrow peak may hide
+    between nodes.
     """
     starts, k, log_mass = stretches
     keep = np.ones(len(starts), dtype=bool)
@@ -172,8 +174,11 @@ def _first_moments(k, log_mass, length, middle, peak):
 
 
 def _window(k, log_mass, std, lowest, highest):
-    """Slice of the nodes that matter. As estimates rise, larger counts matter more, so the first
-    count that matters does so at the lowest estimate, and the last one at the highest."""
+    """Slice of the nodes that matter.
+
+    The larger the estimate, the more the larger counts matter. So the first count that matters is
+    found at the lowest estimate, and the last one at the highest.
+    """
     at_lowest = log_mass - 0.5 * ((lowest - k) / std) ** 2
     first = np.argmax(at_lowest >= at_lowest.max() - _NEGLIGIBLE)
     at_highest = log_mass - 0.5 * ((highest - k) / std) ** 2
@@ -192,7 +197,7 @@ def prior_moments(prior):
     Returns
     -------
     mean, variance, log_total : float
-        The log total is that of the masses as they are given.
+        The log total is that of the masses as the prior gives them, not normalised.
     """
     k, log_mass, weight = count_nodes(prior)
     peak = log_mass.max()
@@ -204,7 +209,7 @@ def prior_moments(prior):
 
 # -- the posterior ----------------------------------------------------------------------------
 class Posterior:
-    """A prior on counts, seen through normal noise by estimates between two bounds.
+    """Posterior of counts, given a prior and estimates with normal noise between two bounds.
 
     Parameters
     ----------
@@ -213,7 +218,7 @@ class Posterior:
     std : float
         Standard deviation of the noise, in counts.
     lowest, highest : float
-        Between which the estimates lie.
+        Bounds on the estimates.
     """
 
     def __init__(self, prior, std, lowest, highest):
@@ -224,12 +229,12 @@ class Posterior:
     def moments(self, counts):
         """Posterior mean, variance and log marginal density of estimated counts.
 
-        The density is up to the constant that the prior is.
+        The density has the same unknown constant factor as the prior.
 
         Parameters
         ----------
         counts : ndarray of shape (m,)
-            Rising.
+            Estimated counts in increasing order.
 
         Returns
         -------
@@ -246,7 +251,7 @@ class Posterior:
         return tuple(np.concatenate(part) for part in zip(*results, strict=True))
 
     def _block(self, counts):
-        # Ten nodes a stretch are plenty to find the ends; a stretch more on either side is safe.
+        # Every tenth node is enough to find the ends; one more stretch on either side is safe.
         step = _N_NODES if len(self.k) > 4000 else 1
         coarse = slice(None, None, step)
         first, last = _window(
@@ -266,17 +271,17 @@ class Posterior:
         return mean + centre, np.maximum(variance, 0.0), log_density
 
     def mean(self, counts, *, from_table=False):
-        """Posterior mean at any counts, interpolated where there are many.
+        """Posterior mean at any counts, interpolated if there are many.
 
-        It is one smooth increasing function of the estimate, whose slope is the posterior variance
-        over that of the noise.
+        It is a smooth increasing function of the estimate, whose slope is the posterior variance
+        divided by the variance of the noise.
 
         Parameters
         ----------
         counts : ndarray of shape (d,)
             Estimated counts, in any order.
         from_table : bool, default=False
-            Whether to interpolate in the one table for all calls, rather than for these counts.
+            Whether to interpolate in a table that all calls share, or anew for these counts.
 
         Returns
         -------
@@ -301,7 +306,7 @@ class Posterior:
 
     @cached_property
     def table(self):
-        """The posterior mean between the bounds, as a function of rising counts."""
+        """The posterior mean between the bounds, as a function of increasing counts."""
         near = np.arange(-10.0, 14.0, _CELL) * self.std
         far = [
             sign * np.geomspace(start * self.std, end, int(50 * np.log(end / start / self.std)) + 2)
@@ -314,7 +319,7 @@ class Posterior:
         return self._interpolant(edges[:-1], edges[1:])
 
     def _interpolant(self, starts, stops):
-        """Cubics on some cells, which are halved until they are precise."""
+        """Cubic polynomials on cells, which are halved until they are precise."""
         ends, at = np.unique(np.concatenate([starts, stops]), return_inverse=True)
         mean, variance, _ = self.moments(ends)
         values, slopes = mean[at], variance[at] / self.std**2
@@ -347,14 +352,14 @@ class Posterior:
 
 
 class _Cubics:
-    """A function by values and slopes at both ends of cells, which rise."""
+    """A function given by values and slopes at both ends of cells, which are in order."""
 
     def __init__(self, x0, v0, s0, x1, v1, s1):
         self.x0, self.width = x0, x1 - x0
         self.parts = (v0, s0, v1, s1)
 
     def __call__(self, rising):
-        """The function at counts that lie in the cells."""
+        """Return the function at counts that lie in the cells."""
         cell = np.clip(np.searchsorted(self.x0, rising, side="right") - 1, 0, len(self.x0) - 1)
         basis = _hermite((rising - self.x0[cell]) / self.width[cell], self.width[cell])
         return sum(h * part[cell] for h, part in zip(basis, self.parts, strict=True))
@@ -367,7 +372,7 @@ def _hermite(t, width):
 
 
 class Cells:
-    """The cells of a regular lattice that hold any of some rising counts."""
+    """The cells of a regular lattice that contain any of some sorted counts."""
 
     def __init__(self, rising, width):
         index = np.floor(rising / width)
@@ -376,7 +381,7 @@ class Cells:
         self.position, self.width = rising / width - index, width
 
     def weights(self):
-        """Ends of the cells, and weights of values and slopes there for the sum over all counts.
+        """Return the ends of the cells and the weights there in a sum over all counts.
 
         Returns
         -------

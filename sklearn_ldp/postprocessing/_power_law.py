@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from .._noise import Noise
 from ._calibrate import BaseCalibrate, fit_row, posterior_means
+from ._known_noise import NOISE_CONSTRAINT
 from ._normalization import norm_sub
 from ._priors import FAMILIES
 
@@ -16,8 +18,8 @@ from ._priors import FAMILIES
 def power(F: Any, std: Any, n_samples: Any, exponent: Any) -> np.ndarray:
     """Posterior mean under a power law: the least expected square error (2020 paper, Eq. 13).
 
-    A true count k has the prior probability proportional to ``k**-exponent`` for k = 1 .. n, and
-    its estimate a normal error; each estimate becomes the posterior mean of k, over n.
+    The prior probability of a true count k is proportional to ``k**-exponent`` for k = 1 .. n, and
+    the error of its estimate is normal. Each estimate becomes the posterior mean of k, over n.
 
     Parameters
     ----------
@@ -39,7 +41,7 @@ def power(F: Any, std: Any, n_samples: Any, exponent: Any) -> np.ndarray:
 
 
 def power_law_likelihood(F: Any, std: Any, n_samples: Any) -> float:
-    """Exponent of the greatest marginal likelihood of the estimates (Calibrate paper, Eq. 16).
+    """Exponent that maximises the marginal likelihood of the estimates (Calibrate paper, Eq. 16).
 
     Parameters
     ----------
@@ -53,7 +55,7 @@ def power_law_likelihood(F: Any, std: Any, n_samples: Any) -> float:
     Returns
     -------
     float
-        The exponent.
+        The exponent of the power law.
     """
     return float(fit_row(FAMILIES["power-law"], F, std, n_samples, "mle", "Power")[0])
 
@@ -61,42 +63,40 @@ def power_law_likelihood(F: Any, std: Any, n_samples: Any) -> float:
 class Power(BaseCalibrate):
     """Posterior mean under a power-law prior: Calibrate for data with a long tail.
 
-    Each estimate becomes the expectation of the true count, given the estimate, a power law for
-    the counts and normal noise: the least expected square error if the prior is right (Calibrate
-    paper, Theorem 2; 2020 paper, section IV-E). Small estimates shrink towards 0, large ones stay.
+    Each estimate becomes the expected value of the true count, given the estimate, a power law for
+    the counts and normal noise. It has the least expected square error if the prior is right
+    (Calibrate paper, Theorem 2; 2020 paper, section IV-E). Small estimates shrink towards 0, and
+    large ones hardly change.
 
-    The exponent is fitted row by row. "mean-variance" equates the mean of the prior with the mean
+    The exponent is fitted for each row. "mean-variance" equates the mean of the prior with the mean
     count n / d, which is known exactly because the frequencies sum to 1; "mle" maximises the
-    marginal likelihood of the estimates, which minds their spread as well.
+    marginal likelihood of the estimates, which takes their spread into account as well.
 
     Parameters
     ----------
     fit_method : {"mean-variance", "mle"}, default="mean-variance"
-        How the exponent is found.
+        How the exponent is fitted.
     exponent : float, default=None
-        The exponent, if it is known; None fits it.
-    std : float or array-like of shape (n_estimates,), default=None
-        Noise level; None takes it from the estimate.
-    n_samples : int, default=None
-        Number of users; None takes it from the estimate.
+        The exponent, if it is known. None fits it.
+    %(noise_model)s
 
     Attributes
     ----------
     exponent_ : ndarray of shape (n_estimates,)
         Exponent of each row's prior.
     frequencies_ : ndarray of shape (d,) or (n_estimates, d)
-        Positive estimates; their sum is whatever it is.
+        Positive estimates. Their sum is not adjusted.
     %(fitted)s
 
     Warns
     -----
     UserWarning
-        If the mean-variance equation has no solution, there being no more users than categories;
-        the steepest prior is taken then, which leaves next to nothing of any estimate near 0.
+        If the mean-variance equation has no solution, because there are no more users than
+        categories. The steepest prior is used then, which shrinks estimates near 0 to almost 0.
 
     See Also
     --------
-    PowerNS : The same, made consistent.
+    PowerNS : Applies Norm-Sub to the result, so that it is consistent.
 
     References
     ----------
@@ -109,8 +109,9 @@ class Power(BaseCalibrate):
 
     Examples
     --------
-    >>> from sklearn_ldp import Power
-    >>> power = Power(std=0.05, n_samples=10_000).fit([[0.75, 0.25, 0.05, -0.05]])
+    >>> from sklearn_ldp import NoiseModel, Power
+    >>> noise = NoiseModel(p=0.6, q=0.5, n_samples=10_000)
+    >>> power = Power(noise=noise).fit([[0.75, 0.25, 0.05, -0.05]])
     >>> power.frequencies_.round(3)
     array([0.748, 0.243, 0.036, 0.011])
     """
@@ -118,8 +119,7 @@ class Power(BaseCalibrate):
     _parameter_constraints: dict = {
         "fit_method": [StrOptions({"mean-variance", "mle"})],
         "exponent": [None, Interval(Real, 0, None, closed="left")],
-        "std": [None, Real, "array-like"],
-        "n_samples": [None, Interval(Real, 1, None, closed="left")],
+        "noise": NOISE_CONSTRAINT,
     }
 
     def __init__(
@@ -127,22 +127,17 @@ class Power(BaseCalibrate):
         *,
         fit_method: str = "mean-variance",
         exponent: float | None = None,
-        std: Any = None,
-        n_samples: Any = None,
+        noise: float | Noise | None = None,
     ) -> None:
         self.fit_method = fit_method
         self.exponent = exponent
-        self.std = std
-        self.n_samples = n_samples
+        self.noise = noise
 
     def _process(self, estimate):
-        values, exponents = self._power(estimate)
-        return estimate.with_values(values, by="Power"), {"exponent": exponents}
-
-    def _power(self, estimate):
         known = None if self.exponent is None else [float(self.exponent)]
         values, theta, _ = self._posterior_of_rows(estimate, FAMILIES["power-law"], known)
-        return values, theta[:, 0]
+        self.exponent_ = theta[:, 0]
+        return estimate.with_values(values, by="Power")
 
 
 class PowerNS(Power):
@@ -153,13 +148,10 @@ class PowerNS(Power):
     Parameters
     ----------
     fit_method : {"mean-variance", "mle"}, default="mean-variance"
-        How the exponent is found, see :class:`Power`.
+        How the exponent is fitted; see :class:`Power`.
     exponent : float, default=None
-        The exponent, if it is known; None fits it.
-    std : float or array-like of shape (n_estimates,), default=None
-        Noise level; None takes it from the estimate.
-    n_samples : int, default=None
-        Number of users; None takes it from the estimate.
+        The exponent, if it is known. None fits it.
+    %(noise_model)s
 
     Attributes
     ----------
@@ -172,12 +164,12 @@ class PowerNS(Power):
     Warns
     -----
     UserWarning
-        As :class:`Power`.
+        In the same case as :class:`Power`.
 
     See Also
     --------
-    Power : Without the last step.
-    NormSub : The last step.
+    Power : The first of the two steps.
+    NormSub : The second of the two steps.
 
     References
     ----------
@@ -187,12 +179,13 @@ class PowerNS(Power):
 
     Examples
     --------
-    >>> from sklearn_ldp import PowerNS
-    >>> power = PowerNS(std=0.05, n_samples=10_000).fit([[0.75, 0.25, 0.05, -0.05]])
+    >>> from sklearn_ldp import NoiseModel, PowerNS
+    >>> noise = NoiseModel(p=0.6, q=0.5, n_samples=10_000)
+    >>> power = PowerNS(noise=noise).fit([[0.75, 0.25, 0.05, -0.05]])
     >>> power.frequencies_.round(3)
     array([0.738, 0.233, 0.027, 0.002])
     """
 
     def _process(self, estimate):
-        values, exponents = self._power(estimate)
-        return estimate.with_values(norm_sub(values), by="PowerNS"), {"exponent": exponents}
+        values = super()._process(estimate).values
+        return estimate.with_values(norm_sub(values), by="PowerNS")

@@ -41,12 +41,15 @@ class PowerLaw:
 
 
 class ScipyFamily:
-    """A family of :mod:`scipy.stats`: its shapes are fitted, the scale of a continuous one, and the
-    location of one that lives on the whole line (it is 0 otherwise)."""
+    """A family of :mod:`scipy.stats`.
+
+    Its shapes are fitted, the scale if it is continuous, and the location if its support is the
+    whole line (otherwise it is 0).
+    """
 
     def __init__(self, family, log_mass=None):
         self.family = family
-        self.log_mass = log_mass  # up to a constant: quicker than SciPy's
+        self.log_mass = log_mass  # up to a constant, and faster than SciPy's
         shapes = family._shape_info() if family.numargs else []
         self.domains = [tuple(map(float, shape.domain)) for shape in shapes]
         names = [shape.name for shape in shapes]
@@ -75,7 +78,7 @@ class ScipyFamily:
         return np.array([_from_free(*each) for each in zip(free, self.domains, strict=True)])
 
     def starts(self, mean, std, n_samples):
-        """Members over a wide range of shapes, with the mean where a scale can give it."""
+        """Members with a wide range of shapes; they have the mean if a scale can give it."""
         n_shapes = len(self.names) - self.located - self.continuous
         free_shapes = product((-3.0, -1.5, 0.0, 1.5, 3.0), repeat=min(n_shapes, 2))
         result = []
@@ -96,7 +99,7 @@ class ScipyFamily:
         return [np.array(theta, dtype=float) for theta in result]
 
     def _of_the_mean(self, mean, std):
-        """Where well-known discrete families have the mean (and, with two shapes, the variance)."""
+        """Members of well-known discrete families with the mean (and perhaps the variance)."""
         p = np.clip(mean / max(std**2, 1.01 * mean), 1e-12, 1 - 1e-6)
         known = {
             "poisson": [mean],
@@ -130,7 +133,7 @@ FAMILIES: dict[str, Any] = {
 
 
 def as_family(prior):
-    """What a name, a family or a frozen distribution of :mod:`scipy.stats` stands for."""
+    """Return the family for a name, a family or a frozen distribution of :mod:`scipy.stats`."""
     if isinstance(prior, str):
         return FAMILIES[prior]
     if isinstance(prior, (stats.rv_continuous, stats.rv_discrete)):
@@ -154,10 +157,10 @@ def _from_free(free, domain):
 
 
 def prior_of_distribution(distribution, n_samples):
-    """A distribution of :mod:`scipy.stats` as a prior on the counts 0 .. n.
+    """Return a distribution of :mod:`scipy.stats` as a prior on the counts 0 .. n.
 
-    A continuous one gives whole numbers the probabilities that its densities there are to each
-    other; where a density is infinite, its probability within a half takes its place.
+    A continuous one gives whole numbers probabilities proportional to its densities there; where a
+    density is infinite, its probability within a half is used instead.
 
     Parameters
     ----------
@@ -203,16 +206,16 @@ def prior_of_distribution(distribution, n_samples):
 
 # -- fits -------------------------------------------------------------------------------------
 def fit_moments(family, mean, std, n_samples):
-    """The member of a family whose counts have this mean and standard deviation.
+    """Return the member of a family whose counts have this mean and standard deviation.
 
-    A family of one parameter has the mean only.
+    A family of one parameter is fitted to the mean only.
 
     Parameters
     ----------
     family : PowerLaw or ScipyFamily
-        Of one or two parameters.
+        A family of one or two parameters.
     mean, std : float
-        What its counts on 0 .. n should have.
+        Mean and standard deviation that its counts on 0 .. n should have.
     n_samples : int
         Number n of users.
 
@@ -221,8 +224,8 @@ def fit_moments(family, mean, std, n_samples):
     theta : ndarray of shape (n_parameters,)
         The parameters.
     solved : bool
-        Whether the equations hold. If not, it is the member that comes nearest, or for a family on
-        the whole line the one with these moments there.
+        Whether the equations hold. If not, the parameters are those of the nearest member, or for a
+        family on the whole line those of the member with these moments there.
     """
 
     def misfit(free):
@@ -270,7 +273,7 @@ def _solve_one(family, misfit, starts):
 
 
 def fit_likelihood(family, counts, std, n_samples):
-    """The member of a family of greatest marginal likelihood (Calibrate paper, Eq. 16).
+    """Return the member of a family that maximises the likelihood (Calibrate paper, Eq. 16).
 
     Parameters
     ----------
@@ -322,8 +325,11 @@ def fit_likelihood(family, counts, std, n_samples):
 
 
 def _in_reach(theta, std):
-    """Further to the left a law on 0 .. n tends to the geometric one (or to itself) ever more
-    slowly, and a narrower one cannot be told from a point."""
+    """Whether a member is neither too far to the left nor too narrow.
+
+    Further to the left a law on 0 .. n tends to the geometric one (or to itself) ever more slowly,
+    and a narrower one cannot be distinguished from a point.
+    """
     loc, scale = theta[-2:]
     return scale >= _NARROW * std / 2 and loc >= -30 * scale
 
@@ -337,7 +343,7 @@ def _likelihood_weights(rising, std):
 
 
 def _least_of_one(loss, free):
-    """Minimum over one parameter: a coarse look brackets it."""
+    """Minimum over one parameter, which is bracketed on a coarse grid first."""
     free = np.sort(free)
     if len(free) < 8:
         free = np.linspace(free[0] - 3, free[-1] + 3, 15)

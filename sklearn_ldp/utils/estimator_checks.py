@@ -111,6 +111,8 @@ def postprocessor_checks() -> list[Callable[[Any], None]]:
     """
     return [
         check_containers,
+        check_transform_sets_nothing,
+        check_processed_estimates_are_refused,
         check_rows_are_independent,
         check_permutation_equivariance,
         check_order_is_preserved,
@@ -406,7 +408,7 @@ def _processed(postprocessor: Any, estimate: FrequencyEstimate) -> np.ndarray:
 
 
 def check_containers(postprocessor: Any) -> None:
-    """Assert that estimates give estimates, that nothing is lost, and that input stays."""
+    """Assert that estimates give estimates, that nothing is lost, and that the input is kept."""
     estimate = _estimates()
     before = estimate.values.copy()
     fitted = clone(postprocessor).fit(estimate)
@@ -417,13 +419,51 @@ def check_containers(postprocessor: Any) -> None:
     np.testing.assert_array_equal(result.values, fitted.frequencies_)
     np.testing.assert_array_equal(estimate.values, before)
     assert fitted.fit(estimate[0]).frequencies_.shape == (20,)
-    # A method that needs the noise level must say how to give it; others take plain arrays.
+    # A method that needs the noise must say how to give it; all others take plain arrays.
     try:
         plain = clone(postprocessor).fit_transform(before)
     except ValueError as error:
-        assert "std" in str(error) or "oracle" in str(error), f"no remedy in: {error}"
+        assert "noise=" in str(error) or "oracle" in str(error), f"no remedy in: {error}"
     else:
         assert type(plain) is np.ndarray
+
+
+def check_transform_sets_nothing(postprocessor: Any) -> None:
+    """Assert that only fit sets attributes, and that transform leaves all of them as they are."""
+    estimate = _estimates()
+    unfitted = clone(postprocessor)
+    before = vars(unfitted).copy()
+    unfitted.transform(estimate)
+    assert vars(unfitted) == before, "transform has set attributes"
+    fitted = unfitted.fit(estimate)
+    before = vars(fitted).copy()
+    fitted.transform(_estimates(seed=7))
+    after = vars(fitted)
+    assert after.keys() == before.keys(), "transform has set attributes"
+    assert all(after[name] is before[name] for name in before), "transform has changed attributes"
+
+
+def check_processed_estimates_are_refused(postprocessor: Any) -> None:
+    """Assert that the noise of a raw estimate is not used for an estimate that has been changed."""
+    postprocessor = clone(postprocessor)
+    if "noise" in postprocessor.get_params():
+        postprocessor.set_params(noise=None)
+    estimate = _estimates()
+    try:
+        clone(postprocessor).fit(estimate.values)
+    except ValueError:
+        pass
+    else:
+        return  # it needs no noise
+    changed = estimate.with_values(estimate.values + 0.01, by="SomeMethod")
+    try:
+        postprocessor.fit(changed)
+    except ValueError as error:
+        name = type(postprocessor).__name__
+        assert name in str(error), f"unhelpful: {error}"
+        assert "SomeMethod" in str(error), f"unhelpful: {error}"
+    else:
+        raise AssertionError("the noise of the raw estimate was used for a processed one")
 
 
 def check_rows_are_independent(postprocessor: Any) -> None:

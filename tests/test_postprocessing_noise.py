@@ -1,0 +1,257 @@
+"""Post-processors and the noise, estimates that are no longer raw, and fitted attributes."""
+
+import copy
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from estimators import POSTPROCESSORS
+from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
+
+from sklearn_ldp import (
+    CLS,
+    GRR,
+    NPMLE,
+    OLH,
+    OUE,
+    Base,
+    BaseCut,
+    BasePos,
+    Calibrate,
+    EmpiricalBayes,
+    ExactMLE,
+    FrequencyEstimate,
+    MLEApx,
+    NoiseModel,
+    Norm,
+    NormCut,
+    NormHyb,
+    NormMul,
+    NormSub,
+    Power,
+    PowerNS,
+    Smooth,
+)
+from sklearn_ldp._noise import Noise
+
+F3 = np.array([[0.75, 0.5, -0.125], [0.25, 0.125, 0.375]])
+NAMES = ["red", "green", "blue"]
+NOISE = NoiseModel(0.5, 0.25, 10_000)
+over_all = pytest.mark.parametrize("post", POSTPROCESSORS, ids=repr)
+WITH_NOISE = [post for post in POSTPROCESSORS if hasattr(post, "noise")]
+over_noisy = pytest.mark.parametrize("post", WITH_NOISE, ids=repr)
+NEEDS_NOISE = [BaseCut(), NormHyb(), MLEApx(), Calibrate(), Power(), PowerNS()]
+NEEDS_NOISE += [EmpiricalBayes(), NPMLE(), Smooth()]
+over_needy = pytest.mark.parametrize("post", NEEDS_NOISE, ids=repr)
+NEEDS_USERS = (Calibrate, Power)
+NEEDS_MORE = [post for post in NEEDS_NOISE if isinstance(post, (*NEEDS_USERS, MLEApx))]
+
+
+def test_which_take_noise():
+    """The nine of the design have the one parameter, and none has those that it replaced."""
+    assert {type(post) for post in WITH_NOISE} == {type(post) for post in NEEDS_NOISE}
+    for post in POSTPROCESSORS:
+        assert not {"std", "p", "q", "n_samples"} & set(post.get_params())
+
+
+def oracle_estimates():
+    counts = np.round(400 * 0.6 ** np.arange(12)).astype(int)
+    for oracle in (OUE(1.0), GRR(2.0), OLH(1.0)):
+        yield oracle.set_params(categories=12, random_state=0).simulate(counts, 3)
+
+
+@over_needy
+def test_given_noise_is_as_good_as_that_of_the_estimate(post):
+    """Bit for bit, whether it is the oracle's own or the same p, q and number of users."""
+    for estimate in oracle_estimates():
+        own = estimate.noise
+        expected = clone(post).fit(estimate)
+        for noise in (own, NoiseModel(own.p, own.q, own.n_samples)):
+            given_noise = clone(post).set_params(noise=noise)
+            result = given_noise.fit_transform(estimate.values)
+            np.testing.assert_array_equal(result, expected.estimate_.values)
+            other = estimate.with_values(estimate.values, noise=NoiseModel(0.9, 0.4, 17))
+            np.testing.assert_array_equal(given_noise.fit_transform(other), result)
+        # Negative control: other noise gives other results.
+        wrong = NoiseModel(own.p - 0.7 * (own.p - own.q), own.q, own.n_samples)
+        other = clone(post).set_params(noise=wrong).fit_transform(estimate.values)
+        assert (other != result).any()
+
+
+@pytest.mark.parametrize("post", [BaseCut(), NormHyb(), EmpiricalBayes(), NPMLE(), Smooth()])
+def test_a_number_is_a_constant_noise_level(post):
+    """It equals a model whose variance does not grow with the frequency: p + q = 1."""
+    F = next(oracle_estimates()).values
+    model = NoiseModel(0.625, 0.375, 1000)
+    assert model.growth == 0
+    expected = clone(post).set_params(noise=model).fit_transform(F)
+    constant = clone(post).set_params(noise=float(model.std)).fit_transform(F)
+    np.testing.assert_allclose(constant, expected, rtol=1e-12)
+    other = clone(post).set_params(noise=3 * float(model.std)).fit_transform(F)
+    assert np.abs(other - expected).max() > 1e-4  # negative control
+
+
+def test_any_kind_of_noise_will_do():
+    """Such as one that is added to frequencies, and knows no p and q."""
+
+    class Added(Noise):
+        n_samples, std, growth = 2000, 0.04, 0.0
+
+        def covariance(self, matrix, frequencies):
+            return self.std**2 * (matrix @ matrix.T).toarray()
+
+    F = np.array([[0.5, 0.3, 0.2, 0.04, -0.04]])
+    for post in NEEDS_NOISE:
+        if isinstance(post, MLEApx):
+            continue
+        added = clone(post).set_params(noise=Added()).fit_transform(F)
+        if isinstance(post, NEEDS_USERS):
+            assert np.isfinite(added).all()
+            continue
+        number = clone(post).set_params(noise=0.04).fit_transform(F)
+        np.testing.assert_allclose(added, number, rtol=1e-12)
+
+
+@over_noisy
+def test_noise_survives_clones_and_pickles(post):
+    twin = clone(post)
+    assert twin.noise == post.noise
+    assert pickle.loads(pickle.dumps(post)).get_params()["noise"] == post.noise
+
+
+@over_needy
+@pytest.mark.parametrize("method", ["fit", "transform", "fit_transform"])
+@pytest.mark.parametrize("F", [F3, FrequencyEstimate(F3, NAMES), pd.DataFrame(F3)])
+def test_without_noise_the_remedy_is_named(post, F, method):
+    name = type(post).__name__
+    expected = rf"^{name} needs to know the noise level.*an oracle returns, or give noise="
+    with pytest.raises(ValueError, match=expected):
+        getattr(clone(post), method)(F)
+
+
+@pytest.mark.parametrize("post", NEEDS_MORE, ids=repr)
+def test_a_number_is_not_enough_for_all(post):
+    name = type(post).__name__
+    missing = "its growth with the frequency" if name == "MLEApx" else "the number of users"
+    expected = rf"^{name} needs .*{missing}, which noise=0.05 does not tell.*NoiseModel\(p, q, n_s"
+    for X in (F3, FrequencyEstimate(F3, NAMES, NOISE)):
+        with pytest.raises(ValueError, match=expected):
+            clone(post).set_params(noise=0.05).fit(X)
+
+
+@over_needy
+def test_one_number_of_users_per_row(post):
+    """Each row with its own noise is as if it were alone; any other number of rows is refused."""
+    sizes = np.array([500, 50_000])
+    post = clone(post).set_params(noise=NoiseModel(0.5, 0.25, sizes))
+    together = post.fit_transform(F3)
+    for row, result, n in zip(F3, together, sizes, strict=True):
+        alone = clone(post).set_params(noise=NoiseModel(0.5, 0.25, int(n)))
+        np.testing.assert_array_equal(alone.fit_transform([row])[0], result)
+    name = type(post).__name__
+    with pytest.raises(ValueError, match=rf"^{name} needs .* one per row \(3\), got"):
+        post.fit(np.vstack([F3, F3[:1]]))
+
+
+def test_a_noise_level_of_zero_is_refused():
+    with pytest.raises(ValueError, match=r"BaseCut needs one finite noise level > 0"):
+        BaseCut(noise=NoiseModel(0.5, 0.0, 100)).fit(F3)
+
+
+# -- estimates that are no longer raw ---------------------------------------------------------
+@over_needy
+@pytest.mark.parametrize("method", ["fit", "transform", "fit_transform"])
+def test_a_processed_estimate_is_refused(post, method):
+    raw = OUE(1.0, categories=NAMES, random_state=0).fit_transform(["red", "blue"] * 500)
+    changed = make_pipeline(Norm(), BasePos()).fit_transform(raw)
+    name = type(post).__name__
+    expected = rf"^{name} needs a raw estimate, got one after Norm and BasePos.*Put {name} first"
+    with pytest.raises(ValueError, match=expected + r".*oracle\.estimate_.*noise="):
+        getattr(clone(post), method)(changed)
+    with pytest.raises(ValueError, match=expected):
+        make_pipeline(Norm(), BasePos(), clone(post)).fit(raw)
+    given = clone(post).set_params(noise=raw.noise)
+    result = given.fit_transform(changed)
+    np.testing.assert_array_equal(result.values, given.fit_transform(changed.values))
+    assert result.postprocessors == ("Norm", "BasePos", name)
+    # Base changes nothing, so what follows it still sees a raw estimate.
+    after_base = make_pipeline(Base(), clone(post)).fit_transform(raw)
+    np.testing.assert_array_equal(after_base.values, clone(post).fit_transform(raw).values)
+
+
+@pytest.mark.parametrize("post", [BaseCut(n_kept=2), NormHyb(n_kept=1), Smooth(2.0)], ids=repr)
+def test_what_needs_no_noise_takes_processed_estimates(post):
+    changed = NormSub().fit_transform(FrequencyEstimate(F3, NAMES, NOISE))
+    expected = clone(post).fit_transform(changed.values)
+    np.testing.assert_array_equal(clone(post).fit_transform(changed).values, expected)
+
+
+def test_exact_mle_names_what_changed_the_estimate():
+    changed = NormSub().fit_transform(GRR(1.0, categories=NAMES).fit_transform(NAMES * 20))
+    with pytest.raises(ValueError, match=r"ExactMLE needs the raw .* got one after NormSub"):
+        ExactMLE().fit(changed)
+
+
+@over_all
+def test_where_an_estimate_came_from_is_kept(post):
+    """A processed estimate has the noise and the shards of the raw estimate."""
+    raw = GRR(1.0, categories=NAMES, random_state=0).fit_transform(["red", "blue"] * 500)
+    result = clone(post).fit_transform(raw)
+    assert result.noise is raw.noise
+    assert result.shards is raw.shards
+    again = NormSub().fit_transform(result)
+    assert again.noise is raw.noise
+    assert again.shards is raw.shards
+
+
+# -- what fit sets, and transform does not ----------------------------------------------------
+def learnt(fitted):
+    own = ("estimate_", "n_features_in_", "feature_names_in_")
+    return {k: v for k, v in vars(fitted).items() if k.endswith("_") and k not in own}
+
+
+@over_all
+def test_learnt_attributes_are_those_of_the_fitted_rows(post):
+    """They are documented, set by fit, and neither set nor changed by transform."""
+    other = np.array([[0.05, 0.3, 0.6], [0.9, -0.2, 0.1], [0.2, 0.2, 0.2]])
+    unfitted = clone(post)
+    unfitted.transform(other)
+    assert learnt(unfitted) == {}
+    fitted = clone(post).fit(F3)
+    before, kept = learnt(fitted), copy.deepcopy(learnt(fitted))
+    fitted.transform(other)
+    assert list(learnt(fitted)) == list(before)
+    for name, value in learnt(fitted).items():
+        assert value is before[name]
+        if name != "prior_":  # distributions of SciPy have no equality
+            np.testing.assert_equal(value, kept[name])
+        assert f"{name} : " in type(post).__doc__
+    # Negative control: fitting on the other rows does change what is learnt per row.
+    for name, value in learnt(clone(post).fit(other)).items():
+        if isinstance(value, (list, np.ndarray)):
+            assert (len(value), len(before[name])) == (3, 2)
+
+
+@pytest.mark.parametrize(
+    ("post", "names"),
+    [
+        (BaseCut(noise=0.05), {"threshold_"}),
+        (Norm(), {"shift_"}),
+        (NormMul(), {"factor_"}),
+        (NormSub(), {"shift_"}),
+        (CLS(), {"shift_"}),
+        (NormCut(), {"threshold_"}),
+        (NormHyb(noise=0.05), {"threshold_"}),
+        (Calibrate(noise=NOISE), {"prior_", "params_"}),
+        (PowerNS(noise=NOISE), {"exponent_"}),
+        (NPMLE(noise=0.05), {"prior_support_", "prior_weights_"}),
+        (Smooth(2.0), {"bandwidth_"}),
+        (ExactMLE(1.0), {"gap_", "n_iter_"}),
+        (Base(), set()),
+    ],
+    ids=repr,
+)
+def test_what_is_learnt(post, names):
+    assert set(learnt(post.fit(F3))) == names
