@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from .._estimate import FrequencyEstimate, estimate_of
+from .._estimate import FrequencyEstimate
+from .._released import estimate_of
 from ..queries import _FullDomain, as_query_set, query_matrix
 from ._covariance import mean_variance
 from ._errors import as_truth_and_estimate, query_errors

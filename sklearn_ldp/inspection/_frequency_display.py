@@ -9,7 +9,8 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from .._estimate import FrequencyEstimate, estimate_of
+from .._estimate import FrequencyEstimate
+from .._released import estimate_of
 from ._style import COLORS, LINES, MARKERS, new_axes
 
 
