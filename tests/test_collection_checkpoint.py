@@ -14,8 +14,8 @@ import pytest
 from sklearn.base import clone
 
 from sklearn_ldp import GRR, OLH
+from sklearn_ldp._files import _atomic as atomic
 from sklearn_ldp.collection import Aggregator, CheckpointError, RefusedBatchError
-from sklearn_ldp.collection import _atomic as atomic
 from sklearn_ldp.collection._checkpoint import State, _pack
 from sklearn_ldp.collection._checkpoint import read as read_checkpoint
 

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from .._files._atomic import check_writable
 from .._progress import Progress
 from ._arguments import add_oracle, add_public_domain, add_round, new_command, say
 from ._methods import make_oracle
-from ._output import check_writable
 
 _DESCRIPTION = """\
 Add up reports that `sklearn-ldp privatize` or sklearn_ldp.collection.write_reports wrote. Each

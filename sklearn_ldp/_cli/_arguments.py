@@ -9,7 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ._output import TABLE_SUFFIXES, check_parquet, check_writable
+from .._files._atomic import check_writable
+from ._output import TABLE_SUFFIXES, check_parquet
 
 
 def _number(kind: type, expectation: str, is_fine: Callable[[Any], bool]) -> Callable[[str], Any]:

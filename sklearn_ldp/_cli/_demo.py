@@ -6,9 +6,9 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .._files._atomic import check_writable
 from .._progress import Progress
 from ._arguments import add_epsilon, add_jobs, add_repeats, check_suffix, count, new_command, seed
-from ._output import check_writable
 
 if TYPE_CHECKING:
     from ._study import Study

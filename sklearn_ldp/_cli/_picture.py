@@ -9,8 +9,8 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullLocator
 
+from .._files._atomic import replacing
 from ..postprocessing import NormSub
-from ._output import open_atomically
 
 if TYPE_CHECKING:
     from ._study import Study
@@ -36,7 +36,7 @@ def draw_demo(studies: list[Study], states: Any, path: Path) -> None:
     _draw_states(left, shown, states)
     _draw_errors(right, studies, next(name for name in studies[0].mse if "divisions" in name))
     figure.legend(*right.get_legend_handles_labels(), loc="outside lower center", ncols=5)
-    with open_atomically(path) as file:
+    with replacing(path) as file:
         figure.savefig(file, format=path.suffix[1:].lower(), dpi=120)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from .._files._atomic import check_writable
 from .._progress import Progress
 from ._arguments import (
     add_columns,
@@ -22,7 +23,6 @@ from ._arguments import (
     say,
 )
 from ._methods import make_oracle
-from ._output import check_writable
 
 _SUFFIXES = {".parquet": "parquet", ".arrows": "arrow", ".jsonl": "jsonl"}
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ._atomic import replacing, sweep
+from .._files._atomic import replacing, sweep
 from ._protocol import difference
 
 _FORMAT = {"format": "sklearn_ldp checkpoint", "version": 1}

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from .._files._atomic import replacing
 from .._random import as_generator
 from ..oracles import BaseOracle
 from ._arrow import from_columns, report_fields, to_columns
-from ._atomic import replacing
 from ._convert import as_chunks
 from ._formats import FORMATS, format_of, open_source
 from ._header import ContentDigest, Header
