@@ -11,9 +11,14 @@ import numpy as np
 import pytest
 
 import sklearn_ldp
+from sklearn_ldp import OLH
 from sklearn_ldp.__main__ import main
+from sklearn_ldp._cli._report import error_tables, pick_table
 from sklearn_ldp._progress import Progress
+from sklearn_ldp.datasets import load_us_states
+from sklearn_ldp.model_selection import ErrorStudy, simulate_errors
 from sklearn_ldp.oracles import BaseOracle
+from sklearn_ldp.queries import groups
 
 COLUMNS = ["value", "raw_frequency", "low", "high", "frequency", "count"]
 COUNTS = {"red": 6000, "green": 3000, "blue, dark": 1000, "none": 0}
@@ -170,6 +175,20 @@ def assert_the_best_of_each_column_is_marked(out):
         assert errors[starred.index(True)] == min(errors)
 
 
+def assert_the_errors_are_those_of_the_library(out):
+    """A study of one oracle gives the very numbers that the demo prints for all of them."""
+    states = load_us_states(n_samples=20_000, random_state=0)
+    divisions = groups(states.groups.division)
+    study = simulate_errors(OLH(1.0), "all", states.counts, queries=divisions, n_repeats=2)
+    table = next(part for part in out.split("\n\n") if "\n9 divisions" in part)
+    head, _, body = table.partition("\n-")
+    column = head.splitlines()[-1].split().index("OLH") - 1  # "9 divisions" is one column
+    rows = [line.split() for line in body.splitlines()[1:]]
+    assert [row[0] for row in rows] == study["postprocessor"].tolist()
+    printed = [float(row[column].rstrip("*")) for row in rows]
+    assert printed == pytest.approx(100 * np.sqrt(study.error), abs=5.1e-5)
+
+
 def test_demo_in_a_process(tmp_path):
     command = [sys.executable, "-W", "error", "-m", "sklearn_ldp", *SMALL, "--jobs", "1"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
@@ -185,7 +204,9 @@ def test_demo_in_a_process(tmp_path):
     assert "README" in lines[-3]
     steps = done.stderr.splitlines()  # no terminal: a plain line a step
     assert steps[0].startswith(f"[1/{len(steps)}] ")
+    assert len(steps) > 1
     assert_the_best_of_each_column_is_marked(done.stdout)
+    assert_the_errors_are_those_of_the_library(done.stdout)
 
 
 @pytest.mark.slow
@@ -197,6 +218,24 @@ def test_demo_repeats_itself(tmp_path, capsys):
     first = shown("--jobs", "1")
     assert shown("--jobs", "2") == first
     assert shown("--seed", "1") != first
+
+
+def test_tables_of_a_study():
+    """Stars, regrets and their arrangement, worked out by hand."""
+    names = {"oracle": ["A", "A", "B", "B"], "postprocessor": ["x", "y"] * 2, "queries": ["q"] * 4}
+    columns = {name: np.array(values, dtype=object) for name, values in names.items()}
+    study = ErrorStudy(columns, np.array([[4.0], [1.0], [9.0], [16.0]]))
+    assert error_tables(study, "{:g}".format).splitlines() == [
+        "q  A    B",
+        "-  --  ---",
+        "x  4    9*",
+        "y  1*  16",
+    ]
+    table = pick_table(study, {"A": {"q": {"S": "x"}}, "B": {"q": {"S": "x"}}})
+    assert [line.split() for line in table.splitlines()[3:]] == [
+        *(["A"], ["q", "y", "x", "100.0%"]),
+        *(["B"], ["q", "x", "x", "0.0%"]),
+    ]
 
 
 def test_demo_without_matplotlib(tmp_path, capsys, monkeypatch):

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from .. import __version__
-from . import _aggregate, _demo, _estimate, _plan, _privatize, _study_command
+from . import _aggregate, _demo, _estimate, _plan, _privatize, _study
 
 PROG = "sklearn-ldp"
 FAILED, MISUSED, INTERRUPTED, BROKEN_PIPE = 1, 2, 130, 141
@@ -77,7 +77,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"{PROG} {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True, title="commands")
-    for command in (_demo, _plan, _privatize, _aggregate, _estimate, _study_command):
+    for command in (_demo, _plan, _privatize, _aggregate, _estimate, _study):
         command.add_command(commands)
     return parser
 

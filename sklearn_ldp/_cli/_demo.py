@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from .._files._atomic import check_writable
+import numpy as np
+
+from .._files._atomic import check_writable, replacing
 from .._progress import Progress
 from ._arguments import add_epsilon, add_jobs, add_repeats, check_suffix, count, new_command, seed
-
-if TYPE_CHECKING:
-    from ._study import Study
 
 _PICTURE_SUFFIXES = (".png", ".pdf", ".svg")
 
@@ -25,6 +24,14 @@ _EPILOG = """\
 examples:
   sklearn-ldp demo
   sklearn-ldp demo --epsilon 0.5 --n-samples 100000 --output half.png"""
+
+_ERRORS = """\
+Error of the answers: RMSE in percentage points over {} simulated collections;
+* is the best post-processor of its column. Base is the raw estimate."""
+
+_PICKS = """\
+What the searches pick from the one real estimate of each oracle, without the truth;
+regret is how much the RMSE of the pick, in the tables above, exceeds that of the best."""
 
 _NEXT = """\
 What next: README.md shows the same in ten lines of Python, and what a deployment looks like.
@@ -71,15 +78,46 @@ def add_command(commands: Any) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Run the demo."""
     from ..datasets import load_us_states
+    from ..model_selection import simulate_errors
+    from ._methods import all_oracles
+    from ._report import error_tables, pick_table, searched
 
     check_suffix(arguments.output, _PICTURE_SUFFIXES)
     check_writable(arguments.output)
     states = load_us_states(n_samples=arguments.n_samples, random_state=arguments.seed)
     query_sets = _query_sets(states)
     print(_introduction(arguments, list(query_sets)), flush=True)
-    studies = _studies(arguments, states, query_sets)
-    print(f"\n{_error_tables(studies, arguments.repeats)}\n\n{_pick_table(studies)}\n")
-    print(_draw(studies, states, arguments.output))
+    oracles = {
+        oracle.__name__: oracle(
+            arguments.epsilon, categories=states.categories, n_jobs=arguments.jobs
+        )
+        for oracle in all_oracles().values()
+    }
+    estimates, picks = {}, {}
+    coins = np.random.default_rng(arguments.seed)
+    with Progress(1 + len(oracles)) as progress:
+        progress.step("simulating collections of every oracle")
+        study = simulate_errors(
+            oracles,
+            "all",
+            states.counts,
+            queries=query_sets,
+            n_repeats=arguments.repeats,
+            random_state=arguments.seed,
+        )
+        for name, oracle in oracles.items():
+            progress.step(f"{name}: collecting and searching")
+            # The users and the search must not draw the same coins, nor those of other oracles.
+            oracle_seed, search_seed = coins.integers(2**32, size=2).tolist()
+            oracle.set_params(random_state=oracle_seed)
+            estimates[name] = oracle.fit_transform(states.categories, sample_weight=states.counts)
+            picks[name] = searched(
+                estimates[name], query_sets, n_repeats=arguments.repeats, seed=search_seed
+            )
+    tables = error_tables(study, lambda mse: f"{_in_points(mse):.4f}")
+    print(f"\n{_ERRORS.format(arguments.repeats)}\n\n{tables}")
+    print(f"\n{_PICKS}\n\n{pick_table(study, picks)}\n")
+    print(_draw(estimates, study, picks, states, arguments.output))
     print(f"\n{_NEXT}")
 
 
@@ -104,54 +142,45 @@ def _introduction(arguments: argparse.Namespace, query_names: list[str]) -> str:
     )
 
 
-def _studies(arguments: argparse.Namespace, states: Any, query_sets: dict) -> list[Study]:
-    from ._methods import all_oracles
-    from ._study import N_STEPS, study_oracle
-
-    oracles = all_oracles().values()
-    studies = []
-    with Progress(N_STEPS * len(oracles)) as progress:
-        for oracle in oracles:
-            study = study_oracle(
-                oracle(arguments.epsilon, categories=states.categories, n_jobs=arguments.jobs),
-                states.categories,
-                states.counts,
-                query_sets,
-                n_repeats=arguments.repeats,
-                seed=arguments.seed,
-                announce=progress.step,
-            )
-            studies.append(study)
-    return studies
+def _in_points(mse: Any) -> Any:
+    """Root mean squared error in percentage points."""
+    return 100 * np.sqrt(mse)
 
 
-def _error_tables(studies: list[Study], n_repeats: int) -> str:
-    from ._report import error_tables
-
-    title = (
-        f"Error of the answers: RMSE in percentage points over {n_repeats} simulated collections;\n"
-        "* is the best post-processor of its column. Base is the raw estimate."
-    )
-    tables = error_tables(studies, lambda study, *which: f"{study.rmse(*which):.4f}")
-    return f"{title}\n\n{tables}"
-
-
-def _pick_table(studies: list[Study]) -> str:
-    from ._report import pick_table
-
-    title = (
-        "What the searches pick from the one real estimate of each oracle, without the truth;\n"
-        "regret is how much the RMSE of the pick, in the tables above, exceeds that of the best."
-    )
-    return f"{title}\n\n{pick_table(studies)}"
-
-
-def _draw(studies: list[Study], states: Any, path: Path) -> str:
+def _draw(estimates: dict, study: Any, picks: dict, states: Any, path: Path) -> str:
+    """Draw an estimate beside the truth, and the errors of all methods on the divisions."""
     try:
         import matplotlib  # noqa: F401
+        from matplotlib.figure import Figure
+        from matplotlib.ticker import PercentFormatter
     except ImportError:
         return "No picture: it needs matplotlib (pip install 'sklearn_ldp[plot]')."
-    from ._picture import draw_demo
+    from ..inspection import ErrorDotDisplay, FrequencyDisplay
+    from ..postprocessing import NormSub
 
-    draw_demo(studies, states, path)
+    figure = Figure(figsize=(13, 9), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    raw = estimates["OLH"]
+    look = {"k": None, "truth": states.frequencies, "orientation": "horizontal", "ax": left}
+    FrequencyDisplay.from_estimate(raw, name="raw estimate, 95 % interval", **look)
+    FrequencyDisplay.from_estimate(NormSub().fit_transform(raw), **look)
+    left.xaxis.set_major_formatter(PercentFormatter(1, decimals=0, symbol=""))
+    left.set_xlabel("share of residents, in %")
+    left.set_title(f"OLH, epsilon = {raw.oracle.epsilon:g}, {states.n_samples:,} reports")
+    left.legend(loc="lower right", frameon=False)
+
+    queries = next(name for name in picks["OLH"] if "divisions" in name)
+    part, scale = study.select(queries=queries), "RMSE in percentage points, log scale"
+    ErrorDotDisplay.from_results(
+        {**part.columns, scale: _in_points(part.error)},
+        error=scale,
+        picks={name: picked[queries]["SyntheticSearch"] for name, picked in picks.items()},
+        pick_name="picked by SyntheticSearch",
+        ax=right,
+        legend=False,
+    )
+    right.set_title(f"Error on the {queries}, by post-processor")
+    figure.legend(*right.get_legend_handles_labels(), loc="outside lower center", ncols=5)
+    with replacing(path) as file:
+        figure.savefig(file, format=path.suffix[1:].lower(), dpi=120)
     return f"Picture: {path}"
