@@ -62,6 +62,8 @@ def test_help_of_a_command(command, capsys):
     out = capsys.readouterr().out
     assert "--epsilon" in out
     assert "examples:" in out
+    named = "package.module:ClassName" in " ".join(out.split())
+    assert named == (command not in ("demo", "plan"))
     assert max(map(len, out.splitlines())) <= 100
 
 
@@ -452,6 +454,58 @@ def test_every_method(histogram, capsys):
         assert ("picked by" in err) == post.endswith("search")
         if post == "post-pos":  # which clips what is answered, not what is stored
             assert min(frequencies) >= 0
+
+
+@pytest.fixture
+def third_party(tmp_path, monkeypatch):
+    """A package of oracles that is not this one."""
+    (tmp_path / "third_party").mkdir()
+    (tmp_path / "third_party" / "__init__.py").write_text("")
+    (tmp_path / "third_party" / "shy.py").write_text(
+        "from sklearn_ldp import GRR\n"
+        "from sklearn_ldp.oracles import BaseOracle\n"
+        "class Shy(GRR):\n    pass\n"
+        "def shy():\n    pass\n"
+    )
+    (tmp_path / "third_party" / "broken.py").write_text("import no_such_module\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    yield "third_party.shy:Shy"
+    for name in [name for name in sys.modules if name.startswith("third_party")]:
+        del sys.modules[name]
+
+
+def test_an_oracle_of_another_package(third_party, histogram, capsys):
+    """It is the one that is used, under its own name, and computes what its base class does."""
+    argv = ["estimate", str(histogram), "--seed", "0", "--oracle"]
+    assert main([*argv, third_party]) == 0
+    out, err = capsys.readouterr()
+    assert "by Shy(epsilon=1)" in err
+    assert main([*argv, "grr"]) == 0
+    assert capsys.readouterr().out == out
+    argv = ["study", str(histogram), "--repeats", "2", "--jobs", "1", "--post", "base", "--oracle"]
+    assert main([*argv, third_party, "grr"]) == 0
+    rows = rows_of(capsys.readouterr().out)
+    assert [row["oracle"] for row in rows] == [third_party, "grr"]
+    assert all(float(row["error"]) > 0 for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("name", "fragment"),
+    [
+        ("third_party.shy:Bold", "cannot import 'third_party.shy:Bold' (AttributeError"),
+        ("third_party.bold:Shy", "No module named 'third_party.bold'"),
+        ("third_party.broken:Shy", "No module named 'no_such_module'"),
+        (":Shy", "expected package.module:ClassName"),
+        ("third_party.shy:", "expected package.module:ClassName"),
+        ("third_party.shy", "invalid choice: 'third_party.shy' (choose from 'blh', "),
+        ("third_party.shy:shy", "expected a class derived from sklearn_ldp.oracles.BaseOracle"),
+        ("third_party.shy:BaseOracle", "expected a class derived from"),  # which is abstract
+        ("sklearn_ldp:NormSub", "expected a class derived from"),
+    ],
+)
+@pytest.mark.parametrize("command", ["estimate", "study"])
+def test_what_is_no_oracle(third_party, histogram, command, name, fragment, capsys):
+    assert_fails([command, histogram, "--oracle", name], capsys, fragment, code=2)
 
 
 # -- estimate: what is refused ------------------------------------------------------------------

@@ -10,7 +10,7 @@ import numpy as np
 
 from .._files._atomic import check_writable, replacing
 from .._progress import Progress
-from ._arguments import add_epsilon, add_jobs, add_repeats, check_suffix, count, new_command, seed
+from ._arguments import add_shared, check_suffix, count, new_command
 
 _PICTURE_SUFFIXES = (".png", ".pdf", ".svg")
 
@@ -49,7 +49,7 @@ def add_command(commands: Any) -> None:
         description=_DESCRIPTION,
         epilog=_EPILOG,
     )
-    add_epsilon(parser)
+    add_shared(parser, "--epsilon")
     parser.add_argument(
         "--n-samples",
         type=count,
@@ -57,12 +57,11 @@ def add_command(commands: Any) -> None:
         metavar="N",
         help="residents who report, drawn at random (default: 1000000)",
     )
-    add_repeats(parser)
-    parser.add_argument(
+    add_shared(parser, "--repeats", "--jobs")
+    add_shared(
+        parser,
         "--seed",
-        type=seed,
         default=0,
-        metavar="N",
         help="makes the demo repeatable, and its reports predictable (default: 0)",
     )
     parser.add_argument(
@@ -72,7 +71,6 @@ def add_command(commands: Any) -> None:
         metavar="FILE",
         help="the picture, .png, .pdf or .svg (default: sklearn_ldp_demo.png)",
     )
-    add_jobs(parser)
 
 
 def run(arguments: argparse.Namespace) -> None:

@@ -9,34 +9,32 @@ from typing import Any
 import numpy as np
 
 from ._arguments import (
-    add_jobs,
-    add_repeats,
-    add_table_output,
+    ORACLE_NAMES,
+    add_shared,
     check_table_output,
     count,
     new_command,
     positive,
     say,
-    seed,
 )
-from ._methods import all_oracles, all_postprocessors, all_searches
+from ._methods import all_postprocessors, all_searches, oracle_class, oracle_name
 from ._output import write_table
 
 _DISTRIBUTIONS = ["zipf", "beta", "uniform", "us-states"]
 _QUERIES = "full, sets:SHARE, top:K, groups:COLUMN"
 
 _DESCRIPTION = f"""\
-Simulate whole collections from known frequencies, and write the errors of every combination of
-oracle, epsilon, post-processor and queries as a table. The frequencies are those of a histogram
-(CSV, CSV.gz or Parquet with the columns value and count), or a built-in distribution.
+Simulate whole collections from known frequencies, and write a table of the errors of every
+combination of oracle, epsilon, post-processor and queries. The frequencies are those of a histogram
+(CSV, CSV.gz or Parquet with the columns value and count) or of a built-in distribution.
 
-Queries are {_QUERIES}: each category; random sets of this share of
-the domain; the K most frequent categories; the groups that a further column of the histogram
+The queries are {_QUERIES}: every category; random sets of this share
+of the domain; the K most frequent categories; the groups that another column of the histogram
 names."""
 
 _EPILOG = """\
-With --checkpoint each finished part is kept at once: the same command goes on after Ctrl-C or a
-crash, and a larger study computes only what is new.
+With --checkpoint each part is kept as soon as it is finished: the same command resumes after Ctrl-C
+or a crash, and a larger study computes only what is new.
 
 examples:
   sklearn-ldp study histogram.csv --oracle olh oue --epsilon 0.5 1 2 --output errors.csv
@@ -57,9 +55,12 @@ def add_command(commands: Any) -> None:
     _add_population(parser.add_argument_group("population"))
     _add_methods(parser.add_argument_group("what is compared"))
     target = parser.add_argument_group("output")
-    add_table_output(target)
+    add_shared(target, "--output")
     target.add_argument(
-        "--checkpoint", type=Path, metavar="FILE", help="a file to go on from (JSON lines)"
+        "--checkpoint",
+        type=Path,
+        metavar="FILE",
+        help="a file to resume from, created if missing (JSON lines)",
     )
 
 
@@ -79,7 +80,11 @@ def _add_population(parser: Any) -> None:
         help="domain of zipf, beta and uniform (default: 1024)",
     )
     parser.add_argument(
-        "--exponent", type=positive, default=1.5, metavar="S", help="of zipf (default: 1.5)"
+        "--exponent",
+        type=positive,
+        default=1.5,
+        metavar="S",
+        help="that of zipf (default: 1.5)",
     )
     parser.add_argument(
         "--n-samples",
@@ -95,10 +100,10 @@ def _add_methods(parser: Any) -> None:
     parser.add_argument(
         "--oracle",
         nargs="+",
-        choices=list(all_oracles()),
+        type=oracle_name,
         default=["olh"],
         metavar="NAME",
-        help="%(choices)s (default: olh)",
+        help=f"{ORACLE_NAMES} (default: olh)",
     )
     parser.add_argument(
         "--post",
@@ -126,25 +131,22 @@ def _add_methods(parser: Any) -> None:
         default=["mse"],
         help="mean squared or mean absolute error of the answers (default: mse)",
     )
-    add_repeats(parser)
-    parser.add_argument(
-        "--seed", type=seed, default=0, metavar="N", help="of the simulation (default: 0)"
-    )
-    add_jobs(parser)
+    add_shared(parser, "--repeats", "--jobs")
+    add_shared(parser, "--seed", default=0, help="seed of the simulation (default: 0)")
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Simulate and write the table."""
+    """Simulate the collections and write the table of errors."""
     from ..model_selection import simulate_errors
 
     check_table_output(arguments.output, arguments.file)
     frequencies, n_samples, labels = _population(arguments)
-    oracles, posts = all_oracles(), all_postprocessors()
+    posts = all_postprocessors()
     searches = {name: search() for name, search in all_searches().items()}
     queries = {text: _query_set(text, labels) for text in arguments.queries}
     try:
         study = simulate_errors(
-            {name: oracles[name]() for name in arguments.oracle},
+            {name: oracle_class(name)() for name in arguments.oracle},
             {name: {**posts, **searches}[name] for name in arguments.post},
             frequencies,
             n_samples,
@@ -168,7 +170,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _population(arguments: argparse.Namespace) -> tuple[np.ndarray, int | None, dict]:
-    """Frequencies and the number of users (or their counts and None), and groups' labels."""
+    """Return frequencies and the number of users (or counts and None), and the groups' labels."""
     from ..datasets import load_us_states, make_beta, make_zipf, read_histogram
 
     name, n_samples = arguments.distribution, arguments.n_samples
