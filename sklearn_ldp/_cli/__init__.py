@@ -6,13 +6,23 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from .. import __version__
 from . import _aggregate, _demo, _estimate, _plan, _privatize, _study
 
 PROG = "sklearn-ldp"
 FAILED, MISUSED, INTERRUPTED, BROKEN_PIPE = 1, 2, 130, 141
+
+# Each command is a module with its texts for --help, `add_options` and `run`.
+_COMMANDS: dict[str, Any] = {
+    "demo": _demo,
+    "plan": _plan,
+    "privatize": _privatize,
+    "aggregate": _aggregate,
+    "estimate": _estimate,
+    "study": _study,
+}
 
 _DESCRIPTION = """\
 Estimate the frequencies of a categorical attribute under local differential privacy."""
@@ -77,8 +87,17 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"{PROG} {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True, title="commands")
-    for command in (_demo, _plan, _privatize, _aggregate, _estimate, _study):
-        command.add_command(commands)
+    for name, command in _COMMANDS.items():
+        subparser = commands.add_parser(
+            name,
+            help=command.TITLE,
+            description=command.DESCRIPTION,
+            epilog=command.EPILOG,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            allow_abbrev=False,
+        )
+        command.add_options(subparser)
+        subparser.set_defaults(run=command.run)
     return parser
 
 

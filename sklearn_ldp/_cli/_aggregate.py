@@ -10,17 +10,19 @@ from typing import Any
 
 from .._files._atomic import check_writable
 from .._progress import Progress
-from ._arguments import add_shared, new_command, say
+from ._arguments import add_shared, say
 from ._methods import make_oracle
 
-_DESCRIPTION = """\
+TITLE = "files of reports in, a collection that can be resumed out"
+
+DESCRIPTION = """\
 Add up reports that `sklearn-ldp privatize` or sklearn_ldp.collection.write_reports has written.
 Each file is a batch and counts once, whatever its name and however often it comes. A batch that is
 damaged, or of another configuration, is refused as a whole. The state of the collection is kept in
 a checkpoint: the same command resumes from it after Ctrl-C or a crash, and when it is run again it
 adds the batches that are new. `sklearn-ldp estimate` reads the checkpoint."""
 
-_EPILOG = """\
+EPILOG = """\
 examples:
   sklearn-ldp aggregate reports --categories domain.txt --checkpoint state.npz
   sklearn-ldp aggregate a.parquet b.parquet --oracle oue --epsilon 2 --categories domain.txt \\
@@ -29,16 +31,8 @@ examples:
       --checkpoint state.npz"""
 
 
-def add_command(commands: Any) -> None:
-    """Add ``aggregate`` and its options."""
-    parser = new_command(
-        commands,
-        "aggregate",
-        run,
-        title="files of reports in, a collection that can be resumed out",
-        description=_DESCRIPTION,
-        epilog=_EPILOG,
-    )
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
     source = parser.add_argument_group("input")
     source.add_argument(
         "files",

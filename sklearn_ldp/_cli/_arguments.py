@@ -110,22 +110,6 @@ def add_shared(parser: Any, *names: str, **changes: Any) -> None:
         parser.add_argument(name, **{**_SHARED[name], **changes})
 
 
-def new_command(
-    commands: Any, name: str, run: Callable, *, title: str, description: str, epilog: str
-) -> argparse.ArgumentParser:
-    """Add a sub-command whose `run` takes the parsed arguments."""
-    parser = commands.add_parser(
-        name,
-        help=title,
-        description=description,
-        epilog=epilog,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
-    parser.set_defaults(run=run)
-    return parser
-
-
 def check_table_output(path: Path | None, source: Path | None = None) -> None:
     """Refuse an output that could not be written, before any work."""
     if path is None:

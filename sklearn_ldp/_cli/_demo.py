@@ -1,4 +1,4 @@
-"""``sklearn-ldp demo``: the main job on the US states, from reports to the pick of a search."""
+"""``sklearn-ldp demo``: the main job on the US states, from reports to the picks of searches."""
 
 from __future__ import annotations
 
@@ -10,17 +10,19 @@ import numpy as np
 
 from .._files._atomic import check_writable, replacing
 from .._progress import Progress
-from ._arguments import add_shared, check_suffix, count, new_command
+from ._arguments import add_shared, check_suffix, count
 
 _PICTURE_SUFFIXES = (".png", ".pdf", ".svg")
 
-_DESCRIPTION = """\
+TITLE = "the main job on real data, in a few seconds"
+
+DESCRIPTION = """\
 The main job on real data. Residents of the US (2020 census) report their state, once each, under
 epsilon-local differential privacy. Every oracle makes an estimate, every post-processor improves
 it, and the searches pick a post-processor from the estimate alone; the truth, which a real server
-never sees, then tells how good they all are. Prints two tables and draws a picture."""
+never sees, then tells how good they all are. Prints tables and draws a picture."""
 
-_EPILOG = """\
+EPILOG = """\
 examples:
   sklearn-ldp demo
   sklearn-ldp demo --epsilon 0.5 --n-samples 100000 --output half.png"""
@@ -39,16 +41,8 @@ What next: README.md shows the same in ten lines of Python, and what a deploymen
   sklearn-ldp demo --epsilon 0.2  less privacy loss, more noise: post-processing matters more"""
 
 
-def add_command(commands: Any) -> None:
-    """Add ``demo`` and its options."""
-    parser = new_command(
-        commands,
-        "demo",
-        run,
-        title="the main job on real data, in a few seconds",
-        description=_DESCRIPTION,
-        epilog=_EPILOG,
-    )
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
     add_shared(parser, "--epsilon")
     parser.add_argument(
         "--n-samples",

@@ -8,11 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from ._arguments import add_shared, check_table_output, new_command, say
+from ._arguments import add_shared, check_table_output, say
 from ._methods import all_postprocessors, all_searches, make_oracle
 from ._output import write_table
 
-_DESCRIPTION = """\
+TITLE = "a file of values or a histogram in, an estimate out"
+
+DESCRIPTION = """\
 Simulate a collection under epsilon-local differential privacy: the value of each user in FILE is
 randomised as her own device would do it, and the server's estimate of the frequencies is written
 as a table with one row per category:
@@ -31,7 +33,7 @@ What FILE holds is recognised by its content:
   checkpoint     what `sklearn-ldp aggregate` has written: real reports, nothing is simulated; give
                  the --oracle, --epsilon, --categories and --round of the collection"""
 
-_EPILOG = """\
+EPILOG = """\
 privacy: the reports are as private as epsilon says when the domain is public (--categories) and
 no --seed is given. Whoever runs this command sees the raw values of FILE all the same.
 
@@ -42,16 +44,8 @@ examples:
   sklearn-ldp estimate state.npz --categories browsers.txt --post held-out-search"""
 
 
-def add_command(commands: Any) -> None:
-    """Add ``estimate`` and its options."""
-    parser = new_command(
-        commands,
-        "estimate",
-        run,
-        title="a file of values or a histogram in, an estimate out",
-        description=_DESCRIPTION,
-        epilog=_EPILOG,
-    )
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
     source = parser.add_argument_group("input")
     source.add_argument(
         "file", type=Path, metavar="FILE", help="values, a histogram or a checkpoint"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -12,7 +11,6 @@ from ._arguments import (
     add_shared,
     check_table_output,
     count,
-    new_command,
     positive,
     say,
     unit,
@@ -20,7 +18,9 @@ from ._arguments import (
 from ._methods import all_oracles
 from ._output import write_table
 
-_DESCRIPTION = """\
+TITLE = "expected errors and needed users of every oracle"
+
+DESCRIPTION = """\
 For every oracle: the size of a report, the error to expect of the raw estimate of a category, the
 frequency above which a category can be told from one that nobody has, and the number of users that
 a given precision takes. Nothing is collected or simulated.
@@ -33,7 +33,7 @@ a given precision takes. Nothing is collected or simulated.
   users_needed         users with which the half width is --target
   fake_gain            what a share --fake-share of fake users can add to one category"""
 
-_EPILOG = """\
+EPILOG = """\
 The frequencies are assumed to be uniform, which matters little unless epsilon is large. Post-
 processing lowers the errors: `sklearn-ldp study` says by how much, on data like yours.
 
@@ -42,16 +42,8 @@ examples:
   sklearn-ldp plan --epsilon 2 --categories domain.txt --n-samples 50000 --target 0.005"""
 
 
-def add_command(commands: Any) -> None:
-    """Add ``plan`` and its options."""
-    parser = new_command(
-        commands,
-        "plan",
-        run,
-        title="expected errors and needed users of every oracle",
-        description=_DESCRIPTION,
-        epilog=_EPILOG,
-    )
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
     add_shared(parser, "--epsilon")
     domain = parser.add_mutually_exclusive_group(required=True)
     domain.add_argument("--n-categories", type=count, metavar="D", help="size of the domain")

@@ -12,19 +12,21 @@ import numpy as np
 
 from .._files._atomic import check_writable
 from .._progress import Progress
-from ._arguments import add_shared, check_suffix, new_command, say
+from ._arguments import add_shared, check_suffix, say
 from ._methods import make_oracle
 
 _SUFFIXES = {".parquet": "parquet", ".arrows": "arrow", ".jsonl": "jsonl"}
 
-_DESCRIPTION = """\
+TITLE = "a file of values in, a file of reports out"
+
+DESCRIPTION = """\
 Randomise the value of each user independently, and write the reports as one batch: shuffled, and
 with the configuration by which a collector refuses batches of another collection.
 
 FILE is a histogram or values, as for `sklearn-ldp estimate`; - reads values from standard input,
 one per line (or a CSV with a header, see --value-column)."""
 
-_EPILOG = """\
+EPILOG = """\
 privacy: the batch costs each user epsilon. Another batch of the same values costs it once more.
 Whoever runs this command sees the raw values; a deployment runs it where they are.
 
@@ -33,16 +35,8 @@ examples:
   cut -f3 log.tsv | sklearn-ldp privatize - --categories domain.txt --output - | ssh server ..."""
 
 
-def add_command(commands: Any) -> None:
-    """Add ``privatize`` and its options."""
-    parser = new_command(
-        commands,
-        "privatize",
-        run,
-        title="a file of values in, a file of reports out",
-        description=_DESCRIPTION,
-        epilog=_EPILOG,
-    )
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
     source = parser.add_argument_group("input")
     source.add_argument("file", type=Path, metavar="FILE", help="values or a histogram; - is stdin")
     add_shared(source, "--categories", "--input-kind", "--value-column", "--count-column")

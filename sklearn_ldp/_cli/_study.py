@@ -13,7 +13,6 @@ from ._arguments import (
     add_shared,
     check_table_output,
     count,
-    new_command,
     positive,
     say,
 )
@@ -23,7 +22,9 @@ from ._output import write_table
 _DISTRIBUTIONS = ["zipf", "beta", "uniform", "us-states"]
 _QUERIES = "full, sets:SHARE, top:K, groups:COLUMN"
 
-_DESCRIPTION = f"""\
+TITLE = "errors of oracles and post-processors on known frequencies"
+
+DESCRIPTION = f"""\
 Simulate whole collections from known frequencies, and write a table of the errors of every
 combination of oracle, epsilon, post-processor and queries. The frequencies are those of a histogram
 (CSV, CSV.gz or Parquet with the columns value and count) or of a built-in distribution.
@@ -32,7 +33,7 @@ The queries are {_QUERIES}: every category; random sets of this share
 of the domain; the K most frequent categories; the groups that another column of the histogram
 names."""
 
-_EPILOG = """\
+EPILOG = """\
 With --checkpoint each part is kept as soon as it is finished: the same command resumes after Ctrl-C
 or a crash, and a larger study computes only what is new.
 
@@ -42,16 +43,8 @@ examples:
       --post base norm-sub power-ns --queries full sets:0.1 top:20 --checkpoint study.jsonl"""
 
 
-def add_command(commands: Any) -> None:
-    """Add ``study`` and its options."""
-    parser = new_command(
-        commands,
-        "study",
-        run,
-        title="errors of oracles and post-processors on known frequencies",
-        description=_DESCRIPTION,
-        epilog=_EPILOG,
-    )
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
     _add_population(parser.add_argument_group("population"))
     _add_methods(parser.add_argument_group("what is compared"))
     target = parser.add_argument_group("output")
