@@ -18,10 +18,10 @@ from threadpoolctl import threadpool_limits
 
 from sklearn_ldp import OLH
 from sklearn_ldp._cli._methods import all_oracles
-from sklearn_ldp._cli._report import error_tables, pick_table
-from sklearn_ldp._cli._study import Study, mean_squared_errors, pick_postprocessors
+from sklearn_ldp._cli._report import error_tables, pick_table, searched
 from sklearn_ldp._table import format_table
 from sklearn_ldp.datasets import make_zipf, read_histogram
+from sklearn_ldp.model_selection import simulate_errors
 from sklearn_ldp.queries import full_domain, groups
 
 from ._data import add_data_argument
@@ -103,43 +103,35 @@ def print_main_job(path: Path, columns: list[str], arguments: argparse.Namespace
         query_sets[f"{column} ({len(set(labels))})"] = groups(labels)
     d = len(data.categories)
     print(f"\n{path.name}: n = {data.n_samples:,}, d = {d:,}, epsilon = {arguments.epsilon:g}\n")
-    studies, rows = [], []
-    for oracle_class in all_oracles().values():
-        study, row = _study(oracle_class, data, query_sets, arguments)
-        studies.append(study)
-        rows.append(row)
+    oracles = {
+        oracle.__name__: oracle(arguments.epsilon, categories=data.categories)
+        for oracle in all_oracles().values()
+    }
+    rows, picks = [], {}
+    for name, oracle in oracles.items():
+        start = time.perf_counter()
+        estimate = oracle.fit_transform(data.categories, sample_weight=data.counts)
+        collected = time.perf_counter()
+        picks[name] = searched(
+            estimate, query_sets, n_repeats=arguments.repeats, seed=arguments.seed
+        )
+        times = f"{collected - start:.2f}", f"{time.perf_counter() - collected:.2f}"
+        squared = squared_z(estimate, data.frequencies)
+        z_score = (squared.mean() - 1) / (squared.std() / np.sqrt(squared.size))
+        rows.append([name, *times, f"{squared.mean():.4f}", f"{z_score:+.2f}"])
     header = ["oracle", "collection, s", "searches, s", "squared z, mean", "its z-score"]
     print(format_table(header, rows))
+    study = simulate_errors(
+        oracles,
+        "all",
+        data.counts,
+        queries=query_sets,
+        n_repeats=arguments.repeats,
+        random_state=arguments.seed,
+    )
     print(f"\nMSE over {arguments.repeats} simulated collections, * is the best of its column")
-    tables = error_tables(studies, lambda study, queries, post: f"{study.mse[queries][post]:.2g}")
-    print(f"\n{tables}\n\nWhat the searches pick; regret is in RMSE\n\n{pick_table(studies)}")
-
-
-def _study(oracle_class, data, query_sets, arguments) -> tuple[Study, list[str]]:
-    """One oracle: its study, and its row in the table of times."""
-    start = time.perf_counter()
-    oracle = oracle_class(arguments.epsilon, categories=data.categories)
-    estimate = oracle.fit_transform(data.categories, sample_weight=data.counts)
-    collection_time = time.perf_counter() - start
-    oracle.set_params(random_state=arguments.seed)
-    simulated = oracle.simulate(data.counts, arguments.repeats)
-    mse = mean_squared_errors(simulated, data.frequencies, query_sets)
-    start = time.perf_counter()
-    picks = {
-        name: pick_postprocessors(estimate, queries, arguments.repeats, arguments.seed + 1)
-        for name, queries in query_sets.items()
-    }
-    search_time = time.perf_counter() - start
-    squared = squared_z(estimate, data.frequencies)
-    z_score = (squared.mean() - 1) / (squared.std() / np.sqrt(squared.size))
-    name = oracle_class.__name__
-    times = [f"{collection_time:.2f}", f"{search_time:.2f}"]
-    return Study(name, estimate, mse, picks), [
-        name,
-        *times,
-        f"{squared.mean():.4f}",
-        f"{z_score:+.2f}",
-    ]
+    print(f"\n{error_tables(study, '{:.2g}'.format)}")
+    print(f"\nWhat the searches pick; regret is in RMSE\n\n{pick_table(study, picks)}")
 
 
 def squared_z(estimate, frequencies) -> np.ndarray:

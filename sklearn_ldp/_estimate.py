@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import ndtri
-from sklearn.utils.validation import check_is_fitted
 
 from ._noise import Noise
 from .domains._values import as_vector
@@ -361,43 +360,6 @@ def _read_only(array: np.ndarray) -> np.ndarray:
     array = array.copy()
     array.flags.writeable = False
     return array
-
-
-def estimate_of(estimator: Any) -> FrequencyEstimate:
-    """Return the estimate of a fitted oracle, post-processor, search or Pipeline.
-
-    Parameters
-    ----------
-    estimator : estimator
-        Also a search of scikit-learn over such (its best estimator is taken), and a Pipeline
-        whose last steps are passthrough.
-
-    Returns
-    -------
-    FrequencyEstimate
-        What it has released.
-
-    Raises
-    ------
-    NotFittedError
-        If it is not fitted.
-    TypeError
-        If it is no such estimator.
-    """
-    if hasattr(estimator, "steps"):
-        steps = [step for _, step in estimator.steps if step not in (None, "passthrough")]
-        if steps:
-            return estimate_of(steps[-1])
-    elif hasattr(estimator, "best_estimator_") and not hasattr(estimator, "estimate_"):
-        return estimate_of(estimator.best_estimator_)
-    elif hasattr(estimator, "estimate_"):
-        return estimator.estimate_
-    elif hasattr(estimator, "fit") and not isinstance(estimator, type):
-        check_is_fitted(estimator, "estimate_")
-    raise TypeError(
-        "An estimate comes from a fitted oracle, post-processor, search or a Pipeline of them, got "
-        f"{estimator!r}."
-    )
 
 
 def _plain(category: Any) -> Any:

@@ -1,4 +1,4 @@
-"""How far long work is, on stderr."""
+"""Progress of long work, shown on stderr."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any, TextIO
 
 
 class Progress:
-    """A bar on a terminal where tqdm is installed, a line a step elsewhere.
+    """A bar on a terminal if tqdm is installed, otherwise one line per step.
 
     Parameters
     ----------
     n_steps : int
-        How many times `step`, or `finish`, will be called.
+        Number of times that `step`, or `finish`, will be called.
     stream : file, default=None
-        Where to show it; None is stderr.
+        Where to show the progress; None is stderr.
     """
 
     def __init__(self, n_steps: int, stream: TextIO | None = None):
@@ -30,7 +30,7 @@ class Progress:
         except ImportError:
             return None
         form = "{desc:<34} {bar} {n_fmt}/{total_fmt} [{elapsed}]"
-        # The size is given, since a terminal without one, as in a container, would show nothing.
+        # The size is given because a terminal that has none, as in a container, would show nothing.
         return tqdm(
             total=self._n_steps,
             file=self._stream,
@@ -41,7 +41,7 @@ class Progress:
         )
 
     def step(self, text: str) -> None:
-        """Say what begins now."""
+        """Show that a step begins, and what it is."""
         self._n_begun += 1
         if self._bar is None:
             print(f"[{self._n_begun}/{self._n_steps}] {text}", file=self._stream, flush=True)
@@ -51,7 +51,7 @@ class Progress:
         self._bar.refresh()
 
     def finish(self, text: str = "") -> None:
-        """Say that a step is done; without a bar, only where another twentieth of all is."""
+        """Show that a step is done; without a bar, a line for every twentieth of all steps."""
         self._n_begun += 1
         if self._bar is not None:
             self._bar.set_description_str(text, refresh=False)

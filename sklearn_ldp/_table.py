@@ -1,4 +1,4 @@
-"""Plain aligned tables."""
+"""Tables as plain, aligned text."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from itertools import zip_longest
 def format_table(
     header: Sequence[str], rows: Sequence[Sequence[str]], *, left: Sequence[int] = (0,)
 ) -> str:
-    """Return a table as text, its columns two blanks apart.
+    """Return a table as text, with two blanks between its columns.
 
     Parameters
     ----------
     header : sequence of str
-        A text a column, of several lines if need be.
+        One text per column, which may have several lines.
     rows : sequence of sequences of str
-        The cells.
+        The cells of each row.
     left : sequence of int, default=(0,)
-        The columns aligned on the left; the others are numbers.
+        The columns that are aligned on the left; the others, such as numbers, on the right.
 
     Returns
     -------
     str
-        Lines without a last line break.
+        The lines of the table, without a line break at the end.
     """
     heads = [text.split("\n")[::-1] for text in header]
     head_rows = [list(cells) for cells in zip_longest(*heads, fillvalue="")][::-1]
@@ -42,5 +42,5 @@ def format_table(
 
 
 def narrow(name: str) -> str:
-    """Return the name of a class on several lines, if it is a long one."""
+    """Return the name of a class, broken into several lines if it is long."""
     return name if len(name) <= 10 else re.sub("(?<=[a-z])(?=[A-Z])", "\n", name)

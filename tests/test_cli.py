@@ -11,9 +11,14 @@ import numpy as np
 import pytest
 
 import sklearn_ldp
+from sklearn_ldp import OLH
 from sklearn_ldp.__main__ import main
+from sklearn_ldp._cli._report import error_tables, pick_table
 from sklearn_ldp._progress import Progress
+from sklearn_ldp.datasets import load_us_states
+from sklearn_ldp.model_selection import ErrorStudy, simulate_errors
 from sklearn_ldp.oracles import BaseOracle
+from sklearn_ldp.queries import groups
 
 COLUMNS = ["value", "raw_frequency", "low", "high", "frequency", "count"]
 COUNTS = {"red": 6000, "green": 3000, "blue, dark": 1000, "none": 0}
@@ -57,6 +62,8 @@ def test_help_of_a_command(command, capsys):
     out = capsys.readouterr().out
     assert "--epsilon" in out
     assert "examples:" in out
+    named = "package.module:ClassName" in " ".join(out.split())
+    assert named == (command not in ("demo", "plan"))
     assert max(map(len, out.splitlines())) <= 100
 
 
@@ -170,6 +177,20 @@ def assert_the_best_of_each_column_is_marked(out):
         assert errors[starred.index(True)] == min(errors)
 
 
+def assert_the_errors_are_those_of_the_library(out):
+    """A study of one oracle gives the very numbers that the demo prints for all of them."""
+    states = load_us_states(n_samples=20_000, random_state=0)
+    divisions = groups(states.groups.division)
+    study = simulate_errors(OLH(1.0), "all", states.counts, queries=divisions, n_repeats=2)
+    table = next(part for part in out.split("\n\n") if "\n9 divisions" in part)
+    head, _, body = table.partition("\n-")
+    column = head.splitlines()[-1].split().index("OLH") - 1  # "9 divisions" is one column
+    rows = [line.split() for line in body.splitlines()[1:]]
+    assert [row[0] for row in rows] == study["postprocessor"].tolist()
+    printed = [float(row[column].rstrip("*")) for row in rows]
+    assert printed == pytest.approx(100 * np.sqrt(study.error), abs=5.1e-5)
+
+
 def test_demo_in_a_process(tmp_path):
     command = [sys.executable, "-W", "error", "-m", "sklearn_ldp", *SMALL, "--jobs", "1"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
@@ -185,7 +206,9 @@ def test_demo_in_a_process(tmp_path):
     assert "README" in lines[-3]
     steps = done.stderr.splitlines()  # no terminal: a plain line a step
     assert steps[0].startswith(f"[1/{len(steps)}] ")
+    assert len(steps) > 1
     assert_the_best_of_each_column_is_marked(done.stdout)
+    assert_the_errors_are_those_of_the_library(done.stdout)
 
 
 @pytest.mark.slow
@@ -197,6 +220,24 @@ def test_demo_repeats_itself(tmp_path, capsys):
     first = shown("--jobs", "1")
     assert shown("--jobs", "2") == first
     assert shown("--seed", "1") != first
+
+
+def test_tables_of_a_study():
+    """Stars, regrets and their arrangement, worked out by hand."""
+    names = {"oracle": ["A", "A", "B", "B"], "postprocessor": ["x", "y"] * 2, "queries": ["q"] * 4}
+    columns = {name: np.array(values, dtype=object) for name, values in names.items()}
+    study = ErrorStudy(columns, np.array([[4.0], [1.0], [9.0], [16.0]]))
+    assert error_tables(study, "{:g}".format).splitlines() == [
+        "q  A    B",
+        "-  --  ---",
+        "x  4    9*",
+        "y  1*  16",
+    ]
+    table = pick_table(study, {"A": {"q": {"S": "x"}}, "B": {"q": {"S": "x"}}})
+    assert [line.split() for line in table.splitlines()[3:]] == [
+        *(["A"], ["q", "y", "x", "100.0%"]),
+        *(["B"], ["q", "x", "x", "0.0%"]),
+    ]
 
 
 def test_demo_without_matplotlib(tmp_path, capsys, monkeypatch):
@@ -413,6 +454,58 @@ def test_every_method(histogram, capsys):
         assert ("picked by" in err) == post.endswith("search")
         if post == "post-pos":  # which clips what is answered, not what is stored
             assert min(frequencies) >= 0
+
+
+@pytest.fixture
+def third_party(tmp_path, monkeypatch):
+    """A package of oracles that is not this one."""
+    (tmp_path / "third_party").mkdir()
+    (tmp_path / "third_party" / "__init__.py").write_text("")
+    (tmp_path / "third_party" / "shy.py").write_text(
+        "from sklearn_ldp import GRR\n"
+        "from sklearn_ldp.oracles import BaseOracle\n"
+        "class Shy(GRR):\n    pass\n"
+        "def shy():\n    pass\n"
+    )
+    (tmp_path / "third_party" / "broken.py").write_text("import no_such_module\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    yield "third_party.shy:Shy"
+    for name in [name for name in sys.modules if name.startswith("third_party")]:
+        del sys.modules[name]
+
+
+def test_an_oracle_of_another_package(third_party, histogram, capsys):
+    """It is the one that is used, under its own name, and computes what its base class does."""
+    argv = ["estimate", str(histogram), "--seed", "0", "--oracle"]
+    assert main([*argv, third_party]) == 0
+    out, err = capsys.readouterr()
+    assert "by Shy(epsilon=1)" in err
+    assert main([*argv, "grr"]) == 0
+    assert capsys.readouterr().out == out
+    argv = ["study", str(histogram), "--repeats", "2", "--jobs", "1", "--post", "base", "--oracle"]
+    assert main([*argv, third_party, "grr"]) == 0
+    rows = rows_of(capsys.readouterr().out)
+    assert [row["oracle"] for row in rows] == [third_party, "grr"]
+    assert all(float(row["error"]) > 0 for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("name", "fragment"),
+    [
+        ("third_party.shy:Bold", "cannot import 'third_party.shy:Bold' (AttributeError"),
+        ("third_party.bold:Shy", "No module named 'third_party.bold'"),
+        ("third_party.broken:Shy", "No module named 'no_such_module'"),
+        (":Shy", "expected package.module:ClassName"),
+        ("third_party.shy:", "expected package.module:ClassName"),
+        ("third_party.shy", "invalid choice: 'third_party.shy' (choose from 'blh', "),
+        ("third_party.shy:shy", "expected a class derived from sklearn_ldp.oracles.BaseOracle"),
+        ("third_party.shy:BaseOracle", "expected a class derived from"),  # which is abstract
+        ("sklearn_ldp:NormSub", "expected a class derived from"),
+    ],
+)
+@pytest.mark.parametrize("command", ["estimate", "study"])
+def test_what_is_no_oracle(third_party, histogram, command, name, fragment, capsys):
+    assert_fails([command, histogram, "--oracle", name], capsys, fragment, code=2)
 
 
 # -- estimate: what is refused ------------------------------------------------------------------

@@ -9,7 +9,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from test_cli import assert_fails, rows_of
+from test_cli import assert_fails, rows_of, third_party  # noqa: F401
 
 from sklearn_ldp import GRR, OLH
 from sklearn_ldp.__main__ import main
@@ -66,6 +66,19 @@ def test_from_values_to_an_estimate(oracle, folder, capsys):
         assert float(row["low"]) < truth < float(row["high"])
     assert main([*argv, "--post", "held-out-search"]) == 0  # the shards are there
     assert "picked by HeldOutSearch" in capsys.readouterr().err
+
+
+def test_a_collection_by_an_oracle_of_another_package(folder, third_party, capsys):  # noqa: F811
+    method = ["--oracle", third_party, "--epsilon", "2"]
+    assert privatize("--output", "reports/a.parquet", *method) == 0
+    assert "10,000 reports of Shy" in capsys.readouterr().err
+    assert add_up("reports", "--oracle", "grr", "--epsilon", "2") == 1
+    assert "oracle 'Shy' instead of 'GRR'" in capsys.readouterr().err
+    (folder / "state.npz").unlink()
+    assert add_up("reports", *method) == 0
+    assert "reports: 10000" in capsys.readouterr().out
+    assert main(["estimate", "state.npz", "--categories", "domain.txt", *method]) == 0
+    assert "by Shy(epsilon=2)" in capsys.readouterr().err
 
 
 def test_reports_are_those_of_the_library(folder):

@@ -21,10 +21,16 @@ from sklearn_ldp import (
     FrequencyEstimate,
     HeldOutSearch,
     NoiseModel,
+    Norm,
     NormSub,
     SyntheticSearch,
 )
-from sklearn_ldp.inspection import ErrorCurveDisplay, FrequencyDisplay, SearchDisplay
+from sklearn_ldp.inspection import (
+    ErrorCurveDisplay,
+    ErrorDotDisplay,
+    FrequencyDisplay,
+    SearchDisplay,
+)
 from sklearn_ldp.inspection._style import styles
 from sklearn_ldp.model_selection import default_candidates, simulate_errors
 from sklearn_ldp.queries import random_sets
@@ -159,6 +165,94 @@ def test_panels_and_a_second_drawing(study):
     assert looks(axes[0]) == looks(axes[1])
 
 
+def test_curves_are_kept_and_take_keywords(study):
+    display = ErrorCurveDisplay.from_results(study, ms=11, capsize=0)
+    assert list(display.errorbars_) == list(display.curves)
+    for name, container in display.errorbars_.items():
+        assert container in display.ax_.containers
+        assert container.get_label() == name
+        assert container.lines[0].get_markersize() == 11
+        assert container.lines[1] == ()  # no caps
+
+
+# -- ErrorDotDisplay ------------------------------------------------------------------------------
+@pytest.fixture(scope="module")
+def dots():
+    oracles = {f"oracle {i}": oracle for i, oracle in enumerate([OLH(), OUE()] * 4)}
+    posts = [Base(), NormSub(), Norm()]
+    return simulate_errors(oracles, posts, COUNTS, epsilons=1.0, n_repeats=3)
+
+
+def test_dots_are_what_the_study_holds(dots):
+    display = ErrorDotDisplay.from_results(dots)
+    rows = [label.get_text() for label in display.ax_.get_yticklabels()]
+    assert rows == display.rows == ["Base", "NormSub", "Norm"]
+    assert display.ax_.yaxis_inverted()
+    assert list(display.lines_) == [f"oracle {i}" for i in range(8)]
+    for name, line in display.lines_.items():
+        np.testing.assert_array_equal(line.get_xdata(), dots.select(oracle=name).error)
+        np.testing.assert_array_equal(np.round(line.get_ydata()), [0, 1, 2])  # each in its row
+        assert line.get_label() == name
+    places = np.array([line.get_ydata()[0] for line in display.lines_.values()])
+    assert np.all(np.diff(places) > 0.05)
+    assert display.picks_ is None
+    assert (display.ax_.get_xscale(), display.ax_.get_xlabel()) == ("log", "MSE")
+    assert display.figure_ is display.ax_.figure
+    display.figure_.canvas.draw()
+
+
+def test_dots_stand_apart(dots):
+    """Each oracle has a marker of its own, and one of a colour that comes again is hollow."""
+    lines = ErrorDotDisplay.from_results(dots).lines_.values()
+    assert len({line.get_marker() for line in lines}) == 8
+    assert len({(to_hex(line.get_color()), line.get_fillstyle()) for line in lines}) == 8
+
+
+def test_other_rows_and_dots():
+    queries = {"all": None, "half": random_sets(0.5)}
+    posts, epsilons = [Base(), NormSub()], [1, 2]
+    study = simulate_errors(OLH(), posts, COUNTS, None, epsilons, queries, n_repeats=2)
+    part = study.select(queries="half")
+    table = {**part.columns, "RMSE": np.sqrt(part.error)}
+    display = ErrorDotDisplay.from_results(
+        table, rows="epsilon", by="postprocessor", error="RMSE", x_scale="linear", ms=3
+    )
+    assert display.rows == ["1.0", "2.0"]
+    for name, line in display.lines_.items():
+        errors = part.select(postprocessor=name).error
+        np.testing.assert_array_equal(line.get_xdata(), np.sqrt(errors))
+        assert line.get_markersize() == 3
+    assert (display.ax_.get_xscale(), display.ax_.get_xlabel()) == ("linear", "RMSE")
+    with pytest.raises(ValueError, match="for Base with OLH; epsilon and queries tells them"):
+        ErrorDotDisplay.from_results(study)
+    with pytest.raises(KeyError, match="ErrorDotDisplay.from_results needs a table.*'regret'"):
+        ErrorDotDisplay.from_results(study, error="regret")
+
+
+def test_picks_are_ringed(dots):
+    picks = {"oracle 3": "Norm", "oracle 0": "Base"}
+    display = ErrorDotDisplay.from_results(dots, picks=picks, pick_name="mine")
+    expected = [
+        [coordinates[display.rows.index(row)] for coordinates in display.lines_[name].get_data()]
+        for name, row in picks.items()
+    ]
+    np.testing.assert_array_equal(np.transpose(display.picks_.get_data()), expected)
+    names = [text.get_text() for text in display.ax_.get_legend().get_texts()]
+    assert names == [*display.lines_, "mine"]
+    for wrong in ({"oracle 0": "PowerNS"}, {"OLH": "Norm"}):
+        with pytest.raises(ValueError, match="has no dot of"):
+            ErrorDotDisplay.from_results(dots, picks=wrong)
+
+
+def test_missing_dots_and_other_axes():
+    _, axes = plt.subplots(1, 2)
+    display = ErrorDotDisplay(["a", "$b"], {"x": [1.0, np.nan]}).plot(axes[1], legend=False)
+    assert display.ax_ is axes[1]
+    assert not axes[0].lines
+    assert axes[1].get_legend() is None
+    display.figure_.canvas.draw()
+
+
 # -- SearchDisplay --------------------------------------------------------------------------------
 @pytest.fixture(scope="module")
 def searches():
@@ -175,11 +269,13 @@ def test_candidates_of_a_search(searches, name):
     names = [label.get_text() for label in display.ax_.get_yticklabels()]
     order = np.argsort(search.results_["mean_error"], kind="stable")
     assert names == search.results_["candidate"][order].tolist()
-    (line, _, (bars,)) = display.ax_.containers[0].lines
+    (line, _, (bars,)) = display.errorbar_.lines
     np.testing.assert_array_equal(line.get_xdata(), search.results_["mean_error"][order])
     half = np.array([s[1, 0] - s[0, 0] for s in bars.get_segments()]) / 2
     np.testing.assert_allclose(half, search.results_["standard_error"][order])
-    (chosen,) = (line for line in display.ax_.lines if line.get_label() == "chosen")
+    chosen = display.chosen_
+    assert chosen.get_label() == "chosen"
+    assert chosen in display.ax_.lines
     assert chosen.get_xdata()[0] == search.results_["mean_error"][search.best_index_]
     assert names[int(chosen.get_ydata()[0])] == names[0]
     assert display.ax_.yaxis_inverted()
@@ -204,12 +300,22 @@ def test_what_is_no_fitted_search():
 def test_scale_of_the_errors():
     assert SearchDisplay(["a", "b"], [1.0, 50.0]).plot().ax_.get_xscale() == "log"
     assert SearchDisplay(["a", "b"], [1.0, 5.0]).plot().ax_.get_xscale() == "linear"
-    assert SearchDisplay(["a", "$b"], [0.0, 5.0]).plot(x_scale="linear").best_index is None
+    display = SearchDisplay(["a", "$b"], [0.0, 5.0]).plot(x_scale="linear", c="red", ms=9)
+    assert display.best_index is None
+    assert display.chosen_ is None
+    line = display.errorbar_.lines[0]
+    assert (line.get_color(), line.get_markersize()) == ("red", 9)
 
 
 # -- several estimates on the same axes -----------------------------------------------------------
+def estimates(ax):
+    """The markers of each estimate on the axes, by its name."""
+    return {container.get_label(): container.lines[0] for container in ax.containers}
+
+
 def drawn(ax, label):
-    line = next(line for line in ax.lines if line.get_label() == label)
+    lines = {line.get_label(): line for line in ax.lines}
+    line = {**lines, **estimates(ax)}[label]
     return np.asarray(line.get_xdata()), np.asarray(line.get_ydata())
 
 
@@ -235,7 +341,8 @@ def test_overlaid_estimates_stand_apart():
     assert np.ptp(shifts, axis=1).max() < 1e-12
     assert len(set(shifts[:, 0].round(6))) == 5
     assert np.abs(shifts).max() < 0.5
-    curves = [line for line in display.ax_.lines if line.get_label() in "01234"]
+    curves = [line for name, line in estimates(display.ax_).items() if name in "01234"]
+    assert len(curves) == 5
     assert len({line.get_marker() for line in curves}) == 5
     assert len({to_hex(line.get_color()) for line in curves}) == 5
 
@@ -287,6 +394,7 @@ def test_matplotlib_is_imported_when_used():
 def test_without_matplotlib_the_remedy_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     curve = ErrorCurveDisplay({})
-    for display in (curve, SearchDisplay(["a"], [1.0]), FrequencyDisplay(["a"], [1.0])):
+    dots, search = ErrorDotDisplay(["a"], {"b": [1.0]}), SearchDisplay(["a"], [1.0])
+    for display in (curve, dots, search, FrequencyDisplay(["a"], [1.0])):
         with pytest.raises(ImportError, match=r"sklearn_ldp\[plot\]"):
             display.plot()

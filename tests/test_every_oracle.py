@@ -94,7 +94,7 @@ def test_planning(oracle):
     error = expected_error(oracle, N, D, queries=QUERIES)
     assert required_n_samples(oracle, error, D, queries=QUERIES) == N
     assert expected_error(oracle, N, D, queries=random_sets(0.5)) > 0
-    assert 0 < detection_threshold(oracle, N, D)
+    assert detection_threshold(oracle, N, D) > 0
     profile = profile_oracle(oracle, D)
     assert profile.report_bits > 0
     assert profile.total_variance >= profile.minimax_bound * (1 - 1e-9)

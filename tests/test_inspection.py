@@ -1,5 +1,9 @@
 """FrequencyDisplay draws what an estimate says."""
 
+import subprocess
+import sys
+from functools import partial
+
 import matplotlib as mpl
 
 mpl.use("Agg")
@@ -7,11 +11,13 @@ mpl.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+from matplotlib.colors import to_hex, to_rgba
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import Pipeline, make_pipeline
 
+import sklearn_ldp
 from sklearn_ldp import (
     OUE,
     BasePos,
@@ -49,8 +55,10 @@ def legend(display):
 
 
 def drawn(display, label):
-    line = next(line for line in display.ax_.lines if line.get_label() == label)
-    return np.asarray(line.get_ydata())
+    """What the markers of an estimate, or of the truth, show."""
+    estimates = {container.get_label(): container.lines[0] for container in display.ax_.containers}
+    lines = {line.get_label(): line for line in display.ax_.lines}
+    return np.asarray({**lines, **estimates}[label].get_ydata())
 
 
 def test_it_draws_the_largest_first():
@@ -102,6 +110,60 @@ def test_it_draws_again_elsewhere():
     first = display.ax_
     assert display.plot() is display
     assert display.ax_ is not first
+
+
+def test_it_keeps_what_it_has_drawn():
+    display = FrequencyDisplay.from_estimate(ESTIMATE, truth=TRUTH)
+    assert display.errorbar_ in display.ax_.containers
+    assert display.truth_ in display.ax_.lines
+    assert display.band_ is None
+    second = FrequencyDisplay.from_estimate(ESTIMATE, truth=TRUTH, ax=display.ax_)
+    assert second.truth_ is None  # it is there already
+    ranked = FrequencyDisplay.from_estimate(ESTIMATE, by="rank")
+    assert ranked.band_ in ranked.ax_.collections
+    # What has been removed is not there: the next estimate takes its place.
+    again = FrequencyDisplay.from_estimate(ESTIMATE, truth=TRUTH)
+    again.errorbar_.remove()
+    third = FrequencyDisplay.from_estimate(ESTIMATE, k=2, ax=again.ax_)
+    assert third.categories.tolist() == ["b", "d"]
+
+
+def test_keywords_change_the_look():
+    look = {"ms": 9, "c": "red", "marker": "v", "capsize": 3, "ecolor": "blue"}
+    for draw in (partial(ESTIMATE.plot, **look), partial(ESTIMATE.plot().plot, **look)):
+        line, caps, (bars,) = draw().errorbar_.lines
+        assert (line.get_markersize(), line.get_color(), line.get_marker()) == (9, "red", "v")
+        assert len(caps) == 2
+        assert to_hex(bars.get_color()[0]) == to_hex("blue")
+    # The bars take the colour of their markers, paler.
+    line, _, (bars,) = ESTIMATE.plot(color="green").errorbar_.lines
+    np.testing.assert_allclose(bars.get_color()[0], to_rgba("green", 0.4))
+
+
+def test_rows_of_categories():
+    """Sideways all is the same, with the axes exchanged and the first category at the top."""
+    upright = FrequencyDisplay.from_estimate(ESTIMATE, truth=TRUTH)
+    lying = FrequencyDisplay.from_estimate(ESTIMATE, truth=TRUTH, orientation="horizontal")
+    for name in ("errorbar_", "truth_"):
+        lines = [getattr(display, name) for display in (upright, lying)]
+        (x, y), (v, u) = [getattr(line, "lines", [line])[0].get_data(orig=True) for line in lines]
+        np.testing.assert_array_equal([x, y], [u, v])
+    segments = [np.array(d.errorbar_.lines[2][0].get_segments()) for d in (upright, lying)]
+    np.testing.assert_allclose(segments[0], segments[1][:, :, ::-1])
+    assert [label.get_text() for label in lying.ax_.get_yticklabels()] == ticks(upright)
+    assert lying.ax_.yaxis_inverted()
+    assert (lying.ax_.get_xlabel(), lying.ax_.get_ylabel()) == ("frequency", "")
+    # What follows lies down too.
+    second = FrequencyDisplay.from_estimate(NormSub().fit_transform(ESTIMATE), ax=lying.ax_)
+    assert second.orientation == "horizontal"
+    np.testing.assert_array_equal(
+        second.errorbar_.lines[0].get_xdata(), NormSub().fit_transform(ESTIMATE).values[0]
+    )
+    assert lying.ax_.yaxis_inverted()
+    ranked = FrequencyDisplay.from_estimate(ESTIMATE, by="rank", orientation="horizontal")
+    assert ranked.ax_.get_ylabel() == "rank"
+    with pytest.raises(ValueError, match='"vertical" or "horizontal", got \'up\''):
+        FrequencyDisplay.from_estimate(ESTIMATE, orientation="up")
 
 
 @pytest.mark.parametrize(
@@ -197,9 +259,23 @@ def test_bad_k(k):
         FrequencyDisplay.from_estimate(ESTIMATE, k=k)
 
 
-def test_a_plain_array_is_no_estimate():
-    with pytest.raises(TypeError, match="FrequencyEstimate"):
-        FrequencyDisplay.from_estimate(ESTIMATE.values)
+@pytest.mark.parametrize("other", [ESTIMATE.values, NOISE, NormSub(), FrequencyEstimate, None])
+def test_what_is_no_estimate(other):
+    with pytest.raises(TypeError, match="needs a FrequencyEstimate, got .*; wrap an array"):
+        FrequencyDisplay.from_estimate(other)
+
+
+def test_inspection_does_not_import_estimates():
+    """Estimates plot themselves with displays, which therefore must not need their class."""
+    code = (
+        "import sys, types; sys.modules['sklearn_ldp'] = package = types.ModuleType('sklearn_ldp');"
+        f"package.__path__ = {list(sklearn_ldp.__path__)!r}; import sklearn_ldp.inspection;"
+        "print([name for name in sys.modules if name.startswith('sklearn_ldp.')])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "sklearn_ldp.inspection._frequency_display" in done.stdout
+    assert "_estimate'" not in done.stdout
+    assert "model_selection" not in done.stdout
 
 
 def test_no_figure_is_made_by_importing_or_constructing():

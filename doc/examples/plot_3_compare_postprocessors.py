@@ -8,9 +8,9 @@ study simulates all combinations on frequencies like those that you expect.
 
 import matplotlib.pyplot as plt
 
-from sklearn_ldp import GRR, OLH, Base, BaseCut, Norm, NormMul, NormSub, PowerNS
+from sklearn_ldp import GRR, OLH, OUE, Base, BaseCut, Norm, NormMul, NormSub, PowerNS
 from sklearn_ldp.datasets import make_zipf
-from sklearn_ldp.inspection import ErrorCurveDisplay
+from sklearn_ldp.inspection import ErrorCurveDisplay, ErrorDotDisplay
 from sklearn_ldp.model_selection import simulate_errors
 from sklearn_ldp.queries import full_domain, random_sets, top_k
 
@@ -41,3 +41,8 @@ for ax, queries in zip(axes, ["every category", "half of them", "top 5"], strict
 # The oracle matters as much. The same for two oracles, without post-processing:
 study = simulate_errors([OLH(), GRR()], [Base()], counts, epsilons=[0.5, 1, 2, 3, 4, 5, 6])
 _ = ErrorCurveDisplay.from_results(study, by="oracle")
+
+# %%
+# All combinations at one epsilon: a row per post-processor, a colour and a marker per oracle.
+study = simulate_errors([GRR(), OLH(), OUE()], "all", counts, epsilons=1.0)
+_ = ErrorDotDisplay.from_results(study)

@@ -1,4 +1,4 @@
-"""The command line: what can be said on it, and how it ends."""
+"""The command line: its commands, its exit codes and its one-line errors."""
 
 from __future__ import annotations
 
@@ -6,13 +6,23 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from .. import __version__
-from . import _aggregate, _demo, _estimate, _plan, _privatize, _study_command
+from . import _aggregate, _demo, _estimate, _plan, _privatize, _study
 
 PROG = "sklearn-ldp"
 FAILED, MISUSED, INTERRUPTED, BROKEN_PIPE = 1, 2, 130, 141
+
+# Each command is a module with its texts for --help, `add_options` and `run`.
+_COMMANDS: dict[str, Any] = {
+    "demo": _demo,
+    "plan": _plan,
+    "privatize": _privatize,
+    "aggregate": _aggregate,
+    "estimate": _estimate,
+    "study": _study,
+}
 
 _DESCRIPTION = """\
 Estimate the frequencies of a categorical attribute under local differential privacy."""
@@ -32,13 +42,13 @@ a collection, step by step:
   {PROG} estimate state.npz --categories domain.txt --output estimate.csv
 
 exit codes: 0 done, 1 refused or failed (one line on standard error says why), 2 wrong arguments,
-130 interrupted by Ctrl-C: aggregate and study go on from their checkpoint, 141 broken pipe
+130 interrupted by Ctrl-C: aggregate and study resume from their checkpoint, 141 broken pipe
 
 {PROG} COMMAND --help says more. Without installing: python -m sklearn_ldp ..."""
 
 
 class _Parser(argparse.ArgumentParser):
-    """Says what is wrong in one line; argparse itself would print the usage before it."""
+    """Print errors in one line, whereas argparse would print the usage before them."""
 
     def error(self, message: str) -> NoReturn:
         _complain(f"{message} (try {self.prog} --help)")
@@ -59,7 +69,7 @@ def run(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader of our output, such as `head`, has had enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKEN_PIPE
-    # By these the library says what is wrong with its input. Anything else is a bug of ours, and
+    # The library raises these when its input is wrong. Anything else is a bug of the package and
     # keeps its traceback.
     except (ValueError, OSError, ImportError, MemoryError) as error:
         _complain(_explain(error))
@@ -77,8 +87,17 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"{PROG} {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True, title="commands")
-    for command in (_demo, _plan, _privatize, _aggregate, _estimate, _study_command):
-        command.add_command(commands)
+    for name, command in _COMMANDS.items():
+        subparser = commands.add_parser(
+            name,
+            help=command.TITLE,
+            description=command.DESCRIPTION,
+            epilog=command.EPILOG,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            allow_abbrev=False,
+        )
+        command.add_options(subparser)
+        subparser.set_defaults(run=command.run)
     return parser
 
 

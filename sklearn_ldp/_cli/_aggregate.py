@@ -1,4 +1,4 @@
-"""``sklearn-ldp aggregate``: files of reports in, a collection on disk that grows with them."""
+"""``sklearn-ldp aggregate``: add files of reports to a collection that is kept on disk."""
 
 from __future__ import annotations
 
@@ -8,19 +8,21 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from .._files._atomic import check_writable
 from .._progress import Progress
-from ._arguments import add_oracle, add_public_domain, add_round, new_command, say
+from ._arguments import add_shared, say
 from ._methods import make_oracle
-from ._output import check_writable
 
-_DESCRIPTION = """\
-Add up reports that `sklearn-ldp privatize` or sklearn_ldp.collection.write_reports wrote. Each
-file is a batch and counts once, whatever its name and however often it comes; one that is damaged,
-or of another configuration, is refused whole. The state is kept in a checkpoint: if it is there,
-the work goes on from it, so the same command resumes after Ctrl-C or a crash, and adds what is new
-when it is run again. `sklearn-ldp estimate` takes it from there."""
+TITLE = "files of reports in, a collection that can be resumed out"
 
-_EPILOG = """\
+DESCRIPTION = """\
+Add up reports that `sklearn-ldp privatize` or sklearn_ldp.collection.write_reports has written.
+Each file is a batch and counts once, whatever its name and however often it comes. A batch that is
+damaged, or of another configuration, is refused as a whole. The state of the collection is kept in
+a checkpoint: the same command resumes from it after Ctrl-C or a crash, and when it is run again it
+adds the batches that are new. `sklearn-ldp estimate` reads the checkpoint."""
+
+EPILOG = """\
 examples:
   sklearn-ldp aggregate reports --categories domain.txt --checkpoint state.npz
   sklearn-ldp aggregate a.parquet b.parquet --oracle oue --epsilon 2 --categories domain.txt \\
@@ -29,16 +31,8 @@ examples:
       --checkpoint state.npz"""
 
 
-def add_command(commands: Any) -> None:
-    """Add ``aggregate`` and its options."""
-    parser = new_command(
-        commands,
-        "aggregate",
-        run,
-        title="files of reports in, a collection that can be resumed out",
-        description=_DESCRIPTION,
-        epilog=_EPILOG,
-    )
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
     source = parser.add_argument_group("input")
     source.add_argument(
         "files",
@@ -57,7 +51,7 @@ def add_command(commands: Any) -> None:
         "--on-refusal",
         choices=["stop", "skip"],
         default="stop",
-        help="what to do with a batch that is refused (default: stop; skip notes it)",
+        help="what to do when a batch is refused (default: stop; skip keeps a note of it)",
     )
     source.add_argument(
         "--on-repeat",
@@ -66,16 +60,14 @@ def add_command(commands: Any) -> None:
         help="what to do with a batch that comes twice in this call (default: ignore)",
     )
     method = parser.add_argument_group("what the reports must be")
-    add_oracle(method)
-    add_public_domain(method)
-    add_round(method)
+    add_shared(method, "--epsilon", "--oracle", "--categories", "--round")
     target = parser.add_argument_group("output")
     target.add_argument(
         "--checkpoint",
         type=Path,
         metavar="FILE",
         required=True,
-        help="the state of the collection (.npz): made if missing, else gone on with",
+        help="the state of the collection (.npz): created if missing, otherwise resumed",
     )
     target.add_argument(
         "--dask",
@@ -85,7 +77,7 @@ def add_command(commands: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Add up, and say what was collected."""
+    """Add up the reports, and print a summary of the collection."""
     from ._input import read_categories
 
     path = arguments.checkpoint
@@ -128,7 +120,7 @@ def _paths(files: list[Path]) -> Iterator[Path]:
 
 
 def _batches(paths: list[Path], oracle: Any, arguments: Any, progress: Progress) -> Iterator[Any]:
-    """Files, and what comes on standard input under the id that it carries."""
+    """Yield the files, and the batch on standard input with the id that it carries."""
     from ..collection import describe_reports, read_reports
 
     form = arguments.format
@@ -139,7 +131,7 @@ def _batches(paths: list[Path], oracle: Any, arguments: Any, progress: Progress)
             content = sys.stdin.buffer.read()
             reports = read_reports(content, oracle, collection_round=arguments.round, format=form)
             yield describe_reports(content, format=form)["batch_id"], reports
-        progress.finish(path.name)  # the one that was added when the next is asked for
+        progress.finish(path.name)  # it has been added when the next one is asked for
 
 
 def _aggregate_on_dask(arguments: argparse.Namespace, oracle: Any, options: dict) -> Any:

@@ -1,4 +1,4 @@
-"""Types of arguments and the options that commands share."""
+"""Types of arguments, the options that commands share, and checks of them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ._output import TABLE_SUFFIXES, check_parquet, check_writable
+from .._files._atomic import check_writable
+from ._methods import all_oracles, oracle_name
+from ._output import TABLE_SUFFIXES, check_parquet
 
 
 def _number(kind: type, expectation: str, is_fine: Callable[[Any], bool]) -> Callable[[str], Any]:
@@ -34,136 +36,78 @@ unit = _number(float, "a number from 0 to 1", lambda x: 0 <= x <= 1)
 seed = _number(int, "a whole number >= 0", lambda x: x >= 0)
 jobs = _number(int, "a number of threads >= 1, or -1 for all cores", lambda x: x >= 1 or x == -1)
 
+#: What ``--help`` says of the names that ``--oracle`` takes.
+ORACLE_NAMES = f"{', '.join(all_oracles())}, or package.module:ClassName for any other"
 
-def new_command(
-    commands: Any, name: str, run: Callable, *, title: str, description: str, epilog: str
-) -> argparse.ArgumentParser:
-    """Add a sub-command whose `run` takes the parsed arguments."""
-    parser = commands.add_parser(
-        name,
-        help=title,
-        description=description,
-        epilog=epilog,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
-    parser.set_defaults(run=run)
-    return parser
-
-
-def add_epsilon(parser: Any) -> None:
-    """Add ``--epsilon``."""
-    parser.add_argument(
-        "--epsilon",
-        type=positive,
-        default=1.0,
-        metavar="E",
-        help="privacy budget of one report, > 0 (default: 1)",
-    )
-
-
-def add_jobs(parser: Any) -> None:
-    """Add ``--jobs``."""
-    parser.add_argument(
-        "--jobs",
-        type=jobs,
-        default=-1,
-        metavar="N",
-        help="threads; the result does not depend on it (default: -1, all cores)",
-    )
-
-
-def add_oracle(parser: Any) -> None:
-    """Add ``--oracle`` and ``--epsilon``."""
-    from ._methods import all_oracles
-
-    add_epsilon(parser)
-    parser.add_argument(
-        "--oracle",
-        choices=list(all_oracles()),
-        default="olh",
-        metavar="NAME",
-        help="how users randomise: %(choices)s (default: olh)",
-    )
-
-
-def add_seed(parser: Any) -> None:
-    """Add ``--seed``, with secure randomness by default."""
-    parser.add_argument(
-        "--seed",
-        type=seed,
-        metavar="N",
-        help="a repeatable simulation that protects nobody (default: secure randomness)",
-    )
-
-
-def add_public_domain(parser: Any) -> None:
-    """Add ``--categories``, which clients and server must have in common."""
-    parser.add_argument(
-        "--categories",
-        type=Path,
-        metavar="FILE",
-        required=True,
-        help="the public domain, one category a line, the same for clients and server",
-    )
+_SHARED: dict[str, dict[str, Any]] = {
+    "--epsilon": {
+        "type": positive,
+        "default": 1.0,
+        "metavar": "E",
+        "help": "privacy budget of one report, > 0 (default: 1)",
+    },
+    "--oracle": {
+        "type": oracle_name,
+        "default": "olh",
+        "metavar": "NAME",
+        "help": f"how users randomise: {ORACLE_NAMES} (default: olh)",
+    },
+    "--categories": {
+        "type": Path,
+        "required": True,
+        "metavar": "FILE",
+        "help": "the public domain, one category per line, the same for clients and server",
+    },
+    "--input-kind": {
+        "choices": ["auto", "values", "histogram"],
+        "default": "auto",
+        "help": "what FILE holds (default: auto, a histogram if it has both columns)",
+    },
+    "--value-column": {"metavar": "NAME", "help": "column of the values (default: value)"},
+    "--count-column": {
+        "metavar": "NAME",
+        "help": "column of the numbers of users (default: count)",
+    },
+    "--round": {
+        "default": "",
+        "metavar": "NAME",
+        "help": "name of the collection: reports of one round are not added to another",
+    },
+    "--seed": {
+        "type": seed,
+        "metavar": "N",
+        "help": "a repeatable simulation that protects nobody (default: secure randomness)",
+    },
+    "--repeats": {
+        "type": count,
+        "default": 30,
+        "metavar": "N",
+        "help": "simulated collections that errors are averaged over (default: 30)",
+    },
+    "--jobs": {
+        "type": jobs,
+        "default": -1,
+        "metavar": "N",
+        "help": "threads; the result does not depend on it (default: -1, all cores)",
+    },
+    "--level": {
+        "type": share,
+        "default": 0.95,
+        "metavar": "P",
+        "help": "coverage of the intervals (default: 0.95)",
+    },
+    "--output": {
+        "type": Path,
+        "metavar": "FILE",
+        "help": f"{', '.join(TABLE_SUFFIXES)} (default: CSV on standard output)",
+    },
+}
 
 
-def add_level(parser: Any) -> None:
-    """Add ``--level``."""
-    parser.add_argument(
-        "--level",
-        type=share,
-        default=0.95,
-        metavar="P",
-        help="coverage of the intervals (default: 0.95)",
-    )
-
-
-def add_repeats(parser: Any) -> None:
-    """Add ``--repeats``."""
-    parser.add_argument(
-        "--repeats",
-        type=count,
-        default=30,
-        metavar="N",
-        help="simulated collections that errors are averaged over (default: 30)",
-    )
-
-
-def add_columns(parser: Any) -> None:
-    """Add what says how a file of values or a histogram is read."""
-    parser.add_argument(
-        "--input-kind",
-        choices=["auto", "values", "histogram"],
-        default="auto",
-        help="what FILE holds (default: auto, a histogram if it has both columns)",
-    )
-    parser.add_argument(
-        "--value-column", metavar="NAME", help="column of the values (default: value)"
-    )
-    parser.add_argument(
-        "--count-column", metavar="NAME", help="column of the numbers of users (default: count)"
-    )
-
-
-def add_round(parser: Any) -> None:
-    """Add ``--round``."""
-    parser.add_argument(
-        "--round",
-        default="",
-        metavar="NAME",
-        help="name of the collection: reports of one round are not added to another",
-    )
-
-
-def add_table_output(parser: Any) -> None:
-    """Add ``--output`` of a table."""
-    parser.add_argument(
-        "--output",
-        type=Path,
-        metavar="FILE",
-        help=f"{', '.join(TABLE_SUFFIXES)} (default: CSV on standard output)",
-    )
+def add_shared(parser: Any, *names: str, **changes: Any) -> None:
+    """Add options that several commands have in common, in this order and with these changes."""
+    for name in names:
+        parser.add_argument(name, **{**_SHARED[name], **changes})
 
 
 def check_table_output(path: Path | None, source: Path | None = None) -> None:
@@ -178,14 +122,14 @@ def check_table_output(path: Path | None, source: Path | None = None) -> None:
     check_writable(path)
 
 
-def say(text: str) -> None:
-    """Tell the user something that is no result, in one line on stderr."""
-    print(f"sklearn-ldp: {text}", file=sys.stderr)
-
-
 def check_suffix(path: Path, suffixes: tuple[str, ...]) -> None:
-    """Refuse an output file whose name does not say a known format."""
+    """Refuse an output file whose name does not end in a known format."""
     if not path.name.lower().endswith(suffixes):
         raise ValueError(
             f"--output {path}: the name must end in {', '.join(suffixes)}, which says the format."
         )
+
+
+def say(text: str) -> None:
+    """Print one line on stderr: something the user should know that is not the result."""
+    print(f"sklearn-ldp: {text}", file=sys.stderr)

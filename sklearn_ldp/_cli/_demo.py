@@ -1,30 +1,39 @@
-"""``sklearn-ldp demo``: the main job on the US states, from reports to the pick of a search."""
+"""``sklearn-ldp demo``: the main job on the US states, from reports to the picks of searches."""
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import numpy as np
+
+from .._files._atomic import check_writable, replacing
 from .._progress import Progress
-from ._arguments import add_epsilon, add_jobs, add_repeats, check_suffix, count, new_command, seed
-from ._output import check_writable
-
-if TYPE_CHECKING:
-    from ._study import Study
+from ._arguments import add_shared, check_suffix, count
 
 _PICTURE_SUFFIXES = (".png", ".pdf", ".svg")
 
-_DESCRIPTION = """\
+TITLE = "the main job on real data, in a few seconds"
+
+DESCRIPTION = """\
 The main job on real data. Residents of the US (2020 census) report their state, once each, under
 epsilon-local differential privacy. Every oracle makes an estimate, every post-processor improves
 it, and the searches pick a post-processor from the estimate alone; the truth, which a real server
-never sees, then tells how good they all are. Prints two tables and draws a picture."""
+never sees, then tells how good they all are. Prints tables and draws a picture."""
 
-_EPILOG = """\
+EPILOG = """\
 examples:
   sklearn-ldp demo
   sklearn-ldp demo --epsilon 0.5 --n-samples 100000 --output half.png"""
+
+_ERRORS = """\
+Error of the answers: RMSE in percentage points over {} simulated collections;
+* is the best post-processor of its column. Base is the raw estimate."""
+
+_PICKS = """\
+What the searches pick from the one real estimate of each oracle, without the truth;
+regret is how much the RMSE of the pick, in the tables above, exceeds that of the best."""
 
 _NEXT = """\
 What next: README.md shows the same in ten lines of Python, and what a deployment looks like.
@@ -32,17 +41,9 @@ What next: README.md shows the same in ten lines of Python, and what a deploymen
   sklearn-ldp demo --epsilon 0.2  less privacy loss, more noise: post-processing matters more"""
 
 
-def add_command(commands: Any) -> None:
-    """Add ``demo`` and its options."""
-    parser = new_command(
-        commands,
-        "demo",
-        run,
-        title="the main job on real data, in a few seconds",
-        description=_DESCRIPTION,
-        epilog=_EPILOG,
-    )
-    add_epsilon(parser)
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
+    add_shared(parser, "--epsilon")
     parser.add_argument(
         "--n-samples",
         type=count,
@@ -50,12 +51,11 @@ def add_command(commands: Any) -> None:
         metavar="N",
         help="residents who report, drawn at random (default: 1000000)",
     )
-    add_repeats(parser)
-    parser.add_argument(
+    add_shared(parser, "--repeats", "--jobs")
+    add_shared(
+        parser,
         "--seed",
-        type=seed,
         default=0,
-        metavar="N",
         help="makes the demo repeatable, and its reports predictable (default: 0)",
     )
     parser.add_argument(
@@ -65,21 +65,51 @@ def add_command(commands: Any) -> None:
         metavar="FILE",
         help="the picture, .png, .pdf or .svg (default: sklearn_ldp_demo.png)",
     )
-    add_jobs(parser)
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Run the demo."""
     from ..datasets import load_us_states
+    from ..model_selection import simulate_errors
+    from ._methods import all_oracles
+    from ._report import error_tables, pick_table, searched
 
     check_suffix(arguments.output, _PICTURE_SUFFIXES)
     check_writable(arguments.output)
     states = load_us_states(n_samples=arguments.n_samples, random_state=arguments.seed)
     query_sets = _query_sets(states)
     print(_introduction(arguments, list(query_sets)), flush=True)
-    studies = _studies(arguments, states, query_sets)
-    print(f"\n{_error_tables(studies, arguments.repeats)}\n\n{_pick_table(studies)}\n")
-    print(_draw(studies, states, arguments.output))
+    oracles = {
+        oracle.__name__: oracle(
+            arguments.epsilon, categories=states.categories, n_jobs=arguments.jobs
+        )
+        for oracle in all_oracles().values()
+    }
+    estimates, picks = {}, {}
+    coins = np.random.default_rng(arguments.seed)
+    with Progress(1 + len(oracles)) as progress:
+        progress.step("simulating collections of every oracle")
+        study = simulate_errors(
+            oracles,
+            "all",
+            states.counts,
+            queries=query_sets,
+            n_repeats=arguments.repeats,
+            random_state=arguments.seed,
+        )
+        for name, oracle in oracles.items():
+            progress.step(f"{name}: collecting and searching")
+            # The users and the search must not draw the same coins, nor those of other oracles.
+            oracle_seed, search_seed = coins.integers(2**32, size=2).tolist()
+            oracle.set_params(random_state=oracle_seed)
+            estimates[name] = oracle.fit_transform(states.categories, sample_weight=states.counts)
+            picks[name] = searched(
+                estimates[name], query_sets, n_repeats=arguments.repeats, seed=search_seed
+            )
+    tables = error_tables(study, lambda mse: f"{_in_points(mse):.4f}")
+    print(f"\n{_ERRORS.format(arguments.repeats)}\n\n{tables}")
+    print(f"\n{_PICKS}\n\n{pick_table(study, picks)}\n")
+    print(_draw(estimates, study, picks, states, arguments.output))
     print(f"\n{_NEXT}")
 
 
@@ -104,54 +134,45 @@ def _introduction(arguments: argparse.Namespace, query_names: list[str]) -> str:
     )
 
 
-def _studies(arguments: argparse.Namespace, states: Any, query_sets: dict) -> list[Study]:
-    from ._methods import all_oracles
-    from ._study import N_STEPS, study_oracle
-
-    oracles = all_oracles().values()
-    studies = []
-    with Progress(N_STEPS * len(oracles)) as progress:
-        for oracle in oracles:
-            study = study_oracle(
-                oracle(arguments.epsilon, categories=states.categories, n_jobs=arguments.jobs),
-                states.categories,
-                states.counts,
-                query_sets,
-                n_repeats=arguments.repeats,
-                seed=arguments.seed,
-                announce=progress.step,
-            )
-            studies.append(study)
-    return studies
+def _in_points(mse: Any) -> Any:
+    """Root mean squared error in percentage points."""
+    return 100 * np.sqrt(mse)
 
 
-def _error_tables(studies: list[Study], n_repeats: int) -> str:
-    from ._report import error_tables
-
-    title = (
-        f"Error of the answers: RMSE in percentage points over {n_repeats} simulated collections;\n"
-        "* is the best post-processor of its column. Base is the raw estimate."
-    )
-    tables = error_tables(studies, lambda study, *which: f"{study.rmse(*which):.4f}")
-    return f"{title}\n\n{tables}"
-
-
-def _pick_table(studies: list[Study]) -> str:
-    from ._report import pick_table
-
-    title = (
-        "What the searches pick from the one real estimate of each oracle, without the truth;\n"
-        "regret is how much the RMSE of the pick, in the tables above, exceeds that of the best."
-    )
-    return f"{title}\n\n{pick_table(studies)}"
-
-
-def _draw(studies: list[Study], states: Any, path: Path) -> str:
+def _draw(estimates: dict, study: Any, picks: dict, states: Any, path: Path) -> str:
+    """Draw an estimate beside the truth, and the errors of all methods on the divisions."""
     try:
         import matplotlib  # noqa: F401
+        from matplotlib.figure import Figure
+        from matplotlib.ticker import PercentFormatter
     except ImportError:
         return "No picture: it needs matplotlib (pip install 'sklearn_ldp[plot]')."
-    from ._picture import draw_demo
+    from ..inspection import ErrorDotDisplay, FrequencyDisplay
+    from ..postprocessing import NormSub
 
-    draw_demo(studies, states, path)
+    figure = Figure(figsize=(13, 9), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    raw = estimates["OLH"]
+    look = {"k": None, "truth": states.frequencies, "orientation": "horizontal", "ax": left}
+    FrequencyDisplay.from_estimate(raw, name="raw estimate, 95 % interval", **look)
+    FrequencyDisplay.from_estimate(NormSub().fit_transform(raw), **look)
+    left.xaxis.set_major_formatter(PercentFormatter(1, decimals=0, symbol=""))
+    left.set_xlabel("share of residents, in %")
+    left.set_title(f"OLH, epsilon = {raw.oracle.epsilon:g}, {states.n_samples:,} reports")
+    left.legend(loc="lower right", frameon=False)
+
+    queries = next(name for name in picks["OLH"] if "divisions" in name)
+    part, scale = study.select(queries=queries), "RMSE in percentage points, log scale"
+    ErrorDotDisplay.from_results(
+        {**part.columns, scale: _in_points(part.error)},
+        error=scale,
+        picks={name: picked[queries]["SyntheticSearch"] for name, picked in picks.items()},
+        pick_name="picked by SyntheticSearch",
+        ax=right,
+        legend=False,
+    )
+    right.set_title(f"Error on the {queries}, by post-processor")
+    figure.legend(*right.get_legend_handles_labels(), loc="outside lower center", ncols=5)
+    with replacing(path) as file:
+        figure.savefig(file, format=path.suffix[1:].lower(), dpi=120)
     return f"Picture: {path}"

@@ -1,4 +1,4 @@
-"""``sklearn-ldp estimate``: from a file of raw values to what a server would learn of them."""
+"""``sklearn-ldp estimate``: what a server would learn of the raw values in a file."""
 
 from __future__ import annotations
 
@@ -8,25 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from ._arguments import (
-    add_columns,
-    add_jobs,
-    add_level,
-    add_oracle,
-    add_round,
-    add_seed,
-    add_table_output,
-    check_table_output,
-    new_command,
-    say,
-)
+from ._arguments import add_shared, check_table_output, say
 from ._methods import all_postprocessors, all_searches, make_oracle
 from ._output import write_table
 
-_DESCRIPTION = """\
-Simulate a collection under epsilon-local differential privacy: every user's value of FILE is
+TITLE = "a file of values or a histogram in, an estimate out"
+
+DESCRIPTION = """\
+Simulate a collection under epsilon-local differential privacy: the value of each user in FILE is
 randomised as her own device would do it, and the server's estimate of the frequencies is written
-as a table, one row a category:
+as a table with one row per category:
 
   value          the category
   raw_frequency  unbiased estimate, may be negative
@@ -34,15 +25,15 @@ as a table, one row a category:
   frequency      after post-processing
   count          the frequency times the number of users
 
-FILE is told from its content:
+What FILE holds is recognised by its content:
 
-  histogram      CSV, CSV.gz or Parquet with the columns value and count: so many users hold it
-  values         one user a row: CSV, CSV.gz or Parquet with the column value (other columns are
-                 ignored), or plain text, one value a line and no header
-  checkpoint     what `sklearn-ldp aggregate` wrote: real reports, nothing is simulated; give the
-                 --oracle, --epsilon, --categories and --round of the collection"""
+  histogram      CSV, CSV.gz or Parquet with the columns value and count (its number of users)
+  values         one user per row: CSV, CSV.gz or Parquet with the column value (other columns are
+                 ignored), or plain text with one value per line and no header
+  checkpoint     what `sklearn-ldp aggregate` has written: real reports, nothing is simulated; give
+                 the --oracle, --epsilon, --categories and --round of the collection"""
 
-_EPILOG = """\
+EPILOG = """\
 privacy: the reports are as private as epsilon says when the domain is public (--categories) and
 no --seed is given. Whoever runs this command sees the raw values of FILE all the same.
 
@@ -53,53 +44,33 @@ examples:
   sklearn-ldp estimate state.npz --categories browsers.txt --post held-out-search"""
 
 
-def add_command(commands: Any) -> None:
-    """Add ``estimate`` and its options."""
-    parser = new_command(
-        commands,
-        "estimate",
-        run,
-        title="a file of values or a histogram in, an estimate out",
-        description=_DESCRIPTION,
-        epilog=_EPILOG,
-    )
-    _add_input_options(parser.add_argument_group("input"))
-    _add_method_options(parser.add_argument_group("method"))
-    _add_output_options(parser.add_argument_group("output"))
-
-
-def _add_input_options(parser: Any) -> None:
-    parser.add_argument(
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
+    source = parser.add_argument_group("input")
+    source.add_argument(
         "file", type=Path, metavar="FILE", help="values, a histogram or a checkpoint"
     )
-    parser.add_argument(
+    add_shared(
+        source,
         "--categories",
-        type=Path,
-        metavar="FILE",
-        help="the public domain, one category a line; without it the domain is learned from the "
+        required=False,
+        help="the public domain, one category per line; without it the domain is learned from the "
         "raw values, which leaks it",
     )
-    add_columns(parser)
-    add_round(parser)
-
-
-def _add_method_options(parser: Any) -> None:
-    add_oracle(parser)
-    parser.add_argument(
+    add_shared(source, "--input-kind", "--value-column", "--count-column", "--round")
+    method = parser.add_argument_group("method")
+    add_shared(method, "--epsilon", "--oracle")
+    method.add_argument(
         "--post",
         choices=[*all_postprocessors(), *all_searches()],
         default="norm-sub",
         metavar="NAME",
         help="the post-processor, or a search that picks one: %(choices)s (default: norm-sub)",
     )
-    add_seed(parser)
-    add_jobs(parser)
-
-
-def _add_output_options(parser: Any) -> None:
-    add_table_output(parser)
-    add_level(parser)
-    parser.add_argument(
+    add_shared(method, "--seed", "--jobs")
+    target = parser.add_argument_group("output")
+    add_shared(target, "--output", "--level")
+    target.add_argument(
         "--sort",
         choices=["domain", "frequency"],
         default="domain",
@@ -108,7 +79,7 @@ def _add_output_options(parser: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Read, collect, post-process, write."""
+    """Read the file, collect or load the reports, post-process the estimate and write it."""
     check_table_output(arguments.output, arguments.file)
     raw = _collected(arguments) if _is_checkpoint(arguments.file) else _simulated(arguments)
     post = _postprocessor(arguments)
@@ -130,7 +101,7 @@ def _is_checkpoint(path: Path) -> bool:
 
 
 def _collected(arguments: argparse.Namespace) -> Any:
-    """What ``sklearn-ldp aggregate`` has added up."""
+    """Return the estimate of a collection that ``sklearn-ldp aggregate`` has added up."""
     from ..collection import Aggregator
     from ._input import read_categories
 
@@ -146,7 +117,7 @@ def _collected(arguments: argparse.Namespace) -> Any:
 
 
 def _simulated(arguments: argparse.Namespace) -> Any:
-    """A collection of the values in the file."""
+    """Return the estimate of a simulated collection of the values in the file."""
     users = _read(arguments)
     oracle = make_oracle(arguments, users.categories)
     oracle.set_params(random_state=arguments.seed, n_jobs=arguments.jobs)
@@ -171,7 +142,7 @@ def _postprocessor(arguments: argparse.Namespace) -> Any:
     if arguments.post not in all_searches():
         return all_postprocessors()[arguments.post]
     search = all_searches()[arguments.post]()
-    # The seed of the splits, or of the simulations that the search judges on: no user's coins.
+    # This seeds the splits, or the simulations that the search compares on, and no user's coins.
     return search if arguments.seed is None else search.set_params(random_state=arguments.seed)
 
 

@@ -1,9 +1,11 @@
-"""Oracles and post-processors as the command line names them."""
+"""Oracles, post-processors and searches, as the command line names them."""
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import re
+from argparse import ArgumentTypeError
 from typing import Any
 
 from .. import model_selection, oracles
@@ -12,18 +14,61 @@ from .. import model_selection, oracles
 def all_oracles() -> dict[str, type[oracles.BaseOracle]]:
     """Return every oracle that the package exports, such as ``{"olh": OLH, ..}``."""
     exported = (getattr(oracles, name) for name in oracles.__all__)
-    return {
-        _kebab(found.__name__): found
-        for found in exported
-        if inspect.isclass(found)
-        and issubclass(found, oracles.BaseOracle)
-        and not inspect.isabstract(found)
-    }
+    return {_kebab(found.__name__): found for found in exported if _is_oracle(found)}
+
+
+def oracle_class(name: str) -> type[oracles.BaseOracle]:
+    """Return the class of ``--oracle``.
+
+    Parameters
+    ----------
+    name : str
+        A key of `all_oracles`, or ``package.module:ClassName`` of any other subclass of
+        BaseOracle that can be imported.
+
+    Returns
+    -------
+    type
+        The class of the oracle.
+
+    Raises
+    ------
+    ArgumentTypeError
+        If there is no such class, or it is no oracle.
+    """
+    known = all_oracles()
+    if name in known:
+        return known[name]
+    module, colon, attribute = name.partition(":")
+    if not colon:
+        choices = ", ".join(map(repr, known))
+        raise ArgumentTypeError(
+            f"invalid choice: {name!r} (choose from {choices}); an oracle of another package is "
+            "given as package.module:ClassName"
+        )
+    try:
+        found = getattr(importlib.import_module(module), attribute)
+    except Exception as error:  # whatever happens in a module that is not ours
+        raise ArgumentTypeError(
+            f"cannot import {name!r} ({type(error).__name__}: {error}); expected "
+            "package.module:ClassName of an oracle that Python can import here"
+        ) from error
+    if not _is_oracle(found):
+        raise ArgumentTypeError(
+            f"{name!r} is {found!r}; expected a class derived from sklearn_ldp.oracles.BaseOracle"
+        )
+    return found
+
+
+def oracle_name(name: str) -> str:
+    """Return the name of an oracle as it is: the type of ``--oracle`` for argparse."""
+    oracle_class(name)
+    return name
 
 
 def make_oracle(arguments: Any, categories: Any) -> oracles.BaseOracle:
     """Return the oracle of ``--oracle`` and ``--epsilon``, without a seed."""
-    return all_oracles()[arguments.oracle](arguments.epsilon, categories=categories)
+    return oracle_class(arguments.oracle)(arguments.epsilon, categories=categories)
 
 
 def all_postprocessors() -> dict[str, Any]:
@@ -35,6 +80,11 @@ def all_searches() -> dict[str, type]:
     """Return every search over post-processors, ``{"synthetic-search": SyntheticSearch, ..}``."""
     searches = (model_selection.SyntheticSearch, model_selection.HeldOutSearch)
     return {_kebab(search.__name__): search for search in searches}
+
+
+def _is_oracle(found: Any) -> bool:
+    is_class = inspect.isclass(found) and issubclass(found, oracles.BaseOracle)
+    return is_class and not inspect.isabstract(found)
 
 
 def _kebab(name: str) -> str:

@@ -1,20 +1,16 @@
-"""``sklearn-ldp plan``: what to expect of a collection, before there is any data."""
+"""``sklearn-ldp plan``: the errors to expect of a collection, before there is any data."""
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from ._arguments import (
-    add_epsilon,
-    add_level,
-    add_table_output,
+    add_shared,
     check_table_output,
     count,
-    new_command,
     positive,
     say,
     unit,
@@ -22,39 +18,33 @@ from ._arguments import (
 from ._methods import all_oracles
 from ._output import write_table
 
-_DESCRIPTION = """\
-For every oracle: how large a report is, what error to expect of the raw estimate of a category,
-above which frequency a category is told from one that nobody has, and how many users a given
-precision takes. Nothing is collected or simulated.
+TITLE = "expected errors and needed users of every oracle"
+
+DESCRIPTION = """\
+For every oracle: the size of a report, the error to expect of the raw estimate of a category, the
+frequency above which a category can be told from one that nobody has, and the number of users that
+a given precision takes. Nothing is collected or simulated.
 
   report_bits          size of a report
   rmse                 root mean squared error of a category's estimated frequency
   half_width           half the width of its confidence interval
-  detection_threshold  frequency above which a category is told from nothing (at --alpha false
-                       discoveries in all)
+  detection_threshold  frequency above which a category can be told from one that nobody has (with
+                       --alpha false discoveries in all)
   users_needed         users with which the half width is --target
   fake_gain            what a share --fake-share of fake users can add to one category"""
 
-_EPILOG = """\
-Frequencies are presumed to be uniform, which matters little unless epsilon is large. Post-
-processing lowers the errors: `sklearn-ldp study` says how far, on data like yours.
+EPILOG = """\
+The frequencies are assumed to be uniform, which matters little unless epsilon is large. Post-
+processing lowers the errors: `sklearn-ldp study` says by how much, on data like yours.
 
 examples:
   sklearn-ldp plan --epsilon 1 --n-categories 1000 --n-samples 1000000
   sklearn-ldp plan --epsilon 2 --categories domain.txt --n-samples 50000 --target 0.005"""
 
 
-def add_command(commands: Any) -> None:
-    """Add ``plan`` and its options."""
-    parser = new_command(
-        commands,
-        "plan",
-        run,
-        title="expected errors and needed users of every oracle",
-        description=_DESCRIPTION,
-        epilog=_EPILOG,
-    )
-    add_epsilon(parser)
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
+    add_shared(parser, "--epsilon")
     domain = parser.add_mutually_exclusive_group(required=True)
     domain.add_argument("--n-categories", type=count, metavar="D", help="size of the domain")
     domain.add_argument("--categories", type=Path, metavar="FILE", help="the domain itself")
@@ -66,9 +56,9 @@ def add_command(commands: Any) -> None:
         type=positive,
         default=0.01,
         metavar="F",
-        help="half width that is wanted, a frequency (default: 0.01, one percentage point)",
+        help="half width to reach, a frequency (default: 0.01, one percentage point)",
     )
-    add_level(parser)
+    add_shared(parser, "--level")
     parser.add_argument(
         "--alpha",
         type=positive,
@@ -83,11 +73,11 @@ def add_command(commands: Any) -> None:
         metavar="B",
         help="fake users as a share of all (default: 0.01)",
     )
-    add_table_output(parser)
+    add_shared(parser, "--output")
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Compute and write the table."""
+    """Compute the table and write it."""
     check_table_output(arguments.output)
     n_categories = arguments.n_categories
     if n_categories is None:
@@ -109,7 +99,7 @@ def _columns(arguments: argparse.Namespace, n_categories: int) -> dict[str, np.n
     oracles = [oracle(arguments.epsilon, categories=n_categories) for oracle in named.values()]
     width = {"metric": "half_width", "level": arguments.level}
     n = arguments.n_samples
-    mse = expected_error(oracles, n)  # refuses a domain that is none
+    mse = expected_error(oracles, n)  # raises if there are fewer than two categories
     return {
         "oracle": np.array(list(named)),
         "report_bits": np.array([profile_oracle(o, n_categories).report_bits for o in oracles]),

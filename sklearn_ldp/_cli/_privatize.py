@@ -1,4 +1,4 @@
-"""``sklearn-ldp privatize``: from values to a file of reports, as clients make them."""
+"""``sklearn-ldp privatize``: turn values into a file of reports, as clients do."""
 
 from __future__ import annotations
 
@@ -10,55 +10,38 @@ from typing import Any
 
 import numpy as np
 
+from .._files._atomic import check_writable
 from .._progress import Progress
-from ._arguments import (
-    add_columns,
-    add_oracle,
-    add_public_domain,
-    add_round,
-    add_seed,
-    check_suffix,
-    new_command,
-    say,
-)
+from ._arguments import add_shared, check_suffix, say
 from ._methods import make_oracle
-from ._output import check_writable
 
 _SUFFIXES = {".parquet": "parquet", ".arrows": "arrow", ".jsonl": "jsonl"}
 
-_DESCRIPTION = """\
-Randomise each user's value on her own, and write the reports as one batch: shuffled, with the
-configuration that a collector needs to refuse what does not belong to her.
+TITLE = "a file of values in, a file of reports out"
+
+DESCRIPTION = """\
+Randomise the value of each user independently, and write the reports as one batch: shuffled, and
+with the configuration by which a collector refuses batches of another collection.
 
 FILE is a histogram or values, as for `sklearn-ldp estimate`; - reads values from standard input,
-one a line (or a CSV with a header, see --value-column)."""
+one per line (or a CSV with a header, see --value-column)."""
 
-_EPILOG = """\
-privacy: the batch costs each user epsilon. Making another one of the same values costs it again.
-Whoever runs this command sees the raw values; in earnest it runs where they are.
+EPILOG = """\
+privacy: the batch costs each user epsilon. Another batch of the same values costs it once more.
+Whoever runs this command sees the raw values; a deployment runs it where they are.
 
 examples:
   sklearn-ldp privatize people.csv --categories domain.txt --output reports/monday.parquet
   cut -f3 log.tsv | sklearn-ldp privatize - --categories domain.txt --output - | ssh server ..."""
 
 
-def add_command(commands: Any) -> None:
-    """Add ``privatize`` and its options."""
-    parser = new_command(
-        commands,
-        "privatize",
-        run,
-        title="a file of values in, a file of reports out",
-        description=_DESCRIPTION,
-        epilog=_EPILOG,
-    )
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
     source = parser.add_argument_group("input")
     source.add_argument("file", type=Path, metavar="FILE", help="values or a histogram; - is stdin")
-    add_public_domain(source)
-    add_columns(source)
+    add_shared(source, "--categories", "--input-kind", "--value-column", "--count-column")
     method = parser.add_argument_group("method")
-    add_oracle(method)
-    add_seed(method)
+    add_shared(method, "--epsilon", "--oracle", "--seed")
     target = parser.add_argument_group("output")
     target.add_argument(
         "--output",
@@ -78,11 +61,11 @@ def add_command(commands: Any) -> None:
         metavar="ID",
         help="name of the batch, which counts once however often it is sent (default: random)",
     )
-    add_round(target)
+    add_shared(target, "--round")
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Read, randomise, write."""
+    """Read the values, randomise them and write the reports."""
     from ..collection import write_reports
     from ._input import over_domain, read_categories, read_users
 
@@ -118,13 +101,13 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _reports(oracle: Any, counts: np.ndarray, seed: int | None) -> Iterator[np.ndarray]:
-    """Reports of so many users of each category, some at a time."""
+    """Yield the reports in chunks, for the given numbers of users of each category."""
     from sklearn.base import clone
 
     from ..protocols import expand
     from ..protocols._clients import chunk_users
 
-    # A generator moves on from piece to piece, where an int would draw the same coins again.
+    # A generator moves on from chunk to chunk, whereas an int would draw the same coins again.
     coins = None if seed is None else np.random.default_rng(seed)
     client = clone(oracle).set_params(random_state=coins)
     categories = np.asarray(oracle.categories)

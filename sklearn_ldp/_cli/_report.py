@@ -1,59 +1,107 @@
-"""Studies as tables."""
+"""What the searches pick, and a study of errors, as tables to print."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TypeAlias
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from .._table import format_table, narrow
-from ._study import Study
-
-_Show: TypeAlias = Callable[[Study, str, str], str]
+from ..model_selection import ErrorStudy, HeldOutSearch, SyntheticSearch, candidate_name
 
 
-def error_tables(studies: list[Study], show: _Show) -> str:
-    """Return a table for each query set: a row a post-processor, a column an oracle.
+def error_tables(study: ErrorStudy, show: Callable[[float], str]) -> str:
+    """Return one table per query set, with a row per post-processor and a column per oracle.
 
     Parameters
     ----------
-    studies : list of Study
-        One an oracle, of the same query sets and post-processors.
+    study : ErrorStudy
+        Of one population, epsilon and metric.
     show : callable
-        ``show(study, queries, post)`` writes an error.
+        Writes an error as text.
 
     Returns
     -------
     str
-        The tables, the best of each column marked with a star.
+        The tables, in which a star marks the best post-processor of each column.
     """
-    # A blank under which the stars stand keeps the digits aligned with the names.
-    heads = [narrow(study.oracle).replace("\n", " \n") + " " for study in studies]
+    oracles = list(dict.fromkeys(study["oracle"]))
+    # The stars get a column of their own, a blank in the head, to keep the digits aligned.
+    heads = [narrow(oracle).replace("\n", " \n") + " " for oracle in oracles]
     tables = []
-    for queries, errors in studies[0].mse.items():
+    for queries in dict.fromkeys(study["queries"]):
+        errors = [_errors(study, oracle, queries) for oracle in oracles]
         rows = [
-            [post, *(_cell(study, queries, post, show) for study in studies)] for post in errors
+            [post, *(show(e[post]) + ("*" if post == _best(e) else " ") for e in errors)]
+            for post in errors[0]
         ]
         tables.append(format_table([queries, *heads], rows))
     return "\n\n".join(tables)
 
 
-def _cell(study: Study, queries: str, post: str, show: _Show) -> str:
-    return show(study, queries, post) + ("*" if post == study.best(queries) else " ")
+def searched(
+    estimate: Any, query_sets: Mapping[str, Any], *, n_repeats: int, seed: int
+) -> dict[str, dict[str, str]]:
+    """Return what each search picks from an estimate, by the name of the queries and the search."""
+    searches = [
+        SyntheticSearch(n_repeats=n_repeats, random_state=seed),
+        HeldOutSearch(random_state=seed),
+    ]
+    return {
+        name: {
+            type(search).__name__: candidate_name(
+                search.set_params(queries=queries).fit(estimate).best_estimator_
+            )
+            for search in searches
+        }
+        for name, queries in query_sets.items()
+    }
 
 
-def pick_table(studies: list[Study]) -> str:
-    """Return a table of what the searches pick: below each oracle, a row a query set."""
-    searches = list(next(iter(studies[0].picks.values())))
+def pick_table(study: ErrorStudy, picks: Mapping[str, dict[str, dict[str, str]]]) -> str:
+    """Return a table of what the searches pick, with one row per query set below each oracle.
+
+    Parameters
+    ----------
+    study : ErrorStudy
+        The errors in hindsight, as for `error_tables`; mean squared ones.
+    picks : dict of str to dict
+        What `searched` returns, keyed by the oracle.
+
+    Returns
+    -------
+    str
+        The table. The regret of a pick is how much its RMSE exceeds that of the best.
+    """
+    searches = list(next(iter(next(iter(picks.values())).values())))
     header = ["oracle,\n  queries", "best in\nhindsight"]
     for search in searches:
         header += [search, "regret"]
     rows = []
-    for study in studies:
-        rows.append([study.oracle, *[""] * (len(header) - 1)])
-        for queries, picks in study.picks.items():
-            row = [f"  {queries}", study.best(queries)]
+    for oracle, of_oracle in picks.items():
+        rows.append([oracle, *[""] * (len(header) - 1)])
+        for queries, picked in of_oracle.items():
+            errors = _errors(study, oracle, queries)
+            best = _best(errors)
+            row = [f"  {queries}", best]
             for search in searches:
-                row += [picks[search], f"{study.regret(queries, search):.1%}"]
+                row += [picked[search], f"{_regret(errors[picked[search]], errors[best]):.1%}"]
             rows.append(row)
     left = [i for i, name in enumerate(header) if name != "regret"]
     return format_table(header, rows, left=left)
+
+
+def _errors(study: ErrorStudy, oracle: str, queries: str) -> dict[str, float]:
+    part = study.select(oracle=oracle, queries=queries)
+    return dict(zip(part["postprocessor"].tolist(), part.error.tolist(), strict=True))
+
+
+def _best(errors: dict[str, float]) -> str:
+    """The post-processor of the least error, which can be known only from the truth."""
+    return min(errors, key=errors.__getitem__)
+
+
+def _regret(mse: float, least: float) -> float:
+    """How far an RMSE is above the least one, as a share of it."""
+    excess = mse**0.5 - least**0.5
+    # Without noise, at a huge epsilon, all that is left are rounding errors.
+    return excess / (least**0.5 or 1e-11) if excess > 1e-11 else 0.0

@@ -1,141 +1,201 @@
-"""One oracle on a known population: errors of all post-processors, and what the searches pick."""
+"""``sklearn-ldp study``: errors of oracles and post-processors on data like one's own."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+import argparse
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from .._estimate import FrequencyEstimate
-from ..metrics import query_errors
-from ..model_selection import candidate_name, default_candidates
-from ..oracles import BaseOracle
-from ._methods import all_searches
+from ._arguments import (
+    ORACLE_NAMES,
+    add_shared,
+    check_table_output,
+    count,
+    positive,
+    say,
+)
+from ._methods import all_postprocessors, all_searches, oracle_class, oracle_name
+from ._output import write_table
+
+_DISTRIBUTIONS = ["zipf", "beta", "uniform", "us-states"]
+_QUERIES = "full, sets:SHARE, top:K, groups:COLUMN"
+
+TITLE = "errors of oracles and post-processors on known frequencies"
+
+DESCRIPTION = f"""\
+Simulate whole collections from known frequencies, and write a table of the errors of every
+combination of oracle, epsilon, post-processor and queries. The frequencies are those of a histogram
+(CSV, CSV.gz or Parquet with the columns value and count) or of a built-in distribution.
+
+The queries are {_QUERIES}: every category; random sets of this share
+of the domain; the K most frequent categories; the groups that another column of the histogram
+names."""
+
+EPILOG = """\
+With --checkpoint each part is kept as soon as it is finished: the same command resumes after Ctrl-C
+or a crash, and a larger study computes only what is new.
+
+examples:
+  sklearn-ldp study histogram.csv --oracle olh oue --epsilon 0.5 1 2 --output errors.csv
+  sklearn-ldp study --distribution zipf --n-categories 1024 --n-samples 1000000 \\
+      --post base norm-sub power-ns --queries full sets:0.1 top:20 --checkpoint study.jsonl"""
 
 
-@dataclass(frozen=True)
-class Study:
-    """What there is to tell of one oracle.
-
-    Parameters
-    ----------
-    oracle : str
-        Its name.
-    estimate : FrequencyEstimate of shape (1, d)
-        The raw estimate of the one real collection.
-    mse : dict of dict of float
-        By query set and post-processor: the mean squared error over simulated collections.
-    picks : dict of dict of str
-        By query set and search: the post-processor that it picks from `estimate`.
-    """
-
-    oracle: str
-    estimate: FrequencyEstimate
-    mse: dict[str, dict[str, float]]
-    picks: dict[str, dict[str, str]]
-
-    def best(self, queries: str) -> str:
-        """Return the post-processor of least error: only who knows the truth can know it."""
-        return min(self.mse[queries], key=self.mse[queries].__getitem__)
-
-    def rmse(self, queries: str, name: str) -> float:
-        """Root mean squared error of a post-processor, in percentage points."""
-        return 100 * self.mse[queries][name] ** 0.5
-
-    def regret(self, queries: str, search: str) -> float:
-        """How far the search's pick is above the best in hindsight, as a share of its RMSE."""
-        pick = self.rmse(queries, self.picks[queries][search])
-        best = self.rmse(queries, self.best(queries))
-        # Without noise, at a huge epsilon, all that is left are rounding errors.
-        return (pick - best) / (best or 1e-9) if pick - best > 1e-9 else 0.0
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
+    _add_population(parser.add_argument_group("population"))
+    _add_methods(parser.add_argument_group("what is compared"))
+    target = parser.add_argument_group("output")
+    add_shared(target, "--output")
+    target.add_argument(
+        "--checkpoint",
+        type=Path,
+        metavar="FILE",
+        help="a file to resume from, created if missing (JSON lines)",
+    )
 
 
-def study_oracle(
-    oracle: BaseOracle,
-    categories: np.ndarray,
-    counts: np.ndarray,
-    query_sets: Mapping[str, Any],
-    *,
-    n_repeats: int,
-    seed: int,
-    announce: Callable[[str], None],
-) -> Study:
-    """Collect once by the users' protocol, judge on simulated collections, let searches pick.
-
-    Parameters
-    ----------
-    oracle : oracle
-        With its epsilon, its domain, and no seed.
-    categories, counts : ndarray of shape (d,)
-        The population.
-    query_sets : mapping of str to query set
-        What the estimate is asked.
-    n_repeats : int
-        Number of simulated collections, for the judgement and inside SyntheticSearch.
-    seed : int
-        Of everything; the parts draw independent coins.
-    announce : callable
-        Told what begins now, N_STEPS times.
-
-    Returns
-    -------
-    Study
-        Of this oracle.
-    """
-    name = type(oracle).__name__
-    collection_seed, judge_seed, search_seed = _independent_seeds(seed, name)
-    announce(f"{name}: collecting")
-    oracle.set_params(random_state=collection_seed)
-    estimate = oracle.fit_transform(categories, sample_weight=counts)
-    announce(f"{name}: judging on simulations")
-    oracle.set_params(random_state=judge_seed)
-    simulated = oracle.simulate(counts, n_repeats)
-    mse = mean_squared_errors(simulated, counts / counts.sum(), query_sets)
-    announce(f"{name}: searching")
-    picks = {
-        query_name: pick_postprocessors(estimate, queries, n_repeats, search_seed)
-        for query_name, queries in query_sets.items()
-    }
-    return Study(name, estimate, mse, picks)
+def _add_population(parser: Any) -> None:
+    parser.add_argument("file", type=Path, nargs="?", metavar="FILE", help="a histogram")
+    parser.add_argument(
+        "--distribution",
+        choices=_DISTRIBUTIONS,
+        metavar="NAME",
+        help=f"instead of FILE: {', '.join(_DISTRIBUTIONS)}",
+    )
+    parser.add_argument(
+        "--n-categories",
+        type=count,
+        default=1024,
+        metavar="D",
+        help="domain of zipf, beta and uniform (default: 1024)",
+    )
+    parser.add_argument(
+        "--exponent",
+        type=positive,
+        default=1.5,
+        metavar="S",
+        help="that of zipf (default: 1.5)",
+    )
+    parser.add_argument(
+        "--n-samples",
+        type=count,
+        metavar="N",
+        help="number of users (default: those of the histogram, else 1000000)",
+    )
 
 
-#: How often `study_oracle` calls `announce`.
-N_STEPS = 3
+def _add_methods(parser: Any) -> None:
+    posts = [*all_postprocessors(), *all_searches()]
+    posts.remove("held-out-search")  # needs the shards of a real collection
+    parser.add_argument(
+        "--oracle",
+        nargs="+",
+        type=oracle_name,
+        default=["olh"],
+        metavar="NAME",
+        help=f"{ORACLE_NAMES} (default: olh)",
+    )
+    parser.add_argument(
+        "--post",
+        nargs="+",
+        choices=posts,
+        default=list(all_postprocessors()),
+        metavar="NAME",
+        help="%(choices)s (default: all but the search)",
+    )
+    parser.add_argument(
+        "--epsilon",
+        nargs="+",
+        type=positive,
+        default=[1.0],
+        metavar="E",
+        help="privacy budgets of one report (default: 1)",
+    )
+    parser.add_argument(
+        "--queries", nargs="+", default=["full"], metavar="Q", help=f"{_QUERIES} (default: full)"
+    )
+    parser.add_argument(
+        "--metric",
+        nargs="+",
+        choices=["mse", "mae"],
+        default=["mse"],
+        help="mean squared or mean absolute error of the answers (default: mse)",
+    )
+    add_shared(parser, "--repeats", "--jobs")
+    add_shared(parser, "--seed", default=0, help="seed of the simulation (default: 0)")
 
 
-def mean_squared_errors(
-    estimates: FrequencyEstimate, frequencies: np.ndarray, query_sets: Mapping[str, Any]
-) -> dict[str, dict[str, float]]:
-    """Error of each post-processor on each query set, averaged over the rows of `estimates`."""
-    processed = {
-        candidate_name(candidate): candidate.fit_transform(estimates)
-        for candidate in default_candidates()
-    }
-    return {
-        name: {
-            post: float(np.mean(query_errors(frequencies, estimate, queries=queries)))
-            for post, estimate in processed.items()
-        }
-        for name, queries in query_sets.items()
-    }
+def run(arguments: argparse.Namespace) -> None:
+    """Simulate the collections and write the table of errors."""
+    from ..model_selection import simulate_errors
+
+    check_table_output(arguments.output, arguments.file)
+    frequencies, n_samples, labels = _population(arguments)
+    posts = all_postprocessors()
+    searches = {name: search() for name, search in all_searches().items()}
+    queries = {text: _query_set(text, labels) for text in arguments.queries}
+    try:
+        study = simulate_errors(
+            {name: oracle_class(name)() for name in arguments.oracle},
+            {name: {**posts, **searches}[name] for name in arguments.post},
+            frequencies,
+            n_samples,
+            epsilons=arguments.epsilon,
+            queries=queries,
+            metrics=arguments.metric,
+            n_repeats=arguments.repeats,
+            n_jobs=arguments.jobs,
+            random_state=arguments.seed,
+            checkpoint=arguments.checkpoint,
+            progress=True,
+        )
+    except KeyboardInterrupt:
+        if arguments.checkpoint is not None:
+            say(f"interrupted: the same command goes on from {arguments.checkpoint}")
+        raise
+    columns = study.to_dict()
+    del columns["population"]  # there is one
+    write_table(columns, arguments.output)
+    say(f"{len(study)} rows of {arguments.repeats} simulated collections each")
 
 
-def pick_postprocessors(
-    estimate: FrequencyEstimate, queries: Any, n_repeats: int, seed: int
-) -> dict[str, str]:
-    """Return the name of what each search picks for these queries, from the estimate alone."""
-    picks = {}
-    for search_class in all_searches().values():
-        search = search_class(queries=queries, random_state=seed)
-        if "n_repeats" in search.get_params():
-            search.set_params(n_repeats=n_repeats)
-        picks[search_class.__name__] = candidate_name(search.fit(estimate).best_estimator_)
-    return picks
+def _population(arguments: argparse.Namespace) -> tuple[np.ndarray, int | None, dict]:
+    """Return frequencies and the number of users (or counts and None), and the groups' labels."""
+    from ..datasets import load_us_states, make_beta, make_zipf, read_histogram
+
+    name, n_samples = arguments.distribution, arguments.n_samples
+    if (name is None) == (arguments.file is None):
+        raise ValueError("study needs a histogram FILE, or a --distribution, and not both.")
+    if name in (None, "us-states"):
+        given = load_us_states() if name else read_histogram(arguments.file)
+        population = given.counts if n_samples is None else given.frequencies
+        return population, n_samples, dict(given.groups)
+    n_samples, d = n_samples or 1_000_000, arguments.n_categories
+    options = {"return_counts": True, "random_state": arguments.seed}
+    if name == "zipf":
+        return make_zipf(n_samples, d, exponent=arguments.exponent, **options), None, {}
+    if name == "beta":
+        return make_beta(n_samples, d, **options), None, {}
+    return np.full(d, 1 / d), n_samples, {}
 
 
-def _independent_seeds(seed: int, name: str) -> Iterable[int]:
-    # Hindsight must not see the very noise that SyntheticSearch simulates.
-    sequence = np.random.SeedSequence([seed, *name.encode()])
-    return [int(word) for word in sequence.generate_state(3)]
+def _query_set(text: str, labels: dict) -> Any:
+    from ..queries import full_domain, groups, random_sets, top_k
+
+    kind, _, value = text.partition(":")
+    try:
+        if kind == "full" and not value:
+            return full_domain()
+        if kind == "sets":
+            return random_sets(float(value))
+        if kind == "top":
+            return top_k(int(value))
+        if kind == "groups":
+            return groups(labels[value])
+    except (ValueError, KeyError):
+        pass
+    columns = f"; the columns are {', '.join(labels)}" if labels and kind == "groups" else ""
+    raise ValueError(f"--queries must be of {_QUERIES}, got {text!r}{columns}.")

@@ -1,1 +1,1 @@
-"""Files: whole or not at all, and read line by line with errors that say where."""
+"""Files: written whole or not at all, and read as lines, CSV or Parquet."""

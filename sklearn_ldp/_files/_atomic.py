@@ -5,46 +5,93 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
 
 @contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
-    """A temporary file that takes the path's name when all is written, flushed to disk.
+    """Open a temporary file that takes the name `path` once it is written and flushed to disk.
 
     Parameters
     ----------
     path : Path
-        The file to make or to replace.
+        The file to create or to replace. If it is a link, the file that it points to is replaced.
 
     Yields
     ------
     file
-        To be written; if the block fails, the path is as it was.
+        A binary file to write to. If the block fails, whatever was at `path` is unchanged.
+
+    Raises
+    ------
+    OSError
+        If no file can be written there. The error names `path` and not the temporary file.
     """
-    temporary = path.parent / f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp"
+    target = _target(path)
+    temporary = _temporary(target)
     try:
-        with temporary.open("xb") as file:
+        with _errors_name(path):
+            file = temporary.open("xb")
+        with file:
             yield file
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
+            with _errors_name(path):
+                file.flush()
+                os.fsync(file.fileno())
+        with _errors_name(path):
+            os.replace(temporary, target)
     except BaseException:
-        temporary.unlink(missing_ok=True)
+        _remove(temporary)
         raise
-    _flush_folder(path.parent)
+    _flush_folder(target.parent)
+
+
+def check_writable(path: Path) -> None:
+    """Raise OSError if `replacing` could not write this file: to be asked before long work."""
+    temporary = _temporary(_target(path))
+    with _errors_name(path):
+        temporary.open("xb").close()
+    _remove(temporary)
 
 
 def sweep(path: Path) -> None:
-    """Remove the temporary files that processes left that are no more."""
-    prefix = f".{path.name}."
-    for orphan in path.parent.iterdir():
+    """Remove the temporary files for `path` that processes left behind which no longer run."""
+    target = path.resolve()
+    prefix = f".{target.name}."
+    for orphan in target.parent.iterdir():
         if orphan.name.startswith(prefix) and orphan.name.endswith(".tmp"):
             owner = orphan.name[len(prefix) :].partition("-")[0]
             if owner.isdigit() and not _is_alive(int(owner)):
                 orphan.unlink(missing_ok=True)
+
+
+def _target(path: Path) -> Path:
+    target = path.resolve()
+    if target.exists() and not target.is_file():
+        raise OSError(f"{path} is no file that could be replaced; name another file.")
+    return target
+
+
+def _temporary(target: Path) -> Path:
+    """A name that `sweep` understands, in the same folder: a rename there is atomic."""
+    return target.with_name(f".{target.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp")
+
+
+@contextmanager
+def _errors_name(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        if error.errno is None:
+            raise
+        what = f"cannot write here ({error.strerror})"
+        raise OSError(error.errno, what, str(path)) from error
+
+
+def _remove(temporary: Path) -> None:
+    with suppress(OSError):  # which would hide the error that made the file useless
+        temporary.unlink(missing_ok=True)
 
 
 def _is_alive(process: int) -> bool:
@@ -60,7 +107,7 @@ def _is_alive(process: int) -> bool:
 
 
 def _flush_folder(folder: Path) -> None:
-    """Make the file's new name last; Windows does not open folders, and needs no such thing."""
+    """Make the new name durable. Windows cannot open folders, and does not need this."""
     if os.name == "nt":
         return
     descriptor = os.open(folder, os.O_RDONLY)

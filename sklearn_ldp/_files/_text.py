@@ -8,25 +8,25 @@ from typing import Any
 
 import numpy as np
 
-# What str(int) writes: one text an integer, so that "007" or "1.0" never turns into another name.
+# What str(int) writes: each integer has one text, so "007" or "1.0" never turn into another name.
 _CANONICAL_INTEGER = re.compile(r"0|-?[1-9][0-9]{0,18}")
 _INT64_MAX = 2**63 - 1
 
 
 def decoded_lines(file: Iterable[bytes], where: Any) -> Iterator[str]:
-    """Decode line by line, which a text wrapper does not, to know the line an error is in.
+    """Decode the lines one by one, unlike a text wrapper, so that an error can name its line.
 
     Parameters
     ----------
     file : iterable of bytes
-        Lines.
+        The lines of a file.
     where : str or path-like
         What an error calls the file.
 
     Yields
     ------
     str
-        The lines, with their ends.
+        The lines, with their line ends.
     """
     encoding = "utf-8-sig"  # a byte-order mark may open the file
     for number, line in enumerate(file, start=1):
@@ -48,21 +48,21 @@ def decoded_lines(file: Iterable[bytes], where: Any) -> Iterator[str]:
 
 
 def as_array(cells: Sequence, *, parse: bool, dtype: type[str] | None = None) -> np.ndarray:
-    """Turn a column into int64 where that loses nothing, otherwise into text.
+    """Convert a column to int64 if that loses nothing, otherwise to text.
 
     Parameters
     ----------
     cells : sequence of str, int or None
-        The column; None is the empty text.
+        The column; None becomes the empty text.
     parse : bool
-        Whether text that is a canonical integer counts as one.
+        Whether text that is a canonical integer counts as an integer.
     dtype : {None, str}, default=None
-        With ``str``, text always.
+        With ``str``, the column always becomes text.
 
     Returns
     -------
     ndarray of shape (n,), of int64 or str
-        The column.
+        The converted column.
     """
     if dtype is None and all(
         type(cell) is int or (parse and _CANONICAL_INTEGER.fullmatch(cell)) for cell in cells

@@ -1,4 +1,4 @@
-"""Data to try local differential privacy on: synthetic, one real data set, readers."""
+"""Data for experiments: synthetic populations, one real data set, and a reader of histograms."""
 
 from ._generators import make_beta, make_zipf, sample_counts
 from ._readers import read_histogram

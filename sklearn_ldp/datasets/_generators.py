@@ -1,4 +1,4 @@
-"""Synthetic populations with a known law, and smaller samples of a known population."""
+"""Synthetic populations with a known distribution, and samples of a given population."""
 
 from numbers import Integral, Real
 from typing import Any
@@ -35,29 +35,30 @@ def make_zipf(
         The exponent `s`, at least 0; 0 is the uniform law.
 
     return_counts : bool, default=False
-        Return the number of users in each category instead of one value a user. The law is the
-        same, and so is the population of a given seed; time and memory do not grow with
-        `n_samples`. Pass it to ``oracle.simulate`` or as the ``sample_weight`` of ``oracle.fit``.
+        Return the number of users in each category instead of one value per user. The
+        distribution is the same, and a seed gives the same population in both forms; time and
+        memory do not grow with `n_samples`. Pass the counts to ``oracle.simulate``, or as
+        ``sample_weight`` to ``oracle.fit``.
 
     random_state : int, RandomState, Generator or None, default=None
-        Seed of the population. It has no bearing on privacy: it draws test data.
+        Seed of the population. It does not affect privacy, since it only draws test data.
 
     Returns
     -------
     values : ndarray of shape (n_samples,), dtype int64
-        The category of each user, 0 to ``n_categories - 1``, independent draws.
+        The category of each user, from 0 to ``n_categories - 1``, drawn independently.
     counts : ndarray of shape (n_categories,), dtype int64
-        Instead of `values` when `return_counts` is True: users in each category, `n_samples` in
-        all. Categories without a user are kept, with count 0.
+        Returned instead of `values` if `return_counts` is True: the number of users in each
+        category, which add up to `n_samples`. Categories without a user are kept, with count 0.
 
     Raises
     ------
     ValueError
-        If a parameter is out of its range.
+        If a parameter is out of range.
 
     See Also
     --------
-    make_beta : Smooth data concentrated on the last categories.
+    make_beta : Smooth data that are concentrated on the last categories.
     sample_counts : Draw people from a given histogram.
 
     References
@@ -114,25 +115,26 @@ def make_beta(
         Shape parameters of the Beta law, both > 0.
 
     return_counts : bool, default=False
-        Return the number of users in each category instead of one value a user. The law is the
-        same, and so is the population of a given seed; time and memory do not grow with
-        `n_samples`. Pass it to ``oracle.simulate`` or as the ``sample_weight`` of ``oracle.fit``.
+        Return the number of users in each category instead of one value per user. The
+        distribution is the same, and a seed gives the same population in both forms; time and
+        memory do not grow with `n_samples`. Pass the counts to ``oracle.simulate``, or as
+        ``sample_weight`` to ``oracle.fit``.
 
     random_state : int, RandomState, Generator or None, default=None
-        Seed of the population. It has no bearing on privacy: it draws test data.
+        Seed of the population. It does not affect privacy, since it only draws test data.
 
     Returns
     -------
     values : ndarray of shape (n_samples,), dtype int64
-        The category of each user, 0 to ``n_categories - 1``, independent draws.
+        The category of each user, from 0 to ``n_categories - 1``, drawn independently.
     counts : ndarray of shape (n_categories,), dtype int64
-        Instead of `values` when `return_counts` is True: users in each category, `n_samples` in
-        all. Categories without a user are kept, with count 0.
+        Returned instead of `values` if `return_counts` is True: the number of users in each
+        category, which add up to `n_samples`. Categories without a user are kept, with count 0.
 
     Raises
     ------
     ValueError
-        If a parameter is out of its range.
+        If a parameter is out of range.
 
     See Also
     --------
@@ -156,8 +158,8 @@ def make_beta(
     for name, value in {"a": a, "b": b}.items():
         if not (isinstance(value, Real) and 0 < value < np.inf):
             raise ValueError(f"make_beta: {name} must be a finite number > 0, got {value!r}.")
-    # betainc(a, b, x) is the distribution function of Beta(a, b) at x. Its rounding error can make
-    # neighbours in the flat part decrease by an ulp, which is no probability.
+    # betainc(a, b, x) is the distribution function of Beta(a, b) at x. In its flat part rounding
+    # errors can make it decrease by an ulp, and a probability must not be negative.
     edges = np.linspace(0, 1, n_categories + 1)
     frequencies = np.diff(betainc(a, b, edges)).clip(min=0)
     return _draw(n_samples, frequencies, return_counts, random_state)
@@ -167,24 +169,24 @@ def sample_counts(counts: Any, n_samples: int, *, random_state: Any = None) -> n
     """Draw people from a population without replacement, histogram in, histogram out.
 
     The result is the histogram of a simple random sample: no category exceeds its count in the
-    population, and drawing everyone gives the population back. The law is the multivariate
-    hypergeometric; no person is ever enumerated.
+    population, and drawing everyone returns the population. The counts are drawn from the
+    multivariate hypergeometric distribution, without enumerating people.
 
     Parameters
     ----------
     counts : array-like of shape (n_categories,), of integers
-        People in each category of the population; fewer than 1,000,000,000 in all.
+        Number of people in each category of the population; fewer than 1,000,000,000 in total.
 
     n_samples : int
-        People to draw, 1 to ``sum(counts)``.
+        Number of people to draw, from 1 to ``sum(counts)``.
 
     random_state : int, RandomState, Generator or None, default=None
-        Seed of the sample. It has no bearing on privacy: it draws test data.
+        Seed of the sample. It does not affect privacy, since it only draws test data.
 
     Returns
     -------
     sampled : ndarray of shape (n_categories,), dtype int64
-        People in each category of the sample, `n_samples` in all.
+        Number of people in each category of the sample, which add up to `n_samples`.
 
     Raises
     ------
@@ -238,7 +240,7 @@ def _check_size(function, *, n_samples, n_categories=2):
 
 
 def _generator(random_state):
-    """Return a Generator; a RandomState, whose methods differ, seeds one and so moves on."""
+    """Return a Generator; a RandomState seeds one, which advances it for the next call."""
     if isinstance(random_state, np.random.RandomState):
         random_state = random_state.randint(2**32, size=4, dtype=np.uint32)
     return np.random.default_rng(random_state)
@@ -249,8 +251,8 @@ def _draw(n_samples, frequencies, return_counts, random_state):
     counts = rng.multinomial(n_samples, frequencies / frequencies.sum())
     if return_counts:
         return counts
-    # Multinomial counts in uniformly random order are exactly independent draws, and this way one
-    # seed means one population whichever form is asked for.
+    # Multinomial counts in a uniformly random order are exactly independent draws, and this way a
+    # seed gives the same population in either form.
     values = np.repeat(np.arange(counts.size), counts)
     rng.shuffle(values)
     return values

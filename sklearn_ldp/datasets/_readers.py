@@ -1,15 +1,13 @@
 """Read histograms from files."""
 
-import csv
-import gzip
 import re
-import zlib
 from os import PathLike, fspath
 
 import numpy as np
 from sklearn.utils import Bunch
 
-from .._files._text import as_array, decoded_lines
+from .._files._source import Source, shorten
+from .._files._text import as_array
 
 _COUNT = re.compile(r"[0-9]{1,19}")
 _INT64_MAX = 2**63 - 1
@@ -22,60 +20,61 @@ def read_histogram(
     count_column: str = "count",
     dtype: type[str] | None = None,
 ) -> Bunch:
-    r"""Read a histogram: one row a category, with the number of users who hold it.
+    r"""Read a histogram: one row per category, with the number of users who hold it.
 
-    The format is told from the content: Parquet (needs pyarrow), else CSV in UTF-8 with a header
-    and commas, plain or gzip. Every other column is taken for group labels.
+    The format is recognised by the content: Parquet (which needs pyarrow), otherwise CSV in UTF-8
+    with a header and commas, plain or gzip. All further columns are read as labels of groups.
 
     Parameters
     ----------
     path : str or os.PathLike
-        The file.
+        The file to read.
 
     value_column : str, default="value"
-        Column of the categories. Each may occur once.
+        Column of the categories, each of which may occur once.
 
     count_column : str, default="count"
         Column of the number of users: non-negative whole numbers, written without a decimal point.
 
     dtype : {None, str}, default=None
-        With None, a CSV column becomes int64 when each of its entries is a canonical int64, that
-        is, when turning it to int and back to text changes nothing; otherwise, all of the column
-        stays text. So "7" is a number, "007", "1.0" and "+7" are text, and identifiers above
-        2**53 keep all digits. A Parquet column has a type already: integers become int64,
-        text stays text. With ``str``, categories and groups are text always.
+        With None, a CSV column becomes int64 if each of its entries is a canonical int64, that
+        is, if turning it into an int and back into text changes nothing; otherwise the whole
+        column stays text. So "7" is a number, "007", "1.0" and "+7" are text, and identifiers
+        above 2**53 keep all their digits. A Parquet column has a type already: integers become
+        int64, text stays text. With ``str``, categories and groups are always text.
 
     Returns
     -------
     histogram : Bunch
-        With
+        A dictionary-like object with
 
         categories : ndarray of shape (n_categories,), of int64 or str
             In the order of the file. Categories with count 0 are kept.
         counts : ndarray of shape (n_categories,), dtype int64
-            Users in each category.
+            Number of users in each category.
         frequencies : ndarray of shape (n_categories,), dtype float64
             ``counts / n_samples``.
         n_samples : int
-            Users in all.
+            Number of users in all categories together.
         groups : Bunch
-            For each other column, the ndarray of shape (n_categories,) of its labels, int64 or
-            str by the same rule. A missing label is the empty text.
+            For each further column, an ndarray of shape (n_categories,) with its labels, int64
+            or str by the same rule. A missing label is the empty text.
 
     Raises
     ------
     ValueError
         If the file is empty, truncated, not UTF-8, lacks a column or rows, or has a missing or
         repeated category, or a count that is not a non-negative whole number. The message names
-        the line (CSV, the header is line 1) or row (Parquet, from 1) and what to do.
+        the line (in CSV, where the header is line 1) or the row (in Parquet, counted from 1), and
+        says what to do.
     ImportError
-        If the file is Parquet and pyarrow is missing.
+        If the file is Parquet and pyarrow is not installed.
     OSError
         If the file cannot be opened.
 
     See Also
     --------
-    load_us_states : A histogram inside the package.
+    load_us_states : A histogram that comes with the package.
 
     Notes
     -----
@@ -105,13 +104,9 @@ def read_histogram(
             f"{value_column!r} for both."
         )
     where = f"read_histogram: {fspath(path)!s}"
-    with open(path, "rb") as file:
-        start = file.read(4)
-        file.seek(0)
-        if not start:
-            raise ValueError(f"{where} is empty. Expected a header and one row a category.")
-        is_csv = start != b"PAR1"
-        header, columns, rows = _read_csv(file, where) if is_csv else _read_parquet(file, where)
+    source = Source(path, where)
+    is_csv = not source.is_parquet
+    header, columns, rows = _read_csv(source) if is_csv else _read_parquet(source)
 
     if len(set(header)) < len(header):
         raise ValueError(f"{where} repeats a column name: {header}. Rename or drop the repeats.")
@@ -123,7 +118,7 @@ def read_histogram(
             "commas between columns)."
         )
     if not rows:
-        raise ValueError(f"{where} has a header but no rows. Expected one row a category.")
+        raise ValueError(f"{where} has a header but no rows. Expected one row per category.")
     table = dict(zip(header, columns, strict=True))
     counts = _parse_counts(table.pop(count_column), rows, where, count_column)
     values = table.pop(value_column)
@@ -147,54 +142,21 @@ def read_histogram(
     )
 
 
-def _read_csv(file, where):
-    """Return the header, the columns as lists of text, and what to call each row in an error."""
-    compressed = file.peek(2)[:2] == b"\x1f\x8b"
-    reader = csv.reader(
-        decoded_lines(gzip.GzipFile(fileobj=file) if compressed else file, where), strict=True
-    )
-    table, rows = [], []
-    try:
-        header = next(filter(None, reader), None)  # csv yields [] for a blank line
-        if header is None:
-            raise ValueError(f"{where} has no header. Expected the names of the columns.")
-        for cells in filter(None, reader):
-            if len(cells) != len(header):
-                raise ValueError(
-                    f"{where}, line {reader.line_num}: expected {len(header)} columns as in the "
-                    f"header, got {len(cells)}: {_shorten(cells)}. Put a value that contains a "
-                    "comma in double quotes."
-                )
-            table.append(cells)
-            rows.append(f"line {reader.line_num}")
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+def _read_csv(source):
+    """Return the header, the columns as lists of text, and what errors call each row."""
+    table = [(line, cells) for line, cells in source.csv_rows() if cells]
+    if not table:
         raise ValueError(
-            f"{where} is a truncated or damaged gzip file ({error}). Copy or download it again."
-        ) from error
-    except csv.Error as error:
-        raise ValueError(
-            f"{where}, line {reader.line_num}: not well-formed CSV ({error}). Close every double "
-            "quote, and write a double quote inside a value twice."
-        ) from error
-    return header, list(zip(*table, strict=True)), rows
+            f"{source.name} is empty: it has no header. Expected a header and one row per category."
+        )
+    (_, header), *body = table
+    columns = list(zip(*(cells for _, cells in body), strict=True))
+    return header, columns, [f"line {line}" for line, _ in body]
 
 
-def _read_parquet(file, where):
-    """Return the header, the columns as lists of int, str or None, and what to call each row."""
-    try:
-        from pyarrow import ArrowException
-        from pyarrow.parquet import ParquetFile  # read_table would take columns from folder names
-    except ImportError as error:
-        raise ImportError(
-            f"{where} is a Parquet file, which needs pyarrow, which is not installed. Install it "
-            'with pip install "sklearn_ldp[data]", or save the histogram as CSV.'
-        ) from error
-    try:
-        table = ParquetFile(file).read()
-    except (ArrowException, OSError) as error:
-        raise ValueError(
-            f"{where} is a truncated or damaged Parquet file ({error}). Copy or download it again."
-        ) from error
+def _read_parquet(source):
+    """Return the header, the columns as lists of int, str or None, and what errors call a row."""
+    table = source.parquet_table()
     columns = [column.to_pylist() for column in table.columns]
     return table.column_names, columns, [f"row {i + 1}" for i in range(table.num_rows)]
 
@@ -207,7 +169,7 @@ def _parse_counts(cells, rows, where, name):
         if not 0 <= count <= _INT64_MAX:
             raise ValueError(
                 f"{where}, {row}: {name} must be a whole number of users, 0 or more and below "
-                f"2**63, written without a decimal point, got {_shorten(cell)}. Write 12, not "
+                f"2**63, written without a decimal point, got {shorten(cell)}. Write 12, not "
                 "12.0 or 1.2e1; multiply a histogram of frequencies by its number of users."
             )
         counts.append(count)
@@ -220,16 +182,11 @@ def _check_distinct(cells, rows, where, name):
         # NumPy drops trailing NULs, so "a" and "a\0" would become one category.
         if type(cell) not in (str, int) or cell == "" or (type(cell) is str and "\0" in cell):
             raise ValueError(
-                f"{where}, {row}: {name} must be text or an integer, got {_shorten(cell)}. Give a "
+                f"{where}, {row}: {name} must be text or an integer, got {shorten(cell)}. Give a "
                 'missing value a name, such as "unknown"; cast other types to text.'
             )
         if first.setdefault(cell, row) != row:
             raise ValueError(
-                f"{where}, {row}: {name} must name each category once, got {_shorten(cell)} again "
+                f"{where}, {row}: {name} must name each category once, got {shorten(cell)} again "
                 f"after {first[cell]}. Add the counts up, or split a file of several histograms."
             )
-
-
-def _shorten(cell):
-    text = repr(cell)
-    return text if len(text) <= 80 else text[:77] + "..."

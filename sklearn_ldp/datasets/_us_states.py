@@ -42,20 +42,20 @@ def load_us_states(
     Parameters
     ----------
     n_samples : int, default=None
-        Draw that many residents without replacement (see :func:`sample_counts`) and return their
-        counts. None returns the whole population.
+        Number of residents to draw without replacement (see :func:`sample_counts`). None returns
+        the whole population.
 
     return_X_y : bool, default=False
-        Return ``(categories, counts)`` instead of a Bunch: the histogram as an oracle takes it,
-        ``X, counts = load_us_states(return_X_y=True)`` then
+        Return ``(categories, counts)`` instead of a Bunch, as an oracle takes them:
+        ``X, counts = load_us_states(return_X_y=True)``, then
         ``oracle.fit(X, sample_weight=counts)``.
 
     as_frame : bool, default=False
-        Add the table as a pandas DataFrame, in ``frame``; with `return_X_y`, return two pandas
-        Series. Needs pandas.
+        Add the table as a pandas DataFrame, in ``frame``; together with `return_X_y`, return two
+        pandas Series. Needs pandas.
 
     random_state : int, RandomState, Generator or None, default=None
-        Seed of the sample when `n_samples` is given.
+        Seed of the sample if `n_samples` is given.
 
     Returns
     -------
@@ -65,29 +65,29 @@ def load_us_states(
         categories : ndarray of shape (51,), of str
             Names of the states, in alphabetical order.
         counts : ndarray of shape (51,), dtype int64
-            Residents (or residents drawn) of each.
+            Number of residents (or of residents drawn) in each state.
         frequencies : ndarray of shape (51,), dtype float64
             ``counts / n_samples``.
         n_samples : int
-            People in all.
+            Number of people in total.
         groups : Bunch
-            ``division`` and ``region``: ndarrays of shape (51,) of str, the group of each
+            ``division`` and ``region``: ndarrays of shape (51,) of str with the group of each
             category, in the order of `categories`.
         abbreviations : ndarray of shape (51,), of str
             Two-letter postal abbreviations.
         frame : DataFrame of shape (51, 5) or None
-            Columns state, abbreviation, count, division, region; None unless `as_frame`.
+            Columns state, abbreviation, count, division and region; None unless `as_frame`.
         DESCR : str
-            What the data are and where they are from.
+            Description of the data and their source.
     (X, counts) : tuple of ndarray or Series of shape (51,)
-        With ``return_X_y=True``: one row a category, and the number of its users.
+        With ``return_X_y=True``: the categories, and the number of users of each.
 
     Raises
     ------
     ValueError
         If `n_samples` is not an integer from 1 to 331,449,281.
     ImportError
-        If `as_frame` is True and pandas is missing.
+        If `as_frame` is True and pandas is not installed.
 
     See Also
     --------

@@ -1,16 +1,17 @@
-"""How methods look: a colour, a line style and a marker each, the same in every picture."""
+"""How methods look: each has its colour, line style and marker, the same in every picture."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Any
 
-# Okabe and Ito's colours without the yellow one, which is hard to see on white: told apart by all.
+# The palette of Okabe and Ito, which colour-blind readers can tell apart, without its yellow, which
+# is hard to see on white.
 COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#000000", "#56b4e9", "#e69f00")
 LINES: tuple = ("-", (0, (5, 1.5)), (0, (1, 1)), (0, (4, 1.2, 1, 1.2)))
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "<", "h", ">", "p", "d", "1", "2", "3", "4")
 
-# The first six, the last of them with the next five, and so on share a panel: neighbours differ.
+# Methods that the papers draw in the same panel are neighbours here, and neighbours differ most.
 _METHODS = (
     "Base",
     "BasePos",
@@ -28,7 +29,7 @@ _METHODS = (
 
 
 def styles(names: Iterable[str]) -> dict[str, dict[str, Any]]:
-    """Return what to pass to ``ax.plot`` for each name.
+    """Return for each name the keywords "color", "linestyle" and "marker" of ``ax.plot``.
 
     A post-processor of the papers, in either spelling ("NormSub", "Norm-Sub"), looks the same
     everywhere; other names take the looks that are left, in their order.
@@ -41,7 +42,7 @@ def styles(names: Iterable[str]) -> dict[str, dict[str, Any]]:
     Returns
     -------
     dict of dict
-        By name: "color", "linestyle", "marker".
+        The keywords, keyed by name.
     """
     known = {_plain(method): i for i, method in enumerate(_METHODS)}
     names = list(dict.fromkeys(names))
@@ -59,7 +60,7 @@ def _plain(name: str) -> str:
 
 
 def _style(i: int) -> dict[str, Any]:
-    # 7 colours, 4 lines and 17 markers have no common divisor: 476 looks before one comes again.
+    # 7, 4 and 17 have no common divisor, so 476 looks come before one is repeated.
     return {
         "color": COLORS[i % len(COLORS)],
         "linestyle": LINES[i % len(LINES)],
@@ -68,14 +69,19 @@ def _style(i: int) -> dict[str, Any]:
 
 
 def new_axes(name: str, figsize: tuple[float, float]) -> Any:
-    """Axes of a new figure.
+    """Return the axes of a new figure.
 
     Parameters
     ----------
     name : str
-        The display, for the error.
+        The class of the display, which the error names.
     figsize : tuple of float
         Width and height in inches.
+
+    Returns
+    -------
+    matplotlib Axes
+        The only axes of the figure.
 
     Raises
     ------
@@ -88,6 +94,21 @@ def new_axes(name: str, figsize: tuple[float, float]) -> Any:
         raise ImportError(f"{name} needs matplotlib: pip install 'sklearn_ldp[plot]'.") from error
     _, ax = plt.subplots(figsize=figsize, layout="constrained")
     return ax
+
+
+def merged(defaults: dict[str, Any], kwargs: dict[str, Any]) -> dict[str, Any]:
+    """Return a display's defaults with the user's keywords, which may be aliases such as "ms"."""
+    from matplotlib.cbook import normalize_kwargs
+    from matplotlib.lines import Line2D
+
+    return {**defaults, **normalize_kwargs(kwargs, Line2D)}
+
+
+def name_ticks(axis: Any, places: Iterable[float], names: Iterable[Any], **kwargs: Any) -> None:
+    """Put names on an axis as they are: a category may hold dollar signs, which are no formula."""
+    axis.set_ticks(places, labels=[str(name) for name in names], **kwargs)
+    for label in axis.get_ticklabels():
+        label.set_parse_math(False)
 
 
 def legend_outside(ax: Any) -> None:

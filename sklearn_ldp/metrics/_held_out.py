@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._estimate import FrequencyEstimate, estimate_of
+from .._estimate import FrequencyEstimate
+from .._released import estimate_of
 from ..queries import as_query_set, query_matrix
 from ._errors import as_truth_and_estimate, query_errors
 from ._planning import mean_variance

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.pipeline import Pipeline
 
-from .._estimate import estimate_of
+from .._released import estimate_of
 from ..oracles import BaseOracle
 from ..queries import as_query_set
 from ._errors import METRICS, query_errors

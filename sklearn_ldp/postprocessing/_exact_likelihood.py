@@ -11,8 +11,8 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval
 
+from .._noise import NoiseModel
 from ..mechanisms._laws import ReportLaw
-from .._noise import NoiseModel, ReportLaw
 from ._base import BasePostProcessor
 from ._normalization import norm_sub
 

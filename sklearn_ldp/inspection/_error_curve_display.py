@@ -1,16 +1,14 @@
-"""A picture of errors: one curve a method."""
+"""A display of errors against a number, such as epsilon: one curve per method."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ._style import legend_outside, new_axes, styles
-
-# What a study may vary; the rest of its columns are numbers.
-_VARIED = ("population", "n_samples", "oracle", "epsilon", "postprocessor", "queries", "metric")
+from ._results import ambiguous, column, error_name
+from ._style import legend_outside, merged, new_axes, styles
 
 
 class ErrorCurve(NamedTuple):
@@ -19,11 +17,11 @@ class ErrorCurve(NamedTuple):
     Attributes
     ----------
     x : ndarray of shape (n_points,)
-        Where.
+        Positions on the x axis.
     error : ndarray of shape (n_points,)
         Mean errors.
     spread : ndarray of shape (n_points,) or None
-        Half lengths of the error bars.
+        Half lengths of the error bars; None draws none.
     """
 
     x: np.ndarray
@@ -32,26 +30,32 @@ class ErrorCurve(NamedTuple):
 
 
 class ErrorCurveDisplay:
-    """Errors of many methods against epsilon, the size of sets, k or the number of users.
+    """Errors of several methods against epsilon, the size of sets, k or the number of users.
 
-    Each method has a colour, a line style and a marker of its own, the same in every picture, and
-    the legend stands outside. Use :meth:`from_results` to make one.
+    Each method has its own colour, line style and marker, the same in every picture, and the
+    legend stands outside of the axes. Use :meth:`from_results` to create a display.
 
     Parameters
     ----------
     curves : dict of str to ErrorCurve
-        By the name in the legend, in its order.
+        The curves, keyed by their names in the legend.
     x_name : str, default="epsilon"
-        What the x axis says.
+        Label of the x axis.
     error_name : str, default="error"
-        What the y axis says.
+        Label of the y axis.
 
     Attributes
     ----------
     ax_ : matplotlib Axes
-        Where it is drawn.
+        The axes with the curves.
     figure_ : matplotlib Figure
-        The figure around it.
+        The figure that contains the axes.
+    errorbars_ : dict of str to matplotlib ErrorbarContainer
+        The line, markers and error bars of each curve, keyed as `curves`.
+
+    See Also
+    --------
+    ErrorDotDisplay : Errors of methods that no number puts in an order.
 
     Examples
     --------
@@ -88,36 +92,37 @@ class ErrorCurveDisplay:
         Parameters
         ----------
         results : ErrorStudy, DataFrame or dict of arrays
-            A tidy table, such as :func:`~sklearn_ldp.model_selection.simulate_errors` gives it.
+            A tidy table such as :func:`~sklearn_ldp.model_selection.simulate_errors` returns.
         x : str, default="epsilon"
-            Column of the x axis: "epsilon", "n_samples", or "queries" whose names are numbers
+            Column of the x axis: "epsilon", "n_samples", or "queries" if their names are numbers
             (``queries={10: random_sets(0.1), ..}``).
         by : str or list of str, default="postprocessor"
-            Column whose values are the curves; several make one curve a combination.
+            Column with one curve for each of its values; with several columns there is one curve
+            for each combination of their values.
         error : str, default="error"
             Column of the y axis.
         spread : str or None, default="standard_error"
-            Column of the error bars; None draws none.
+            Column of the half lengths of the error bars; None draws none.
         ax : matplotlib Axes, default=None
-            Where to draw; None makes a new figure.
+            Axes to draw on; None creates a new figure.
         **kwargs : dict
-            As for :meth:`plot`.
+            Passed to :meth:`plot`.
 
         Returns
         -------
         ErrorCurveDisplay
-            Drawn.
+            The display, already drawn.
 
         Raises
         ------
         KeyError
             If a column is missing.
         ValueError
-            If the x values are no numbers, or a curve has several errors at the same x.
+            If the x values are not numbers, or a curve has several errors at the same x.
         """
         by = [by] if isinstance(by, str) else list(by)
-        table = {name: _column(results, name) for name in [x, *by, error]}
-        bars = None if spread is None else np.asarray(_column(results, spread), dtype=float)
+        table = {name: column(results, name, cls.__name__) for name in [x, *by, error]}
+        bars = None if spread is None else column(results, spread, cls.__name__).astype(float)
         place = _numbers(table[x], x)
         values = np.asarray(table[error], dtype=float)
         rows = list(zip(*(table[name].tolist() for name in by), strict=True))
@@ -126,10 +131,12 @@ class ErrorCurveDisplay:
             mine = np.array([i for i, row in enumerate(rows) if row == key])
             mine = mine[np.argsort(place[mine], kind="stable")]
             name = ", ".join(map(str, key))
-            _refuse_twins(results, place[mine], mine, name, [x, *by])
+            if len(np.unique(place[mine])) < len(mine):
+                where = f"at the same x on the curve {name!r}"
+                raise ambiguous(results, mine, [x, *by], cls.__name__, where)
             bar = None if bars is None else bars[mine]
             curves[name] = ErrorCurve(place[mine], values[mine], bar)
-        return cls(curves, x_name=x, error_name=_error_name(results, error)).plot(ax, **kwargs)
+        return cls(curves, x_name=x, error_name=error_name(results, error)).plot(ax, **kwargs)
 
     def plot(
         self,
@@ -138,24 +145,27 @@ class ErrorCurveDisplay:
         x_scale: str = "linear",
         y_scale: str = "log",
         legend: bool = True,
+        **kwargs: Any,
     ) -> ErrorCurveDisplay:
-        """Draw.
+        """Draw the curves.
 
         Parameters
         ----------
         ax : matplotlib Axes, default=None
-            Where to draw; None makes a new figure.
+            Axes to draw on; None creates a new figure.
         x_scale : {"linear", "log"}, default="linear"
             Scale of the x axis.
         y_scale : {"linear", "log"}, default="log"
             Scale of the y axis.
         legend : bool, default=True
             Whether to put a legend beside the axes.
+        **kwargs : dict
+            Passed to :meth:`matplotlib.axes.Axes.errorbar` for every curve.
 
         Returns
         -------
         ErrorCurveDisplay
-            Itself, with `ax_` and `figure_`.
+            The display itself, with its artists as attributes.
 
         Raises
         ------
@@ -164,22 +174,26 @@ class ErrorCurveDisplay:
         """
         if ax is None:
             ax = new_axes("ErrorCurveDisplay", (8.0, 4.5))
+        defaults = {
+            "markersize": 5,
+            "markerfacecolor": "none",
+            "linewidth": 1.2,
+            "elinewidth": 0.8,
+            "capsize": 2,
+        }
         looks = styles(self.curves)
-        for name, curve in self.curves.items():
-            ax.errorbar(
+        self.errorbars_ = {
+            name: ax.errorbar(
                 curve.x,
                 curve.error,
                 None if curve.spread is None else np.nan_to_num(curve.spread),
                 label=name,
-                markersize=5,
-                markerfacecolor="none",
-                linewidth=1.2,
-                elinewidth=0.8,
-                capsize=2,
-                **looks[name],
+                **merged({**defaults, **looks[name]}, kwargs),
             )
+            for name, curve in self.curves.items()
+        }
         ax.set_xscale(x_scale)
-        # Bars that reach below 0 are clipped, not left out with their point.
+        # Bars that reach below 0 are clipped; otherwise they would be left out with their point.
         ax.set_yscale(y_scale, **({"nonpositive": "clip"} if y_scale == "log" else {}))
         ax.set_xlabel(self.x_name)
         ax.set_ylabel(self.error_name)
@@ -191,16 +205,6 @@ class ErrorCurveDisplay:
         return self
 
 
-def _column(results: Any, name: str) -> np.ndarray:
-    try:
-        return np.asarray(results[name])
-    except (KeyError, TypeError, IndexError) as error:
-        raise KeyError(
-            f"ErrorCurveDisplay.from_results needs a table with a column {name!r}, such as "
-            "simulate_errors returns."
-        ) from error
-
-
 def _numbers(values: np.ndarray, name: str) -> np.ndarray:
     try:
         return values.astype(float)
@@ -210,31 +214,3 @@ def _numbers(values: np.ndarray, name: str) -> np.ndarray:
             f"{values.tolist()[0]!r}; queries get numbers for names by a dict: "
             "queries={10: random_sets(0.1)}."
         ) from None
-
-
-def _refuse_twins(
-    results: Any, place: np.ndarray, rows: np.ndarray, curve: str, used: list[str]
-) -> None:
-    """Several errors at one place of a curve: something varies that the picture does not show."""
-    if len(np.unique(place)) == len(place):
-        return
-    columns = results.columns if isinstance(getattr(results, "columns", None), Mapping) else results
-    varied = [
-        name
-        for name in _VARIED
-        if name in columns and name not in used and len(set(_column(results, name)[rows])) > 1
-    ]
-    raise ValueError(
-        f"ErrorCurveDisplay found several errors at the same x on the curve {curve!r}; "
-        f"{' and '.join(varied) or 'nothing'} tells them apart. Name it in by=, or select one: "
-        f"study.select({varied[0] if varied else 'column'}=..)."
-    )
-
-
-def _error_name(results: Any, error: str) -> str:
-    """The metric for the y axis, where there is one."""
-    try:
-        metrics = set(np.asarray(results["metric"]).tolist())
-    except (KeyError, TypeError, IndexError):
-        return error
-    return metrics.pop().upper() if error == "error" and len(metrics) == 1 else error

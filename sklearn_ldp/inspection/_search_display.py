@@ -1,4 +1,4 @@
-"""A picture of a search: what each candidate's error was."""
+"""A display of a search: the error of each candidate."""
 
 from __future__ import annotations
 
@@ -7,33 +7,37 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ._style import COLORS, new_axes
+from ._style import COLORS, merged, name_ticks, new_axes
 
 
 class SearchDisplay:
     """Errors of the candidates of a search, the best at the top.
 
-    Use :meth:`from_estimator` to make one.
+    Use :meth:`from_estimator` to create a display.
 
     Parameters
     ----------
     candidates : array-like of str of shape (n_candidates,)
-        Their names.
+        Names of the candidates.
     mean_error : array-like of shape (n_candidates,)
-        Their mean errors.
+        Mean errors of the candidates.
     standard_error : array-like of shape (n_candidates,) or None, default=None
-        Standard errors of the means.
+        Standard errors of the mean errors; None draws no error bars.
     best_index : int or None, default=None
-        The candidate that was chosen.
+        Index of the candidate that was chosen; None marks none.
     error_name : str, default="mean error"
-        What the x axis says.
+        Label of the x axis.
 
     Attributes
     ----------
     ax_ : matplotlib Axes
-        Where it is drawn.
+        The axes with the errors.
     figure_ : matplotlib Figure
-        The figure around it.
+        The figure that contains the axes.
+    errorbar_ : matplotlib ErrorbarContainer
+        The errors of the candidates, the best first.
+    chosen_ : matplotlib Line2D or None
+        The mark of the chosen candidate; None if none was chosen.
 
     Examples
     --------
@@ -71,23 +75,23 @@ class SearchDisplay:
         Parameters
         ----------
         estimator : SyntheticSearch, HeldOutSearch or a Pipeline that ends with one
-            Fitted.
+            A fitted search.
         ax : matplotlib Axes, default=None
-            Where to draw; None makes a new figure.
+            Axes to draw on; None creates a new figure.
         **kwargs : dict
-            As for :meth:`plot`.
+            Passed to :meth:`plot`.
 
         Returns
         -------
         SearchDisplay
-            Drawn.
+            The display, already drawn.
 
         Raises
         ------
         NotFittedError
-            If it is not fitted.
+            If the search is not fitted.
         TypeError
-            If it is no search.
+            If the estimator is not a search.
         """
         search = estimator
         while hasattr(search, "steps"):
@@ -114,20 +118,22 @@ class SearchDisplay:
         )
         return display.plot(ax, **kwargs)
 
-    def plot(self, ax: Any = None, *, x_scale: str | None = None) -> SearchDisplay:
-        """Draw.
+    def plot(self, ax: Any = None, *, x_scale: str | None = None, **kwargs: Any) -> SearchDisplay:
+        """Draw the errors of the candidates.
 
         Parameters
         ----------
         ax : matplotlib Axes, default=None
-            Where to draw; None makes a new figure.
+            Axes to draw on; None creates a new figure.
         x_scale : {"linear", "log"}, default=None
-            Scale of the errors; None takes "log" where they differ by more than a factor of 10.
+            Scale of the errors; None chooses "log" if they differ by more than a factor of 10.
+        **kwargs : dict
+            Passed to :meth:`matplotlib.axes.Axes.errorbar` for the errors.
 
         Returns
         -------
         SearchDisplay
-            Itself, with `ax_` and `figure_`.
+            The display itself, with its artists as attributes.
 
         Raises
         ------
@@ -142,22 +148,17 @@ class SearchDisplay:
         bars = None
         if self.standard_error is not None:
             bars = np.nan_to_num(np.asarray(self.standard_error, dtype=float)[order])
-        ax.errorbar(error[order], place, xerr=bars, fmt="o", color=COLORS[0], capsize=3)
+        look = merged(
+            {"marker": "o", "linestyle": "none", "color": COLORS[0], "capsize": 3}, kwargs
+        )
+        self.errorbar_ = ax.errorbar(error[order], place, xerr=bars, **look)
+        self.chosen_ = None
         if self.best_index is not None:
             chosen = int(np.flatnonzero(order == self.best_index)[0])
-            ax.plot(
-                error[order[chosen]],
-                chosen,
-                linestyle="none",
-                marker="D",
-                markersize=9,
-                color=COLORS[1],
-                label="chosen",
-            )
+            mark = {"marker": "D", "markersize": 9, "color": COLORS[1], "label": "chosen"}
+            (self.chosen_,) = ax.plot(error[order[chosen]], chosen, linestyle="none", **mark)
             ax.legend(loc="best")
-        ax.set_yticks(place, [str(self.candidates[i]) for i in order])
-        for label in ax.get_yticklabels():
-            label.set_parse_math(False)
+        name_ticks(ax.yaxis, place, [self.candidates[i] for i in order])
         if not ax.yaxis_inverted():
             ax.invert_yaxis()
         if x_scale is None:

@@ -1,0 +1,335 @@
+"""A display of estimated frequencies."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+
+from .._released import estimate_of
+from ._style import COLORS, LINES, MARKERS, merged, name_ticks, new_axes
+
+# How far the first, second, .. estimate stands beside its category: the first few, far apart.
+_SHIFTS = (0.0, 0.32, -0.32, 0.16, -0.16, 0.48, -0.48)
+
+
+@runtime_checkable
+class Estimate(Protocol):
+    """What the display asks of an estimate, and a FrequencyEstimate answers."""
+
+    @property
+    def values(self) -> Any: ...
+    @property
+    def categories(self) -> Any: ...
+    @property
+    def noise(self) -> Any: ...
+    @property
+    def is_raw(self) -> bool: ...
+    @property
+    def postprocessors(self) -> tuple[str, ...]: ...
+    def confidence_interval(self, level: float) -> Any: ...
+
+
+class FrequencyDisplay:
+    """Estimated frequencies of the largest categories, with intervals and the truth.
+
+    Use :meth:`from_estimate` or :meth:`from_estimator` to create a display. A second estimate of
+    the same categories is drawn on the same axes with ``ax=display.ax_``: it keeps the order of
+    the categories that are there, stands beside the first estimate and gets its own colour and
+    marker.
+
+    Parameters
+    ----------
+    categories : array-like of shape (k,)
+        The categories to show, in the order of the picture.
+    frequencies : array-like of shape (k,)
+        Their estimated frequencies.
+    interval : tuple of two array-like of shape (k,) or None, default=None
+        Lower and upper ends of confidence intervals; None draws none.
+    truth : array-like of shape (k,) or None, default=None
+        True frequencies; None draws none.
+    name : str or None, default=None
+        Name of the estimate in the legend.
+    by : {"category", "rank"}, default="category"
+        Whether the axis of the categories shows their names or their ranks.
+    orientation : {"vertical", "horizontal"}, default="vertical"
+        Direction in which the frequencies grow: upwards, or to the right with one row per
+        category, which leaves room for long names.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        The axes with the estimate.
+    figure_ : matplotlib Figure
+        The figure that contains the axes.
+    errorbar_ : matplotlib ErrorbarContainer
+        The markers of the estimate, and its intervals if they are drawn as bars.
+    band_ : matplotlib PolyCollection or None
+        The intervals, if they are drawn as a band (with ``by="rank"``).
+    truth_ : matplotlib Line2D or None
+        The true frequencies; None if there are none, or another display has drawn them before.
+
+    Examples
+    --------
+    >>> from sklearn_ldp import FrequencyEstimate, NormSub
+    >>> from sklearn_ldp.inspection import FrequencyDisplay
+    >>> estimate = FrequencyEstimate([[0.6, 0.5, -0.1]], ["red", "green", "blue"])
+    >>> display = FrequencyDisplay.from_estimate(estimate, truth=[0.5, 0.4, 0.1])
+    >>> consistent = NormSub().fit_transform(estimate)
+    >>> both = FrequencyDisplay.from_estimate(consistent, ax=display.ax_)
+    """
+
+    def __init__(
+        self,
+        categories: Any,
+        frequencies: Any,
+        *,
+        interval: Any = None,
+        truth: Any = None,
+        name: str | None = None,
+        by: str = "category",
+        orientation: str = "vertical",
+    ) -> None:
+        self.categories = categories
+        self.frequencies = frequencies
+        self.interval = interval
+        self.truth = truth
+        self.name = name
+        self.by = by
+        self.orientation = orientation
+
+    @classmethod
+    def from_estimate(
+        cls,
+        estimate: Estimate,
+        *,
+        k: int | None = 30,
+        truth: Any = None,
+        level: float = 0.95,
+        name: str | None = None,
+        by: str = "category",
+        orientation: str = "vertical",
+        ax: Any = None,
+        **kwargs: Any,
+    ) -> FrequencyDisplay:
+        """Draw the k largest categories of an estimate.
+
+        Parameters
+        ----------
+        estimate : FrequencyEstimate of shape (1, d)
+            The estimate to draw. If it is raw and its noise is known, it gets intervals.
+        k : int or None, default=30
+            Number of categories: the largest ones by the truth if it is given, otherwise by the
+            estimate. None shows all of them. Axes that already show an estimate keep their
+            categories.
+        truth : array-like of shape (d,), default=None
+            True frequencies.
+        level : float, default=0.95
+            Coverage of the intervals.
+        name : str, default=None
+            Name of the estimate in the legend; None takes the names of its post-processors.
+        by : {"category", "rank"}, default="category"
+            Whether the axis of the categories shows their names or, for many categories, their
+            ranks. Axes that already show an estimate keep what they show.
+        orientation : {"vertical", "horizontal"}, default="vertical"
+            Direction in which the frequencies grow. Axes that already show an estimate keep it.
+        ax : matplotlib Axes, default=None
+            Axes to draw on; None creates a new figure.
+        **kwargs : dict
+            Passed to :meth:`plot`.
+
+        Returns
+        -------
+        FrequencyDisplay
+            The display, already drawn.
+        """
+        _check(estimate, k, truth, by, orientation)
+        first = next(iter(_displays_on(ax)), None)
+        if first is None:
+            order_by = estimate.values[0] if truth is None else np.asarray(truth)
+            shown = np.argsort(-order_by, kind="stable")[:k]
+        else:
+            shown = first._places_among(estimate.categories)
+            by, orientation = first.by, first.orientation
+        interval = None
+        if estimate.is_raw and estimate.noise is not None:
+            low, high = estimate.confidence_interval(level)
+            interval = low[0, shown], high[0, shown]
+        if name is None:
+            name = " + ".join(estimate.postprocessors) or "raw estimate"
+        display = cls(
+            estimate.categories[shown],
+            estimate.values[0, shown],
+            interval=interval,
+            truth=None if truth is None else np.asarray(truth)[shown],
+            name=name,
+            by=by,
+            orientation=orientation,
+        )
+        return display.plot(ax, **kwargs)
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, **kwargs: Any) -> FrequencyDisplay:
+        """Draw the estimate of a fitted oracle, post-processor, search or Pipeline.
+
+        Parameters
+        ----------
+        estimator : estimator or Pipeline
+            A fitted estimator.
+        **kwargs : dict
+            Passed to :meth:`from_estimate`.
+
+        Returns
+        -------
+        FrequencyDisplay
+            The display, already drawn.
+        """
+        return cls.from_estimate(estimate_of(estimator), **kwargs)
+
+    def plot(self, ax: Any = None, **kwargs: Any) -> FrequencyDisplay:
+        """Draw the estimate.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Axes to draw on, beside what other displays have drawn there; None creates a new
+            figure.
+        **kwargs : dict
+            Passed to :meth:`matplotlib.axes.Axes.errorbar`, to change the look of the estimate.
+
+        Returns
+        -------
+        FrequencyDisplay
+            The display itself, with its artists as attributes.
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+        ValueError
+            If the axes show other categories already.
+        """
+        others = _displays_on(ax)
+        first = others[0] if others else self
+        order = first._places_among(self.categories)
+        if ax is None:
+            size = (8.0, 4.5) if self.orientation == "vertical" else (6.0, 1.0 + 0.22 * len(order))
+            ax = new_axes("FrequencyDisplay", size)
+        if not others:
+            self._prepare(ax)
+        place = np.arange(1.0, len(order) + 1)
+        self.truth_ = None
+        if self.truth is not None and all(other.truth is None for other in others):
+            self.truth_ = first._draw_truth(ax, place, np.asarray(self.truth)[order])
+        if first.by == "category":
+            place += _SHIFTS[len(others) % len(_SHIFTS)]
+        self._draw_estimate(ax, place, order, first, len(others), kwargs)
+        self.errorbar_.display = self  # for the next display on these axes
+        if ax.get_legend_handles_labels()[0]:
+            ax.legend()
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+    def _prepare(self, ax: Any) -> None:
+        """Prepare empty axes for this display and all that follow."""
+        is_vertical = self.orientation == "vertical"
+        values, names = (ax.yaxis, ax.xaxis) if is_vertical else (ax.xaxis, ax.yaxis)
+        (ax.axhline if is_vertical else ax.axvline)(0, color="grey", linewidth=0.8, zorder=0)
+        values.set_label_text("frequency")
+        if self.by == "rank":
+            names.set_label_text("rank")
+        else:
+            n = len(self.categories)
+            rotation = 90 if is_vertical else 0
+            name_ticks(
+                names, np.arange(1, n + 1), self.categories, rotation=rotation, fontsize="small"
+            )
+            (ax.set_xlim if is_vertical else ax.set_ylim)(0.4, n + 0.6)
+            names.grid(True, color="0.93", linewidth=0.6)
+            ax.set_axisbelow(True)
+        if not is_vertical:
+            ax.invert_yaxis()  # the first category at the top
+
+    def _draw_truth(self, ax: Any, place: np.ndarray, truth: np.ndarray) -> Any:
+        look: dict[str, Any] = {"linewidth": 1.2}
+        if self.by == "category":
+            marker = "_" if self.orientation == "vertical" else "|"
+            look = {"linestyle": "none", "marker": marker, "markersize": 10, "markeredgewidth": 1.5}
+        points = (place, truth) if self.orientation == "vertical" else (truth, place)
+        (line,) = ax.plot(*points, color="black", label="truth", zorder=3, **look)
+        return line
+
+    def _draw_estimate(
+        self, ax: Any, place: np.ndarray, order: np.ndarray, first: Any, i: int, kwargs: Any
+    ) -> None:
+        """Draw the markers and intervals of the i-th estimate on these axes."""
+        from matplotlib.colors import to_rgba
+
+        is_vertical, is_bars = first.orientation == "vertical", first.by == "category"
+        look: dict[str, Any] = {
+            "linestyle": "none",
+            "color": COLORS[i % len(COLORS)],
+            "marker": MARKERS[i % len(MARKERS)],
+            "markersize": 4 if is_bars else 3,
+            "label": self.name,
+        }
+        look = merged(look, kwargs)
+        frequencies, bars, self.band_ = np.asarray(self.frequencies)[order], None, None
+        if self.interval is not None:
+            low, high = (np.asarray(end)[order] for end in self.interval)
+            if is_bars:
+                bars = np.array([frequencies - low, high - frequencies])
+                look = {"ecolor": to_rgba(look["color"], 0.4), **look}
+            else:
+                fill = ax.fill_between if is_vertical else ax.fill_betweenx
+                band = {"color": look["color"], "alpha": 0.2, "linewidth": 0}
+                self.band_ = fill(place, low, high, zorder=1, **band)
+        points = (place, frequencies) if is_vertical else (frequencies, place)
+        self.errorbar_ = ax.errorbar(*points, **{"yerr" if is_vertical else "xerr": bars}, **look)
+        for bar in self.errorbar_.lines[2]:
+            bar.set_linestyle(LINES[i % len(LINES)])
+
+    def _places_among(self, categories: Any) -> np.ndarray:
+        """Where the categories of this display are among the given ones."""
+        where = {category: i for i, category in enumerate(np.asarray(categories).tolist())}
+        mine = np.asarray(self.categories).tolist()
+        missing = [category for category in mine if category not in where]
+        if missing:
+            raise ValueError(
+                f"FrequencyDisplay cannot draw beside what is on these axes: {missing[0]!r} is "
+                "there and not in this estimate; give other axes."
+            )
+        return np.array([where[category] for category in mine])
+
+
+def _displays_on(ax: Any) -> list[FrequencyDisplay]:
+    """The displays whose estimates are on the axes, in the order in which they were drawn."""
+    containers = [] if ax is None else ax.containers
+    return [container.display for container in containers if hasattr(container, "display")]
+
+
+def _check(estimate: Any, k: Any, truth: Any, by: str, orientation: str) -> None:
+    if not isinstance(estimate, Estimate):
+        raise TypeError(
+            "FrequencyDisplay.from_estimate needs a FrequencyEstimate, got "
+            f"{type(estimate).__name__}; wrap an array: FrequencyEstimate(values, categories)."
+        )
+    if k is not None and (not isinstance(k, Integral) or k < 1):
+        raise ValueError(f"Argument k must be an integer >= 1 or None, got {k!r}.")
+    if by not in ("category", "rank"):
+        raise ValueError(f'Argument by must be "category" or "rank", got {by!r}.')
+    if orientation not in ("vertical", "horizontal"):
+        raise ValueError(
+            f'Argument orientation must be "vertical" or "horizontal", got {orientation!r}.'
+        )
+    n_estimates, n_categories = np.shape(estimate.values)
+    if truth is not None and np.shape(truth) != (n_categories,):
+        raise ValueError(
+            f"Argument truth must have shape ({n_categories},), one frequency per category, got "
+            f"{np.shape(truth)}."
+        )
+    if n_estimates != 1:
+        raise ValueError(
+            f"FrequencyDisplay draws one estimate, got {n_estimates} rows; select one: estimate[0]."
+        )

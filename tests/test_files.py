@@ -1,0 +1,140 @@
+"""Files: one atomic writer and one reader behind data sets, collections and the command line."""
+
+import errno
+import gzip
+import os
+
+import pytest
+
+from sklearn_ldp._files import _atomic as atomic
+from sklearn_ldp._files._atomic import check_writable, replacing, sweep
+from sklearn_ldp._files._source import Source
+
+
+def names(folder):
+    return sorted(file.name for file in folder.iterdir())
+
+
+# -- writing --------------------------------------------------------------------------------------
+def test_a_name_appears_when_all_is_written(tmp_path):
+    path = tmp_path / "out.csv"
+    with replacing(path) as file:
+        file.write(b"new")
+        assert not path.exists()
+        assert len(names(tmp_path)) == 1  # the temporary file is in the same folder
+    assert path.read_bytes() == b"new"
+    assert names(tmp_path) == ["out.csv"]
+
+
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, OSError])
+def test_a_block_that_fails_leaves_the_older_file(tmp_path, error):
+    path = tmp_path / "out.csv"
+    path.write_bytes(b"old")
+
+    def write():
+        with replacing(path) as file:
+            file.write(b"half")
+            raise error
+
+    with pytest.raises(error):
+        write()
+    assert path.read_bytes() == b"old"
+    assert names(tmp_path) == ["out.csv"]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="links need rights elsewhere")
+def test_what_a_link_points_to_is_replaced(tmp_path):
+    (tmp_path / "far").mkdir()
+    target, link = tmp_path / "far" / "state.npz", tmp_path / "link.npz"
+    target.write_bytes(b"old")
+    link.symlink_to(target)
+    orphan = target.with_name(f".state.npz.{2**30}-0a0a0a0a.tmp")  # of a process that cannot be
+    orphan.write_bytes(b"half")
+    sweep(link)
+    with replacing(link) as file:
+        file.write(b"new")
+    assert link.is_symlink()
+    assert target.read_bytes() == b"new"
+    assert names(target.parent) == ["state.npz"]
+
+
+@pytest.mark.parametrize("work", [check_writable, lambda path: replacing(path).__enter__()])
+def test_errors_name_the_file_that_was_asked_for(tmp_path, work):
+    for path in (tmp_path / "none" / "out.csv", tmp_path / "file" / "out.csv"):
+        (tmp_path / "file").write_bytes(b"")
+        with pytest.raises(OSError, match="cannot write here") as caught:
+            work(path)
+        assert caught.value.filename == str(path)
+    with pytest.raises(OSError, match="no file that could be replaced"):
+        work(tmp_path)
+
+
+@pytest.mark.parametrize("step", ["fsync", "replace"])
+def test_errors_of_the_disk_name_the_file_too(tmp_path, monkeypatch, step):
+    def full(*arguments):
+        raise OSError(errno.ENOSPC, "No space left on device", ".out.csv.stand-in")
+
+    monkeypatch.setattr(atomic.os, step, full)
+    with (
+        pytest.raises(OSError, match="No space left on device") as caught,
+        replacing(tmp_path / "out.csv"),
+    ):
+        pass
+    assert (caught.value.errno, caught.value.filename) == (errno.ENOSPC, str(tmp_path / "out.csv"))
+    assert names(tmp_path) == []
+
+
+def test_asking_writes_nothing(tmp_path):
+    path = tmp_path / "out.csv"
+    check_writable(path)
+    assert names(tmp_path) == []
+    path.write_bytes(b"old")
+    check_writable(path)
+    assert path.read_bytes() == b"old"
+    assert names(tmp_path) == ["out.csv"]
+
+
+# -- reading --------------------------------------------------------------------------------------
+TABLE = b'value,count\n"a, b",1\n\n"two\nlines",2\n'
+ROWS = [(1, ["value", "count"]), (2, ["a, b", "1"]), (3, []), (5, ["two\nlines", "2"])]
+
+
+@pytest.mark.parametrize("content", [TABLE, gzip.compress(TABLE)], ids=["plain", "gzip"])
+def test_files_and_bytes_are_read_alike_and_again(tmp_path, content):
+    path = tmp_path / "anything"
+    path.write_bytes(content)
+    for source in (Source(path, "it"), Source(content, "it")):
+        for _ in range(2):
+            assert list(source.csv_rows()) == ROWS
+        assert "".join(source.lines()).encode() == TABLE
+        assert not source.is_parquet
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"a,b\n1,2\n\n3\n", r"it, line 4: expected 2 columns as in the header, got 1: \['3'\]"),
+        (b'a\n"b\n', "it, line 2: not well-formed CSV"),
+        (gzip.compress(TABLE)[:-1], "it is a truncated or damaged gzip file"),
+    ],
+)
+def test_bad_text_is_named_with_its_line(content, message):
+    with pytest.raises(ValueError, match=message):
+        list(Source(content, "it").csv_rows())
+
+
+def test_columns_of_parquet(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow.parquet import write_table
+
+    path = tmp_path / "table"
+    write_table(pa.table({"a": [1, 2], "b": ["x", None]}), path)
+    for source in (Source(path, "it"), Source(path.read_bytes(), "it")):
+        assert source.is_parquet
+        assert source.parquet_header() == ["a", "b"]
+        assert source.parquet_table(["b"]).to_pydict() == {"b": ["x", None]}
+        assert source.parquet_table().num_columns == 2
+    damaged = Source(path.read_bytes()[:-4], "it")
+    for read in (damaged.parquet_header, damaged.parquet_table):
+        with pytest.raises(ValueError, match="it is a truncated or damaged Parquet file"):
+            read()
