@@ -2,6 +2,7 @@
 
 from ._estimate import FrequencyEstimate
 from ._noise import NoiseModel
+from ._version import __version__ as __version__
 from .domains import Domain
 from .model_selection import HeldOutSearch, SyntheticSearch
 from .oracles import (
@@ -36,8 +37,6 @@ from .postprocessing import (
     PowerNS,
     Smooth,
 )
-
-__version__ = "0.1.0.dev0"
 
 __all__ = [
     "BLH",

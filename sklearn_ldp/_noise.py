@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from typing import Any, Self
 
@@ -33,6 +34,14 @@ class Noise(ABC):
     growth: Any
 
     @abstractmethod
+    def _covariance(self, rows: sparse.csr_array, frequencies: np.ndarray) -> np.ndarray:
+        """`covariance` of one estimate: a single number of users, frequencies of shape (d,)."""
+
+    def _answer_variance(self, rows: sparse.csr_array, frequencies: np.ndarray) -> np.ndarray:
+        """`answer_variance` of one estimate; a kind that has a shorter way overrides it."""
+        matrices = (self._covariance(rows[[i]], frequencies) for i in range(rows.shape[0]))
+        return np.array([matrix[0, 0] for matrix in matrices])
+
     def covariance(self, matrix: Any, frequencies: Any) -> np.ndarray:
         """Return the covariance matrix of the answers to linear queries of the raw estimate.
 
@@ -53,6 +62,8 @@ class Noise(ABC):
         ValueError
             If this kind of noise does not know how the errors of these answers go together.
         """
+        rows = as_rows(matrix)
+        return self._of_each(frequencies, lambda noise, f: noise._covariance(rows, f))
 
     def answer_variance(self, matrix: Any, frequencies: Any) -> np.ndarray:
         """Return the variances alone, the diagonal of `covariance`.
@@ -70,8 +81,7 @@ class Noise(ABC):
             The variance of each answer.
         """
         rows = as_rows(matrix)
-        parts = [self.covariance(rows[[i]], frequencies)[..., 0, 0] for i in range(rows.shape[0])]
-        return np.stack(parts, axis=-1)
+        return self._of_each(frequencies, lambda noise, f: noise._answer_variance(rows, f))
 
     def variance(self, frequencies: Any) -> np.ndarray:
         """Return the variance of the raw estimate of each category.
@@ -86,15 +96,15 @@ class Noise(ABC):
         ndarray of shape (d,) or (n_estimates, d)
             The variance of each category's estimate.
         """
-        d = np.shape(frequencies)[-1]
-        return self.answer_variance(sparse.eye_array(d, format="csr"), frequencies)
+        every = sparse.eye_array(np.shape(frequencies)[-1], format="csr")
+        return self.answer_variance(every, frequencies)
 
     def of_rows(self, rows: Any) -> Noise:
         """Return the noise of some of the estimates.
 
         Parameters
         ----------
-        rows : slice or array-like
+        rows : int, slice or array-like
             Which of the estimates.
 
         Returns
@@ -103,6 +113,17 @@ class Noise(ABC):
             The same one if all estimates have the same number of users.
         """
         return self
+
+    def _of_each(
+        self, frequencies: Any, ask: Callable[[Any, np.ndarray], np.ndarray]
+    ) -> np.ndarray:
+        """What a question of one estimate has for an answer, for each of them."""
+        frequencies = np.asarray(frequencies, dtype=np.float64)
+        n_estimates = {len(x) for x in (frequencies[..., 0], self.n_samples) if np.ndim(x)}
+        if not n_estimates:
+            return ask(self, frequencies)
+        each = np.broadcast_to(frequencies, (max(n_estimates), frequencies.shape[-1]))
+        return np.stack([ask(self.of_rows(i), row) for i, row in enumerate(each)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,7 +226,8 @@ class NoiseModel(Noise):
         ndarray of shape (d,) or (n_estimates, d)
             ``(support_counts / n_samples - q) / (p - q)``.
         """
-        return (np.asarray(support_counts) / self._users(1) - self.q) / (self.p - self.q)
+        n_samples = np.asarray(self.n_samples)[..., None]
+        return (np.asarray(support_counts) / n_samples - self.q) / (self.p - self.q)
 
     def variance(self, frequencies: Any) -> np.ndarray:
         """Variance of the raw estimate of categories with these frequencies (2020 paper, Eq. 5).
@@ -220,40 +242,29 @@ class NoiseModel(Noise):
         ndarray of shape (d,) or (n_estimates, d)
             The variance of each category's estimate.
         """
-        return self._of_one_user(frequencies) / self._users(1)
+        n_samples = np.asarray(self.n_samples, dtype=float)[..., None]
+        return self._of_one_user(np.asarray(frequencies, dtype=np.float64)) / n_samples
 
-    def _of_one_user(self, frequencies: Any) -> np.ndarray:
+    def _of_one_user(self, frequencies: np.ndarray) -> np.ndarray:
         """n times the variance of each category."""
-        return self.null_variance + np.asarray(frequencies) * self.slope
+        return self.null_variance + frequencies * self.slope
 
-    def covariance(self, matrix: Any, frequencies: Any) -> np.ndarray:
-        rows = as_rows(matrix)
+    def _covariance(self, rows: sparse.csr_array, frequencies: np.ndarray) -> np.ndarray:
         _refuse_sums(rows)
         if len(np.unique(rows.indices)) > 1:
             _refuse("the errors of several categories")
-        of_one_user = np.asarray((rows @ rows.T).todense())
-        variance = self.variance(frequencies)[..., rows.indices[:1]]
-        return of_one_user * variance[..., None] if rows.nnz else 0.0 * of_one_user
+        weights = rows.sum(axis=1)
+        return np.outer(weights, weights) * self.variance(frequencies)[rows.indices[:1]].sum()
 
-    covariance.__doc__ = Noise.covariance.__doc__
-
-    def answer_variance(self, matrix: Any, frequencies: Any) -> np.ndarray:
-        rows = as_rows(matrix)
+    def _answer_variance(self, rows: sparse.csr_array, frequencies: np.ndarray) -> np.ndarray:
         _refuse_sums(rows)
-        return np.asarray((rows.power(2) @ self.variance(frequencies).T).T)
-
-    answer_variance.__doc__ = Noise.answer_variance.__doc__
+        return rows.power(2) @ self.variance(frequencies)
 
     def of_rows(self, rows: Any) -> Self:
         n_samples = np.asarray(self.n_samples)
         return replace(self, n_samples=n_samples[rows]) if n_samples.ndim else self
 
     of_rows.__doc__ = Noise.of_rows.__doc__
-
-    def _users(self, n_axes: int) -> np.ndarray:
-        """Numbers of users, to divide arrays of that many more axes."""
-        n_samples = np.asarray(self.n_samples)
-        return n_samples.reshape(n_samples.shape + (1,) * n_axes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -288,30 +299,14 @@ class ChannelNoise(NoiseModel):
         """Growth of n times the variance with the frequency, of a category among others."""
         return self.channel.slope
 
-    def _of_one_user(self, frequencies: Any) -> np.ndarray:
-        return self.channel.variances(np.asarray(frequencies, dtype=np.float64))
+    def _of_one_user(self, frequencies: np.ndarray) -> np.ndarray:
+        return self.channel.variances(frequencies)
 
-    def covariance(self, matrix: Any, frequencies: Any) -> np.ndarray:
-        rows = as_rows(matrix, self.channel.n_categories)
-        ask = self.channel.answer_covariance
-        return self._asked(lambda f: ask(rows, f), frequencies) / self._users(2)
+    def _covariance(self, rows: sparse.csr_array, frequencies: np.ndarray) -> np.ndarray:
+        return self.channel.answer_covariance(rows, frequencies) / self.n_samples
 
-    covariance.__doc__ = Noise.covariance.__doc__
-
-    def answer_variance(self, matrix: Any, frequencies: Any) -> np.ndarray:
-        rows = as_rows(matrix, self.channel.n_categories)
-        ask = self.channel.answer_variances
-        return self._asked(lambda f: ask(rows, f), frequencies) / self._users(1)
-
-    answer_variance.__doc__ = Noise.answer_variance.__doc__
-
-    @staticmethod
-    def _asked(ask, frequencies):
-        """What a function of one distribution says of each."""
-        frequencies = np.asarray(frequencies, dtype=np.float64)
-        if frequencies.ndim == 1:
-            return ask(frequencies)
-        return np.stack([ask(row) for row in frequencies])
+    def _answer_variance(self, rows: sparse.csr_array, frequencies: np.ndarray) -> np.ndarray:
+        return self.channel.answer_variances(rows, frequencies) / self.n_samples
 
 
 def as_rows(matrix: Any, n_categories: int | None = None) -> sparse.csr_array:

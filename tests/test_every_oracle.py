@@ -7,6 +7,7 @@ party's does by the defaults.
 import io
 import sys
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from estimators import ORACLES
@@ -55,6 +56,19 @@ VALUES = np.repeat(CATEGORIES, COUNTS)
 N = len(VALUES)
 QUERIES = groups([0, 0, 1, 1, 2, 2, 2, 2])
 EVERY = [*ORACLES, RandomQuestion(), RandomQuestion(epsilon=3.0)]
+
+
+@pytest.fixture(autouse=True)
+def _no_figures_stay_open():
+    yield
+    plt.close("all")
+
+
+@pytest.fixture(autouse=True)
+def _no_figures_stay_open():
+    yield
+    plt.close("all")
+
 
 every_oracle = pytest.mark.parametrize("oracle", EVERY, ids=repr)
 

@@ -17,7 +17,17 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 
-from sklearn_ldp import GRR, OLH, OUE, BaseCut, FrequencyEstimate, NormSub, PrivacyWarning
+from sklearn_ldp import (
+    GRR,
+    OLH,
+    OUE,
+    Base,
+    BaseCut,
+    FrequencyEstimate,
+    NormSub,
+    PrivacyWarning,
+    SyntheticSearch,
+)
 from sklearn_ldp.mechanisms.algebra._finite_field import (
     FiniteField,
     field_orders_beside,
@@ -228,6 +238,44 @@ def test_parameters_changed_after_fit_do_not_mix():
     with pytest.raises(ValueError, match="have changed since it was fitted"):
         server.aggregate([0, 1])
     assert server.fit([0, 1]).n_samples_seen_ == 2
+
+
+def test_a_fitted_oracle_remembers_what_it_was_fitted_with():
+    """Its estimate is that of epsilon 0.5, whatever its parameters say by now."""
+    values = np.repeat(np.arange(20), 100)
+    oracle = OLH(0.5, categories=20, random_state=0).fit(values)
+    before = oracle.estimate_
+    oracle.set_params(epsilon=5.0, hash_range=9)
+    after = oracle.estimate_
+    assert repr(after) == repr(before)
+    assert "epsilon=0.5" in repr(after)
+    assert after.oracle.get_params()["epsilon"] == 0.5
+    assert after.oracle.get_params()["hash_range"] == "auto"
+    assert after.noise == before.noise
+    np.testing.assert_array_equal(oracle.frequencies_, before.values[0])
+    picks = [
+        SyntheticSearch([Base(), NormSub()], n_repeats=3, random_state=0).fit(e).results_
+        for e in (before, after)
+    ]
+    np.testing.assert_array_equal(*(pick["mean_error"] for pick in picks))
+    # The errors are those of epsilon 0.5, about ten thousand times those of 5.
+    true_error = before.noise.variance(np.full(20, 0.05)).mean()
+    assert 0.3 < picks[1]["mean_error"][0] / true_error < 3
+    for spend in (oracle.partial_fit, oracle.transform):
+        with pytest.raises(ValueError, match="have changed since it was fitted"):
+            spend(values)
+    oracle.set_params(epsilon=0.5, hash_range="auto").partial_fit(values)
+    assert oracle.n_samples_seen_ == 4000
+
+
+def test_another_domain_after_fit():
+    oracle = GRR(categories=["a", "b"], random_state=0).fit(["a", "b"])
+    oracle.set_params(categories=["b", "c"])
+    assert oracle.categories_.tolist() == ["a", "b"]
+    with pytest.raises(ValueError, match="have changed since it was fitted"):
+        oracle.aggregate([0])
+    assert len(oracle.privatize(["c"])) == 1  # a client goes by its parameters
+    assert oracle.fit(["c"]).categories_.tolist() == ["b", "c"]
 
 
 def test_interrupted_work_changes_nothing(monkeypatch):

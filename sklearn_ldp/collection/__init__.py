@@ -6,8 +6,8 @@ from ._batches import RefusedBatchError, RepeatedBatchError
 from ._checkpoint import CheckpointError
 from ._configuration import report_configuration
 from ._dask import aggregate_dask
-from ._files import describe_reports, read_reports, tally_file, write_reports
 from ._poisoning import poisoning_gain
+from ._report_files import describe_reports, read_reports, tally_file, write_reports
 from ._report_tests import ReportTest, hash_function_test, support_size_test
 from ._stream import aggregate
 from ._tally import Tally, tally_reports

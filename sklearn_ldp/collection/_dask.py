@@ -12,7 +12,7 @@ from .._progress import Progress
 from ..protocols import Protocol
 from ._aggregator import Aggregator, Refusal
 from ._batches import RefusedBatchError, RepeatedBatchError, repeated
-from ._files import describe_reports, tally_source
+from ._report_files import describe_reports, tally_source
 from ._stream import report_files, started
 from ._tally import Tally
 

@@ -10,8 +10,8 @@ from typing import Any
 from ._aggregator import Aggregator
 from ._batches import RefusedBatchError, RepeatedBatchError, check_batch_id
 from ._convert import is_iterator
-from ._files import describe_reports, tally_source
 from ._formats import SUFFIXES
+from ._report_files import describe_reports, tally_source
 
 
 def aggregate(

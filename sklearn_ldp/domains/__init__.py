@@ -1,5 +1,3 @@
 """What a user may answer: the public list of categories, and how values become codes."""
 
-from ._domain import Domain
-
-__all__ = ["Domain"]
+from ._domain import Domain as Domain

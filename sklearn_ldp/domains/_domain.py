@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from functools import cached_property
 from itertools import product
@@ -172,8 +172,9 @@ class Domain:
         """
         given = table_columns(X)
         levels = [declared_levels(column) for column in ([X] if given is None else given)]
-        if levels and all(level is not None for level in levels):
-            return cls._of_parts([_Part(_distinct(level, name)) for level in levels], name)
+        declared = [level for level in levels if level is not None]
+        if declared and len(declared) == len(levels):
+            return cls._of_parts([_Part(_distinct(level, name)) for level in declared], name)
         columns = as_columns(X, name)
         for column in columns:
             _refuse_infinite(column, name)
@@ -319,7 +320,7 @@ class OpenDomain(Domain):
         pass
 
     @property
-    def categories(self) -> np.ndarray:  # type: ignore[override]
+    def categories(self) -> np.ndarray:
         """Not known: a server lists the categories that it counts."""
         raise ValueError(
             "An open domain has no list of categories: it is for clients. A server must "
@@ -449,11 +450,12 @@ def _single(categories: Any, name: str) -> _Part:
 def _distinct(array: np.ndarray, name: str) -> np.ndarray:
     """The categories, or an error that says what is wrong with them."""
     items = [_without_nan(item) for item in array.tolist()]
-    unhashable = next((c for c in items if not isinstance(c, Hashable)), None)
-    if unhashable is not None:
-        raise ValueError(f"{name} needs hashable categories, got {unhashable!r}.")
-    if len(set(items)) < len(items):
-        twice = Counter(items).most_common(1)[0][0]
+    try:
+        counted = Counter(items)
+    except TypeError as error:
+        raise ValueError(f"{name} needs hashable categories, got one of an {error}.") from None
+    if len(counted) < len(items):
+        twice = counted.most_common(1)[0][0]
         raise ValueError(f"{name} needs distinct categories, got {twice!r} more than once.")
     if len(items) < 2:
         _refuse_size(len(items), name)

@@ -2,14 +2,14 @@
 
 from ._audit import AuditResult, audit_epsilon
 from ._errors import frequency_mae, frequency_mse, query_errors
-from ._held_out import held_out_score, make_held_out_scorer
+from ._frequency_scorer import make_frequency_scorer
+from ._held_out_score import held_out_score, make_held_out_scorer
 from ._planning import (
     detection_threshold,
     equivalent_n_samples,
     expected_error,
     required_n_samples,
 )
-from ._scorer import make_frequency_scorer
 from ._scores import BiasVariance, HeavyHitterScores, bias_variance, heavy_hitter_scores
 
 __all__ = [

@@ -116,7 +116,8 @@ def audit_epsilon(
     if random_state is not None:
         oracle.set_params(random_state=as_generator(random_state))
     protocol = oracle.protocol()
-    domain, channel = protocol.domain, protocol.mechanism
+    domain = protocol.domain
+    channel: Any = protocol.mechanism
     categories = domain.categories.tolist()
     pair = (categories[0], categories[-1]) if pair is None else pair
     codes = [int(domain.encode_columns([as_vector([value])], protocol.name)[0]) for value in pair]

@@ -1,10 +1,10 @@
 """Choosing a post-processor from an estimate, and studying them on known frequencies."""
 
 from ._candidates import candidate_name, default_candidates
-from ._held_out import HeldOutSearch
+from ._error_study import ErrorStudy
+from ._held_out_search import HeldOutSearch
 from ._simulation import simulate_errors
-from ._study import ErrorStudy
-from ._synthetic import SyntheticSearch
+from ._synthetic_search import SyntheticSearch
 
 __all__ = [
     "ErrorStudy",

@@ -18,15 +18,16 @@ from sklearn.base import clone
 from .._estimate import FrequencyEstimate
 from .._progress import Progress
 from .._random import root_entropy
+from .._version import __version__
 from ..metrics import query_errors
 from ..oracles import BaseOracle
 from ..queries import QuerySet, as_query_set
 from ._apportionment import apportion
+from ._base import BaseSearch
 from ._candidates import as_candidates, candidate_name
-from ._held_out import HeldOutSearch
-from ._ledger import Ledger
-from ._search import BaseSearch
-from ._study import ErrorStudy
+from ._error_study import ErrorStudy
+from ._held_out_search import HeldOutSearch
+from ._study_ledger import Ledger
 
 _TASK = 400_000  # estimates post-processed by one task: about a tenth of a second
 
@@ -387,8 +388,6 @@ def _full_repr(estimator: Any) -> str:
 
 def _digest(*parts: Any) -> str:
     """A name for what is given, which other versions of the package do not share."""
-    from .. import __version__
-
     digest = hashlib.sha256(__version__.encode())
     for part in parts:
         content = part.tobytes() if isinstance(part, np.ndarray) else repr(part).encode()

@@ -22,7 +22,7 @@ from ..domains._columns import as_columns
 from ..mechanisms._coins import CoinStreams
 from ..mechanisms._mechanism import Mechanism
 from ..protocols import Counts, Protocol, Shards, check_counts
-from ._docstrings import inherit_parameters
+from ._shared_paragraphs import inherit_parameters
 from ._state import Collected
 
 
@@ -78,8 +78,9 @@ class BaseOracle(  # type: ignore[call-arg]
         This is the only hook: fitting, planning, audits, searches and tests all come here.
         """
 
-    #: Whether the mechanism takes values that are on no list, ``categories="open"``.
-    _takes_open_domain = False
+    def _takes_open_domain(self) -> bool:
+        """Whether the mechanism takes values that are on no list, ``categories="open"``."""
+        return False
 
     # -- what client and server agree on ------------------------------------------------------
     def protocol(self, collection_round: str = "") -> Protocol:
@@ -484,7 +485,7 @@ class BaseOracle(  # type: ignore[call-arg]
             )
         if isinstance(self.categories, str) and self.categories not in ("auto", "open"):
             raise ValueError(
-                f"The 'categories' parameter of {self._name} must be \"auto\", an int, or a list of "
+                f"The 'categories' parameter of {self._name} must be \"auto\", an int or a list of "
                 f"categories. Got {self.categories!r} instead."
             )
 
@@ -499,12 +500,12 @@ class BaseOracle(  # type: ignore[call-arg]
 
     def _protocol_over(self, domain: Domain, collection_round: str = "") -> Protocol:
         self._check_parameters()
-        if domain.is_open and not self._takes_open_domain:
+        if domain.is_open and not self._takes_open_domain():
             raise ValueError(
                 f"{self._name} numbers the categories, so it needs their list; values that are on "
                 'no list are for OLH(categories="open", hash_family="mixing").'
             )
-        mechanism = self._make_channel(domain)
+        mechanism: Any = self._make_channel(domain)
         if hasattr(mechanism, "p") and not mechanism.q < mechanism.p:
             raise ValueError(
                 f"The 'epsilon' parameter of {self._name} must be large enough for a report to "

@@ -13,7 +13,7 @@ from ..mechanisms._mechanism import ReportField
 from ..mechanisms._reports import bits_for, check_indices
 from ..mechanisms._support import fixed_size
 from ._base import BaseOracle
-from ._docstrings import inherit_parameters
+from ._shared_paragraphs import inherit_parameters
 
 
 @inherit_parameters

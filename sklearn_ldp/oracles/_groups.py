@@ -12,7 +12,6 @@ from .._estimate import FrequencyEstimate
 from ..domains._values import group_codes
 from ..protocols import Counts
 from ._base import BaseOracle
-from ._state import Collected
 
 
 def estimate_by_group(
@@ -67,10 +66,8 @@ def estimate_by_group(
     # Of its own, so that the oracle stays as it is; a generator moves on all the same.
     apart = clone(oracle).set_params(random_state=oracle.random_state)
     state = apart._started(X)
-    if oracle.input == "reports":
-        add, rows = Collected.with_reports, state.protocol.check(X)
-    else:
-        add, rows = Collected.with_values, state.protocol.domain.encode(X, apart._name)
+    reads = oracle.input == "reports"
+    rows = state.protocol.check(X) if reads else state.protocol.domain.encode(X, apart._name)
     weights = None if sample_weight is None else state.checked_weights(sample_weight, len(rows))
     sizes = np.bincount(groups, weights, minlength=len(names))
     if not sizes.all():
@@ -82,10 +79,10 @@ def estimate_by_group(
     for first in range(0, len(names), step):
         n_groups = min(step, len(names) - first)
         chosen = np.flatnonzero((first <= groups) & (groups < first + n_groups))
-        chosen = slice(None) if n_groups == len(names) else chosen
         state = state.emptied(Counts.empty(state.mechanism, 1, n_groups))
+        add = state.with_reports if reads else state.with_values
         of_rows = None if weights is None else weights[chosen]
-        state = add(state, rows[chosen], of_rows, oracle.n_jobs, groups[chosen] - first)
+        state = add(rows[chosen], of_rows, oracle.n_jobs, groups[chosen] - first)
         decoded.append(state.decoded[0])
     values, noise = state.mechanism.estimate_decoded(np.concatenate(decoded), sizes.astype(int))
     categories = state.protocol.domain.categories

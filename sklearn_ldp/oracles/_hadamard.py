@@ -18,7 +18,7 @@ from ..mechanisms._reports import bits_for, check_indices
 from ..mechanisms._support import simulate_members
 from ..mechanisms.algebra._walsh_hadamard import walsh_hadamard
 from ._base import BaseOracle
-from ._docstrings import inherit_parameters
+from ._shared_paragraphs import inherit_parameters
 
 
 @inherit_parameters

@@ -11,9 +11,9 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from ..mechanisms._coins import direct_threshold, exp_lower_bound
 from ..mechanisms.algebra._finite_field import FiniteField, field_orders_beside
 from ._base import BaseOracle
-from ._docstrings import inherit_parameters
 from ._linear_hashing import LinearHashChannel
 from ._mixing import MixingHash, MixingHashChannel
+from ._shared_paragraphs import inherit_parameters
 
 _MAX_HASH_RANGE = 1 << 20
 
@@ -133,7 +133,6 @@ class OLH(BaseOracle):
         """The number g of hash values."""
         return self._fitted("hash_range_").mechanism.configuration["hash_range"]
 
-    @property
     def _takes_open_domain(self):
         return self.hash_family == "mixing"
 

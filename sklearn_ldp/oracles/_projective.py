@@ -21,7 +21,7 @@ from ..mechanisms.algebra._contraction import contract
 from ..mechanisms.algebra._finite_field import FiniteField, prime_power
 from ..mechanisms.algebra._fourier import additive_transform
 from ._base import BaseOracle
-from ._docstrings import inherit_parameters
+from ._shared_paragraphs import inherit_parameters
 
 _MAX_FIELD = 64  # beyond, the spaces grow past any domain and other oracles are as good
 # Vectors of a space that is decoded: up to so many, or so many for each category.

@@ -17,7 +17,7 @@ from ..mechanisms._mechanism import ReportField
 from ..mechanisms._reports import bits_for, expect
 from ..mechanisms._support import fixed_size
 from ._base import BaseOracle
-from ._docstrings import inherit_parameters
+from ._shared_paragraphs import inherit_parameters
 
 _PROTOCOL_BITS = 1 << 20  # users times categories up to which simulate runs the protocol itself
 _MAX_URN = 10**9  # NumPy's limit

@@ -13,7 +13,7 @@ from ..mechanisms._mechanism import ReportField
 from ..mechanisms._reports import expect
 from ..mechanisms._support import independent_sizes, independent_support
 from ._base import BaseOracle
-from ._docstrings import inherit_parameters
+from ._shared_paragraphs import inherit_parameters
 
 
 @inherit_parameters

@@ -58,13 +58,11 @@ class ConstantNoise(Noise):
 
     variance.__doc__ = Noise.variance.__doc__
 
-    def covariance(self, matrix: Any, frequencies: Any) -> np.ndarray:
+    def _covariance(self, rows: Any, frequencies: np.ndarray) -> np.ndarray:
         raise ValueError(
             "A noise level does not tell how the errors of several categories go together. Ask the "
             "noise of the oracle's own estimate (oracle.noise_, estimate.noise)."
         )
-
-    covariance.__doc__ = Noise.covariance.__doc__
 
 
 def resolve_noise(

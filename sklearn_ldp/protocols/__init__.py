@@ -1,7 +1,11 @@
-"""What a client and a server agree on, and what a server has added up so far."""
+"""What a client and a server agree on, and what a server has added up so far.
 
-from ._counts import Counts, Shards
-from ._protocol import Protocol, as_protocol
-from ._users import check_counts, expand
+The public name is :class:`sklearn_ldp.collection.Protocol`.
+"""
 
-__all__ = ["Counts", "Protocol", "Shards", "as_protocol", "check_counts", "expand"]
+from ._counts import Counts as Counts
+from ._counts import Shards as Shards
+from ._protocol import Protocol as Protocol
+from ._protocol import as_protocol as as_protocol
+from ._users import check_counts as check_counts
+from ._users import expand as expand

@@ -13,7 +13,7 @@ from .._estimate import FrequencyEstimate
 from .._random import as_generator
 from ..postprocessing import norm
 from ..queries import as_query_set, query_matrix
-from ._search import BaseSearch, Case
+from ._base import BaseSearch, Case
 
 
 class HeldOutSearch(BaseSearch):

@@ -17,7 +17,7 @@ from ..oracles import BaseOracle
 from ..postprocessing import NormSub
 from ..queries import as_query_set
 from ._apportionment import apportion
-from ._search import BaseSearch, Case
+from ._base import BaseSearch, Case
 
 
 class SyntheticSearch(BaseSearch):

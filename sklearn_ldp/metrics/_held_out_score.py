@@ -8,8 +8,8 @@ from .._estimate import FrequencyEstimate
 from .._released import estimate_of
 from ..queries import as_query_set, query_matrix
 from ._errors import as_truth_and_estimate, query_errors
+from ._frequency_scorer import oracle_and_its_input
 from ._planning import mean_variance
-from ._scorer import oracle_and_its_input
 
 
 def held_out_score(estimate: Any, held_out: FrequencyEstimate, *, queries: Any = None) -> float:

@@ -1,0 +1,247 @@
+"""The public domain: what it takes, what it refuses, codes and back."""
+
+import datetime
+import pickle
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from sklearn.base import clone
+
+from sklearn_ldp import GRR, OLH, Domain
+from sklearn_ldp.collection import report_configuration
+
+LEVELS = ["low", "mid", "high"]
+CATEGORICAL = pd.Categorical(["mid", "low"], categories=LEVELS)
+
+
+@pytest.mark.parametrize(
+    "declared",
+    [
+        LEVELS,
+        tuple(LEVELS),
+        np.array(LEVELS),
+        pd.Index(LEVELS),
+        pd.CategoricalDtype(LEVELS),
+        pd.CategoricalDtype(LEVELS, ordered=True),
+        CATEGORICAL,
+        pd.Series(CATEGORICAL),
+        pl.Enum(LEVELS),
+        pl.Series(["mid", "low"], dtype=pl.Enum(LEVELS)),
+        pl.Series(LEVELS),
+        pa.DictionaryArray.from_arrays([1, 0], LEVELS),
+        pa.chunked_array([pa.DictionaryArray.from_arrays([1, 0], LEVELS)]),
+        pa.array(LEVELS),
+        Domain(LEVELS),
+        dict.fromkeys(LEVELS),
+    ],
+    ids=lambda x: f"{type(x).__module__.split('.')[0]} {type(x).__name__}",
+)
+def test_what_the_ecosystem_says_of_a_domain(declared):
+    oracle = GRR(8.0, categories=declared, random_state=0)
+    assert Domain.of(declared).categories.tolist() == LEVELS
+    estimate = clone(oracle).fit(["high"] * 900 + ["mid"] * 100).estimate_
+    assert estimate.categories.tolist() == LEVELS
+    assert estimate.top(1)[0][0] == "high"
+    configuration = report_configuration(oracle)
+    assert configuration == report_configuration(GRR(8.0, categories=LEVELS))
+
+
+@pytest.mark.parametrize(
+    "unordered",
+    [set(LEVELS), frozenset(LEVELS), dict.fromkeys(LEVELS).keys(), {"a": 1, "b": 2}.items()],
+    ids=lambda x: type(x).__name__,
+)
+def test_unordered_collections_are_refused(unordered):
+    """Their order differs from process to process, and clients and servers would disagree."""
+    for make in (Domain, Domain.of, lambda x: GRR(categories=x).privatize(["low"])):
+        with pytest.raises(ValueError, match="an order that is the same in every process"):
+            make(unordered)
+
+
+@pytest.mark.parametrize(
+    "X",
+    [
+        CATEGORICAL,
+        pd.Series(CATEGORICAL),
+        pd.DataFrame({"x": CATEGORICAL}),
+        pl.Series(["mid", "low"], dtype=pl.Enum(LEVELS)),
+        pa.DictionaryArray.from_arrays([1, 0], LEVELS),
+    ],
+    ids=lambda x: f"{type(x).__module__.split('.')[0]} {type(x).__name__}",
+)
+def test_auto_takes_levels_that_are_declared(X):
+    """What is declared leaks nothing: levels that nobody has are there, in their order."""
+    assert GRR(random_state=0).fit(X).categories_.tolist() == LEVELS
+
+
+def test_auto_learns_where_nothing_is_declared():
+    assert GRR(random_state=0).fit(pd.Series(["mid", "low"])).categories_.tolist() == ["low", "mid"]
+    two = pd.DataFrame({"x": CATEGORICAL, "y": pd.Categorical(["a", "b"])})
+    assert GRR(random_state=0).fit(two).categories_.tolist() == [
+        (x, y) for x in LEVELS for y in ("a", "b")
+    ]
+    learned = GRR(random_state=0).fit(two.assign(y=["a", "b"])).categories_.tolist()
+    assert learned == [("low", "b"), ("mid", "a")]
+
+
+# -- several columns --------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    "columns",
+    [
+        Domain.product([["F", "M"], range(3)]),
+        [np.array(["F", "M"]), np.arange(3)],
+        [pd.CategoricalDtype(["F", "M"]), pl.Series([0, 1, 2])],
+    ],
+    ids=["product", "arrays", "dtype and series"],
+)
+def test_products(columns):
+    domain = Domain.of(columns)
+    tuples = [(sex, age) for sex in "FM" for age in range(3)]
+    assert domain.size == len(domain) == 6
+    assert domain.categories.tolist() == tuples  # C order, the last column fastest
+    frame = pd.DataFrame({"sex": ["M", "F"], "age": [2, 1]})
+    assert domain.encode(frame).tolist() == [5, 1]
+    assert domain.decode([5, 1]).tolist() == [("M", 2), ("F", 1)]
+    assert domain == Domain(tuples)
+    assert domain.digest == Domain(tuples).digest
+    oracle = OLH(8.0, categories=columns, random_state=0).fit(pd.concat([frame] * 500))
+    assert {c for c, _ in oracle.estimate_.top(2)} == {("M", 2), ("F", 1)}
+    listed = OLH(8.0, categories=tuples, random_state=0).fit(pd.concat([frame] * 500))
+    np.testing.assert_array_equal(listed.frequencies_, oracle.frequencies_)
+
+
+def test_products_name_the_column():
+    domain = Domain.product([["F", "M"], range(3)])
+    with pytest.raises(ValueError, match="unknown category 9 in column 2; its 3 categories"):
+        domain.encode(pd.DataFrame({"sex": ["F"], "age": [9]}))
+    with pytest.raises(ValueError, match="expects the 2 columns .* got 1"):
+        domain.encode(["F"])
+    with pytest.raises(ValueError, match=r"missing value\) in column 1"):
+        domain.encode(pd.DataFrame({"sex": ["F", None], "age": [1, 1]}))
+
+
+def test_a_product_too_large_to_be_listed_is_refused_in_a_sentence():
+    domain = Domain.product([range(10_000)] * 3)
+    assert domain.size == 10**12
+    assert domain.encode(np.array([[9_999, 9_999, 9_999]])).tolist() == [10**12 - 1]
+    with pytest.raises(ValueError, match="1e.12 combinations cannot be listed"):
+        domain.categories  # noqa: B018
+
+
+# -- missing answers --------------------------------------------------------------------------
+@pytest.mark.parametrize("listed", [None, np.nan, pd.NA, pd.NaT], ids=str)
+def test_a_missing_answer_that_is_listed(listed):
+    domain = Domain(["yes", "no", listed])
+    for X in (
+        ["no", None, "yes"],
+        np.array(["no", np.nan, "yes"], dtype=object),
+        pd.Series(["no", None, "yes"]),
+        pd.Series(["no", pd.NA, "yes"], dtype="string"),
+        pl.Series(["no", None, "yes"]),
+        pa.array(["no", None, "yes"]),
+    ):
+        assert domain.encode(X).tolist() == [1, 2, 0]
+    again = pickle.loads(pickle.dumps(domain))
+    assert again == domain == Domain(["yes", "no", None])
+    assert again.digest == Domain(["yes", "no", None]).digest
+    oracle = GRR(8.0, categories=["yes", "no", listed], random_state=0).fit([None] * 500)
+    assert oracle.frequencies_[2] > 0.9
+
+
+def test_a_missing_number_that_is_listed():
+    domain = Domain([1.0, 2.0, np.nan])
+    assert domain.encode(np.array([np.nan, 2.0])).tolist() == [2, 1]
+    with pytest.raises(ValueError, match="unknown category inf"):
+        domain.encode(np.array([np.inf]))
+    both = Domain.product([["a", None], [0, 1]])
+    assert both.encode(pd.DataFrame({"x": [np.nan, "a"], "y": [1, 0]})).tolist() == [3, 0]
+
+
+def test_only_one_category_may_be_missing():
+    with pytest.raises(ValueError, match="distinct categories, got None more than once"):
+        Domain(["a", None, np.nan])
+
+
+# -- as a value -------------------------------------------------------------------------------
+def test_equality_and_immutability():
+    domain = Domain(["a", "b"])
+    assert domain == Domain(np.array(["a", "b"]))
+    assert hash(domain) == hash(Domain(["a", "b"]))
+    assert domain != Domain(["b", "a"])
+    assert domain != Domain(["a", "b", "c"])
+    assert domain != ["a", "b"]
+    with pytest.raises(ValueError, match="read-only"):
+        domain.categories[0] = "z"
+    for copy in (pickle.loads(pickle.dumps(domain)), clone(GRR(categories=domain)).categories):
+        assert copy == domain
+        with pytest.raises(ValueError, match="read-only"):
+            copy.categories[0] = "z"
+    assert repr(domain) == "Domain('a', 'b')"
+    assert repr(Domain(5)) == "Domain(0, 1, 2, ...)"
+    assert domain.names.tolist() == ["a", "b"]
+    mine = np.array(["a", "b"])
+    taken = Domain(mine)
+    mine[0] = "z"
+    assert taken.categories.tolist() == ["a", "b"]
+
+
+def test_open_domains():
+    domain = Domain.open()
+    assert domain.is_open
+    assert domain == Domain.of("open") == pickle.loads(pickle.dumps(domain))
+    assert domain.encode(["a", "b"]).dtype == np.uint64
+    with pytest.raises(ValueError, match="has no list of categories"):
+        domain.categories  # noqa: B018
+    reports = [
+        OLH(categories=c, hash_family="mixing", random_state=0).privatize(["a"])
+        for c in ("open", Domain.open(), ["a", "b"])
+    ]
+    assert reports[0].tolist() == reports[1].tolist() == reports[2].tolist()
+    for oracle in (GRR(categories="open"), GRR(categories=Domain.open())):
+        with pytest.raises(ValueError, match="needs their list"):
+            oracle.privatize(["a"])
+
+
+@pytest.mark.parametrize(
+    ("wrong", "what"),
+    [
+        (1, "at least 2 categories, got 1"),
+        (["a"], "at least 2 categories, got 1"),
+        (pd.CategoricalDtype(), "CategoricalDtype without categories"),
+        ([["a"], ["b", "c"]], None),
+        (3.5, "Expected a list"),
+        ("colours", "does not know its domain"),
+        ([["a", []], ["b", []]], "hashable"),
+    ],
+    ids=repr,
+)
+def test_what_is_no_domain(wrong, what):
+    if what is None:  # rows of other lengths are categories of their own
+        assert Domain(wrong).categories.tolist() == [("a",), ("b", "c")]
+        return
+    with pytest.raises(ValueError, match=what):
+        Domain.of(wrong)
+
+
+@pytest.mark.parametrize(
+    ("categories", "digest"),
+    [
+        (["a", "b"], "5bc880d0b7ac2373073f7d232f3ff485c35087bdf1feba104d7b7e84148fc3fa"),
+        (3, "b7336bded7e0548c8b83a7c4ad5bf82e6756a15e25be6dd5420bfe1851d81747"),
+        (
+            [("a", 1), ("b", 2.5)],
+            "d1da98d424e09615dc76ec12ebcb1c440a3bf30150cf31afd870df2623027a6d",
+        ),
+        (
+            [datetime.date(2020, 1, 1), b"x"],
+            "f4a802eafd0d9dfd34249d33858b4976896896578131685032adfe89ae2489ae",
+        ),
+    ],
+    ids=repr,
+)
+def test_digests_never_change(categories, digest):
+    """Files and checkpoints carry them."""
+    assert Domain(categories).digest == digest

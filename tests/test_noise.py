@@ -1,0 +1,115 @@
+"""Noise is a model with one question: the covariance of any linear answer."""
+
+import pickle
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from sklearn_ldp import GRR, OLH, OUE, FrequencyEstimate, HadamardResponse, NoiseModel
+from sklearn_ldp._noise import Noise
+from sklearn_ldp.metrics import held_out_score
+from sklearn_ldp.oracles import estimate_by_group
+from sklearn_ldp.queries import groups, random_sets
+
+TRUTH = np.array([0.5, 0.3, 0.15, 0.05])
+PAIRS = np.array([[1.0, 1, 0, 0], [0, 0, 1, 1], [1, 0, 0, -1]])
+
+
+def test_p_q_and_n_alone_refuse_what_they_do_not_know():
+    noise = NoiseModel(0.5, 0.25, 1000)
+    with pytest.raises(ValueError, match="does not tell the covariance of answers that add up"):
+        noise.covariance(PAIRS, TRUTH)
+    with pytest.raises(ValueError, match="does not tell the covariance of the errors of several"):
+        noise.covariance(np.eye(4), TRUTH)
+    with pytest.raises(ValueError, match="does not tell the covariance"):
+        noise.answer_variance(PAIRS, TRUTH)
+    # Of single categories they know everything.
+    variance = noise.variance(TRUTH)
+    np.testing.assert_allclose(noise.answer_variance(3 * np.eye(4), TRUTH), 9 * variance)
+    np.testing.assert_allclose(noise.covariance(np.eye(4)[:1], TRUTH), variance[:1, None])
+    twice = np.array([[0, 2.0, 0, 0], [0, -1, 0, 0]])
+    np.testing.assert_allclose(
+        noise.covariance(twice, TRUTH), variance[1] * np.array([[4, -2], [-2, 1]])
+    )
+
+
+@pytest.mark.parametrize("oracle", [GRR(), OUE(), OLH(), HadamardResponse(3.0, n_blocks=2)])
+def test_noise_of_an_oracle_is_a_noise_model_that_knows_more(oracle):
+    noise = oracle.channel(4).noise(1000)
+    assert isinstance(noise, NoiseModel)
+    assert (noise.p, noise.q) == (float(noise.channel.p), float(noise.channel.q))
+    covariance = noise.covariance(PAIRS, TRUTH)
+    assert covariance.shape == (3, 3)
+    np.testing.assert_allclose(noise.covariance(sparse.csr_array(PAIRS), TRUTH), covariance)
+    np.testing.assert_allclose(np.diag(noise.covariance(np.eye(4), TRUTH)), noise.variance(TRUTH))
+    whole = PAIRS @ noise.covariance(np.eye(4), TRUTH) @ PAIRS.T
+    np.testing.assert_allclose(covariance, whole, atol=1e-15)
+    assert np.linalg.eigvalsh(covariance).min() > -1e-12
+    again = pickle.loads(pickle.dumps(noise))
+    assert again == noise
+    assert hash(again) == hash(noise)
+    assert noise != oracle.channel(4).noise(1001)
+    if type(oracle) is GRR:  # its estimates sum to 1
+        np.testing.assert_allclose(noise.covariance(np.ones((1, 4)), TRUTH), 0, atol=1e-15)
+
+
+def test_several_estimates_have_a_matrix_each():
+    by = np.repeat(["a", "b"], [300, 700])
+    estimate = estimate_by_group(OUE(categories=4, random_state=0), np.arange(1000) % 4, by)
+    stack = estimate.noise.covariance(PAIRS, TRUTH)
+    assert stack.shape == (2, 3, 3)
+    np.testing.assert_allclose(300 * stack[0], 700 * stack[1])
+    of_rows = estimate.noise.covariance(PAIRS, np.array([TRUTH, TRUTH[::-1]]))
+    np.testing.assert_allclose(of_rows[0], stack[0])
+    assert estimate[1].noise.covariance(PAIRS, TRUTH).shape == (3, 3) or len(estimate[1]) == 1
+    np.testing.assert_allclose(estimate[[1]].noise.covariance(PAIRS, TRUTH)[0], stack[1])
+    assert estimate.noise.answer_variance(PAIRS, TRUTH).shape == (2, 3)
+    assert estimate.noise.variance(TRUTH).shape == (2, 4)
+
+
+def test_queries_of_another_width_are_refused():
+    with pytest.raises(ValueError, match=r"shape \(n_queries, 4\), got an array of shape \(1, 3\)"):
+        GRR().channel(4).noise(10).covariance(np.ones((1, 3)), TRUTH)
+
+
+# -- other kinds fit in without bending -------------------------------------------------------
+@dataclass(frozen=True, eq=False)
+class Sampled(Noise):
+    """Each user is asked with probability `share`: the sampling adds f (1 - f) (1 / share - 1)."""
+
+    asked: Noise
+    share: float
+
+    @property
+    def n_samples(self):
+        return self.asked.n_samples
+
+    @property
+    def std(self):
+        return self.asked.std / np.sqrt(self.share)
+
+    @property
+    def growth(self):
+        return self.asked.growth / self.share + (1 / self.share - 1) / self.n_samples
+
+    def _covariance(self, rows, frequencies):
+        of_sampling = np.diag(frequencies) - np.outer(frequencies, frequencies)
+        sampling = rows @ of_sampling @ rows.T * (1 / self.share - 1) / self.n_samples
+        return self.asked.covariance(rows, frequencies) / self.share + sampling
+
+
+def test_a_noise_of_another_kind_serves_intervals_scores_and_rows():
+    """Sampled parts, which know neither p nor q: everything that asks takes them."""
+    asked = OUE().channel(4).noise(1000)
+    noise = Sampled(asked, 0.25)
+    expected = asked.variance(TRUTH) / 0.25 + TRUTH * (1 - TRUTH) * 3 / 1000
+    np.testing.assert_allclose(noise.variance(TRUTH), expected)
+    estimate = FrequencyEstimate([TRUTH], list("abcd"), noise)
+    low, high = estimate.confidence_interval(0.95)
+    np.testing.assert_allclose(((high - low) / 2 / 1.959964) ** 2, expected[None], rtol=1e-6)
+    assert estimate[0].noise is noise
+    for queries in (None, groups([0, 0, 1, 1]), random_sets(0.5)):
+        assert np.isfinite(held_out_score(TRUTH, estimate, queries=queries))
+    assert "noise level" in repr(estimate)
