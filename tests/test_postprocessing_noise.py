@@ -99,8 +99,8 @@ def test_any_kind_of_noise_will_do():
     class Added(Noise):
         n_samples, std, growth = 2000, 0.04, 0.0
 
-        def covariance(self, matrix, frequencies):
-            return self.std**2 * (matrix @ matrix.T).toarray()
+        def _covariance(self, rows, frequencies):
+            return self.std**2 * (rows @ rows.T).toarray()
 
     F = np.array([[0.5, 0.3, 0.2, 0.04, -0.04]])
     for post in NEEDS_NOISE:
