@@ -6,6 +6,7 @@ party's does by the defaults.
 
 import io
 import sys
+from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -26,6 +27,7 @@ from sklearn_ldp import (
     SyntheticSearch,
     best_oracle,
 )
+from sklearn_ldp._cli import run
 from sklearn_ldp.collection import (
     Aggregator,
     aggregate,
@@ -228,23 +230,38 @@ def is_covariance_of(answers, covariance, is_exact):
     return bool(min(low.min(), high.min()) > 1e-8)
 
 
-def test_files_on_a_cluster(client, tmp_path):
-    """Two oracles, one of them from elsewhere, whose module the workers must find."""
-    client.run(lambda path: sys.path.insert(0, path), sys.path[0])
-    from pathlib import Path
+@pytest.fixture(scope="module")
+def cluster(client):
+    """The Dask client, whose workers find the third party's module."""
+    client.run(lambda path: sys.path.insert(0, path), str(Path(__file__).parent))
+    return client
 
-    folder = str(Path(__file__).parent)
-    client.run(lambda path: sys.path.insert(0, path), folder)
-    for oracle in (RandomQuestion(), OLH(hash_family="mixing")):
-        server = declared(oracle, random_state=None)
-        reports = declared(oracle).privatize(VALUES)
-        target = tmp_path / repr(oracle)
-        target.mkdir()
-        for i in range(4):
-            write_reports(target / f"{i}.parquet", reports[i::4], server, batch_id=str(i))
-        total = aggregate_dask(client, target, server)
-        plain = clone(server).aggregate(reports)
-        np.testing.assert_array_equal(total.oracle_.support_counts_, plain.support_counts_)
+
+@every_oracle
+def test_files_on_a_cluster(oracle, cluster, tmp_path):
+    server = declared(oracle, random_state=None)
+    reports = declared(oracle).privatize(VALUES)
+    for i in range(3):
+        write_reports(tmp_path / f"{i}.parquet", reports[i::3], server, batch_id=str(i))
+    total = aggregate_dask(cluster, tmp_path, server)
+    plain = clone(server).aggregate(reports)
+    np.testing.assert_array_equal(total.oracle_.support_counts_, plain.support_counts_)
+
+
+@pytest.mark.parametrize("name", ["olh", "random_question:RandomQuestion"])
+def test_command_line(name, tmp_path, monkeypatch, capsys):
+    """From values to an estimate, by the name of the class or by where it is."""
+    monkeypatch.chdir(tmp_path)
+    Path("domain.txt").write_text("\n".join(CATEGORIES))
+    Path("values.txt").write_text("\n".join(VALUES))
+    options = ["--oracle", name, "--epsilon", "3", "--categories", "domain.txt"]
+    assert run(["privatize", "values.txt", *options, "--output", "a.parquet"]) == 0
+    assert run(["aggregate", "a.parquet", *options, "--checkpoint", "state.npz"]) == 0
+    capsys.readouterr()
+    assert run(["estimate", "state.npz", *options, "--output", "estimate.csv"]) == 0
+    header, first, *_ = Path("estimate.csv").read_text().splitlines()
+    assert header.startswith("value,raw_frequency")
+    assert abs(float(first.split(",")[1]) - 0.45) < 0.2
 
 
 # -- what the one hook mends ----------------------------------------------------------------------
@@ -272,3 +289,36 @@ def test_what_a_channel_does_not_say_is_drawn_and_said_so():
     reports = declared(RandomQuestion()).privatize(VALUES)
     assert support_size_test(reports, declared(RandomQuestion())).is_drawn
     assert not support_size_test(declared(OLH()).privatize(VALUES), declared(OLH())).is_drawn
+
+
+def test_nothing_is_simulated_to_learn_p_and_q(monkeypatch):
+    """The noise of a plain array comes from the channel, and so does what is refused."""
+    calls = []
+    simulate = RandomQuestion.simulate
+
+    def counted(self, counts, n_repeats=1):
+        calls.append(n_repeats)
+        return simulate(self, counts, n_repeats)
+
+    monkeypatch.setattr(RandomQuestion, "simulate", counted)
+    values = declared(RandomQuestion()).simulate(COUNTS).values
+    calls.clear()
+    search = SyntheticSearch(
+        [BaseCut()], n_repeats=7, oracle=RandomQuestion(), n_samples=N, random_state=0
+    )
+    assert search.fit(values).transform(values).shape == (1, D)
+    assert calls == [7]  # the synthetic collections, and none for the noise of the array
+    calls.clear()
+    with pytest.raises(ValueError, match="epsilon"):
+        simulate_errors(RandomQuestion(), [Base()], COUNTS, epsilons=[-1.0])
+    assert calls == []
+    simulate_errors(RandomQuestion(), [Base()], COUNTS, n_repeats=3)
+    assert calls == [3]
+
+
+def test_the_guide_writes_the_same_oracle():
+    """The third party's file is what the guide's page on extending shows."""
+    page = Path(__file__).parents[1] / "doc" / "user_guide" / "extending.md"
+    written = (Path(__file__).parent / "random_question.py").read_text(encoding="utf-8")
+    code = written[written.index("class RandomQuestion") :].rstrip()
+    assert code in page.read_text(encoding="utf-8")
