@@ -314,7 +314,8 @@ class FrequencyEstimate:
             parts.append("noise unknown")
         elif np.size(self.noise.n_samples) == 1:
             n_samples, std = np.ravel(self.noise.n_samples)[0], np.ravel(self.noise.std)[0]
-            parts.append(f"{n_samples:,} users, noise level {std:.2g}")
+            level = "noise level" if self.is_raw else "raw noise level"
+            parts.append(f"{n_samples:,} users, {level} {std:.2g}")
         if not self.is_raw:
             parts.append(f"after {', '.join(self.postprocessors)}")
         return ", ".join(parts)

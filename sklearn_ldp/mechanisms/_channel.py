@@ -48,6 +48,11 @@ class Channel(Mechanism):
     def _identity(self):
         return *super()._identity(), self.n_categories, self.p, self.q
 
+    @property
+    def is_informative(self) -> bool:
+        """Whether a report supports the user's own category more often than another one."""
+        return self.q < self.p
+
     # -- what a report supports ---------------------------------------------------------------
     @abstractmethod
     def supports(self, reports: np.ndarray, codes: np.ndarray) -> np.ndarray:
@@ -242,7 +247,7 @@ class Channel(Mechanism):
         float
             Infinite where reports tell nothing.
         """
-        if not self.q < self.p:
+        if not self.is_informative:
             return math.inf
         if frequencies is None:
             frequencies = np.full(self.n_categories, 1 / self.n_categories)

@@ -59,6 +59,11 @@ class Mechanism(ABC):
         return ()
 
     @property
+    def is_informative(self) -> bool:
+        """Whether reports depend on the values at all, at a resolution of 2**-64."""
+        return True
+
+    @property
     def report_bits(self) -> int:
         """Number of bits that a report takes."""
         if not self.report_fields:

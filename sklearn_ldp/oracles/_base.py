@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
 from .._estimate import FrequencyEstimate
 from .._noise import NoiseModel
@@ -447,8 +447,7 @@ class BaseOracle(  # type: ignore[call-arg]
         ndarray of shape (d,)
             The categories as strings.
         """
-        check_is_fitted(self)
-        return np.asarray([str(category) for category in self.categories_], dtype=object)
+        return self._fitted("feature names").protocol.domain.names
 
     def __sklearn_is_fitted__(self):
         return self._state is not None
@@ -505,8 +504,8 @@ class BaseOracle(  # type: ignore[call-arg]
                 f"{self._name} numbers the categories, so it needs their list; values that are on "
                 'no list are for OLH(categories="open", hash_family="mixing").'
             )
-        mechanism: Any = self._make_channel(domain)
-        if hasattr(mechanism, "p") and not mechanism.q < mechanism.p:
+        mechanism = self._make_channel(domain)
+        if not mechanism.is_informative:
             raise ValueError(
                 f"The 'epsilon' parameter of {self._name} must be large enough for a report to "
                 f"carry information at a resolution of 2**-64. Got {self.epsilon!r}."
@@ -579,13 +578,13 @@ class BaseOracle(  # type: ignore[call-arg]
             )
         validate_data(self, X, reset=reset, skip_check_array=True, ensure_2d=False)
 
-    def _estimate_of(self, state: Collected, **more: Any) -> FrequencyEstimate:
-        """The raw estimate of what was collected, one row per group."""
+    def _estimate_of(self, state: Collected) -> FrequencyEstimate:
+        """The raw estimate of what was collected."""
         domain = state.protocol.domain
         values, noise = state.mechanism.estimate_decoded(*state.decoded)
         shards = Shards(state.mechanism, state.counts) if state.counts.n_shards > 1 else None
         oracle = self._unfitted(state.parameters, domain)
-        return FrequencyEstimate(values, domain.categories, noise, oracle, shards, **more)
+        return FrequencyEstimate(values, domain.categories, noise, oracle, shards)
 
     def _unfitted(self, parameters: dict[str, Any], domain: Domain) -> BaseOracle:
         """An oracle of these parameters, for whoever wants to simulate the collection."""
