@@ -181,6 +181,11 @@ def test_equality_and_immutability():
             copy.categories[0] = "z"
     assert repr(domain) == "Domain('a', 'b')"
     assert repr(Domain(5)) == "Domain(0, 1, 2, ...)"
+    both = Domain.product([["F", "M"], 5])
+    assert repr(both) == "Domain(('F', 'M') x (0, 1, 2, ...))"
+    assert both == pickle.loads(pickle.dumps(both))
+    assert both != Domain.product([["F", "M"], [0, 1, 2, 3, 5]])
+    assert Domain.product([10_000] * 3) == Domain.product([range(10_000)] * 3)
     assert domain.names.tolist() == ["a", "b"]
     mine = np.array(["a", "b"])
     taken = Domain(mine)

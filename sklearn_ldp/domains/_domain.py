@@ -219,19 +219,39 @@ class Domain:
         return self.size
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Domain) or self.size != other.size:
+        if not isinstance(other, Domain) or other.is_open or self.size != other.size:
             return False
-        return self is other or _comparable(self.categories) == _comparable(other.categories)
+        if len(self._parts) == len(other._parts):  # products need not be listed
+            parts = zip(self._parts, other._parts, strict=True)
+            return all(one is part or one.listed == part.listed for one, part in parts)
+        return _comparable(self.categories) == _comparable(other.categories)
 
     def __hash__(self) -> int:
         return hash((type(self), self.size))
 
     def __repr__(self) -> str:
-        return f"Domain({self._shown()})"
+        if len(self._parts) == 1:
+            return f"Domain({self._parts[0].shown})"
+        return f"Domain({' x '.join(f'({part.shown})' for part in self._parts)})"
 
-    def _shown(self) -> str:
-        shown = ", ".join(repr(c) for c in self.categories[:3].tolist())
-        return shown if self.size <= 3 else f"{shown}, ..."
+    def __getstate__(self) -> dict[str, Any]:
+        # Without what is listed on demand, which would come back writeable.
+        return {"_parts": self._parts, "size": self.size, "_dtype": self._dtype}
+
+    def closed(self) -> Domain:
+        """Return the domain itself, or raise if it has no list of categories.
+
+        Returns
+        -------
+        Domain
+            Itself.
+
+        Raises
+        ------
+        ValueError
+            If it is open.
+        """
+        return self
 
     # -- to codes and back --------------------------------------------------------------------
     def encode(self, X: Any, name: str = "Domain") -> np.ndarray:
@@ -319,13 +339,18 @@ class OpenDomain(Domain):
     def __init__(self) -> None:
         pass
 
-    @property
-    def categories(self) -> np.ndarray:
-        """Not known: a server lists the categories that it counts."""
+    def closed(self) -> Domain:
         raise ValueError(
             "An open domain has no list of categories: it is for clients. A server must "
             "declare it in categories=, the categories that it adds reports up for."
         )
+
+    closed.__doc__ = Domain.closed.__doc__
+
+    @property
+    def categories(self) -> np.ndarray:
+        """Not known: a server lists the categories that it counts."""
+        return self.closed().categories
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, OpenDomain)
@@ -335,6 +360,9 @@ class OpenDomain(Domain):
 
     def __repr__(self) -> str:
         return "Domain.open()"
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {}
 
     def encode_columns(self, columns: list[np.ndarray], name: str) -> np.ndarray:
         values = columns[0] if len(columns) == 1 else _tuples(columns)
@@ -358,17 +386,27 @@ class _Part:
                 self._first = first
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name[:6] != "_codes"}
+        return {"categories": self.categories, "size": self.size, "_first": self._first}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
         self.categories.flags.writeable = False
 
     @cached_property
+    def listed(self) -> list:
+        """The categories as a list in which missing ones are None, and so equal."""
+        return _comparable(self.categories)
+
+    @cached_property
     def _codes(self) -> dict[Any, int]:
-        """The place of each category; a missing one stands under None."""
-        items = (None if is_missing(c) else c for c in _comparable(self.categories))
-        return {category: i for i, category in enumerate(items)}
+        """The place of each category."""
+        return {category: i for i, category in enumerate(self.listed)}
+
+    @property
+    def shown(self) -> str:
+        """The first categories, for errors and representations."""
+        first = ", ".join(repr(c) for c in self.categories[:3].tolist())
+        return first if self.size <= 3 else f"{first}, ..."
 
     def encode(self, values: np.ndarray, name: str, where: str = "") -> np.ndarray:
         """Codes of values, or ValueError."""
@@ -399,11 +437,9 @@ class _Part:
                 "category for it: drop those users, or give missing answers a category of their "
                 "own."
             )
-        shown = ", ".join(repr(c) for c in self.categories[:3].tolist())
-        more = ", ..." if self.size > 3 else ""
         raise ValueError(
             f"{name} got the unknown category {value!r}{where}; its {self.size} categories are "
-            f"{shown}{more}. The domain is public: list every category in categories=, one of them "
+            f"{self.shown}. The domain is public: list every category in categories=, one of them "
             "for all others."
         )
 

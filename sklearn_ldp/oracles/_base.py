@@ -525,8 +525,7 @@ class BaseOracle(  # type: ignore[call-arg]
         self._check_parameters()
         learns = self._is_auto() and self.input == "values" and X is not None
         domain = Domain.learned(X, self._name) if learns else self._domain()
-        domain.categories  # noqa: B018 (an open domain has none, and says so)
-        protocol = self._protocol_over(domain)
+        protocol = self._protocol_over(domain.closed())
         streams = CoinStreams(self.random_state)
         return Collected(protocol, protocol.empty, streams, self.get_params(deep=False))
 

@@ -209,7 +209,7 @@ def as_protocol(source: Any, collection_round: str = "") -> Protocol:
             "declared categories."
         )
     protocol = source.protocol(collection_round)
-    protocol.domain.categories  # noqa: B018 (an open domain has none, and says so)
+    protocol.domain.closed()
     return protocol
 
 
