@@ -1,4 +1,4 @@
-"""Aggregators: each batch once, bad ones not at all, and sums that do not depend on the order."""
+"""Aggregators count each batch once and no bad one, and sums do not depend on the order."""
 
 import pickle
 import threading
@@ -157,7 +157,7 @@ def test_misuse_is_told():
         Aggregator(GRR(1.0))
     with pytest.raises(ValueError, match="already holds 2 reports that no ledger"):
         Aggregator(clone(ORACLE).aggregate([0, 1]))
-    with pytest.raises(TypeError, match="needs a frequency oracle, got NormSub"):
+    with pytest.raises(TypeError, match="needs a frequency oracle or a Protocol, got NormSub"):
         Aggregator(NormSub())
     with pytest.raises(ValueError, match='on_repeat must be "raise" or "ignore"'):
         Aggregator(ORACLE, on_repeat="replace")

@@ -1,4 +1,4 @@
-"""Checkpoints: whole or not at all, every damage detected, nothing lost and nothing doubled."""
+"""Checkpoints: written atomically, all damage detected, no batch lost or counted twice."""
 
 import hashlib
 import io
@@ -108,12 +108,12 @@ def test_every_flipped_bit_and_every_truncation_is_detected(tmp_path, step):
 
 
 def resealed(content):
-    """The content with a seal that fits: what a forger, not an accident, makes."""
+    """The content with a matching seal, as a forger would make it but no accident."""
     return content[:-64] + hashlib.sha256(content[:-64]).hexdigest().encode()
 
 
 def forged(compression=zipfile.ZIP_STORED, **changes):
-    """A checkpoint with other arrays, given as bytes of a npy."""
+    """A checkpoint with other arrays, given as bytes of npy files."""
     file = io.BytesIO()
     server = filled()
     state = io.BytesIO()
@@ -167,12 +167,12 @@ FORGED = {
 
 @pytest.mark.parametrize("case", FORGED)
 def test_forged_checkpoints_are_refused(tmp_path, case):
-    """A forger can make the digest fit, so what comes after it is read without trust."""
+    """A forger can make a matching digest, so the content is not trusted either."""
     path = tmp_path / "state.npz"
     path.write_bytes(forged())
     assert loaded(path).n_samples == 147
     path.write_bytes(forged(**FORGED[case]))
-    with pytest.raises(CheckpointError, match="is no checkpoint of this collection"):
+    with pytest.raises(CheckpointError, match="is not a checkpoint of this collection"):
         loaded(path)
 
 
@@ -219,7 +219,7 @@ def test_a_failed_write_leaves_the_old_checkpoint(tmp_path, monkeypatch):
 
 
 def test_data_and_name_are_flushed_in_order(tmp_path, monkeypatch):
-    """The file before it takes its name, the folder after: else a power cut could lose both."""
+    """The file is flushed before it is renamed, the folder after, in case of a power cut."""
     calls = []
 
     def noting(name):
@@ -250,7 +250,7 @@ def batch(number):
 
 
 def naive_save(server, path):
-    """The twin: writes the file in place."""
+    """The negative control: write the file in place."""
     tally = server.tally()
     with open(path, "wb") as file:
         np.savez(file, tallies=tally.tallies, sizes=tally.sizes, ids=np.array(list(tally.batches)))
@@ -273,7 +273,7 @@ def safe_load(path):
 
 
 def collect(path, load, save, acknowledge):
-    """What the victim does: go on from the checkpoint, and tell each batch that is safe."""
+    """The victim's work: resume from the checkpoint, and report each batch that is safe."""
     server = load(path)
     for number in range(len(server.batches), N_BATCHES):
         server.add(batch(number), str(number))
@@ -303,7 +303,7 @@ def run_and_kill(path, load, save, rng):
 
 
 def kill_often(path, n_kills, load, save, seed):
-    """Raise if a state is unreadable, or a batch is lost or doubled; return orphans and batches."""
+    """Raise if a state is unreadable or a batch is lost or doubled; return orphans and batches."""
     rng, n_orphans, n_batches = random.Random(seed), 0, 0
     expected = np.zeros(20_000, dtype=np.int64)
     save(Aggregator(KILLED), path)
@@ -339,7 +339,7 @@ def test_a_hundred_kills_lose_nothing(tmp_path, seed):
 
 
 def test_kills_show_a_write_in_place(tmp_path):
-    """The twin: each kill hits a half-written file about every other time."""
+    """The negative control: each kill hits a half-written file about every other time."""
     with pytest.raises(
         (ValueError, KeyError, AssertionError, EOFError, OSError, zipfile.BadZipFile)
     ):

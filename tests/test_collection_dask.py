@@ -1,4 +1,4 @@
-"""Files added up on a cluster of two workers: exactly the counts of one machine, whatever dies."""
+"""A cluster of two workers finds exactly the counts of one machine, even if a worker dies."""
 
 import os
 import shutil
@@ -27,7 +27,7 @@ ORACLE = OLH(1.0, categories=[f"page {i}" for i in range(50)], n_shards=4)
 
 
 def write_files(folder, oracle, n_files, n_reports, start=0):
-    """Files of different reports; what all of them add up to is known from the reports."""
+    """Write files of different reports, whose sums are known from the reports."""
     folder.mkdir(exist_ok=True)
     oracle = clone(oracle).set_params(random_state=np.random.default_rng(start))
     size = len(oracle.categories) if np.ndim(oracle.categories) else oracle.categories
@@ -178,7 +178,7 @@ def pids(client):
 
 
 def kill_one_in_the_middle(client, paths, oracle, kill=True):
-    """Counts of files while a worker is killed, and how many reports were in by then."""
+    """Add up files while a worker is killed; return the result and how many reports were in."""
     server, outcome = Aggregator(oracle), []
     before = pids(client)
     thread = threading.Thread(
@@ -201,7 +201,7 @@ def kill_one_in_the_middle(client, paths, oracle, kill=True):
 def test_a_killed_worker_loses_and_doubles_nothing(client, tmp_path, monkeypatch):
     from sklearn_ldp.collection import _dask
 
-    monkeypatch.setattr(_dask, "_TASK_BYTES", 1)  # a task a file
+    monkeypatch.setattr(_dask, "_TASK_BYTES", 1)  # one file per task
     oracle = OUE(1.0, categories=256)
     total = write_files(tmp_path / "files", oracle, 1, 2000)
     paths = [tmp_path / "files" / "0000.parquet"]

@@ -1,4 +1,4 @@
-"""Reports at rest: exact, held to their configuration, silent about who sent them when."""
+"""Files of reports: exact, checked for their configuration, and silent about who came when."""
 
 import io
 import json
@@ -219,7 +219,7 @@ def test_without_pyarrow_there_are_json_lines(monkeypatch):
 
 # -- what the order could tell ------------------------------------------------------------------
 def order_score(oracle, reports):
-    """z-score: do reports for c0 come earlier? Its users all came in the first half."""
+    """z-score of whether reports for c0 come earlier; all of its users are in the first half."""
     supports = oracle.channel().supports(np.asarray(reports), np.array([0]))[:, 0]
     place, n = np.flatnonzero(supports) + 0.5, len(reports)
     m = len(place)
@@ -229,18 +229,18 @@ def order_score(oracle, reports):
 
 @pytest.mark.parametrize("oracle", ORACLES, ids=str)
 def test_the_order_of_reports_says_nothing(oracle, seed):
-    """|z| < 5: a false alarm has probability 6e-7 a case."""
+    """|z| < 5: a false alarm has probability 6e-7 per case."""
     oracle = declared(oracle, epsilon=3.0)
     oracle.set_params(random_state=seed)
     reports = oracle.privatize(["c0"] * 1000 + ["c7"] * 1000)
     content = written(oracle, reports)  # a secure shuffle
     assert abs(order_score(oracle, read_reports(content, oracle, format="arrow"))) < 5
-    # The twin: what is kept in the order of arrival gives the users away.
+    # The negative control: what is kept in the order of arrival gives the users away.
     assert abs(order_score(oracle, reports)) > 5
 
 
 def own_place_p_value(codes, reports):
-    """Is the user's own category anywhere in her set, where it is in it?"""
+    """p-value of the hypothesis that a user's own category has a uniform place in her set."""
     _, place = np.nonzero(reports == codes[:, None])
     return chisquare(np.bincount(place, minlength=reports.shape[1])).pvalue
 
@@ -251,7 +251,7 @@ def test_the_order_inside_a_set_says_nothing(seed):
     oracle = SubsetSelection(1.0, categories=20, random_state=seed)
     reports = oracle.privatize(codes)
     assert own_place_p_value(codes, reports) > 1e-6
-    # The twin: the user's category first, as some packages report it.
+    # The negative control: the user's category first, as some packages report it.
     own = reports == codes[:, None]
     first = np.take_along_axis(reports, np.argsort(~own, axis=1, kind="stable"), axis=1)
     assert own_place_p_value(codes, first) < 1e-6
@@ -261,7 +261,7 @@ def test_the_order_inside_a_set_says_nothing(seed):
 
 
 def test_spare_bits_say_nothing():
-    """Bits after the last category could carry what the reports may not."""
+    """Unused bits after the last category could carry information that reports may not carry."""
     oracle = OUE(1.0, categories=10)
     content = written(oracle, np.ones((1, 10), dtype=np.uint8))
     assert content.count(b"\xff\xc0") == 1

@@ -1,4 +1,4 @@
-"""Hostile input: whatever comes, a refusal; no crash, hang or memory blow-up, no code run."""
+"""Hostile input of any kind is refused: no crash, no hang, no memory blow-up, no code run."""
 
 import contextlib
 import io
@@ -84,7 +84,7 @@ def mutated(content, rng):
 
 
 def survives(content, oracle, form, expected):
-    """Read hostile content: refused, or the very reports that were written; True if refused."""
+    """Read hostile content; return whether it is refused, else it must hold the true reports."""
     server = Aggregator(oracle).add(expected[1], "before")
     before = server.tally()
     with contextlib.suppress(RefusedBatchError):
@@ -217,7 +217,7 @@ def test_pages_that_unpack_to_too_much_are_not_unpacked(monkeypatch):
     monkeypatch.setattr("sklearn_ldp.collection._limits.MAX_COLUMN_BYTES", 1 << 20)
     with pytest.raises(RefusedBatchError, match=r"unpacks to \d{7} bytes in a row group"):
         tally_file(content, ORACLES[0], format="parquet")
-    # The twin: within the limit the same file gets as far as its digest.
+    # The negative control: within the limit the same file gets as far as its digest.
     monkeypatch.undo()
     with pytest.raises(RefusedBatchError, match="do not have the digest"):
         tally_file(content, ORACLES[0], format="parquet")
@@ -260,7 +260,7 @@ def test_compressed_streams_are_refused():
 
 
 class Payload:
-    """Unpickling makes a file."""
+    """An object whose unpickling creates a file."""
 
     def __init__(self, path):
         self.path = path
@@ -297,7 +297,7 @@ def test_no_pickle_is_run(tmp_path):
     with pytest.raises(CheckpointError):
         Aggregator.load(tmp_path / "state.npz", ORACLES[0])
     assert not (tmp_path / "owned").exists()
-    pickle.loads(content)  # the twin
+    pickle.loads(content)  # the negative control
     assert (tmp_path / "owned").exists()
 
 
@@ -311,7 +311,7 @@ def peak_megabytes():
 
 
 def fuzz(form, n, seed, folder):
-    """Read n mutated inputs of a kind; print what came of them."""
+    """Read n mutated inputs of one format; print the outcome."""
     rng, refused, slowest = random.Random(seed), 0, 0.0
     expected = [expectation(i) for i in range(len(ORACLES))]
     checkpoint = valid_checkpoint(folder)
@@ -340,7 +340,7 @@ def fuzz(form, n, seed, folder):
 @pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="needs Linux's peak memory")
 @pytest.mark.parametrize("form", [*FORMATS, "npz"])
 def test_many_mutations_cost_neither_memory_nor_time(form, seed, tmp_path):
-    """20,000 inputs a kind: no crash of the process, at most 300 MB more, no input over 10 s."""
+    """20,000 inputs per format: no crash of the process, at most 300 MB more, none over 10 s."""
     code = (
         "import pathlib, sys; sys.path.insert(0, sys.argv[1]); import test_collection_hostile as m;"
         f"m.fuzz({form!r}, {N_MUTATIONS}, {seed}, pathlib.Path(sys.argv[2]))"

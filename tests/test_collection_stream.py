@@ -1,4 +1,4 @@
-"""Sources of batches: files, folders, tables, arrays, iterators; integers stay integers."""
+"""Sources of batches (files, folders, tables, arrays, iterators); integers stay integers."""
 
 import io
 import os
@@ -54,7 +54,7 @@ def test_one_column_in_any_container(name):
 
 
 def two_columns(functions, values):
-    """A hash report a row, the columns of different types, in every container of tables."""
+    """One hash report per row, with columns of different types, in every kind of table."""
     functions = np.array(functions, dtype=np.uint64)
     values = np.array(values, dtype=np.int8)
     table, uint64_lists = {"f": functions, "v": values}, pa.list_(pa.uint64())
@@ -71,7 +71,7 @@ def two_columns(functions, values):
 
 @pytest.mark.parametrize("name", two_columns([], []))
 def test_integers_do_not_pass_through_floats(name):
-    """2**53 + 1 is another hash function than 2**53, and supports other categories."""
+    """2**53 + 1 is a different hash function from 2**53 and supports other categories."""
     oracle = OLH(1.0, categories=64, hash_family="mixing", hash_range=4)
     functions = [2**53 + 1, 2**62 + 1, 2**63 - 1, 2**53 + 3]
     exact = np.array([[f, 3] for f in functions], dtype=np.int64)
@@ -79,7 +79,7 @@ def test_integers_do_not_pass_through_floats(name):
     source = two_columns(functions, [3] * 4)[name]
     found = aggregate(source, oracle).oracle_.support_counts_
     np.testing.assert_array_equal(found, expected)
-    # The twin: rounded as a container with float64 would, the counts are others.
+    # The negative control: rounded as a container with float64 would, the counts are others.
     rounded = exact.astype(np.float64).clip(max=2.0**62).astype(np.int64)
     assert (clone(oracle).aggregate(rounded).support_counts_ != expected).any()
 
@@ -130,7 +130,7 @@ def test_wide_reports_in_tables():
         pa.table({"bits": pa.array(bits.tolist(), pa.list_(pa.uint8(), 3))}),
     ):
         assert aggregate(source, oracle).oracle_.support_counts_.tolist() == [1, 0, 2]
-    with pytest.raises(RefusedBatchError, match="lists of one length"):
+    with pytest.raises(RefusedBatchError, match="lists of equal length"):
         aggregate(pa.table({"bits": pa.array([[1, 0, 1], [1]])}), oracle)
 
 
@@ -163,7 +163,7 @@ def test_refused_batches_can_be_skipped():
 
 @pytest.fixture
 def folder(tmp_path):
-    """Eight files of every format, a hidden one, and one of something else."""
+    """Eight files in all formats, a hidden file, and a file of something else."""
     folder = tmp_path / "reports"
     (folder / "day=1").mkdir(parents=True)
     (folder / "_log").mkdir()

@@ -1,4 +1,4 @@
-"""The public domain: what it takes, what it refuses, codes and back."""
+"""The public domain: what it accepts and refuses, and codes in both directions."""
 
 import datetime
 import pickle
@@ -73,7 +73,7 @@ def test_unordered_collections_are_refused(unordered):
     ids=lambda x: f"{type(x).__module__.split('.')[0]} {type(x).__name__}",
 )
 def test_auto_takes_levels_that_are_declared(X):
-    """What is declared leaks nothing: levels that nobody has are there, in their order."""
+    """Declared levels leak nothing: those that nobody has are included, in their order."""
     assert GRR(random_state=0).fit(X).categories_.tolist() == LEVELS
 
 

@@ -1,4 +1,4 @@
-"""Collecting needs a mechanism and nothing else: one without p and q goes through all of it."""
+"""Collecting needs only a mechanism: one without p and q goes through every step."""
 
 import io
 import pickle
@@ -20,6 +20,7 @@ from sklearn_ldp.collection import (
     hash_function_test,
     read_reports,
     report_configuration,
+    support_size_test,
     tally_file,
     tally_reports,
     write_reports,
@@ -34,7 +35,7 @@ REPORTS = PROTOCOL.privatize(NUMBERS, random_state=0)
 
 
 def is_the_mean(tallies, shift=0.0):
-    """Within 6 standard errors (of a bit), error rate 2e-9."""
+    """Whether the mean is within 6 standard errors (of a bit); error rate 2e-9."""
     return abs(mean(PROTOCOL, tallies) - NUMBERS.mean() - shift) < 6 * 100 / 0.46 / 2 / 200
 
 
@@ -108,7 +109,7 @@ def test_dask(client, tmp_path):
 
 
 def test_groups_and_shards():
-    """Counts by group and shard are those of each group's reports alone."""
+    """Counts by group and shard equal those of each group's reports alone."""
     mechanism, by = PROTOCOL.mechanism, np.random.default_rng(1).integers(3, size=len(REPORTS))
     shard = np.random.default_rng(2).integers(2, size=len(REPORTS))
     counts = Counts.empty(mechanism, n_shards=2, n_groups=3).added(
@@ -155,10 +156,14 @@ def test_what_differs_is_said_in_words():
 
 def test_what_is_no_protocol():
     for wrong in (3, GRR, "olh"):
-        with pytest.raises(TypeError, match="needs a frequency oracle"):
+        with pytest.raises(TypeError, match="needs a frequency oracle or a Protocol"):
             Aggregator(wrong)
     with pytest.raises(TypeError, match="draw none"):
         hash_function_test(REPORTS, PROTOCOL)
+    with pytest.raises(TypeError, match="support categories; those of OneBit do not"):
+        support_size_test(REPORTS, PROTOCOL)
+    with pytest.raises(ValueError, match="of the round 'may', not of 'june'"):
+        Aggregator(PROTOCOL.protocol("may"), collection_round="june")
 
 
 def test_mechanisms_are_equal_when_their_reports_add_up():

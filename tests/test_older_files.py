@@ -18,7 +18,7 @@ from sklearn_ldp.collection import Aggregator, RefusedBatchError, aggregate, rea
 
 FOLDER = Path(__file__).parent / "data" / "version_1"
 CATEGORIES = ["red", "green", "blue", "grey"]
-# 40 users of each, and the estimate that the code of then printed.
+# 40 users each, and the estimate that the code printed at that time.
 WRITTEN = {
     "grr": (GRR(2.0), [0.5752141141997327, 0.1686964714500669, 0.1280447071751003]),
     "oue": (OUE(1.0), [0.6754069879392021, -0.2983720482431916, 0.5672093172522695]),

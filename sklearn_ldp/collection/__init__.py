@@ -1,4 +1,4 @@
-"""Collecting for real: reports and aggregates at rest and on the move."""
+"""Collecting reports in production: files, batches, checkpoints and aggregation."""
 
 from ..protocols import Protocol
 from ._aggregator import Aggregator, CollectionSummary, Refusal

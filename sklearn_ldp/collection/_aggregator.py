@@ -1,4 +1,4 @@
-"""A collection in progress: batches, each exactly once, and what they add up to."""
+"""A collection in progress: it adds up batches of reports and counts each exactly once."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from . import _checkpoint
 from ._batches import RefusedBatchError, check_batch_id, repeated
 from ._tally import Tally, refuse_difference, tally_batch
 
-_KEPT_REFUSALS = 1000  # what hostile clients can make a collector remember has a bound
+_KEPT_REFUSALS = 1000  # a bound on what hostile clients can make a collector remember
 _REASON_CHARACTERS = 500
 
 
@@ -29,9 +29,9 @@ class Refusal(NamedTuple):
     Parameters
     ----------
     batch_id : str
-        Its id, or the name of its file where that could not be read.
+        The batch's id, or the name of its file if the id could not be read.
     reason : str
-        The error's message.
+        The message of the error.
     """
 
     batch_id: str
@@ -40,24 +40,24 @@ class Refusal(NamedTuple):
 
 @dataclass(frozen=True)
 class CollectionSummary:
-    """What was collected, for the record.
+    """Summary of a collection: what was counted, repeated and refused.
 
     Parameters
     ----------
     configuration : dict
-        Of the collection, see :func:`report_configuration`.
+        The collection's configuration, see :func:`report_configuration`.
     n_samples : int
         Number of reports.
     n_batches : int
-        Number of batches they came in.
+        Number of batches that were counted.
     n_repeats : int
-        Number of batches that came again and were ignored.
+        Number of repeated batches that were ignored.
     n_refused : int
         Number of refusals.
     refused : tuple of Refusal
-        The last of them (up to 1000) and why.
+        The last refusals (at most 1000), with their reasons.
     shard_sizes : tuple of int
-        Number of reports of each shard.
+        Number of reports in each shard.
     """
 
     configuration: dict[str, Any]
@@ -80,17 +80,20 @@ class CollectionSummary:
 
 
 class Aggregator:
-    """Adds up batches of reports, each exactly once; costs no privacy.
+    """Add up batches of reports and count each batch exactly once.
 
-    An oracle adds up whatever it is given. An aggregator keeps a ledger besides: a batch has an id,
-    and counts once however often it is sent. A batch that the oracle's clients cannot have made is
-    refused whole and leaves everything as it was, but for a line in the summary. Its counts are
-    exact integers that do not depend on the order of the batches. Threads may share it.
+    An oracle adds up whatever it is given. An aggregator also keeps a ledger: each batch has an id
+    and is counted once, however often it is sent. A batch that the oracle's clients cannot have
+    made is refused as a whole; it changes nothing except for an entry in the summary. The counts
+    are exact integers that do not depend on the order of the batches. Several threads may share an
+    aggregator.
+
+    Privacy: costs none.
 
     Parameters
     ----------
     oracle : oracle or Protocol
-        Unfitted, with declared categories; a copy is kept.
+        Unfitted, with declared categories; the aggregator keeps a copy.
     collection_round : str, default=""
         Name of the collection: files of another round are refused.
     on_repeat : {"raise", "ignore"}, default="raise"
@@ -99,11 +102,11 @@ class Aggregator:
     Raises
     ------
     ValueError
-        If the oracle's domain is not known, or it holds reports of its own.
+        If the oracle's domain is not known, or if the oracle already holds reports.
 
     See Also
     --------
-    aggregate : Adds up files, streams and folders.
+    aggregate : Add up files, streams and folders.
 
     Examples
     --------
@@ -141,19 +144,20 @@ class Aggregator:
         Parameters
         ----------
         reports : array-like, Arrow stream or iterator of those
-            As the oracle's `privatize` returns them.
+            Reports as returned by the oracle's `privatize`.
         batch_id : str
-            Name of the batch: what its sender calls it whenever it is sent.
+            Name of the batch; the sender must use the same name each time it sends the batch.
 
         Returns
         -------
         self : object
-            With the batch added.
+            The aggregator itself, with the batch added.
 
         Raises
         ------
         RefusedBatchError
-            If a report cannot come from the oracle, or the batch was seen before; a ValueError.
+            If a report cannot come from the oracle, or if the batch was seen before. This is a
+            ValueError.
         """
         check_batch_id(batch_id)
         if self._is_repeat([batch_id]):
@@ -172,18 +176,20 @@ class Aggregator:
         Parameters
         ----------
         other : Aggregator or Tally
-            Of the same collection; it stays as it is.
+            Sums of the same collection; it is not modified.
 
         Returns
         -------
         self : object
-            With the other's batches added; its refusals are not taken over.
+            The aggregator itself, with the batches of `other` added; the refusals of `other` are
+            not copied.
 
         Raises
         ------
         RefusedBatchError
-            If it is of another collection, or one of its batches was seen before (with
-            ``on_repeat="ignore"``: some of its batches but not all); a ValueError.
+            If `other` is of another collection, or if one of its batches was seen before (with
+            ``on_repeat="ignore"``: if some of its batches were, but not all). This is a
+            ValueError.
         """
         tally = other.tally() if isinstance(other, Aggregator) else other
         if not isinstance(tally, Tally):
@@ -195,7 +201,7 @@ class Aggregator:
         return self
 
     def note_refusal(self, batch_id: str, reason: str | Exception) -> None:
-        """Put a batch that was refused elsewhere, as by a reader of files, on the record.
+        """Record a batch that was refused elsewhere, for example by a reader of files.
 
         Parameters
         ----------
@@ -210,7 +216,7 @@ class Aggregator:
             self._refusals.append(refusal)
 
     def _is_repeat(self, batch_ids: Collection[str]) -> bool:
-        """Whether all the batches were seen before; raise if that is not to be ignored."""
+        """Return whether all batches were seen before; raise unless such repeats are ignored."""
         with self._lock:
             seen = [batch for batch in batch_ids if batch in self._ledger]
             if not seen:
@@ -223,9 +229,9 @@ class Aggregator:
             raise error
 
     def _commit(self, tally: Tally) -> None:
-        """Add a tally whole: ledger and counts change together, also under Ctrl-C."""
+        """Add a whole tally: ledger and counts change together, even if Ctrl-C interrupts."""
         with self._lock:
-            if self._is_repeat(tally.batches):  # another thread was quicker
+            if self._is_repeat(tally.batches):  # another thread has just added it
                 return
             old = self._counts
             new = old + tally.counts
@@ -255,12 +261,12 @@ class Aggregator:
 
     @property
     def batches(self) -> Mapping[str, int]:
-        """The ledger: number of reports of each batch, by its id; read-only."""
+        """The ledger: a read-only mapping from the id of each batch to its number of reports."""
         return MappingProxyType(self._ledger)
 
     @property
     def configuration(self) -> dict[str, Any]:
-        """What is collected, see :func:`report_configuration`."""
+        """The configuration of the collection, see :func:`report_configuration`."""
         return dict(self._protocol.configuration)
 
     @property
@@ -268,8 +274,8 @@ class Aggregator:
         """A fitted oracle that holds the counts."""
         if self._oracle is None:
             raise AttributeError(
-                f"This Aggregator adds up reports of {self._protocol.name}, a protocol that is no "
-                "oracle's, so it makes no estimate of them; tally() has the sums."
+                f"This Aggregator was given a protocol of {self._protocol.name} instead of an "
+                "oracle, so it makes no estimate; tally() returns the sums."
             )
         return self._oracle._with_counts(self._counts)
 
@@ -281,12 +287,12 @@ class Aggregator:
         return self.oracle_.estimate_
 
     def tally(self) -> Tally:
-        """Return what was added up, to be merged elsewhere.
+        """Return the sums and the ledger, to be merged elsewhere.
 
         Returns
         -------
         Tally
-            A snapshot.
+            A snapshot of the present state.
         """
         with self._lock:
             return Tally.of(self._protocol, self._counts, self._ledger)
@@ -297,7 +303,7 @@ class Aggregator:
         Returns
         -------
         CollectionSummary
-            A snapshot; ``print`` shows it.
+            A snapshot of the present state; ``print`` shows it.
         """
         with self._lock:
             return CollectionSummary(
@@ -312,15 +318,16 @@ class Aggregator:
 
     # -- on disk ------------------------------------------------------------------------------
     def save(self, path: str | PathLike[str]) -> None:
-        """Write a checkpoint: whole and on disk when this returns, or not at all.
+        """Write a checkpoint atomically: as a whole, or not at all.
 
-        The file is an uncompressed npz, read without pickle. What a killed process left of an
-        earlier attempt is removed. One process at a time may write it.
+        When this returns, the file is complete and on disk. It is an uncompressed npz archive that
+        is read without pickle. What a killed process left of an earlier attempt is removed. Only
+        one process at a time may write the file.
 
         Parameters
         ----------
         path : path-like
-            The file, replaced if it is there.
+            The file to write; an existing one is replaced.
         """
         with self._lock:
             state = _checkpoint.Checkpoint(
@@ -347,23 +354,23 @@ class Aggregator:
         Parameters
         ----------
         path : path-like
-            The file.
+            The file to read.
         oracle : oracle or Protocol
-            Unfitted, configured as the one of the checkpoint.
+            Unfitted, with the configuration that the checkpoint was written with.
         collection_round : str, default=""
             Name of the collection.
         on_repeat : {"raise", "ignore"}, default="raise"
-            As of the class.
+            As for the class.
 
         Returns
         -------
         Aggregator
-            With all that was added before.
+            An aggregator in the state that was saved.
 
         Raises
         ------
         CheckpointError
-            If the file is damaged, cut short or of another collection; a ValueError.
+            If the file is damaged, cut short or of another collection. This is a ValueError.
         """
         result = cls(oracle, collection_round=collection_round, on_repeat=on_repeat)
         protocol = result._protocol

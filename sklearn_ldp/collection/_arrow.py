@@ -1,4 +1,4 @@
-"""Reports as Arrow columns: exact integers of the smallest type, bits packed, no nulls."""
+"""Reports as Arrow columns: exact integers of the smallest type, packed bits, no nulls."""
 
 from __future__ import annotations
 
@@ -9,34 +9,34 @@ import numpy as np
 from ..oracles.channels import ReportField
 from ..protocols import Protocol
 
-_ANY = 0  # number of values of a column of whatever 64 bits hold
+_ANY = 0  # `n_values` of a column that may hold any 64-bit integer
 
 
 def report_fields(protocol: Protocol, reports: np.ndarray | None = None) -> list[ReportField]:
-    """The columns of a protocol's reports; of given ones where the channel does not tell."""
+    """The columns of a protocol's reports, or of `reports` if the mechanism does not say."""
     fields = list(protocol.mechanism.report_fields)
     if fields or reports is None:
         return fields
     if reports.ndim not in (1, 2):
-        raise ValueError(f"reports of {reports.ndim} dimensions have no columns")
+        raise ValueError(f"expected reports of 1 or 2 dimensions, got {reports.ndim}")
     width = None if reports.ndim == 1 else reports.shape[1]
     return [unknown_field(width)]
 
 
 def unknown_field(width: int | None) -> ReportField:
-    """The column of a channel that does not say what its reports hold."""
+    """The column of a mechanism that does not say what its reports hold."""
     return ReportField("report", _ANY, width)
 
 
 def to_columns(reports: np.ndarray, fields: list[ReportField]) -> list[np.ndarray]:
-    """Split reports into contiguous arrays of the smallest types, one a column.
+    """Split reports into contiguous arrays of the smallest types, one per column.
 
     Parameters
     ----------
     reports : ndarray whose first axis is the users
-        In canonical form.
+        Reports in canonical form.
     fields : list of ReportField
-        Of the columns.
+        Descriptions of the columns.
 
     Returns
     -------
@@ -64,22 +64,22 @@ def from_columns(columns: list[np.ndarray], fields: list[ReportField]) -> np.nda
     columns : list of ndarray
         Integers of any type, of shape (n,) or (n, width); or packed bits.
     fields : list of ReportField
-        Of the columns; empty if unknown.
+        Descriptions of the columns; empty if unknown.
 
     Returns
     -------
     ndarray whose first axis is the users
-        Not yet checked.
+        The reports, not yet checked.
     """
     if len(columns) == 1:
         if len(fields) == 1 and _is_bits(fields[0]) and columns[0].shape[1:] != (fields[0].width,):
             return _unpacked(columns[0], fields[0].width)
         return columns[0]
-    # Side by side in one type: that of NumPy's choice could be float64.
+    # All columns get one integer type; the type that NumPy would choose could be float64.
     result = np.empty((len(columns[0]), len(columns)), dtype=_common_dtype(columns))
     for i, column in enumerate(columns):
         if column.ndim != 1:
-            raise ValueError("expected one integer a column, got several")
+            raise ValueError("expected one integer per column, got several")
         if column.dtype == np.uint64 and column.size and column.max() > np.iinfo(np.int64).max:
             raise ValueError(f"expected integers below 2**63, got {column.max()}")
         result[:, i] = column
@@ -96,8 +96,8 @@ def _unpacked(bytes_, width):
     if bits.shape[1] - 8 < width <= bits.shape[1] and not bits[:, width:].any():
         return bits[:, :width]
     raise ValueError(
-        f"expected {width} bits, packed in {-(-width // 8)} bytes with zeros after the last, got "
-        f"{bytes_.shape[1]} bytes"
+        f"expected {width} bits, packed in {-(-width // 8)} bytes with zeros after the last bit, "
+        f"got {bytes_.shape[1]} bytes"
     )
 
 
@@ -110,7 +110,7 @@ def _dtype(field):
 
 
 def row_bytes(fields: list[ReportField]) -> int:
-    """Bytes of a report in its columns."""
+    """Number of bytes per report in its columns."""
     return sum(
         _n_bytes(field) if _is_bits(field) else _dtype(field).itemsize * (field.width or 1)
         for field in fields
@@ -138,7 +138,7 @@ def arrow_schema(fields: list[ReportField], metadata: dict[bytes, bytes]) -> Any
 
 
 def to_batch(columns: list[np.ndarray], schema: Any) -> Any:
-    """A record batch of columns."""
+    """Make a record batch of columns."""
     import pyarrow as pa
 
     def array(column, kind):
@@ -154,7 +154,7 @@ def to_batch(columns: list[np.ndarray], schema: Any) -> Any:
 
 
 def from_batch(batch: Any) -> list[np.ndarray]:
-    """The columns of a record batch as arrays, of any integer types; nulls are refused."""
+    """The columns of a record batch as arrays of any integer types; nulls are refused."""
     columns = [_as_numpy(batch.column(i), name) for i, name in enumerate(batch.schema.names)]
     if not columns:
         raise ValueError("expected columns of integers, got none")
@@ -186,9 +186,9 @@ def _as_numpy(array, name):
 
 
 def _rows(array, name):
-    """Lists of one length as a matrix."""
+    """Lists that all have the same length, as a matrix."""
     ends = np.asarray(array.offsets, dtype=np.int64)
     widths = np.unique(np.diff(ends))
     if len(widths) != 1:
-        raise ValueError(f"expected lists of one length in column {name!r}, got several")
+        raise ValueError(f"expected lists of equal length in column {name!r}, got several lengths")
     return _as_numpy(array.flatten(), name).reshape(len(array), int(widths[0]))

@@ -1,4 +1,4 @@
-"""Reports from whatever streams Arrow columns."""
+"""Reports from any object that streams Arrow columns."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from ._header import found_header
 
 
 def stream_chunks(reports: Any, protocol: Protocol, n_rows: int) -> Iterator[np.ndarray]:
-    """Arrays of reports from whatever has the Arrow PyCapsule interface.
+    """Yield arrays of reports from any object with the Arrow PyCapsule interface.
 
     Parameters
     ----------
     reports : data frame, series, table, reader, ..
-        A stream of columns, or a column. A stream that carries a configuration is held to it, and
-        the others are taken at their word.
+        A stream of columns, or a single column. If the stream carries a configuration, it must be
+        the protocol's; a stream without one is assumed to be of the protocol.
     protocol : Protocol
-        What the reports are of.
+        The protocol of the reports.
     n_rows : int
-        The most rows of an array.
+        Maximum number of rows per array.
 
     Yields
     ------
     ndarray whose first axis is the users
-        Not yet checked.
+        Reports, not yet checked.
     """
     import pyarrow as pa
 
@@ -45,13 +45,13 @@ def stream_chunks(reports: Any, protocol: Protocol, n_rows: int) -> Iterator[np.
 
 
 def _batches(reports, pa):
-    """Record batches and their schema; a column becomes a table of one."""
+    """Record batches and their schema; a single column becomes a table with one column."""
     try:
         if not hasattr(reports, "__arrow_c_stream__"):
             reports = pa.Table.from_arrays([pa.array(reports)], ["report"])
         reader = pa.RecordBatchReader.from_stream(reports)
     except (pa.ArrowException, TypeError, ValueError):
-        column = pa.chunked_array(reports)  # a series streams values, not rows
+        column = pa.chunked_array(reports)  # a series streams its values, not rows
         reader = pa.Table.from_arrays([column], ["report"]).to_reader()
     schema = reader.schema
     index = (schema.pandas_metadata or {}).get("index_columns", [])

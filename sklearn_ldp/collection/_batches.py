@@ -1,4 +1,4 @@
-"""Batches of reports: their names, and what is said of those that are not taken."""
+"""Batches of reports: their ids, and the errors for those that are refused."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ _MAX_ID = 1000  # characters
 
 
 class RefusedBatchError(ValueError):
-    """A batch of reports that is refused whole; the collection is as it was."""
+    """A batch of reports was refused as a whole; the collection is unchanged."""
 
 
 class RepeatedBatchError(RefusedBatchError):
-    """A batch that was seen before."""
+    """A batch was refused because it was seen before."""
 
 
 def repeated(name: str, batches: list[str]) -> RepeatedBatchError:
-    """The error that says that batches were seen before."""
+    """Make the error for batches that were seen before."""
     more = f" and {len(batches) - 1} more" if len(batches) > 1 else ""
     return RepeatedBatchError(
         f"{name} has seen batch {batches[0]!r}{more} before: a report counts once. Leave the "
@@ -25,10 +25,11 @@ def repeated(name: str, batches: list[str]) -> RepeatedBatchError:
 
 
 def check_batch_id(batch_id: Any) -> None:
-    """Raise if it cannot stand in a ledger."""
+    """Raise ValueError if the id cannot stand in a ledger."""
     if not isinstance(batch_id, str) or not 0 < len(batch_id) <= _MAX_ID:
         raise ValueError(
-            f"A batch's id must be a text of 1 to {_MAX_ID} characters, got {repr(batch_id)[:80]}."
+            f"A batch's id must be a string of 1 to {_MAX_ID} characters, got "
+            f"{repr(batch_id)[:80]}."
         )
     try:
         batch_id.encode()

@@ -1,4 +1,4 @@
-"""Checkpoints of a collection: written whole or not at all, and read without trust."""
+"""Checkpoints of a collection: written atomically, and read without trusting the content."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ..protocols import Counts
 from ..protocols._protocol import configuration_difference
 
 _FORMAT = {"format": "sklearn_ldp checkpoint", "version": 1}
-# The arrays, in their order in the file.
+# The arrays, in the order in which the file holds them.
 _DTYPES = {
     "header": "|u1",
     "ids": "|u1",
@@ -31,25 +31,25 @@ _MAX_NPY_HEADER = 512
 
 
 class CheckpointError(ValueError):
-    """A checkpoint that is damaged, cut short, or of another collection."""
+    """A checkpoint is damaged, cut short, or of another collection."""
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """Counts, the ledger of their batches, and what was refused: all that a file holds.
+    """Content of a checkpoint: counts, the ledger of their batches, and refusals.
 
     Parameters
     ----------
     configuration : dict
-        Of the reports.
+        The configuration of the reports.
     counts : Counts
-        What the reports add up to, in a single group.
+        Sums of the reports, in a single group.
     batches : dict
-        The ledger: number of reports of each batch, by its id.
+        The ledger: number of reports of each batch, keyed by its id.
     n_repeats, n_refused : int
-        Number of batches ignored and refused.
+        Number of batches that were ignored as repeats, and number of refusals.
     refused : list
-        Ids and reasons of the last ones refused.
+        Ids and reasons of the last refusals.
     """
 
     configuration: dict[str, Any]
@@ -61,7 +61,7 @@ class Checkpoint:
 
 
 def write(path: Any, state: Checkpoint) -> None:
-    """Write a checkpoint: on disk and whole when this returns, or not at all."""
+    """Write a checkpoint atomically; it is complete and on disk when this returns."""
     content = _pack(state)
     sweep(Path(path))
     with replacing(Path(path)) as file:
@@ -69,7 +69,7 @@ def write(path: Any, state: Checkpoint) -> None:
 
 
 def _pack(state: Checkpoint) -> bytes:
-    """An npz sealed with its own digest, in the archive's comment."""
+    """An npz archive whose comment is a seal: the digest of all bytes before it."""
     ids = [batch.encode() for batch in state.batches]
     header = {
         **_FORMAT,
@@ -99,10 +99,10 @@ def _pack(state: Checkpoint) -> bytes:
 
 
 def read(path: Any, configuration: dict[str, Any], empty: Counts) -> Checkpoint:
-    """Read a checkpoint of the expected configuration, with as many counts as there are in `empty`.
+    """Read a checkpoint of the expected configuration, with counts of the same shape as `empty`.
 
-    The seal is checked before anything is read, so that damage is told from all else; and since
-    anybody can make a seal, what comes after is read without trust all the same.
+    The seal is checked before anything else is read, so that damage is recognised as such. Since
+    anybody can make a seal, the content is read without trusting it all the same.
     """
     path = Path(path)
     content = path.read_bytes()
@@ -115,16 +115,16 @@ def read(path: Any, configuration: dict[str, Any], empty: Counts) -> Checkpoint:
     try:
         return _unpacked(_members(content), configuration, empty.tallies.shape[1:])
     except Exception as error:  # whatever a forged file makes the readers raise
-        raise CheckpointError(f"{path} is no checkpoint of this collection: {error}.") from None
+        raise CheckpointError(f"{path} is not a checkpoint of this collection: {error}.") from None
 
 
 def _members(content: bytes) -> dict[str, np.ndarray]:
-    """The arrays of an npz, none of which can be larger than the file."""
+    """The arrays of an npz archive, none of which can be larger than the file."""
     members = {}
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         infos = archive.infolist()
         if [info.filename for info in infos] != [f"{name}.npy" for name in _DTYPES]:
-            raise ValueError("it holds other arrays than a checkpoint")
+            raise ValueError("its arrays are not those of a checkpoint")
         for (name, dtype), info in zip(_DTYPES.items(), infos, strict=True):
             if info.compress_type != zipfile.ZIP_STORED or info.file_size > len(content):
                 raise ValueError(f"its array {name} is compressed, or larger than the file")
@@ -133,7 +133,7 @@ def _members(content: bytes) -> dict[str, np.ndarray]:
 
 
 def _array(content: bytes, dtype: str, name: str) -> np.ndarray:
-    """An array of known type from the bytes of a npy, which must have just as many."""
+    """An array of known type from the bytes of a npy file, whose size must match exactly."""
     file = io.BytesIO(content)
     if np.lib.format.read_magic(file) != (1, 0):
         raise ValueError(f"its array {name} is of another version of the npy format")

@@ -1,4 +1,4 @@
-"""The configuration of a collection, written down."""
+"""The configuration of a collection, as plain numbers and strings."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from ..protocols import as_protocol
 def report_configuration(oracle: Any, *, collection_round: str = "") -> dict[str, Any]:
     """Return what clients and servers must agree on for their reports to add up.
 
-    Files of reports and checkpoints carry it, and whoever reads them compares it with her own.
+    Files of reports and checkpoints carry it, and whoever reads them compares it with the
+    expected one.
 
     Parameters
     ----------
@@ -22,16 +23,16 @@ def report_configuration(oracle: Any, *, collection_round: str = "") -> dict[str
     Returns
     -------
     dict
-        Plain numbers and texts: the oracle, epsilon, the number of categories, their SHA-256
-        digest, the protocol's own numbers such as the hash family, the integers of a report, p, q
-        and the round.
+        Plain numbers and strings: the oracle, epsilon, the number of categories, their SHA-256
+        digest, the mechanism's own settings such as the hash family, the integers that a report
+        consists of, p and q if the mechanism has them, and the round.
 
     Raises
     ------
     ValueError
         If the oracle's domain is not known.
     TypeError
-        If a category has no form that is the same on every machine.
+        If a category is of a type that has no form that is the same on every machine.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""From any container to chunks of integer reports; nothing passes through float64."""
+"""Convert any container to chunks of integer reports; nothing passes through float64."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ import numpy as np
 
 from ..protocols import Protocol
 
-_STREAM_ROWS = 1 << 18  # rows of a chunk from a table
-_MAPPED_BYTES = 1 << 24  # of a file in memory at a time
+_STREAM_ROWS = 1 << 18  # rows per chunk of a table
+_MAPPED_BYTES = 1 << 24  # bytes of a mapped file in memory at a time
 
 
 def as_chunks(reports: Any, protocol: Protocol) -> Iterator[np.ndarray]:
-    """Arrays of reports, from whatever one batch of them comes in.
+    """Yield arrays of reports from any container that may hold a batch.
 
     Parameters
     ----------
     reports : array-like, Arrow stream, or iterator of those
-        A batch.
+        One batch.
     protocol : Protocol
-        What the reports are of.
+        The protocol of the reports.
 
     Yields
     ------
     ndarray whose first axis is the users
-        Not yet checked.
+        Reports, not yet checked.
     """
     if is_iterator(reports):
         for chunk in reports:
@@ -41,7 +41,7 @@ def as_chunks(reports: Any, protocol: Protocol) -> Iterator[np.ndarray]:
     elif not _is_list_like(reports):
         raise ValueError(f"expected an array of reports, got {type(reports).__name__}")
     else:
-        # Where integers meet floats, `check` takes only what no rounding can have changed.
+        # NumPy may make floats of integers: `check` takes only what rounding cannot have changed.
         yield np.asarray(reports)
 
 
@@ -51,9 +51,9 @@ def _is_list_like(reports):
 
 
 def _mapped_chunks(reports):
-    """Pieces of a mapped file, whose pages are given back as soon as they are counted."""
+    """Yield pieces of a mapped file; the memory of a piece is released once it is counted."""
     mapping: Any = getattr(reports, "_mmap", None)
-    # A private mapping ("c") may hold changes that no file has.
+    # A private mapping ("c") may hold changes that are not in the file.
     is_shared = hasattr(mapping, "madvise") and reports.mode != "c"
     size = max(_MAPPED_BYTES // max(reports[:1].nbytes, 1), 1)
     for start in range(0, len(reports), size):
@@ -63,12 +63,12 @@ def _mapped_chunks(reports):
 
 
 def is_iterator(source: Any) -> bool:
-    """Whether it gives one batch after the other; an Arrow reader is a batch."""
+    """Whether the source yields one batch after the other; an Arrow reader is a single batch."""
     return hasattr(source, "__next__") and not is_arrow_like(source)
 
 
 def is_arrow_like(reports: Any) -> bool:
-    """Whether it hands out an Arrow stream or array, and there is something to take it."""
+    """Whether the reports export an Arrow stream or array, and pyarrow is there to read it."""
     if not (hasattr(reports, "__arrow_c_stream__") or hasattr(reports, "__arrow_c_array__")):
         return False
     try:

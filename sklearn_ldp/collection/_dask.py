@@ -1,4 +1,4 @@
-"""Adding up files on a cluster: pure functions on Dask's futures, the ledger stays here."""
+"""Add up files on a cluster: Dask runs pure functions, the ledger stays in this process."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ from ._report_files import describe_reports, tally_source
 from ._stream import report_files, started
 from ._tally import Tally
 
-_DESCRIBED = 500  # files whose headers a task reads: about a tenth of a second, as is ..
-_TASK_BYTES = 1 << 25  # .. adding up so many bytes of reports, each with ..
-_REPORT_BYTES = 4  # .. so many more for what a report costs, however small
-_MOST_SUMS = 32  # sums that come here, each a point to go on from
-_ARITY = 8  # parts of a sum
+# A task needs about a tenth of a second for either of these:
+_DESCRIBED = 500  # files whose headers it reads
+_TASK_BYTES = 1 << 25  # bytes of reports that it adds up
+_REPORT_BYTES = 4  # added to the size of each report, since even the smallest takes time
+_MOST_SUMS = 32  # sums that are sent to this process, each a point to resume from
+_ARITY = 8  # sums that are added up into one
 
 
 def aggregate_dask(
@@ -38,48 +39,49 @@ def aggregate_dask(
 ) -> Aggregator:
     """Add up files of reports on a Dask cluster.
 
-    A task is a pure function of some files, small ones together so that it is worth sending; the
-    sums meet in a tree on the workers, and no more than a few dozen come here. Workers keep no
-    state: what a lost worker held is computed again, and the counts are the same whatever happens.
-    The ledger is here: a file whose batch was counted before is left out before any work is done
-    on it.
+    A task is a pure function of some files; small files are grouped so that a task is worth
+    sending. The workers add up the sums in a tree, and send no more than a few dozen of them to
+    this process. Workers keep no state: what a lost worker held is computed again, and the counts
+    are the same whatever happens. The ledger stays in this process: a file whose batch was counted
+    before is left out before any work is done on it.
 
     Privacy: costs none.
 
     Parameters
     ----------
     client : distributed.Client
-        Of the cluster (extra ``dask``).
+        Client of the cluster (needs the extra ``dask``).
     files : path-like, or iterable of path-like
-        Files that :func:`write_reports` wrote, under names that the workers can open; or a folder
-        of them, which must be visible from here as well.
+        Files that :func:`write_reports` wrote, under paths that the workers can open; or a folder
+        of such files, which must be visible to this process as well.
     oracle : oracle, Protocol or Aggregator
-        What the reports are of, or a collection to go on with.
+        The oracle or protocol of the reports, or an aggregator to add them to.
     collection_round : str, default=""
-        Name of the collection; an aggregator has its own.
+        Name of the collection; leave it empty for an aggregator, which has its own.
     checkpoint : path-like, default=None
-        A file here to keep the state in, as for :func:`aggregate`: the same call goes on from it.
+        A file on this machine that keeps the state, as for :func:`aggregate`: the same call
+        resumes from it.
     checkpoint_seconds : float, default=10.0
-        Least time between two checkpoints.
+        Minimum number of seconds between two checkpoints.
     on_repeat : {"raise", "ignore"}, default="raise"
-        What to do with a file whose batch was counted before, or comes twice; an aggregator decides
-        itself.
+        What to do with a file whose batch was counted before, or occurs twice; an aggregator has
+        its own setting.
     on_refusal : {"raise", "skip"}, default="raise"
-        Whether to stop at a file that is refused, or to note it in the summary and go on.
+        Whether to stop at a file that is refused, or to note it in the summary and continue.
     retries : int, default=3
-        How often a task is tried again after an error of its file system.
+        How often a task is tried again after an error of the file system.
     progress : bool, default=False
-        Whether to show on stderr how far it is.
+        Whether to show progress on standard error.
 
     Returns
     -------
     Aggregator
-        With the files added: the one that was given, or a new one.
+        The given aggregator, or a new one, with the files added.
 
     Raises
     ------
     RefusedBatchError
-        If a file is refused; what was added before it stays.
+        If a file is refused; what was added before is kept.
     OSError
         If the workers cannot read a file.
 
@@ -124,7 +126,7 @@ def _paths(files: Any) -> list[str]:
 
 
 def _note(aggregator: Aggregator, refused: Iterable[Refusal], must_raise: bool) -> None:
-    """Put refusals on the record; raise the first of them if asked to."""
+    """Record refusals; raise the first of them if asked to."""
     refused = list(refused)
     for refusal in refused:
         aggregator.note_refusal(*refusal)
@@ -133,7 +135,7 @@ def _note(aggregator: Aggregator, refused: Iterable[Refusal], must_raise: bool) 
 
 
 class _File(NamedTuple):
-    """A file and what it says of itself."""
+    """A file, and the batch id and number of reports that its header states."""
 
     path: str
     batch_id: str
@@ -143,7 +145,7 @@ class _File(NamedTuple):
 def _first_copies(
     files: list[_File], aggregator: Aggregator, resumed: frozenset[str], must_raise: bool
 ) -> tuple[list[_File], list[_File]]:
-    """Files to count now, one of each batch; and copies, in case that the first is refused."""
+    """Files to count now, one per batch; and further copies, in case the first is refused."""
     now: dict[str, _File] = {}
     later = []
     for file in files:
@@ -169,7 +171,7 @@ def _first_copies(
 
 
 class _Cluster:
-    """What is done on the workers."""
+    """The work that is sent to the workers."""
 
     def __init__(self, client: Any, protocol: Protocol, retries: int):
         self._client = client
@@ -177,7 +179,7 @@ class _Cluster:
         self._retries = retries
 
     def _submit(self, function, *args, priority=0):
-        # Not by the arguments' hash: a file of the same name may hold something else by now.
+        # Not keyed by its arguments: a file of the same name may hold something else by now.
         return self._client.submit(
             function, *args, pure=False, priority=priority, retries=self._retries
         )
@@ -195,7 +197,7 @@ class _Cluster:
         return files, [file for file in found if isinstance(file, Refusal)]
 
     def add_up(self, files: list[_File], progress: bool) -> Iterator[_Part]:
-        """Sums over some of the files each, as they come."""
+        """Yield sums, each over some of the files, as they are finished."""
         from distributed import as_completed
 
         if not files:
@@ -213,20 +215,20 @@ class _Cluster:
             self._client.cancel(sums)
 
     def _tree(self, files: list[_File]) -> list:
-        """Futures of few sums. Those below are let go of, so that workers may forget them."""
-        # A task's result: scattered data would be lost with the workers that have it.
+        """Futures of a few sums. Those further down are released, so that workers forget them."""
+        # The result of a task: scattered data would be lost with the workers that hold it.
         protocol = self._submit(_itself, self._protocol)
         nodes = [self._submit(_add_up, group, protocol) for group in _groups(files, self._protocol)]
         priority = 0
         while len(nodes) > _MOST_SUMS:
-            priority += 1  # a sum before new files, so that what it adds up can be forgotten
+            priority += 1  # sums come before new files, so that their parts can be forgotten
             starts = range(0, len(nodes), _ARITY)
             nodes = [self._submit(_sum, nodes[i : i + _ARITY], priority=priority) for i in starts]
         return nodes
 
 
 def _groups(files: list[_File], protocol: Protocol) -> Iterator[list[_File]]:
-    """Files that are worth a task together."""
+    """Yield groups of files, each large enough to be worth a task."""
     report_bytes = protocol.mechanism.report_bits / 8 + _REPORT_BYTES
     group: list[_File] = []
     size = 0.0
@@ -242,7 +244,7 @@ def _groups(files: list[_File], protocol: Protocol) -> Iterator[list[_File]]:
 
 # -- on a worker ----------------------------------------------------------------------------------
 class _Part(NamedTuple):
-    """What some files add up to; None if all of them are refused."""
+    """The tally of some files (None if all of them are refused), and the refusals."""
 
     tally: Tally | None
     refused: list[Refusal]
@@ -272,7 +274,9 @@ def _tally(file: _File, protocol: Protocol) -> _Part:
     try:
         tally = tally_source(file.path, protocol)
         if tally.batches != {file.batch_id: file.n_samples}:
-            raise RefusedBatchError(f"File {file.path} is refused: it was replaced meanwhile")
+            raise RefusedBatchError(
+                f"File {file.path} is refused: it was replaced after its header was read"
+            )
     except RefusedBatchError as error:
         return _Part(None, [Refusal(file.path, str(error))], 1)
     return _Part(tally, [], 1)

@@ -1,4 +1,4 @@
-"""The three formats of a file of reports: columns in, columns out."""
+"""The three formats of files of reports: a writer and a reader of columns for each."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ from ._arrow import (
 from ._header import KEY, Header, needed_header, parse_header, refuse_other_configuration
 from ._limits import MAX_COLUMN_BYTES, refuse_compressed, refuse_large_pages
 
-_GROUP_BYTES = 1 << 23  # of reports in a row group or a record batch
+_GROUP_BYTES = 1 << 23  # bytes of reports in a row group or a record batch
 _MAX_GROUP = 1 << 20
 _HEADER_CHARACTERS = 1 << 16
-_LINE_INTEGERS = 1 << 19  # of lines read at a time
+_LINE_INTEGERS = 1 << 19  # integers in the lines that are read at a time
 Columns = list[np.ndarray]
 Read = Iterator[tuple[Header, Columns, list[ReportField]]]
 
 
 class Format(NamedTuple):
-    """How a format is written and read; `Read` yields the header with each piece."""
+    """Functions that write and read a format; `read` yields the header with each piece."""
 
     write: Callable[[Any, Columns, list[ReportField], Header], None]
     read: Callable[[Any, Protocol], Read]
@@ -43,7 +43,7 @@ class Format(NamedTuple):
 
 
 def n_group(fields: list[ReportField]) -> int:
-    """How many reports are worked on at a time."""
+    """Number of reports that are written or read at a time."""
     return min(max(_GROUP_BYTES // row_bytes(fields), 1), _MAX_GROUP)
 
 
@@ -58,11 +58,11 @@ def _metadata(header):
 
 
 def _expect_schema(schema, protocol):
-    """The columns' description, if they are those of the protocol's reports."""
+    """The fields of the columns; ValueError if they are not those of the protocol's reports."""
     import pyarrow as pa
 
     fields = report_fields(protocol)
-    if not fields:  # a channel that does not say: one column of 64 bits
+    if not fields:  # the mechanism does not say: one column of 64-bit integers
         kind = schema.types[0] if len(schema.types) == 1 else None
         is_rows = kind is not None and pa.types.is_fixed_size_list(kind)
         fields = [unknown_field(kind.list_size if kind is not None and is_rows else None)]
@@ -164,7 +164,10 @@ def _read_arrow(source, protocol):
     fields = _expect_schema(schema, protocol)
     for message in messages:
         if message.type != "record batch" or message.body.size > MAX_COLUMN_BYTES:
-            raise ValueError(f"it has a {message.type} of {message.body.size} bytes")
+            raise ValueError(
+                f"expected record batches of at most {MAX_COLUMN_BYTES} bytes, got a "
+                f"{message.type} of {message.body.size} bytes"
+            )
         refuse_compressed(message)
         batch = pa.ipc.read_record_batch(message, schema)
         batch.validate(full=True)
@@ -201,7 +204,7 @@ def _read_jsonl(source, protocol):
         if rows and (not line or len(rows) * width >= _LINE_INTEGERS):
             array = np.array(rows, dtype=np.int64)
             found = fields or report_fields(protocol, array)
-            # A report in its columns may not fit: it is checked as it stands.
+            # A bad report may not fit into the columns, so it is checked before.
             yield header, to_columns(protocol.check(array), found), found
             rows = []
         if not line:
@@ -224,7 +227,7 @@ def _row(line, is_row, n_integers):
         is_row and (not isinstance(row, list) or n_integers not in (None, len(row)))
     ):
         what = f"a list of {n_integers or 'some'} integers" if is_row else "an integer"
-        raise ValueError(f"expected {what} a line, got {line[:80]!r}")
+        raise ValueError(f"expected {what} per line, got {line[:80]!r}")
     return row
 
 
@@ -241,7 +244,7 @@ SUFFIXES = {".parquet": "parquet", ".arrows": "arrow", ".jsonl": "jsonl"}
 
 
 def format_of(path: Any, form: str) -> str:
-    """The format asked for, or that of a file's name."""
+    """The format that was asked for, or the one that the file's name implies."""
     if form != "auto":
         if form not in FORMATS:
             raise ValueError(f"format must be one of {sorted(FORMATS)} or 'auto', got {form!r}.")
@@ -249,14 +252,14 @@ def format_of(path: Any, form: str) -> str:
     suffix = Path(path).suffix if isinstance(path, (str, Path)) else None
     if suffix not in SUFFIXES:
         raise ValueError(
-            f"The format of {path!r:.200} is told by a name that ends with one of "
-            f"{', '.join(SUFFIXES)}; give format= otherwise."
+            f"The format of {path!r:.200} is unknown: give a name that ends with one of "
+            f"{', '.join(SUFFIXES)}, or pass format=."
         )
     return _readable(SUFFIXES[suffix])
 
 
 def _readable(form):
-    """The format, if what reads it is installed."""
+    """The format; ImportError if the package that reads it is not installed."""
     if form != "jsonl" and find_spec("pyarrow") is None:
         raise ImportError(
             f"The format {form!r} needs pyarrow: pip install 'sklearn_ldp[data]'; or use 'jsonl'."
@@ -265,13 +268,13 @@ def _readable(form):
 
 
 def open_source(source: Any, form: str) -> Any:
-    """A file, bytes or an open binary file, as the format's reader wants it."""
+    """Open a path, bytes or a binary file in the way that the format's reader needs."""
     if isinstance(source, (str, Path)):
         if form == "jsonl":
             return open(source, "rb")
         import pyarrow as pa
 
-        # A mapped file makes bodies of messages views of what is really there.
+        # In a mapped file, bodies of messages are views of bytes that really exist.
         return pa.memory_map(str(source)) if form == "arrow" else pa.OSFile(str(source))
     content = source if isinstance(source, (bytes, bytearray, memoryview)) else source.read()
     if form == "jsonl":

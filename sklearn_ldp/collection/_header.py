@@ -1,4 +1,4 @@
-"""What a file of reports says about itself, and the comparison with what is expected."""
+"""The header of a file of reports, and its comparison with what is expected."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..protocols import Protocol
 from ..protocols._protocol import configuration_difference
 from ._batches import check_batch_id
 
-KEY = b"sklearn_ldp"  # in the schema's metadata
+KEY = b"sklearn_ldp"  # where the schema's metadata has the header
 FORMAT = "sklearn_ldp reports"
 VERSION = 1
 _MAX_CHARACTERS = 1 << 16
@@ -21,12 +21,12 @@ _MAX_CHARACTERS = 1 << 16
 
 @dataclass(frozen=True)
 class Header:
-    """The batch that a file holds.
+    """Description of the batch that a file holds.
 
     Parameters
     ----------
     configuration : dict
-        As :func:`report_configuration` gives it.
+        As :func:`report_configuration` returns it.
     batch_id : str
         Name of the batch.
     n_samples : int
@@ -41,7 +41,7 @@ class Header:
     sha256: str
 
     def to_json(self) -> str:
-        """One line of text."""
+        """Return the header as one line of text."""
         batch = {"id": self.batch_id, "n_samples": self.n_samples, "sha256": self.sha256}
         return json.dumps(
             {
@@ -54,9 +54,11 @@ class Header:
 
 
 def parse_header(text: str | bytes) -> Header:
-    """Read what `to_json` wrote; ValueError if it is anything else."""
+    """Parse what `to_json` wrote; raise ValueError if it is anything else."""
     if len(text) > _MAX_CHARACTERS:
-        raise ValueError(f"its header has {len(text)} characters, at most {_MAX_CHARACTERS} do")
+        raise ValueError(
+            f"its header has {len(text)} characters, at most {_MAX_CHARACTERS} are read"
+        )
     try:
         content = json.loads(text, parse_constant=_no_constant)
         if content["format"] != FORMAT:
@@ -86,29 +88,29 @@ def _no_constant(name):
 
 
 def found_header(metadata: dict[bytes, bytes] | None, protocol: Protocol) -> Header | None:
-    """The header in a schema's metadata, if there is one, held against what is expected."""
+    """The header in a schema's metadata, if there is one, compared with what is expected."""
     return needed_header(metadata, protocol) if metadata and KEY in metadata else None
 
 
 def needed_header(metadata: dict[bytes, bytes] | None, protocol: Protocol) -> Header:
-    """The header in a schema's metadata; ValueError if it is another than expected, or none."""
+    """The header in a schema's metadata; ValueError if there is none, or not the expected one."""
     header = parse_header((metadata or {}).get(KEY, b"{}"))
     refuse_other_configuration(header, protocol)
     return header
 
 
 def refuse_other_configuration(header: Header, protocol: Protocol) -> None:
-    """Raise ValueError if the reports are not of the protocol."""
+    """Raise ValueError if the reports are not of this protocol."""
     what = configuration_difference(header.configuration, protocol.configuration)
     if what:
         raise ValueError(
-            f"its reports are of another collection: {what}. Reports of two protocols do not add "
-            "up; read them with an oracle configured as their clients' was"
+            f"its reports are of another collection: {what}. Reports of two protocols cannot be "
+            "added up; read them with an oracle that is configured like their clients' oracle"
         )
 
 
 class ContentDigest:
-    """SHA-256 of columns of reports, however they are cut into pieces.
+    """SHA-256 of columns of reports; it does not depend on how they are cut into pieces.
 
     Parameters
     ----------
@@ -136,7 +138,7 @@ class ContentDigest:
         if self.n_samples != header.n_samples:
             raise ValueError(
                 f"it is cut short or damaged: its header promises {header.n_samples} reports, "
-                f"{self.n_samples} came"
+                f"it holds {self.n_samples}"
             )
         if self.hexdigest() != header.sha256:
             raise ValueError("it is damaged: its reports do not have the digest in its header")

@@ -1,28 +1,28 @@
-"""What a small file may make us allocate: limits that Arrow's readers do not have themselves."""
+"""Limits on what a small file can make a reader allocate, which Arrow itself does not have."""
 
 from __future__ import annotations
 
 import struct
 from typing import Any
 
-MAX_COLUMN_BYTES = 1 << 28  # of a column in a row group, and of a record batch
-ROWS_PER_BYTE = 10_000  # more than even constant reports are packed to
+MAX_COLUMN_BYTES = 1 << 28  # the most for a column in a row group, and for a record batch
+ROWS_PER_BYTE = 10_000  # more than compression reaches, even for constant reports
 _PAGE_HEADER_BYTES = 1 << 12
 _COMPACT_STOP, _COMPACT_BINARY, _COMPACT_STRUCT = 0, 8, 12
 
 
 def refuse_large_pages(source: Any, metadata: Any, n_bytes: int) -> None:
-    """Refuse a Parquet file whose pages say that they unpack to more than a collector can hold.
+    """Refuse a Parquet file whose pages unpack to more than a collector can hold.
 
-    The sizes in the file's footer are promises; those in the pages' own headers are what a reader
-    allocates, so every page header is read.
+    The sizes in the file's footer are mere claims. A reader allocates the sizes in the pages' own
+    headers, so every page header is read.
 
     Parameters
     ----------
     source : pyarrow.NativeFile
         The file.
     metadata : pyarrow.parquet.FileMetaData
-        Its footer.
+        Footer of the file.
     n_bytes : int
         Size of the file.
 
@@ -59,7 +59,7 @@ def _walk_pages(source, position, stop):
         if unpacked < 0 or packed < 0 or total > MAX_COLUMN_BYTES:
             raise ValueError(
                 f"one of its columns unpacks to {total} bytes in a row group, at most "
-                f"{MAX_COLUMN_BYTES} are taken"
+                f"{MAX_COLUMN_BYTES} are accepted"
             )
         position += length + packed
     if position != stop:
@@ -67,7 +67,7 @@ def _walk_pages(source, position, stop):
 
 
 def _compact_struct(data: bytes, at: int, depth: int = 0) -> tuple[dict[int, int], int]:
-    """Integers of a struct in Thrift's compact protocol by field number, and where it ends."""
+    """Integers of a struct in Thrift's compact protocol by field number, and its end."""
     fields: dict[int, int] = {}
     number = 0
     while data[at] != _COMPACT_STOP:
@@ -77,7 +77,7 @@ def _compact_struct(data: bytes, at: int, depth: int = 0) -> tuple[dict[int, int
             number += delta
         else:
             number, at = _zigzag(data, at)
-        if kind in (1, 2):  # booleans are in the kind
+        if kind in (1, 2):  # the kind itself is the value of a boolean
             continue
         if kind in (4, 5, 6):
             fields[number], at = _zigzag(data, at)
@@ -87,7 +87,7 @@ def _compact_struct(data: bytes, at: int, depth: int = 0) -> tuple[dict[int, int
         elif kind == _COMPACT_STRUCT and depth < 4:
             at = _compact_struct(data, at, depth + 1)[1]
         else:
-            raise IndexError("no field of a page header")
+            raise IndexError("not a field of a page header")
     return fields, at + 1
 
 
@@ -97,7 +97,7 @@ def _varint(data, at):
         value |= (data[at] & 127) << shift
         at, shift = at + 1, shift + 7
         if shift > 63:
-            raise IndexError("no integer")
+            raise IndexError("not an integer")
     return value | data[at] << shift, at + 1
 
 
@@ -107,17 +107,18 @@ def _zigzag(data, at):
 
 
 def refuse_compressed(message: Any) -> None:
-    """Refuse an Arrow record batch with compressed buffers, whose size is the sender's word alone.
+    """Refuse an Arrow record batch with compressed buffers, whose size is a mere claim.
 
     Parameters
     ----------
     message : pyarrow.ipc.Message
-        A record batch, not yet decoded. Its flatbuffer has a `compression` field if it is packed.
+        A record batch, not yet decoded. Its flatbuffer has a `compression` field if it is
+        compressed.
 
     Raises
     ------
     ValueError
-        If it is compressed.
+        If the record batch is compressed.
     """
     data = message.metadata.to_pybytes()
     try:
@@ -132,7 +133,7 @@ def refuse_compressed(message: Any) -> None:
 
 
 def _table_field(data, table, index):
-    """Where a field is in a table of a flatbuffer, or 0."""
+    """The offset of a field in a table of a flatbuffer, or 0 if there is none."""
     entries = table - struct.unpack_from("<i", data, table)[0]
     place = 4 + 2 * index
     if place >= struct.unpack_from("<H", data, entries)[0]:

@@ -1,4 +1,4 @@
-"""Users who lie: what a share of them could gain."""
+"""Poisoning: what a share of fake users could gain."""
 
 from __future__ import annotations
 
@@ -20,35 +20,35 @@ def poisoning_gain(
     epsilon: float | None = None,
     attack: str = "maximal",
 ) -> Any:
-    """How much fake users can add to the raw estimates of categories that they want to promote.
+    """Return how much fake users can add to the raw estimates of categories they promote.
 
-    Among all users a share :math:`\\beta` is fake, knows the protocol and sends what it likes. If
-    a fake report supports M of the r targets, then their estimated frequencies, added up, grow in
-    expectation by ([1]_, section 4)
+    A share :math:`\\beta` of all users is fake: they know the protocol and send any report they
+    like. If a fake report supports M of the r targets, then the sum of the targets' estimated
+    frequencies grows in expectation by ([1]_, section 4)
 
     .. math:: G = \\beta \\left( \\frac{M - r q}{p - q} - f_T \\right),
 
     where :math:`f_T` is the sum of the targets' frequencies among the genuine users. The "maximal"
-    attack sends the report of the largest M: 1 with :class:`~sklearn_ldp.GRR`, r with unary
-    encoding and local hashing, the size of the largest report elsewhere, if that is below r. The
-    "input" attack only lies about its value and keeps to the protocol, which no collector can
-    tell from a change of opinion: then :math:`G = \\beta (1 - f_T)`.
+    attack sends a report with the largest M: 1 with :class:`~sklearn_ldp.GRR`, r with unary
+    encoding and local hashing, elsewhere the size of the largest report, but at most r. The
+    "input" attack follows the protocol and only lies about the value, which no collector can tell
+    from a change of opinion: then :math:`G = \\beta (1 - f_T)`.
 
-    The smaller epsilon, the more one report weighs, and the larger the gain: privacy and
-    robustness are at odds.
+    The smaller epsilon is, the more one report weighs and the larger the gain is: privacy and
+    robustness are in conflict.
 
     Parameters
     ----------
     oracle : oracle or list of oracles
-        Need not be fitted.
+        One or several oracles, which need not be fitted.
     share : float
         Fake users as a share of all users, in [0, 1].
     n_targets : int
-        Number r of categories that they promote; the worst choice of them is assumed.
+        Number r of categories that the fake users promote; the worst choice is assumed.
     target_frequency : float, default=0.0
         Sum :math:`f_T` of the targets' frequencies among the genuine users.
     n_categories : int, default=None
-        Size d of the domain; None takes the one that the oracle declares.
+        Size d of the domain; None takes that of the oracle's declared categories.
     epsilon : float, default=None
         Privacy budget of one report; None takes the oracle's.
     attack : {"maximal", "input"}, default="maximal"
@@ -57,7 +57,7 @@ def poisoning_gain(
     Returns
     -------
     float or ndarray of shape (n_oracles,)
-        The gain, a sum of frequencies, one an oracle; an array for a list.
+        The gain, which is a sum of frequencies; for a list, an array with one gain per oracle.
 
     Raises
     ------
@@ -67,8 +67,8 @@ def poisoning_gain(
     Notes
     -----
     With hash functions that are drawn at random (``hash_family="mixing"``) M = r is a bound, which
-    attackers reach as far as they find a function that maps all targets to one value. Post-
-    processing changes the gain; of :class:`~sklearn_ldp.NormSub` it is smaller, as a rule.
+    attackers reach if they find a function that maps all targets to one value. Post-processing
+    changes the gain; after :class:`~sklearn_ldp.NormSub` it is usually smaller.
 
     References
     ----------
@@ -78,7 +78,7 @@ def poisoning_gain(
 
     Examples
     --------
-    One percent of fake users promote one category of a thousand:
+    One percent of all users is fake and promotes one category out of a thousand:
 
     >>> from sklearn_ldp import GRR, OLH, OUE
     >>> from sklearn_ldp.collection import poisoning_gain

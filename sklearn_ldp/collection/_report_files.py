@@ -1,4 +1,4 @@
-"""Reports in files: each file is a batch that says what it is and who it adds up with."""
+"""Reports in files: each file is a batch that carries its configuration, id and digest."""
 
 from __future__ import annotations
 
@@ -31,22 +31,24 @@ def write_reports(
     format: str = "auto",
     random_state: Any = None,
 ) -> str:
-    """Write a batch of reports to a file that says what they are.
+    """Write a batch of reports to a file that describes them.
 
     The schema's metadata holds the configuration of the oracle, the round, the batch's id, the
     number of reports and their SHA-256 digest, so that a reader can refuse what does not belong to
-    her collection, and count a batch once however often it comes. Integers are kept exactly, in
+    the collection, and count a batch once however often it is sent. Integers are kept exactly, in
     the smallest type; bits are packed.
 
     Privacy: costs none. Reports are shuffled, so that their order says nothing about who came
-    when; the order inside a report says nothing either, as each oracle's are in canonical form.
+    when. The order inside a report says nothing either, because every oracle makes reports in
+    canonical form.
 
     Parameters
     ----------
     path : path-like or binary file
-        Where to write. A file of that name appears whole or not at all.
+        Where to write. A file is written atomically: it appears as a whole or not at all.
     reports : array-like, Arrow stream or iterator of those
-        As the oracle's `privatize` returns them. They are held in memory, a few bytes each.
+        Reports as returned by the oracle's `privatize`. They are held in memory, at a few bytes
+        per report.
     oracle : oracle or Protocol
         Unfitted, with declared categories.
     batch_id : str, default=None
@@ -55,9 +57,9 @@ def write_reports(
         Name of the collection.
     format : {"auto", "parquet", "arrow", "jsonl"}, default="auto"
         Parquet with zstd, an uncompressed Arrow IPC stream, or lines of JSON for debugging; "auto"
-        goes by the end of the name: ``.parquet``, ``.arrows`` or ``.jsonl``.
+        decides by the suffix of the name: ``.parquet``, ``.arrows`` or ``.jsonl``.
     random_state : int, RandomState, Generator or None, default=None
-        Of the shuffle; None is the secure source.
+        Source of the shuffle's randomness; None is the secure source.
 
     Returns
     -------
@@ -67,7 +69,7 @@ def write_reports(
     Raises
     ------
     RefusedBatchError
-        If a report cannot come from the oracle; a ValueError. No file is written then.
+        If a report cannot come from the oracle. This is a ValueError; no file is written then.
 
     Examples
     --------
@@ -100,7 +102,7 @@ def write_reports(
 
 
 def _columns(reports, protocol):
-    """All reports of a batch as columns, checked."""
+    """Check all reports of a batch and return them as columns."""
     pieces, fields = [], []
     try:
         for chunk in as_chunks(reports, protocol):
@@ -132,9 +134,9 @@ def read_reports(
     Parameters
     ----------
     path : path-like, bytes or binary file
-        What was written.
+        What `write_reports` wrote.
     oracle : oracle or Protocol
-        Unfitted, configured as the clients' was.
+        Unfitted, with the same configuration as the clients' oracle.
     collection_round : str, default=""
         Name of the collection.
     format : {"auto", "parquet", "arrow", "jsonl"}, default="auto"
@@ -148,8 +150,8 @@ def read_reports(
     Raises
     ------
     RefusedBatchError
-        If the reports are of another configuration or round, or the file is damaged, cut short or
-        something else; a ValueError that names what differs.
+        If the reports are of another configuration or round, or if the file is damaged, cut short
+        or not a file of reports. This is a ValueError that says what differs.
     """
     protocol = as_protocol(oracle, collection_round)
     return np.concatenate([chunk for _, chunk in _read(path, protocol, format)])
@@ -158,7 +160,7 @@ def read_reports(
 def tally_file(
     path: Any, oracle: Any, *, collection_round: str = "", format: str = "auto"
 ) -> Tally:
-    """Add up a file of reports: a pure function of it, for a worker to call.
+    """Add up a file of reports: a pure function that a worker can call.
 
     Memory stays bounded whatever the number of reports. Privacy: costs none.
 
@@ -167,7 +169,7 @@ def tally_file(
     path : path-like, bytes or binary file
         What `write_reports` wrote.
     oracle : oracle or Protocol
-        Unfitted, configured as the clients' was.
+        Unfitted, with the same configuration as the clients' oracle.
     collection_round : str, default=""
         Name of the collection.
     format : {"auto", "parquet", "arrow", "jsonl"}, default="auto"
@@ -176,19 +178,19 @@ def tally_file(
     Returns
     -------
     Tally
-        Of one batch, under the id that the file carries; add tallies with ``+``, or to an
-        :class:`Aggregator` with its `merge`.
+        The tally of one batch, under the id that the file carries. Tallies are added up with
+        ``+``, or added to an :class:`Aggregator` with its `merge`.
 
     Raises
     ------
     RefusedBatchError
-        As `read_reports`.
+        For the same reasons as in `read_reports`.
     """
     return tally_source(path, as_protocol(oracle, collection_round), format)
 
 
 def tally_source(path: Any, protocol: Protocol, form: str = "auto") -> Any:
-    """As `tally_file`, under a protocol made before."""
+    """Add up a file as `tally_file` does, for a protocol that exists already."""
     pieces = _read(path, protocol, form)
     header, first = next(pieces)
 
@@ -201,7 +203,7 @@ def tally_source(path: Any, protocol: Protocol, form: str = "auto") -> Any:
 
 
 def describe_reports(path: Any, *, format: str = "auto") -> dict[str, Any]:
-    """Read what a file says of its reports, and none of them.
+    """Read what a file states about its reports, but not the reports themselves.
 
     Parameters
     ----------
@@ -213,13 +215,13 @@ def describe_reports(path: Any, *, format: str = "auto") -> dict[str, Any]:
     Returns
     -------
     dict
-        With `configuration` as :func:`report_configuration` gives it, `batch_id`, `n_samples` and
-        `sha256`. It is the sender's word: only reading the reports proves it.
+        With `configuration` as :func:`report_configuration` returns it, `batch_id`, `n_samples`
+        and `sha256`. These are the sender's claims: only reading the reports verifies them.
 
     Raises
     ------
     RefusedBatchError
-        If the file says nothing that can be read; a ValueError.
+        If the file's header cannot be read. This is a ValueError.
     """
     form = format_of(path, format)
     source = open_source(path, form)
@@ -232,14 +234,14 @@ def describe_reports(path: Any, *, format: str = "auto") -> dict[str, Any]:
 
 
 def _read(path: Any, protocol: Protocol, form: str) -> Iterator[tuple[Header, np.ndarray]]:
-    """Pieces of reports in canonical form; the last comes before the digest is compared."""
+    """Yield pieces of reports in canonical form; the digest is compared after the last one."""
     form = format_of(path, form)
     source = open_source(path, form)
     header = digest = None
     try:
         for header, columns, fields in FORMATS[form].read(source, protocol):
             digest = digest or ContentDigest(len(fields))
-            # What is digested is the canonical form, so that nothing else passes.
+            # The digest is that of the canonical form, so that no other form is accepted.
             reports = protocol.check(from_columns(columns, fields))
             digest.add(to_columns(reports, fields))
             if digest.n_samples > header.n_samples:
@@ -248,7 +250,7 @@ def _read(path: Any, protocol: Protocol, form: str) -> Iterator[tuple[Header, np
         if header is None or digest is None:
             raise ValueError("it holds no reports")
         digest.refuse_other(header)
-    except Exception as error:  # a damaged file can make Arrow raise whatever there is
+    except Exception as error:  # a damaged file can make Arrow raise any exception
         raise _refusal(path, error) from None
     finally:
         source.close()

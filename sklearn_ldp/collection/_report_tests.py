@@ -1,4 +1,4 @@
-"""Users who lie: what a collector can see of them in the reports."""
+"""Tests for fake users: what a collector can see of them in the reports."""
 
 from __future__ import annotations
 
@@ -11,34 +11,33 @@ import numpy as np
 from scipy import stats
 
 from ..mechanisms._coins import SeededCoins
-from ..oracles import BaseOracle
 from ..oracles.channels import Channel, ReportLaw
 from ..protocols import Protocol, as_protocol
 from ._convert import as_chunks
 
-_LEAST_EXPECTED = 10  # reports in a class: below, chi-square is no good law
+_LEAST_EXPECTED = 10  # reports in a class: with fewer, chi-square is a poor approximation
 _MAX_COUNTED = 1 << 22  # values of a public part that are counted one by one
 _FEWEST_DRAWS, _MOST_DRAWS = 1 << 14, 1 << 18  # honest reports drawn where no law is known
-_CELLS = 1 << 22  # reports times categories worked on at a time
+_CELLS = 1 << 22  # reports times categories that are processed at a time
 
 
 @dataclass(frozen=True, eq=False)
 class ReportTest:
-    """How well reports fit the law that honest users' reports have.
+    """Result of a test of whether reports follow the law of honest users' reports.
 
     Parameters
     ----------
     statistic : float
-        About chi-square distributed if all users are honest; or a number of equal pairs, see
-        :func:`hash_function_test`.
+        Approximately chi-square distributed if all users are honest; or a number of equal pairs,
+        see :func:`hash_function_test`.
     degrees_of_freedom : int
-        Of that distribution, 1 for pairs; 0 if there is nothing to test.
+        Those of that distribution, 1 for pairs, 0 if there is nothing to test.
     p_value : float
-        Probability of so large a statistic if all users are honest.
+        Probability of a statistic at least this large if all users are honest.
     n_samples : int
         Number of reports.
     is_drawn : bool, default=False
-        Whether the reports were compared with drawn honest ones, for want of a known law.
+        Whether the reports were compared with simulated honest ones, because no law is known.
     """
 
     statistic: float
@@ -49,11 +48,11 @@ class ReportTest:
 
     @property
     def has_power(self) -> bool:
-        """Whether any report could make a difference."""
+        """Whether the reports can make any difference to the result."""
         return self.degrees_of_freedom > 0
 
 
-def support_size_test(reports: Any, oracle: BaseOracle) -> ReportTest:
+def support_size_test(reports: Any, oracle: Any) -> ReportTest:
     """Test whether reports support as many categories as those of honest users do.
 
     The number of categories that a report supports has a known law. With unary encoding, and with
@@ -62,31 +61,33 @@ def support_size_test(reports: Any, oracle: BaseOracle) -> ReportTest:
     .. math:: \\mathrm{Bernoulli}(p) + \\mathrm{Binomial}(d - 1, q),
 
     and the test is Pearson's. With linear hashing, Hadamard response and projective geometry
-    response it does depend on it, somewhat: there the number of reports of each size is compared
-    with what the unbiased estimate of these very reports leads one to expect; the difference is a
-    sum over reports that has mean 0 whatever the values are, and is held against its own
-    covariance (a Wald test).
+    response it depends on the value somewhat. There the number of reports of each size is compared
+    with the number that is expected under the unbiased estimate from the same reports. The
+    difference is a sum over reports that has mean 0 whatever the values are, and it is compared
+    with its own covariance (a Wald test).
 
-    A mechanism that does not say which law its reports have (an oracle from elsewhere, or linear
-    hashing in very large spaces) gets an approximation: as many honest reports are drawn from the
-    estimate of these very reports, and the two samples compared (`is_drawn` is True then). That is
-    exact up to the drawing where the number of supported categories does not depend on the value.
+    If a mechanism does not say which law its reports have (a third-party oracle, or linear hashing
+    in very large spaces), the test is an approximation: honest reports are drawn for the
+    frequencies that are estimated from the same reports (as many as there are, but at least 2**14
+    and at most 2**18), and the two samples are compared (`is_drawn` is True then). Where the number
+    of supported categories does not depend on the value, this is exact up to the randomness of the
+    draw.
 
     Privacy: costs none.
 
     Parameters
     ----------
     reports : array-like, Arrow stream or iterator of those
-        As the oracle's `privatize` returns them; of thousands of users at least.
-    oracle : oracle
+        Reports as returned by the oracle's `privatize`, of at least some thousands of users.
+    oracle : oracle or Protocol
         Unfitted, with declared categories.
 
     Returns
     -------
     ReportTest
-        Where all reports are of one size (:class:`~sklearn_ldp.GRR`,
-        :class:`~sklearn_ldp.SubsetSelection`) there is nothing to test: `has_power` is False and
-        the p-value 1.
+        The result. Where all reports have the same size (:class:`~sklearn_ldp.GRR`,
+        :class:`~sklearn_ldp.SubsetSelection`), there is nothing to test: `has_power` is False and
+        the p-value is 1.
 
     Raises
     ------
@@ -95,16 +96,16 @@ def support_size_test(reports: Any, oracle: BaseOracle) -> ReportTest:
 
     See Also
     --------
-    hash_function_test : Sees more where users choose a hash function.
+    hash_function_test : A stronger test where users choose a hash function.
     poisoning_gain : What the fake users could gain.
 
     Notes
     -----
-    It sees fake reports that support too many categories, too few, or too regularly many: the
-    maximal gain attack on unary encoding, also where it pads its reports to the mean size [1]_. It
-    does not see fake users who draw the size of their reports from the honest law, nor any who keep
-    to the protocol and lie about their values. A small p-value says that some reports are not
-    honest, or that clients have a bug; it does not say which.
+    The test detects fake reports that support too many categories, too few, or a number that varies
+    too little: the maximal gain attack on unary encoding, even if it pads its reports to the mean
+    size [1]_. It does not detect fake users who draw the size of their reports from the honest law,
+    nor those who follow the protocol and lie about their values. A small p-value says that
+    some reports are not honest, or that clients have a bug; it does not say which.
 
     References
     ----------
@@ -127,6 +128,11 @@ def support_size_test(reports: Any, oracle: BaseOracle) -> ReportTest:
     """
     protocol = as_protocol(oracle)
     channel: Any = protocol.mechanism
+    if not isinstance(channel, Channel):
+        raise TypeError(
+            f"support_size_test is for mechanisms whose reports support categories; those of "
+            f"{protocol.name} do not."
+        )
     sizes, law = channel.support_sizes, channel.law_of_reports
     if sizes is not None and np.count_nonzero(sizes) == 1:
         n = sum(len(chunk) for chunk in _checked(reports, protocol))
@@ -140,7 +146,7 @@ def support_size_test(reports: Any, oracle: BaseOracle) -> ReportTest:
 
 
 def _checked(reports: Any, protocol: Protocol) -> Iterator[np.ndarray]:
-    """Reports in canonical form, few enough at a time to look at all their categories."""
+    """Yield reports in canonical form, few enough at a time to examine all their categories."""
     size = max(_CELLS // protocol.domain.size, 1)
     for chunk in as_chunks(reports, protocol):
         for start in range(0, len(chunk), size):
@@ -148,7 +154,7 @@ def _checked(reports: Any, protocol: Protocol) -> Iterator[np.ndarray]:
 
 
 def _size_counts(reports: Any, protocol: Protocol) -> np.ndarray:
-    """How many reports support 0 .. d categories."""
+    """Number of reports that support 0, 1, .., d categories."""
     channel: Any = protocol.mechanism
     counts = (_sizes(channel, chunk) for chunk in _checked(reports, protocol))
     return sum(counts, np.zeros(channel.n_categories + 1, dtype=np.int64))
@@ -161,7 +167,7 @@ def _sizes(channel: Channel, reports: np.ndarray) -> np.ndarray:
 
 
 def _drawn(reports: Any, protocol: Protocol) -> ReportTest:
-    """Of two samples: the reports, and honest ones drawn from their estimate."""
+    """Compare two samples: the reports, and honest ones drawn from their estimate."""
     channel: Any = protocol.mechanism
     d = channel.n_categories
     observed, support = np.zeros(d + 1, dtype=np.int64), np.zeros(d, dtype=np.int64)
@@ -192,8 +198,11 @@ def _pearson(observed: np.ndarray, law: np.ndarray) -> ReportTest:
 
 
 def _classes(law: np.ndarray, n: int) -> np.ndarray:
-    """A class for each size, in order: fine at both ends, where fake reports may be, and none
-    with too few expected reports."""
+    """Assign each size to a class, in order.
+
+    Classes are narrow at both ends, where fake reports may be, and none has too few expected
+    reports.
+    """
     least = min(_LEAST_EXPECTED / max(n, 1), 1.0)
     ends = least * 4.0 ** np.arange(40)
     ends = ends[ends < 1 / 8]
@@ -212,7 +221,7 @@ def _classes(law: np.ndarray, n: int) -> np.ndarray:
 
 
 def _wald(counts: Any, channel: Channel, law: ReportLaw) -> ReportTest:
-    """Of counts of all kinds of reports, under a law that depends on the users' values."""
+    """Test the counts of all kinds of reports, under a law that depends on the users' values."""
     n, d = int(counts.sum()), channel.n_categories
     sizes = np.rint(law.spread(np.ones(d))).astype(np.int64)
     of_sizes = np.bincount(sizes, law.probabilities(np.full(d, 1 / d)), minlength=d + 1)
@@ -221,55 +230,56 @@ def _wald(counts: Any, channel: Channel, law: ReportLaw) -> ReportTest:
     weights = np.empty((len(seen), classes.max() + 1))
     for i, column in enumerate(weights.T):
         member = (classes == i).astype(float)
-        # Less what the kind adds to the expected number of reports of the class.
+        # Subtract what the kind adds to the expected number of reports in the class.
         column[:] = (member - channel.contributions(law, law.likelihoods(member)))[seen]
     difference = counts[seen] @ weights
     values, vectors = np.linalg.eigh((weights * counts[seen, None]).T @ weights)
     is_certain = values > 1e-9 * max(values.max(), n)
     z = (difference @ vectors)[is_certain] / np.sqrt(values[is_certain])
-    if weights.shape[1] == 1:  # one class, so one size
+    if weights.shape[1] == 1:  # one class, so all reports have the same size
         return ReportTest(0.0, 0, 1.0, n)
     return _result(float(z @ z), len(z), n)
 
 
-def hash_function_test(reports: Any, oracle: BaseOracle) -> ReportTest:
+def hash_function_test(reports: Any, oracle: Any) -> ReportTest:
     """Test whether the reports' hash functions are as random as honest users'.
 
-    A client draws its hash function uniformly and without regard to its value, so the law of the
-    functions is known exactly; attackers choose functions that map their targets to one value. With
-    linear hashing the functions are counted (Pearson's statistic, its law matched in mean and
-    variance); with mixing, where none of :math:`2^{63}` seeds should ever come twice, or where
-    functions are many more than reports, pairs of equal ones are.
+    A client draws its hash function uniformly and independently of its value, so the law of the
+    functions is known exactly. Attackers choose functions that map their targets to one value. With
+    linear hashing, the functions are counted (Pearson's statistic, its law matched in mean and
+    variance). With mixing, where none of :math:`2^{63}` seeds should ever occur twice, or where
+    there are many more functions than reports, pairs of equal functions are counted.
 
     Privacy: costs none.
 
     Parameters
     ----------
     reports : array-like, Arrow stream or iterator of those
-        As the oracle's `privatize` returns them.
+        Reports as returned by the oracle's `privatize`.
     oracle : OLH or BLH
         Unfitted, with declared categories.
 
     Returns
     -------
     ReportTest
-        Of the functions alone.
+        The result of testing the functions alone.
 
     Raises
     ------
     ValueError
         If a report cannot come from the oracle.
     TypeError
-        If the oracle's users choose no hash function.
+        If the oracle's users draw no hash function.
 
     See Also
     --------
-    support_size_test : For other oracles.
+    support_size_test : The test for other oracles.
 
     Notes
     -----
-    It does not see fake users who draw functions honestly and lie about the value; those gain less:
-    they support all targets with one function of :math:`g^{r - 1}`. Nor does it see a few of them.
+    The test does not detect fake users who draw functions honestly and lie about the value. They
+    gain less: only one function in :math:`g^{r - 1}` supports all of their targets. Nor does it
+    detect a small number of fake users.
 
     Examples
     --------
@@ -288,8 +298,8 @@ def hash_function_test(reports: Any, oracle: BaseOracle) -> ReportTest:
     part = getattr(protocol.mechanism, "public_part", None)
     if part is None:
         raise TypeError(
-            f"hash_function_test is for OLH, BLH and others whose users draw a hash function; "
-            f"those of {protocol.name} draw none. Use support_size_test."
+            f"hash_function_test is for OLH, BLH and other oracles whose users draw a hash "
+            f"function; users of {protocol.name} draw none. Use support_size_test."
         )
     drawn = np.concatenate([part.of_reports(chunk) for chunk in _checked(reports, protocol)])
     n, size, shares = len(drawn), part.n_values, part.shares
@@ -298,7 +308,7 @@ def hash_function_test(reports: Any, oracle: BaseOracle) -> ReportTest:
     shares = np.full(size, 1 / size) if shares is None else shares
     observed = np.bincount(drawn, minlength=size)
     statistic = float(np.sum((observed - n * shares) ** 2 / (n * shares)))
-    # Exact moments of Pearson's statistic: few reports per function are no trouble.
+    # These moments of Pearson's statistic are exact, even with few reports per function.
     mean = size - 1
     variance = 2 * mean + (np.sum(1 / shares) - size**2 - 2 * size + 2) / n
     scale = variance / (2 * mean)
@@ -306,7 +316,7 @@ def hash_function_test(reports: Any, oracle: BaseOracle) -> ReportTest:
 
 
 def _pairs_test(functions: np.ndarray, probability: float) -> ReportTest:
-    """Of the number of equal pairs, which is a Poisson variable where they are rare."""
+    """Test the number of equal pairs, which is a Poisson variable if such pairs are rare."""
     n = len(functions)
     _, counts = np.unique(functions, return_counts=True)
     pairs = int(np.sum(counts * (counts - 1) // 2))

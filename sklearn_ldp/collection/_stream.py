@@ -1,4 +1,4 @@
-"""Adding up whole sources of batches: files, folders, tables, streams."""
+"""Add up all batches of a source: files, folders, tables, streams."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def aggregate(
     on_repeat: str = "raise",
     on_refusal: str = "raise",
 ) -> Aggregator:
-    """Add up batches of reports from wherever they are, in constant memory.
+    """Add up batches of reports from any source, in constant memory.
 
     Privacy: costs none.
 
@@ -36,36 +36,37 @@ def aggregate(
 
         - a file that :func:`write_reports` wrote, or a folder of such files, which are taken in
           the order of their names; each file is a batch, under the id that it carries;
-        - an array (also one mapped from a file), a list, or whatever streams Arrow columns, such
-          as a pandas, polars or Arrow table: one batch;
-        - an iterator of those: a batch each, or pairs of an id and a batch.
+        - an array (also one mapped from a file), a list, or any object that streams Arrow columns,
+          such as a pandas, polars or Arrow table: one batch;
+        - an iterator of any of these, each of which is one batch; or of pairs of an id and a
+          batch.
     oracle : oracle, Protocol or Aggregator
-        What the reports are of, or a collection to go on with.
+        The oracle or protocol of the reports, or an aggregator to add them to.
     batch_id : str, default=None
         Name of the batch, or of the stream, whose batches are then called ``name/0``, ``name/1``
-        and so on. Needed unless the batches bring their own, or `oracle` is an oracle.
+        and so on. Needed if `oracle` is an aggregator and the batches have no ids of their own.
     collection_round : str, default=""
-        Name of the collection; an aggregator has its own.
+        Name of the collection; leave it empty for an aggregator, which has its own.
     checkpoint : path-like, default=None
-        A file to keep the state in. If it is there, the work is resumed from it: batches that it
-        holds are left out. It is written now and then, at the end, and when the work is
-        interrupted.
+        A file that keeps the state. It is created if missing, otherwise the work is resumed from
+        it: batches that it holds are left out. It is written from time to time, at the end, and
+        when the work is interrupted.
     checkpoint_seconds : float, default=10.0
-        Least time between two checkpoints.
+        Minimum number of seconds between two checkpoints.
     on_repeat : {"raise", "ignore"}, default="raise"
-        What to do with a batch that was seen before; an aggregator decides itself.
+        What to do with a batch that was seen before; an aggregator has its own setting.
     on_refusal : {"raise", "skip"}, default="raise"
-        Whether to stop at a batch that is refused, or to note it in the summary and go on.
+        Whether to stop at a batch that is refused, or to note it in the summary and continue.
 
     Returns
     -------
     Aggregator
-        With the batches added: the one that was given, or a new one.
+        The given aggregator, or a new one, with the batches added.
 
     Raises
     ------
     RefusedBatchError
-        If a batch is refused; what was added before it stays.
+        If a batch is refused; what was added before is kept.
 
     Examples
     --------
@@ -97,7 +98,7 @@ def aggregate(
 
 
 def started(oracle, checkpoint, checkpoint_seconds, collection_round, on_repeat, on_refusal):
-    """The collection to add to, the batches that its checkpoint holds, and what keeps it."""
+    """The aggregator to add to, the batches in its checkpoint, and what writes checkpoints."""
     if on_refusal not in ("raise", "skip"):
         raise ValueError(f'on_refusal must be "raise" or "skip", got {on_refusal!r}.')
     aggregator = oracle
@@ -117,7 +118,7 @@ def started(oracle, checkpoint, checkpoint_seconds, collection_round, on_repeat,
 
 
 def _batches(source, prefix, is_named):
-    """Names and batches; a name of None is for a file, which has its own."""
+    """Yield names and batches; the name is None for a file, which carries its own."""
     if isinstance(source, (str, Path)):
         if is_named:
             raise ValueError("A file carries the id of its batch: leave out batch_id.")
@@ -145,7 +146,7 @@ def _name(prefix):
 
 
 def report_files(path: Any) -> list[Path]:
-    """The files of reports in a folder and below, in the order of their names; or the file."""
+    """The files of reports in a folder and its subfolders, sorted by name; or the file itself."""
     path = Path(path)
     if not path.is_dir():
         return [path]
@@ -179,7 +180,7 @@ def _add(aggregator, name, reports, resumed):
 
 
 class _Keeper:
-    """Writes a checkpoint now and then, if there is something new."""
+    """Write a checkpoint from time to time, if there is something new."""
 
     def __init__(self, aggregator, path, seconds):
         self._aggregator = aggregator

@@ -1,5 +1,4 @@
-"""Reports added up, with the ledger of the batches they came in: what shards, files and machines
-exchange."""
+"""Sums of reports with the ledger of their batches, which shards, files and machines exchange."""
 
 from __future__ import annotations
 
@@ -17,21 +16,21 @@ from ._convert import as_chunks
 
 @dataclass(frozen=True, eq=False)
 class Tally:
-    """What some batches of reports add up to; ``a + b`` adds two.
+    """Sums of some batches of reports; ``a + b`` adds up two tallies.
 
-    It is what a worker sends back: exact integers, the names of the batches and the configuration
-    of their reports. It does not depend on the order in which batches were added.
+    A tally is what a worker sends back: exact integers, the names of the batches and the
+    configuration of their reports. It does not depend on the order in which batches were added.
 
     Parameters
     ----------
     configuration : dict
-        Of the reports, see :func:`report_configuration`.
+        Configuration of the reports, see :func:`report_configuration`.
     tallies : ndarray of shape (n_shards, tally_size)
-        Sums of the shards' tallies, int64.
+        Sum of the tallies of each shard's reports, int64.
     sizes : ndarray of shape (n_shards,)
-        Number of reports of each shard.
+        Number of reports in each shard.
     batches : dict
-        Number of reports of each batch, by its id.
+        Number of reports of each batch, keyed by its id.
     """
 
     configuration: dict[str, Any]
@@ -41,12 +40,27 @@ class Tally:
 
     @classmethod
     def of(cls, protocol: Protocol, counts: Counts, batches: dict[str, int]) -> Tally:
-        """Return the tally of a protocol's counts, a copy of the ledger with it."""
+        """Return the tally of a protocol's counts, with a copy of the ledger.
+
+        Parameters
+        ----------
+        protocol : Protocol
+            The protocol of the reports.
+        counts : Counts
+            Sums of the reports, in a single group.
+        batches : dict
+            Number of reports of each batch, keyed by its id.
+
+        Returns
+        -------
+        Tally
+            The sums with configuration and ledger.
+        """
         return cls(dict(protocol.configuration), counts.tallies[0], counts.sizes[0], dict(batches))
 
     @property
     def counts(self) -> Counts:
-        """The same without names: counts of a single group."""
+        """The sums without the ledger: counts of a single group."""
         return Counts(self.tallies[None], self.sizes[None])
 
     @property
@@ -66,46 +80,46 @@ class Tally:
 
 
 def refuse_difference(name: str, theirs: Tally, configuration: dict, ours: Counts) -> None:
-    """Raise ValueError if a tally is not of the configuration, or of other shards than ours."""
+    """Raise RefusedBatchError if a tally has another configuration or number of shards."""
     what = configuration_difference(theirs.configuration, configuration)
     if not what and theirs.tallies.shape != ours.tallies.shape[1:]:
         what = f"{len(theirs.sizes)} shards instead of {ours.n_shards}"
     if what:
         raise RefusedBatchError(
-            f"{name} refuses a tally of another collection ({what}): reports of two protocols do "
-            "not add up. Make an estimate of each instead."
+            f"{name} refuses a tally of another collection ({what}): reports of two protocols "
+            "cannot be added up. Estimate from each of them separately."
         )
 
 
 def tally_reports(reports: Any, oracle: Any, batch_id: str, *, collection_round: str = "") -> Tally:
-    """Add up one batch of reports: a pure function, for a worker to call.
+    """Add up one batch of reports: a pure function that a worker can call.
 
-    Memory stays bounded whatever the number of reports: arrays are worked on in pieces, iterators
-    and Arrow streams are read once.
+    Memory stays bounded whatever the number of reports: arrays are processed in pieces,
+    iterators and Arrow streams are read once.
 
     Privacy: costs none.
 
     Parameters
     ----------
     reports : array-like, Arrow stream or iterator of those
-        As the oracle's `privatize` returns them, all one batch.
+        Reports as returned by the oracle's `privatize`; together they are one batch.
     oracle : oracle or Protocol
-        Unfitted, with declared categories; it stays as it is.
+        Unfitted, with declared categories; it is not modified.
     batch_id : str
-        Name of the batch. A batch's first report goes to a shard drawn from it, so that the result
-        does not depend on what else was added before.
+        Name of the batch. It determines the shard of the batch's first report, so that the result
+        does not depend on what was added before.
     collection_round : str, default=""
         Name of the collection.
 
     Returns
     -------
     Tally
-        Of the batch.
+        The tally of the batch.
 
     Raises
     ------
     RefusedBatchError
-        If a report cannot come from the oracle; a ValueError.
+        If a report cannot come from the oracle. This is a ValueError.
 
     Examples
     --------
@@ -120,7 +134,7 @@ def tally_reports(reports: Any, oracle: Any, batch_id: str, *, collection_round:
 
 
 def tally_batch(reports: Any, protocol: Protocol, batch_id: str) -> Tally:
-    """As `tally_reports`, under a protocol made before."""
+    """Add up a batch as `tally_reports` does, for a protocol that exists already."""
     check_batch_id(batch_id)
     counts = protocol.empty
     try:
@@ -144,5 +158,5 @@ def _added(counts: Counts, chunk: Any, protocol: Protocol) -> Counts:
 
 
 def _first_shard(batch_id: str, n_shards: int) -> int:
-    """Where a batch begins, so that small batches do not all fill the same shards."""
+    """The shard of a batch's first report; small batches must not all fill the same shards."""
     return int.from_bytes(hashlib.sha256(batch_id.encode()).digest()[:8], "little") % n_shards

@@ -1,4 +1,4 @@
-"""The one form of a category that is the same on every machine."""
+"""The canonical form of a category, which is the same on every machine."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def canonical(value: Any) -> bytes:
     Raises
     ------
     TypeError
-        If the type has no canonical form; clients and servers would not agree.
+        If the type has no canonical form, so that clients and servers might not agree.
     """
     if isinstance(value, np.generic):
         value = value.item()
@@ -54,18 +54,18 @@ def canonical(value: Any) -> bytes:
     if isinstance(value, _WITH_A_TEXT):
         return b"x" + f"{type(value).__name__} {value}".encode()
     raise TypeError(
-        "Clients and servers agree on categories that are text, bytes, numbers or tuples of those, "
-        f"dates and UUIDs, got {type(value).__name__}: no other type has a form that is the same "
-        "on every machine. Use the categories' names."
+        "Clients and servers can agree on categories that are strings, bytes, numbers, dates, "
+        f"UUIDs or tuples of those, got {type(value).__name__}: no other type has a form that is "
+        "the same on every machine. Use the categories' names."
     )
 
 
 def word_digest(value: Any) -> int:
-    """Return 64 bits that stand for a category, the same on every machine.
+    """Return a 64-bit digest of a category, the same on every machine.
 
     Parameters
     ----------
-    value : as of `canonical`
+    value : as for `canonical`
         The category.
 
     Returns
@@ -82,12 +82,12 @@ def list_digest(values: Iterable) -> str:
     Parameters
     ----------
     values : iterable of categories
-        As of `canonical`.
+        Categories as for `canonical`.
 
     Returns
     -------
     str
-        In hexadecimal digits.
+        The digest in hexadecimal digits.
     """
     sha = hashlib.sha256(b"sklearn_ldp domain 1\n")
     for value in values:

@@ -11,7 +11,7 @@ from ._values import as_vector, is_uniform
 
 
 def as_columns(X: Any, name: str) -> list[np.ndarray]:
-    """Split users' values into columns, each in a dtype of its own.
+    """Split users' values into columns, each with a dtype of its own.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ def as_columns(X: Any, name: str) -> list[np.ndarray]:
 
 
 def table_columns(X: Any) -> list | None:
-    """Return the columns of a data frame or table as they are; None for anything else.
+    """Return the columns of a data frame or table unchanged; None for anything else.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ def table_columns(X: Any) -> list | None:
 
 
 def _as_array(X):
-    """An array that keeps the types of a list's elements apart."""
+    """An array in which elements of a list that differ in type stay different."""
     if not isinstance(X, (list, tuple)):
         return X if hasattr(X, "toarray") else np.asarray(X)
     return np.asarray(X) if is_uniform(X) else np.asarray(X, dtype=object)

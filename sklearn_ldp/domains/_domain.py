@@ -22,23 +22,23 @@ from ._columns import as_columns, table_columns
 from ._levels import declared_levels
 from ._values import as_vector, is_missing, sorted_values
 
-_MAX_LISTED = 1 << 27  # categories that are listed one by one: beyond, the list alone is gigabytes
+_MAX_LISTED = 1 << 27  # categories in a list: beyond that, the list alone takes gigabytes
 
 
 class Domain:
     """What users may answer: a public list of categories, known to clients and servers alike.
 
-    A value's code is its place in the list. The domain of several columns is the product of theirs,
-    whose categories are tuples in C order, the last column fastest; or any list of tuples. One
-    category of a column may stand for a missing answer (None or NaN), if it is listed.
+    A value's code is its position in the list. The domain of several columns is the product of
+    their domains, whose categories are tuples in C order (the last column varies fastest), or any
+    list of tuples. One category of a column may be None or NaN and stand for a missing answer.
 
     Parameters
     ----------
     categories : int, array-like of shape (d,), dtype, or list of arrays
         An int d stands for ``0 .. d-1``. A `pandas.CategoricalDtype`, anything of that dtype, a
         polars `Enum` and an Arrow dictionary array stand for the levels that they declare. A list
-        of arrays, one per column as scikit-learn's encoders have it, stands for their product. A
-        set has no order that is the same in every process, and is refused.
+        of arrays, one per column as in scikit-learn's encoders, stands for their product. A set
+        is refused, because its order is not the same in every process.
 
     Attributes
     ----------
@@ -47,15 +47,15 @@ class Domain:
     size : int
         Number d of categories.
     names : ndarray of shape (d,)
-        The categories as text.
+        The categories as strings.
     digest : str
         SHA-256 of the categories in their order, the same on every machine.
 
     Raises
     ------
     ValueError
-        If there are fewer than two categories, one is listed twice, or they are an unordered
-        collection.
+        If there are fewer than two categories, if one is listed twice, or if they are an
+        unordered collection.
 
     Examples
     --------
@@ -68,7 +68,7 @@ class Domain:
     (6, [('F', 1), ('M', 2)])
     """
 
-    #: Whether categories are known; those of an open domain are not.
+    #: Whether the list of categories is unknown: True for an open domain only.
     is_open = False
 
     def __init__(self, categories: Any) -> None:
@@ -89,11 +89,11 @@ class Domain:
 
     @classmethod
     def of(cls, categories: Any, name: str = "Domain") -> Domain:
-        """Return the domain that a `categories` parameter means.
+        """Return the domain that a `categories` parameter stands for.
 
         Parameters
         ----------
-        categories : Domain, "open", or as of the class
+        categories : Domain, "open", or as for the class
             A domain is returned as it is; "open" is the domain of all answers.
         name : str, default="Domain"
             The class to name in errors.
@@ -106,7 +106,7 @@ class Domain:
         Raises
         ------
         ValueError
-            If it is not declared, or as the class raises.
+            If the domain is not declared, or for the same reasons as in the class.
         """
         if isinstance(categories, Domain):
             return categories
@@ -127,12 +127,12 @@ class Domain:
         Parameters
         ----------
         columns : sequence
-            The categories of each column, as of the class.
+            The categories of each column, as for the class.
 
         Returns
         -------
         Domain
-            Its categories are tuples in C order, the last column fastest.
+            Its categories are tuples in C order: the last column varies fastest.
         """
         return cls._of_parts([_single(column, "Domain") for column in columns], "Domain")
 
@@ -143,15 +143,15 @@ class Domain:
         Returns
         -------
         Domain
-            Its codes are 64-bit digests. Mechanisms that hash take it, on the client only.
+            Its codes are 64-bit digests. Mechanisms that hash accept it, on the client only.
         """
         return OpenDomain()
 
     @classmethod
     def learned(cls, X: Any, name: str) -> Domain:
-        """Return the domain of values: the levels that they declare, or those that occur.
+        """Return the domain of users' values: the levels that X declares, or the values that occur.
 
-        The latter leaks which values occur, so it is for simulations only.
+        The latter reveals which values occur, so it is for simulations only.
 
         Parameters
         ----------
@@ -163,12 +163,12 @@ class Domain:
         Returns
         -------
         Domain
-            Sorted, unless levels are declared.
+            The domain, sorted unless levels are declared.
 
         Raises
         ------
         ValueError
-            If a value is missing, or there are fewer than two.
+            If a value is missing, or if there are fewer than two different values.
         """
         given = table_columns(X)
         levels = [declared_levels(column) for column in ([X] if given is None else given)]
@@ -207,7 +207,7 @@ class Domain:
 
     @property
     def names(self) -> np.ndarray:
-        """The categories as text, of shape (d,)."""
+        """The categories as strings, of shape (d,)."""
         return np.asarray([str(category) for category in self.categories], dtype=object)
 
     @cached_property
@@ -272,12 +272,12 @@ class Domain:
         Raises
         ------
         ValueError
-            If a value is no category.
+            If a value is not a category.
         """
         return self.encode_columns(as_columns(X, name), name)
 
     def encode_columns(self, columns: list[np.ndarray], name: str) -> np.ndarray:
-        """As `encode`, of columns that `as_columns` has made.
+        """Return codes as `encode` does, for columns that `as_columns` returned.
 
         Parameters
         ----------
@@ -305,7 +305,7 @@ class Domain:
         return codes.astype(self._dtype)
 
     def decode(self, codes: Any) -> np.ndarray:
-        """Return the categories of codes.
+        """Return the category of each code.
 
         Parameters
         ----------
@@ -320,12 +320,12 @@ class Domain:
         return self.categories[np.asarray(codes)]
 
     def word_digests(self) -> np.ndarray:
-        """Return 64 bits for each category, which hashes of them start from.
+        """Return a 64-bit digest of each category, from which hashes of it are computed.
 
         Returns
         -------
         ndarray of shape (d,)
-            uint64.
+            The digests, uint64.
         """
         return np.array([word_digest(c) for c in self.categories.tolist()], dtype=np.uint64)
 
@@ -341,8 +341,8 @@ class OpenDomain(Domain):
 
     def closed(self) -> Domain:
         raise ValueError(
-            "An open domain has no list of categories: it is for clients. A server must "
-            "declare it in categories=, the categories that it adds reports up for."
+            "An open domain has no list of categories: it is for clients only. A server must "
+            "list, in categories=, the categories that it counts."
         )
 
     closed.__doc__ = Domain.closed.__doc__
@@ -373,7 +373,7 @@ class OpenDomain(Domain):
 
 
 class _Part:
-    """A list of distinct categories, sealed, and the map from values to their places in it."""
+    """A read-only list of distinct categories, and the map from values to their positions."""
 
     def __init__(self, categories: np.ndarray):
         self.categories = categories.copy()
@@ -409,7 +409,7 @@ class _Part:
         return first if self.size <= 3 else f"{first}, ..."
 
     def encode(self, values: np.ndarray, name: str, where: str = "") -> np.ndarray:
-        """Codes of values, or ValueError."""
+        """Return the codes of values; raise ValueError if one is not a category."""
         if self._first is not None and values.dtype.kind in "iu":
             return self._encode_range(values, self._first, name, where)
         if None not in self._codes:
@@ -423,7 +423,7 @@ class _Part:
         return codes
 
     def _encode_range(self, values, first, name, where):
-        """Codes over consecutive integers, by subtraction."""
+        """Codes if the categories are consecutive integers, by subtraction."""
         outside = (values < first) | (values > first + self.size - 1)
         if outside.any():
             self._refuse(values[int(np.argmax(outside))].item(), name, where)
@@ -446,7 +446,7 @@ class _Part:
 
 # -- what a list of categories may be --------------------------------------------------------------
 def _parts(categories: Any, name: str) -> list[_Part]:
-    """The lists of the columns that a specification means."""
+    """The list of categories of each column that a specification stands for."""
     is_list = isinstance(categories, (list, tuple))
     if is_list and categories and all(_is_column(column) for column in categories):
         return [_single(column, name) for column in categories]
@@ -454,7 +454,7 @@ def _parts(categories: Any, name: str) -> list[_Part]:
 
 
 def _is_column(column: Any) -> bool:
-    """Whether an element of a list is the array of a column's categories, and no category."""
+    """Whether an element of a list holds a column's categories and is not itself a category."""
     return declared_levels(column) is not None or (hasattr(column, "shape") and np.ndim(column) > 0)
 
 
@@ -464,8 +464,8 @@ def _single(categories: Any, name: str) -> _Part:
         return _Part(categories.categories)
     if isinstance(categories, AbstractSet):
         raise InvalidParameterError(
-            f"{name} needs categories in an order that is the same in every process, and a "
-            f"{type(categories).__name__} has none to rely on: a client and a server would number "
+            f"{name} needs categories in an order that is the same in every process, but a "
+            f"{type(categories).__name__} has no such order: a client and a server would number "
             "them differently. Give a list, such as sorted(categories)."
         )
     levels = declared_levels(categories)
@@ -484,12 +484,12 @@ def _single(categories: Any, name: str) -> _Part:
 
 
 def _distinct(array: np.ndarray, name: str) -> np.ndarray:
-    """The categories, or an error that says what is wrong with them."""
+    """Return the categories; raise ValueError if they are not distinct, or fewer than two."""
     items = [_without_nan(item) for item in array.tolist()]
     try:
         counted = Counter(items)
     except TypeError as error:
-        raise ValueError(f"{name} needs hashable categories, got one of an {error}.") from None
+        raise ValueError(f"{name} needs hashable categories, got an element of {error}.") from None
     if len(counted) < len(items):
         twice = counted.most_common(1)[0][0]
         raise ValueError(f"{name} needs distinct categories, got {twice!r} more than once.")
@@ -499,14 +499,14 @@ def _distinct(array: np.ndarray, name: str) -> np.ndarray:
 
 
 def _without_nan(value: Any) -> Any:
-    """The value, with None for what is missing in it: NaN is not equal to itself."""
+    """Return the value with None for what is missing in it, as NaN does not equal itself."""
     if isinstance(value, tuple):
         return tuple(_without_nan(part) for part in value)
     return None if is_missing(value) else value
 
 
 def _comparable(categories: np.ndarray) -> list:
-    """Categories as a list in which missing ones are equal."""
+    """Return the categories as a list in which missing ones are equal."""
     items = categories.tolist()
     return items if categories.dtype.kind in "iuUSb" else [_without_nan(item) for item in items]
 

@@ -1,4 +1,4 @@
-"""Levels that a container or a dtype declares: pandas, polars and Arrow say of what a column is."""
+"""Levels (categories) that a container or a dtype of pandas, polars or Arrow declares."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def declared_levels(column: Any) -> np.ndarray | None:
     Returns
     -------
     ndarray of shape (n_levels,) or None
-        None if it declares none, as any other object does not.
+        The levels; None if the object declares none.
     """
     dtype = getattr(column, "dtype", column)
     if hasattr(dtype, "categories") and hasattr(dtype, "ordered"):  # pandas' CategoricalDtype

@@ -1,4 +1,4 @@
-"""Lists of categories and of values: one array of whatever they are, nothing converted."""
+"""Lists of categories and of values as one array, without conversion of any element."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 
 def as_vector(values: Any) -> np.ndarray:
-    """Return a 1-D array of values, each as it came: tuples whole, 1 and "1" apart.
+    """Return a 1-D array of unconverted values: tuples stay whole, 1 and "1" stay different.
 
     Parameters
     ----------
@@ -23,7 +23,7 @@ def as_vector(values: Any) -> np.ndarray:
     Raises
     ------
     ValueError
-        If it is no list of values.
+        If `values` is not a list of values.
     """
     if isinstance(values, (list, tuple, range, dict)):
         values = list(values)
@@ -40,7 +40,9 @@ def as_vector(values: Any) -> np.ndarray:
 
 
 def is_uniform(values: Any) -> bool:
-    """Whether NumPy finds one dtype without converting (not so: 1 and "1", 1 and True, 1 and 1.5).
+    """Return whether NumPy finds one dtype for all values without converting any.
+
+    It does not for 1 and "1", for 1 and True, or for 1 and 1.5.
 
     Parameters
     ----------
@@ -59,12 +61,12 @@ def is_uniform(values: Any) -> bool:
 
 
 def is_missing(value: Any) -> bool:
-    """Whether a value stands for a missing one: None, NaN, pandas' NA or NaT.
+    """Return whether a value is a missing one: None, NaN, pandas' NA or NaT.
 
     Parameters
     ----------
     value : object
-        Anything.
+        A value of any type.
 
     Returns
     -------
@@ -79,17 +81,17 @@ def is_missing(value: Any) -> bool:
 
 
 def sorted_values(values: Any) -> list:
-    """Return values in order; types that do not compare, in the order of their types' names.
+    """Return sorted values; if they cannot be compared, sort by type name and `repr`.
 
     Parameters
     ----------
     values : iterable
-        Anything.
+        Values of any types.
 
     Returns
     -------
     list
-        Sorted.
+        The sorted values.
     """
     try:
         return sorted(values)
@@ -98,26 +100,26 @@ def sorted_values(values: Any) -> list:
 
 
 def group_codes(labels: Any, name: str, each: str) -> tuple[list, np.ndarray]:
-    """Return the distinct labels in order, and which of them each is.
+    """Return the distinct labels in order, and the index of each label among them.
 
     Parameters
     ----------
     labels : array-like of shape (n,)
-        The group of each of something.
+        The group of each item, such as a row.
     name, each : str
-        Who asks, and what has one label each: for errors.
+        For error messages: the name of the caller, and what has a label, as in "for each row".
 
     Returns
     -------
     names : list
-        Sorted.
+        The sorted labels.
     codes : ndarray of shape (n,)
         Indices into `names`.
 
     Raises
     ------
     ValueError
-        If there are none, or one is missing.
+        If there are no labels, or if one is missing.
     """
     shape = np.shape(labels)
     if len(shape) != 1 or shape[0] == 0:
@@ -125,7 +127,8 @@ def group_codes(labels: Any, name: str, each: str) -> tuple[list, np.ndarray]:
     items = as_vector(labels).tolist()
     if any(is_missing(label) for label in items):
         raise ValueError(
-            f"{name} got a missing label (None or NaN); give what has none a group of its own."
+            f"{name} got a missing label (None or NaN); give items without a label a group of "
+            "their own."
         )
     names = sorted_values(set(items))
     place = {label: i for i, label in enumerate(names)}

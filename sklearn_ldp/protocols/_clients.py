@@ -1,4 +1,4 @@
-"""Many clients at once: which coins each user has, and how many users are worked on at a time."""
+"""Many clients at once: the coins of each user, and the number of users per chunk."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import numpy as np
 from ..mechanisms._coins import CoinStreams
 from ..mechanisms._mechanism import Mechanism
 
-_CHUNK_BYTES = 1 << 25  # what a chunk of reports may take
+_CHUNK_BYTES = 1 << 25  # the most memory for a chunk of reports
 
 
 def privatize(
     mechanism: Mechanism, codes: np.ndarray, first: int, streams: CoinStreams
 ) -> np.ndarray:
-    """Randomise codes of users who stand at positions first, first + 1, .. of the collection.
+    """Randomise the codes of users at positions first, first + 1, .. of the collection.
 
     In a seeded run the users of a block share a stream, and each block is drawn whole, so that
     the coins of a user depend on the seed and on her position alone.
@@ -21,13 +21,13 @@ def privatize(
     Parameters
     ----------
     mechanism : Mechanism
-        What makes reports.
+        The mechanism that makes reports.
     codes : ndarray whose first axis is the users
-        As the domain encodes values.
+        Values as encoded by the domain.
     first : int
         The first user's position.
     streams : CoinStreams
-        Where coins come from.
+        Source of the coins.
 
     Returns
     -------
@@ -48,12 +48,12 @@ def privatize(
 
 
 def block_users(mechanism: Mechanism) -> int:
-    """Number of users who share a stream of coins: part of what a seed means.
+    """Return the number of users who share a stream of coins, which a seed's results depend on.
 
     Parameters
     ----------
     mechanism : Mechanism
-        What makes reports.
+        The mechanism that makes reports.
 
     Returns
     -------
@@ -64,17 +64,17 @@ def block_users(mechanism: Mechanism) -> int:
 
 
 def chunk_users(mechanism: Mechanism) -> int:
-    """Number of users worked on at a time.
+    """Return the number of users who are processed at a time.
 
     Parameters
     ----------
     mechanism : Mechanism
-        What makes reports.
+        The mechanism that makes reports.
 
     Returns
     -------
     int
-        A multiple of a block.
+        A multiple of `block_users`.
     """
     block = block_users(mechanism)
     return block * max(1, min(_CHUNK_BYTES // mechanism.report_bytes // block, 8))

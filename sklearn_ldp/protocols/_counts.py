@@ -1,4 +1,4 @@
-"""Reports added up: exact integers, by group of users and by shard, chunk by chunk."""
+"""Sums of reports: exact integers by group of users and by shard, added chunk by chunk."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from ..mechanisms._laws import ReportLaw
 from ..mechanisms._mechanism import Mechanism
 from ._clients import chunk_users
 
-_MAX_CELLS = 1 << 23  # 64 MiB of counts: beyond, shards are not kept apart
+_MAX_CELLS = 1 << 23  # 64 MiB of counts: beyond that, shards are not kept apart
 
 
 @dataclass(frozen=True, eq=False)
 class Counts:
-    """What a mechanism's reports add up to, for each group of users and each shard.
+    """Sums of a mechanism's reports, for each group of users and each shard.
 
     Immutable: `added` and ``+`` return new ones. A shard is one of the disjoint parts of a group's
-    reports that are kept apart so that one can be held against the others.
+    reports that are kept apart so that one can be compared with the others.
 
     Parameters
     ----------
     tallies : ndarray of shape (n_groups, n_shards, tally_size)
-        Sums of tallies, int64.
+        Sums of the reports' tallies, int64.
     sizes : ndarray of shape (n_groups, n_shards)
         Number of reports, int64.
     """
@@ -70,14 +70,14 @@ class Counts:
         return Counts(self.tallies[:, shards], self.sizes[:, shards])
 
     def rolled(self, n: int) -> Counts:
-        """Return the same counts with each shard n places further on."""
+        """Return the same counts with each shard moved on by n places, cyclically."""
         if not n % self.n_shards:
             return self
         return Counts(np.roll(self.tallies, n, axis=1), np.roll(self.sizes, n, axis=1))
 
     @cached_property
     def by_group(self) -> tuple[np.ndarray, np.ndarray]:
-        """Tallies (n_groups, tally_size) and sizes (n_groups,), all shards together."""
+        """Tallies (n_groups, tally_size) and sizes (n_groups,), summed over the shards."""
         return self.tallies.sum(axis=1), self.sizes.sum(axis=1)
 
     def added(
@@ -93,16 +93,17 @@ class Counts:
         Parameters
         ----------
         mechanism : Mechanism
-            What the reports are of.
+            The mechanism of the reports.
         n : int
-            How many.
+            Number of reports.
         make_reports : callable
-            ``make_reports(start, stop)`` gives reports start .. stop of the n.
+            ``make_reports(start, stop)`` returns ``reports[start:stop]``.
         n_jobs : int or None, default=None
-            Threads; the result does not depend on them.
+            Number of threads; the result does not depend on it.
         parts_of : callable, default=None
-            ``parts_of(start, stop)`` gives the part of each, ``group * n_shards + shard``; None
-            deals a single group's reports out to its shards in turn, by their position.
+            ``parts_of(start, stop)`` returns the part of each of these reports,
+            ``group * n_shards + shard``; None deals the reports of a single group out to its
+            shards in turn, by their position.
         """
         first, n_parts = self.n_samples, self.sizes.size
 
@@ -132,7 +133,7 @@ class Counts:
 
 
 def _sorted_parts(parts: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
-    """Parts that occur, and which of the reports are theirs."""
+    """Yield each part that occurs, with the indices of its reports."""
     order = np.argsort(parts, kind="stable")
     present, begin = np.unique(parts[order], return_index=True)
     yield from zip(present, np.split(order, begin[1:]), strict=True)
@@ -144,12 +145,12 @@ def _spans(n: int, size: int) -> Iterable[tuple[int, int]]:
 
 @dataclass(frozen=True, eq=False)
 class Shards:
-    """Disjoint parts of one collection's reports, each of which could be estimated from alone.
+    """Disjoint parts of one collection's reports, each of which suffices for an estimate.
 
     Parameters
     ----------
     mechanism : Mechanism
-        What the reports are of.
+        The mechanism of the reports.
     of : Counts
         The counts of one group.
     """
@@ -158,27 +159,27 @@ class Shards:
     of: Counts
 
     def __getstate__(self) -> dict[str, Any]:
-        # Without what is computed on demand: reading it must not change a hash of the estimate.
+        # Leaves out what is computed on demand, so that reading it does not change a hash.
         return {"mechanism": self.mechanism, "of": self.of}
 
     @property
     def tallies(self) -> np.ndarray:
-        """What was added up of each shard, of shape (n_shards, tally_size)."""
+        """Sum of the tallies of each shard, of shape (n_shards, tally_size)."""
         return self.of.tallies[0]
 
     @property
     def sizes(self) -> np.ndarray:
-        """Number of reports of each shard, of shape (n_shards,)."""
+        """Number of reports in each shard, of shape (n_shards,)."""
         return self.of.sizes[0]
 
     @property
     def law(self) -> ReportLaw | None:
-        """The law of the reports, where a tally counts them by kind."""
+        """The law of the reports if a tally counts them by kind, otherwise None."""
         return self.mechanism.report_law
 
     @cached_property
     def counts(self) -> np.ndarray:
-        """Support counts of each shard, int64 of shape (n_shards, d), decoded when asked for."""
+        """Support counts of each shard, int64 of shape (n_shards, d), decoded on first use."""
         return self.mechanism.decode(self.tallies)
 
     def estimate(self, shards: np.ndarray) -> tuple[np.ndarray, Noise]:
@@ -187,12 +188,12 @@ class Shards:
         Parameters
         ----------
         shards : ndarray of int
-            Which of them.
+            Indices of the shards.
 
         Returns
         -------
         (ndarray of shape (1, d), Noise)
-            As a collection of these shards alone.
+            The same as for a collection of these shards alone.
         """
         decoded = self.counts[shards].sum(axis=0, keepdims=True)
         sizes = self.sizes[shards].sum(keepdims=True)

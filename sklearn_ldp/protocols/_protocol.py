@@ -1,4 +1,4 @@
-"""What a client and a server must agree on for their reports to add up, and the comparison."""
+"""What a client and a server must agree on so that reports can be added up."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..mechanisms._mechanism import Mechanism
 from ._clients import privatize
 from ._counts import Counts
 
-# These follow from all the rest, so they are worth a word only if nothing else differs.
+# These follow from the other entries, so they are mentioned only if nothing else differs.
 _CONSEQUENCES = ("report", "p", "q")
 
 
@@ -22,23 +22,24 @@ _CONSEQUENCES = ("report", "p", "q")
 class Protocol:
     """A mechanism, the domain of its codes, and the round of the collection.
 
-    An oracle makes one of its parameters (:meth:`BaseOracle.protocol`), and whatever reads or adds
-    up reports takes one in the place of an oracle. So may a mechanism that is no oracle's.
+    An oracle makes a protocol from its parameters (:meth:`BaseOracle.protocol`). Every function
+    that reads or adds up reports takes a protocol in place of an oracle, so that reports of a
+    mechanism that belongs to no oracle can be collected, too.
 
     Parameters
     ----------
     mechanism : Mechanism
-        What a client does to a code, and a server to a report.
+        How a client randomises a code, and how a server adds up reports.
     domain : Domain
-        What the codes stand for.
+        The answers that the codes stand for.
     epsilon : float
         Privacy budget of one report.
     name : str
-        What the mechanism is called, an oracle's class.
+        Name of the mechanism; for an oracle, the name of its class.
     collection_round : str, default=""
         Name of the collection: reports of one round are not added to another.
     n_shards : int, default=1
-        The reports are dealt out to so many shards that are kept apart, as far as they fit in
+        Number of shards that the reports are dealt out to and that are kept apart, if they fit in
         memory.
     n_jobs : int, default=None
         Number of threads that add up reports; it does not change the result.
@@ -60,12 +61,33 @@ class Protocol:
     n_jobs: int | None = None
 
     def protocol(self, collection_round: str = "") -> Protocol:
-        """Return the protocol of another round, as an oracle's method of this name does."""
+        """Return this protocol for a round, like the method of this name of an oracle.
+
+        Parameters
+        ----------
+        collection_round : str, default=""
+            Name of the collection; the empty name keeps the present round.
+
+        Returns
+        -------
+        Protocol
+            The same but for the round.
+
+        Raises
+        ------
+        ValueError
+            If this protocol is of another round already.
+        """
+        if collection_round and self.collection_round not in ("", collection_round):
+            raise ValueError(
+                f"This protocol is of the round {self.collection_round!r}, not of "
+                f"{collection_round!r}: reports of two rounds do not add up."
+            )
         return replace(self, collection_round=collection_round or self.collection_round)
 
     @cached_property
     def configuration(self) -> dict[str, Any]:
-        """All of it as plain numbers and texts, which files and checkpoints carry."""
+        """The protocol as plain numbers and strings, as files and checkpoints carry it."""
         mechanism = self.mechanism
         configuration = {
             "oracle": self.name,
@@ -73,7 +95,7 @@ class Protocol:
             "n_categories": self.domain.size,
             "domain_sha256": self.domain.digest,
             **{name: _plain(value) for name, value in mechanism.configuration.items()},
-            # Two releases that number their hash functions otherwise would show it here.
+            # If two releases numbered their hash functions differently, this entry would differ.
             "report": ", ".join(f"{f.name} < {f.n_values}" for f in mechanism.report_fields),
         }
         for name in ("p", "q"):
@@ -83,19 +105,19 @@ class Protocol:
         return configuration
 
     def difference(self, other: Protocol) -> str:
-        """Say what the reports of another protocol differ in; empty if they add up with ours.
+        """Say how another protocol differs; empty if the reports of both can be added up.
 
-        The categories are compared themselves, so that any type will do.
+        The categories themselves are compared, not their digests, so they may be of any type.
 
         Parameters
         ----------
         other : Protocol
-            The other one.
+            The protocol to compare with.
 
         Returns
         -------
         str
-            Such as ``epsilon 2.0 instead of 1.0``.
+            For example ``epsilon 2.0 instead of 1.0``.
         """
         if other is self or (self._key() == other._key() and self.domain == other.domain):
             return ""
@@ -103,7 +125,7 @@ class Protocol:
         return what or "the categories, or their order, differ"
 
     def _key(self) -> dict[str, Any]:
-        """The configuration but for the digest, which not all categories have."""
+        """The configuration without the digest, which not all categories have."""
         mechanism = self.mechanism
         return {
             "oracle": self.name,
@@ -144,12 +166,12 @@ class Protocol:
         Parameters
         ----------
         reports : array-like whose first axis is the users
-            Integers.
+            The reports, as integers.
 
         Returns
         -------
         ndarray whose first axis is the users
-            As `privatize` makes them.
+            Reports as `privatize` returns them.
 
         Raises
         ------
@@ -161,13 +183,13 @@ class Protocol:
         except ValueError as error:
             raise ValueError(
                 f"{self.name} cannot have made these reports: {error}. The batch is refused "
-                f"whole; give what {self.name}.privatize returns, for the same epsilon and "
+                f"as a whole; pass what {self.name}.privatize returns for the same epsilon and "
                 "categories."
             ) from None
 
     @cached_property
     def empty(self) -> Counts:
-        """No reports yet; a single shard where more would not fit in memory."""
+        """The counts of no reports; with a single shard if more would not fit in memory."""
         shards = Counts.most(self.mechanism, self.n_shards)
         return Counts.empty(self.mechanism, self.n_shards if shards == self.n_shards else 1)
 
@@ -177,35 +199,37 @@ class Protocol:
 
 
 def as_protocol(source: Any, collection_round: str = "") -> Protocol:
-    """Return the protocol of an oracle that holds no reports of its own, or of a protocol.
+    """Return the protocol of an oracle that holds no reports, or a protocol for the given round.
 
     Parameters
     ----------
     source : oracle or Protocol
-        Whose reports are meant.
+        The oracle or protocol that makes the reports.
     collection_round : str, default=""
         Name of the collection.
 
     Returns
     -------
     Protocol
-        Of that round.
+        The protocol of that round.
 
     Raises
     ------
     TypeError
-        If it is neither.
+        If `source` is neither of these.
     ValueError
-        If the oracle's domain is not known, or it holds reports of its own.
+        If the oracle's domain is not known, or if the oracle already holds reports.
     """
     if not hasattr(source, "protocol") or isinstance(source, type):
-        raise TypeError(f"A collection needs a frequency oracle, got {type(source).__name__}.")
+        raise TypeError(
+            f"A collection needs a frequency oracle or a Protocol, got {type(source).__name__}."
+        )
     if not isinstance(collection_round, str):
-        raise TypeError(f"collection_round must be text, got {collection_round!r}.")
+        raise TypeError(f"collection_round must be a string, got {collection_round!r}.")
     if getattr(source, "n_samples_seen_", 0):
         raise ValueError(
             f"This {type(source).__name__} already holds {source.n_samples_seen_} reports that no "
-            "ledger of batches vouches for: start from an unfitted one (sklearn.base.clone) with "
+            "ledger of batches lists: start from an unfitted one (sklearn.base.clone) with "
             "declared categories."
         )
     protocol = source.protocol(collection_round)
@@ -214,17 +238,17 @@ def as_protocol(source: Any, collection_round: str = "") -> Protocol:
 
 
 def configuration_difference(theirs: dict[str, Any], ours: dict[str, Any]) -> str:
-    """Say what two configurations differ in.
+    """Say how two configurations differ.
 
     Parameters
     ----------
     theirs, ours : dict
-        Plain numbers and texts.
+        Configurations as plain numbers and strings.
 
     Returns
     -------
     str
-        Empty if they are the same.
+        The differences; empty if there are none.
     """
     keys = [key for key in {**ours, **theirs} if ours.get(key) != theirs.get(key)]
     telling = [key for key in keys if key not in _CONSEQUENCES] or keys

@@ -1,4 +1,4 @@
-"""Users behind rows: one per row, or as many as a weight says."""
+"""The users that rows stand for: one per row, or as many as the row's weight says."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def check_counts(counts: Any, what: str) -> np.ndarray:
     counts : array-like of shape (n,)
         Non-negative integers (in any numeric dtype), not all zero.
     what : str
-        How errors name them.
+        What error messages call them.
 
     Returns
     -------
@@ -49,19 +49,19 @@ def check_counts(counts: Any, what: str) -> np.ndarray:
 
 
 def expand(ends: np.ndarray | None, start: int, stop: int) -> slice | np.ndarray:
-    """Return the rows of users start .. stop.
+    """Return the rows of the users in ``range(start, stop)``.
 
     Parameters
     ----------
     ends : ndarray of shape (n_rows,) or None
-        The users of row i end at ``ends[i]``; None is one user per row.
+        The users of row i end before ``ends[i]``; None means one user per row.
     start, stop : int
-        Which users.
+        The range of users.
 
     Returns
     -------
     slice or ndarray of shape (stop - start,)
-        Their rows.
+        The row of each of these users.
     """
     if ends is None:
         return slice(start, stop)
