@@ -31,9 +31,9 @@ def test_clients_need_no_list(seed):
 
 
 def test_an_open_domain_cannot_be_estimated():
-    with pytest.raises(ValueError, match="declare it in categories="):
+    with pytest.raises(ValueError, match="list, in categories="):
         mixing(categories="open").aggregate([[0, 0]])
-    with pytest.raises(ValueError, match="declare it in categories="):
+    with pytest.raises(ValueError, match="list, in categories="):
         mixing(categories="open").fit(["a", "b"])
     with pytest.raises(ValueError, match=r"hash_family=.mixing."):
         OLH(categories="open").privatize(["a"])
@@ -83,5 +83,5 @@ def test_digests_are_canonical():
     different = [1, "1", b"1", (1,), ("1",), 1.5, ((1,),), "", 0, (1, 2), (12,)]
     assert len({word_digest(value) for value in different}) == len(different)
     assert word_digest("sun") == 2504403492569046177  # on every machine, in every version
-    with pytest.raises(TypeError, match="text, bytes, numbers or tuples"):
+    with pytest.raises(TypeError, match="strings, bytes, numbers, dates, UUIDs or tuples"):
         word_digest({1})
