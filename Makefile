@@ -1,6 +1,6 @@
-# One task runner: CI calls these very targets. Everything needed goes into .venv, which `make clean` removes.
+# The one task runner: CI calls these same targets. Everything they need is installed into .venv, which `make clean` removes.
 #
-#   make PYTHON=python3.12 test        another interpreter (`make clean` first to replace the one in .venv)
+#   make PYTHON=python3.12 test        use another interpreter (run `make clean` first to replace the one in .venv)
 #   make test PYTEST_ARGS="-k norm"    arguments for pytest; likewise DEMO_ARGS, BENCH_ARGS, SPEED_ARGS, ...
 
 PYTHON ?= python3
@@ -17,7 +17,7 @@ VENV := .venv
 BIN := $(VENV)/bin/python
 PYTEST := $(BIN) -m pytest
 XDIST := -n auto --maxprocesses 4 --dist worksteal
-# Two makes at the same time take turns at installing, where the system has flock.
+# If two makes run at the same time, they install one after the other (on systems that have flock).
 LOCK := $(shell command -v flock >/dev/null 2>&1 && echo flock Makefile)
 
 export MPLBACKEND := Agg
@@ -33,16 +33,16 @@ export PIP_NO_INPUT := 1
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-20s %s\n", $$1, $$2 }'
 
-demo: $(VENV)/.demo ## the main job on real data: estimate, post-process, let a search pick
+demo: $(VENV)/.demo ## the main job on real data: estimate, post-process, let a search choose
 	@$(BIN) -m sklearn_ldp demo $(DEMO_ARGS)
 
 test: $(VENV)/.test ## the quick tests and the doctests (about two minutes on two cores)
 	@$(PYTEST) $(XDIST) -m "not slow" --doctest-modules sklearn_ldp tests $(PYTEST_ARGS)
 
-test-slow: $(VENV)/.test ## the slow ring: long statistical tests, and many examples of each property
+test-slow: $(VENV)/.test ## the slow tests: long statistical tests, and many examples of each property
 	@$(PYTEST) $(XDIST) -m "slow or hypothesis" --hypothesis-profile thorough tests $(PYTEST_ARGS)
 
-test-versions: $(VENV)-oldest/.versions $(VENV)-newest/.versions ## the quick tests with the oldest and the newest of what we need
+test-versions: $(VENV)-oldest/.versions $(VENV)-newest/.versions ## the quick tests with the oldest and the newest supported versions
 	@$(call quick_tests,$(VENV)-oldest)
 	@$(call quick_tests,$(VENV)-newest)
 
@@ -62,19 +62,19 @@ bench: $(VENV)/.bench ## the main job on large inputs and every oracle, timed
 	@$(BIN) -m benchmarks.postprocessor_speed
 	@$(BIN) -m benchmarks.oracle_speed $(SPEED_ARGS)
 
-race: $(VENV)/.bench $(VENV)-peers/.peers ## beside pure-ldp, multi-freq-ldpy and opendp; writes doc/user_guide/race.md (half an hour)
+race: $(VENV)/.bench $(VENV)-peers/.peers ## compare with pure-ldp, multi-freq-ldpy and opendp; writes doc/user_guide/race.md (half an hour)
 	@$(BIN) -m benchmarks.race --peers-python $(VENV)-peers/bin/python $(RACE_ARGS)
 
-regression: $(VENV)/.bench ## hot paths, memory and import against stored ratios to a NumPy yardstick (a minute)
+regression: $(VENV)/.bench ## compare time, memory and import with stored ratios to a NumPy yardstick (a minute)
 	@$(BIN) -m benchmarks.regression $(REGRESSION_ARGS)
 
-study: $(VENV)/.test ## the papers' experiments, and what they print beside ours (under ten minutes)
+study: $(VENV)/.test ## the papers' experiments, with the printed numbers beside ours (under ten minutes)
 	@$(BIN) -m benchmarks.study $(STUDY_ARGS)
 
 study-quick: $(VENV)/.test ## the same with fewer points and repeats (under two minutes)
 	@$(BIN) -m benchmarks.study --quick $(STUDY_ARGS)
 
-doc: $(VENV)/.doc ## the documentation, warnings as errors, into doc/_build/html (under two minutes)
+doc: $(VENV)/.doc ## build the documentation into doc/_build/html, warnings as errors (under two minutes)
 	@$(BIN) -m sphinx -W --keep-going -q -b html -d doc/_build/doctrees doc doc/_build/html $(DOC_ARGS)
 	@echo "the documentation is doc/_build/html/index.html"
 
@@ -92,7 +92,7 @@ clean: ## remove the environments, caches and builds
 	@rm -rf doc/_build doc/generated doc/auto_examples $(VENV) $(VENV)-* build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	@find sklearn_ldp tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
-# ---- environments: a stamp in .venv for each set of extras, renewed when pyproject.toml changes ----
+# ---- environments: one stamp in .venv per set of extras, renewed when pyproject.toml changes ----
 
 $(VENV)/.demo: EXTRAS := plot,progress
 $(VENV)/.test: EXTRAS := test
@@ -113,7 +113,7 @@ $(VENV)/.python:
 	@$(LOCK) sh -c '$(BIN) -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV)'
 	@touch $@
 
-# ---- environments of their own: the packages we race against, and other versions of what we need ----
+# ---- separate environments: the packages that we compare with, and other versions of what we need ----
 
 $(VENV)-peers/.peers: benchmarks/peers.txt
 	$(call environment,-r benchmarks/peers.txt)
@@ -122,12 +122,12 @@ $(VENV)-oldest/.versions: pyproject.toml .ci/oldest.py $(VENV)/.python
 	@$(BIN) .ci/oldest.py test >$(VENV)/oldest.txt
 	$(call environment,-r $(VENV)/oldest.txt -e '.[test]')
 
-# Renewed whenever it is asked for, as the newest does not stay the newest.
+# Renewed at every run, because the newest versions do not stay the newest.
 .PHONY: $(VENV)-newest/.versions
 $(VENV)-newest/.versions:
 	$(call environment,--upgrade --upgrade-strategy eager -e '.[test]')
 
-# The environment in the folder of the target, with what the argument tells pip to install.
+# Creates the environment in the folder of the target; the argument tells pip what to install.
 define environment
 	$(call require_python)
 	@echo "Installing into $(@D) ..."

@@ -1,1 +1,1 @@
-"""Benchmarks: figures to print, never to assert."""
+"""Benchmarks: they print numbers and never assert them."""

@@ -1,4 +1,4 @@
-"""One oracle of one package a process, on the same users: what the speed comparisons share."""
+"""The part that the speed comparisons share: one process per oracle and package, the same users."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ MEBIBYTES = 2048.0
 
 @dataclass
 class Result:
-    """One collection and its Norm-Sub; times are of all users, memory is of those timed.
+    """One collection and its Norm-Sub; times are for all users, memory is for the timed users.
 
-    The errors are in units of Eq. 5 for the users timed: `raw` is 1 for an unbiased estimate.
+    The errors are in units of Eq. 5 for the timed users: `raw` is 1 for an unbiased estimate.
     """
 
     package: str
@@ -62,7 +62,7 @@ class Result:
 
     @property
     def is_extrapolated(self) -> bool:
-        """Whether fewer users were timed than there are."""
+        """Whether only a part of the users was timed."""
         return self.n_timed < self.n_samples
 
 
@@ -73,7 +73,7 @@ def race(
     seconds: float = SECONDS,
     packages: Iterable[str] = (OURS, *PEERS),
 ) -> Iterator[Result]:
-    """Measure every package that there is an interpreter for, oracle by oracle."""
+    """Measure every package that has an interpreter, oracle by oracle."""
     for n, d in sizes:
         values = make_zipf(n, d, exponent=1.1, random_state=0)
         with tempfile.TemporaryDirectory() as folder:
@@ -91,7 +91,7 @@ def race(
 
 
 def _heat(entrants: dict[str, str], task: dict, seconds: float, values: np.ndarray) -> list[Result]:
-    """One oracle of all packages by turns: those who are quick twice, and the better one counts."""
+    """Measure an oracle of all packages; quick ones are measured twice, the better time counts."""
     best: dict[str, Result] = {}
     for _ in range(2):
         for package, python in entrants.items():
@@ -104,7 +104,7 @@ def _heat(entrants: dict[str, str], task: dict, seconds: float, values: np.ndarr
 
 
 def run_contestant(python: str, task: dict, seconds: float = SECONDS) -> dict:
-    """Measure one package's oracle in a process of its own; see ``_peers.py``."""
+    """Measure one oracle of one package in a separate process; see ``_peers.py``."""
     names = ["OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"]
     done = subprocess.run(
         [python, str(Path(__file__).with_name("_peers.py"))],
@@ -118,7 +118,7 @@ def run_contestant(python: str, task: dict, seconds: float = SECONDS) -> dict:
 
 
 def _result(task: dict, row: dict, values: np.ndarray) -> Result:
-    """What a process wrote, its errors in units of the variance of our oracle of that name."""
+    """Return the result of a process, with errors in units of the variance of our oracle."""
     d, n = task["n_categories"], row["n_timed"]
     frequencies = np.bincount(values[:n], minlength=d) / n
     oracle = getattr(sklearn_ldp, task["oracle"])(task["epsilon"], categories=d, random_state=0)

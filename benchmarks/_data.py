@@ -1,4 +1,4 @@
-"""Where the real histograms are: beside the checkout, and no part of the project."""
+"""The folder of the real histograms: it is beside the checkout, and not part of the project."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ DEFAULT_DATA = Path(__file__).parents[1] / ".." / "shared" / "data"
 
 
 def add_data_argument(parser: argparse.ArgumentParser) -> None:
-    """Let a script take the folder of the histograms."""
+    """Add an option for the folder of the histograms to a script."""
     parser.add_argument(
         "--data",
         type=Path,

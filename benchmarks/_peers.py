@@ -1,8 +1,8 @@
-"""Measure one oracle of one package: run by an interpreter that has the package.
+"""Measure one oracle of one package; run by an interpreter that has the package.
 
-Reads one JSON object from the standard input (package, oracle, values: a file of NumPy's with one
-category code a user, n_categories, epsilon, seconds, mebibytes) and writes one. Every package,
-ours too, is measured by this code. It needs NumPy and the package, and nothing else.
+Reads one JSON object from the standard input (package, oracle, values: a NumPy file with one
+category code per user, n_categories, epsilon, seconds, mebibytes) and writes one. Every package,
+including ours, is measured by this code. It needs NumPy and the package, and nothing else.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from typing import Any
 import numpy as np
 
 _ROUNDS = 3
-_START_USERS = 10  # their time is what does not depend on the users
-_FIRST_USERS = 100  # how many are tried first, then ever more
-_TRUSTED_USERS = 2_000  # from so many on, or from a second on, a forecast is good enough
+_START_USERS = 10  # their time is the part that does not depend on the users
+_FIRST_USERS = 100  # number of users tried first, then more and more
+_TRUSTED_USERS = 2_000  # from this number, or one second, a forecast is good
 
 Collect = Callable[[Any], np.ndarray]
 Projection = Callable[[np.ndarray], np.ndarray]
 
 
 def main() -> None:
-    """Read the task, measure, and write what came out."""
+    """Read the task, measure, and write the result."""
     task = json.load(sys.stdin)
     values = np.load(task["values"])
     package = PACKAGES[task["package"]]
@@ -34,7 +34,7 @@ def main() -> None:
     collect = collectors[task["oracle"]]
     project = PROJECTIONS.get(task["package"], simplex_projection)
     users = values if task["package"] == "sklearn_ldp" else values.tolist()
-    collect(users[:_START_USERS])  # compiles what is compiled
+    collect(users[:_START_USERS])  # compiles what is compiled at the first call
     row = measure(collect, project, users, task["seconds"], task["mebibytes"])
     n = row["n_timed"]
     truth = np.bincount(values[:n], minlength=task["n_categories"]) / n
@@ -44,10 +44,10 @@ def main() -> None:
 
 
 def measure(collect: Collect, project: Projection, users, seconds, mebibytes) -> dict:
-    """Time a collection and its projection on the simplex: of all users, if limits allow it.
+    """Time a collection and its projection on the simplex, for all users if the limits allow it.
 
-    Else of fewer, and the time is extrapolated along a straight line in the number of users, whose
-    start is the time of ten. The peak memory is that of the users who were timed.
+    Otherwise fewer users are timed, and the time is extrapolated along a straight line in the
+    number of users, which starts at the time of ten. The peak memory is that of the timed users.
     """
     n_users = len(users)
     start = _timed(lambda: collect(users[:_START_USERS]))[0]
@@ -83,7 +83,7 @@ def measure(collect: Collect, project: Projection, users, seconds, mebibytes) ->
 
 
 def _run(collect: Collect, users) -> tuple[float, float, np.ndarray]:
-    """Seconds, MiB at the peak beside what was held before, and the estimates."""
+    """Return seconds, MiB at the peak above what was held before, and the estimates."""
     _forget_peak()
     before = _memory("VmRSS")
     took, estimates = _timed(lambda: collect(users))
@@ -91,14 +91,14 @@ def _run(collect: Collect, users) -> tuple[float, float, np.ndarray]:
 
 
 def _timed(work: Callable[[], np.ndarray]) -> tuple[float, np.ndarray]:
-    """Seconds of the processor, with the system's: what else runs on the machine does not count."""
+    """Return processor and system seconds, which do not count what else runs on the machine."""
     start = time.process_time()
     result = work()
     return time.process_time() - start, result
 
 
 def _memory(kind: str) -> float:
-    """MiB; VmHWM is the peak. Not getrusage, which may hand on the peak of the parent."""
+    """Return MiB; VmHWM is the peak. (getrusage may return the peak of the parent process.)"""
     lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
     return next(int(line.split()[1]) / 1024 for line in lines if line.startswith(kind))
 
@@ -108,7 +108,7 @@ def _forget_peak() -> None:
 
 
 def simplex_projection(estimates: np.ndarray) -> np.ndarray:
-    """Norm-Sub for packages that have none."""
+    """Norm-Sub, for packages that do not have it."""
     falling = np.sort(estimates)[::-1]
     shifts = (np.cumsum(falling) - 1) / np.arange(1, len(falling) + 1)
     return np.maximum(estimates - shifts[np.flatnonzero(falling > shifts)[-1]], 0)
@@ -219,7 +219,7 @@ def multi_freq_ldpy(d: int, epsilon: float) -> Iterator[tuple[str, Collect]]:
 
 
 def opendp(d: int, epsilon: float) -> Iterator[tuple[str, Collect]]:
-    """Randomised response of opendp, its coins secure as ours; it has no estimator for GRR."""
+    """Randomised response of opendp, with secure randomness; it has no estimator for GRR."""
     import opendp.prelude as dp
 
     dp.enable_features("contrib")

@@ -1,4 +1,4 @@
-"""What the race says: tables in Markdown, and a figure."""
+"""The report of the race: tables in Markdown, and a figure."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ STYLES = {
 
 @dataclass
 class Growth:
-    """Best times of one oracle as one of n, d, epsilon is varied."""
+    """Best times of one oracle while one of n, d and epsilon is varied."""
 
     oracle: str
     varied: str
@@ -38,7 +38,7 @@ class Growth:
 
 
 def progress(result: Result) -> str:
-    """One line."""
+    """Return the line of text for one result."""
     return (
         f"{result.oracle:27}{result.package:16} n = {result.n_samples:9,}  d = "
         f"{result.n_categories:6,} {seconds(result):>9} s  squared error {result.raw:.2f} of Eq. 5"
@@ -53,7 +53,7 @@ def page(
     epsilon: float,
     seconds: float,
 ) -> str:
-    """All tables."""
+    """Return all tables as text."""
     parts = [
         f"Measured with ε = {epsilon:g} on one core ({platform.machine()}), Python "
         f"{platform.python_version()}, NumPy {np.__version__}; extrapolated beyond "
@@ -72,7 +72,7 @@ def page(
 
 
 def size_table(results: list[Result]) -> str:
-    """One row a package's oracle, ours first."""
+    """Return the table of one size: one row per oracle of each package, ours first."""
     own = {r.oracle: r for r in results if r.package == OURS}
     rows = []
     for r in results:
@@ -94,18 +94,18 @@ def size_table(results: list[Result]) -> str:
 
 
 def seconds(result: Result) -> str:
-    """With a star where they are extrapolated."""
+    """Return the seconds as text, with a star if they are extrapolated."""
     return _three_digits(result.total) + ("\\*" if result.is_extrapolated else "")
 
 
 def _three_digits(x: float) -> str:
-    """1.93e+03 as 1,930."""
+    """Return a number with three digits, such as 1,930 for 1.93e+03."""
     rounded = float(f"{x:.3g}")
     return f"{rounded:,.0f}" if rounded >= 1000 else f"{rounded:.3g}"
 
 
 def growth_table(growth: list[Growth]) -> str:
-    """Exponents, one row an oracle."""
+    """Return the table of exponents, one row per oracle."""
     ranges = {g.varied: (g.at[0], g.at[-1]) for g in growth}
     header = ["oracle"]
     header += [f"{SYMBOLS[x]} from {low:,g} to {high:,g}" for x, (low, high) in ranges.items()]
@@ -123,13 +123,13 @@ def _growth_cell(growth: Growth) -> str:
 
 
 def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table, its first column on the left."""
+    """Return a table whose first column is aligned to the left."""
     rule = ["---", *["---:"] * (len(header) - 1)]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in [header, rule, *rows])
 
 
 def refresh(path: Path, text: str) -> None:
-    """Replace what stands between the two marks of a page."""
+    """Replace the text between the two marks of a page."""
     before, _, rest = path.read_text(encoding="utf-8").partition(BEGIN)
     _, end, after = rest.partition(END)
     if not end:
@@ -139,7 +139,7 @@ def refresh(path: Path, text: str) -> None:
 
 # -- figure -------------------------------------------------------------------------------------
 def draw(results: list[Result], path: Path) -> None:
-    """Seconds of every oracle and package, a panel a size; hollow marks are extrapolated."""
+    """Draw the seconds of every oracle and package, one panel per size; hollow: extrapolated."""
     import matplotlib as mpl
     from matplotlib.figure import Figure
 

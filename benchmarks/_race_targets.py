@@ -1,4 +1,4 @@
-"""The design's numbers, checked: what the race measured, and the rest measured here."""
+"""Check the targets of the design: some with the race's results, the rest measured here."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from .main_job import best_time
 from .regression import N_ROWS, import_seconds, postprocessor_paths
 
 SMALL, MANY, LARGE = SIZES
-RIVALS = list(PEERS)[:2]  # the targets are against these two
+RIVALS = list(PEERS)[:2]  # the targets compare with these two
 POWER = ("Power", "PowerNS")
-LEARNT = ("EmpiricalBayes",)  # not in closed form, and no target of its own
+LEARNT = ("EmpiricalBayes",)  # no closed form, and no target
 
 
 @dataclass
 class Check:
-    """A target, what came out, and whether that reaches it."""
+    """A target, the measured value, and whether it reaches the target."""
 
     target: str
     measured: str
@@ -28,7 +28,7 @@ class Check:
 
 
 def check_targets(results: list[Result]) -> list[Check]:
-    """Every row of the design's table that can be checked with these results."""
+    """Return a check for each row of the design's table that these results can decide."""
     of = {(r.package, r.oracle, (r.n_samples, r.n_categories)): r for r in results}
     checks = []
     for names, factor in ((["OLH"], 1000), (["OUE", "SUE"], 10), (["SubsetSelection"], 5)):
@@ -58,7 +58,7 @@ def check_targets(results: list[Result]) -> list[Check]:
 
 
 def _without_peers() -> list[Check]:
-    """Post-processors, the search and the import."""
+    """Return the checks of the post-processors, the search and the import."""
     row = {name: 1e3 * best_time(work) / N_ROWS for name, work in postprocessor_paths()}
     row = {name.removeprefix("post "): value for name, value in row.items()}
     closed = {name: value for name, value in row.items() if name not in POWER + LEARNT}

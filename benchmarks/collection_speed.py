@@ -1,9 +1,9 @@
 """Collecting from files: ``python -m benchmarks.collection_speed``.
 
-Counts GRR reports in a mapped file, 10 to 800 million of them, beside a bare ``np.bincount`` over
-the same file in pieces of the size that suits it best, the two by turns; then as many reports in a
-folder of Parquet files. Every row is a process of its own, so that its peak memory is its own. The
-files are made in a temporary folder (up to 2.5 GB) and removed.
+Counts 10 to 800 million GRR reports in a mapped file, and alternately runs a bare ``np.bincount``
+over the same file, in pieces of the size that suits it best. Then counts as many reports in a
+folder of Parquet files. Every row is measured in a separate process, so that its peak memory is its
+own. The files are made in a temporary folder (up to 2.5 GB) and removed.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from sklearn_ldp import GRR
 from sklearn_ldp._table import format_table
 from sklearn_ldp.collection import aggregate, write_reports
 
-BARE_PIECE = 1 << 18  # from 2**14 to 2**22 reports all pieces are as quick
-N_DRAWN = 10_000_000  # repeated to the size asked for
+BARE_PIECE = 1 << 18  # all pieces of 2**14 to 2**22 reports are equally quick
+N_DRAWN = 10_000_000  # repeated up to the requested size
 N_FILES = 20
 
 
 def make_oracle(n_categories: int) -> GRR:
-    """The oracle of all rows."""
+    """Return the oracle of all rows."""
     return GRR(1.0, categories=n_categories, random_state=0)
 
 
 def make_file(path: Path, n: int, n_categories: int) -> None:
-    """Reports of n users as raw integers of the smallest type."""
+    """Write the reports of n users as raw integers of the smallest type."""
     users = np.random.default_rng(0).integers(n_categories, size=min(n, N_DRAWN))
     reports = make_oracle(n_categories).privatize(users).astype(np.min_scalar_type(n_categories))
     with path.open("wb") as file:
@@ -45,12 +45,12 @@ def make_file(path: Path, n: int, n_categories: int) -> None:
 
 
 def mapped(path: Path, n_categories: int) -> np.ndarray:
-    """The file as an array."""
+    """Return the file as a mapped array."""
     return np.memmap(path, np.min_scalar_type(n_categories), mode="r")
 
 
 def bare(path: Path, n_categories: int) -> np.ndarray:
-    """What the work costs at least: counting, unchecked, one total."""
+    """Do the least possible work: count unchecked reports into one total."""
     reports, counts = mapped(path, n_categories), np.zeros(n_categories, dtype=np.int64)
     for start in range(0, len(reports), BARE_PIECE):
         piece = reports[start : start + BARE_PIECE]
@@ -59,21 +59,21 @@ def bare(path: Path, n_categories: int) -> np.ndarray:
 
 
 def timed(function) -> tuple[float, Any]:
-    """Seconds of a call, and its result."""
+    """Return the seconds of a call, and its result."""
     start = time.perf_counter()
     result = function()
     return time.perf_counter() - start, result
 
 
 def megabytes() -> float:
-    """Peak memory of this process, mapped files included."""
+    """Return the peak memory of this process, including mapped files."""
     status = Path("/proc/self/status").read_text(encoding="ascii")
-    # Not getrusage, which hands on the peak of the process that started this one.
+    # getrusage would not do: it may return the peak of the process that started this one.
     return int(re.search(r"VmHWM:\s*(\d+) kB", status)[1]) / 1024
 
 
 def measure(path: Path, n_categories: int, repeats: int) -> dict[str, float]:
-    """Seconds and memory of one file or folder, in this process."""
+    """Measure the seconds and memory of one file or folder, in this process."""
     oracle = make_oracle(n_categories)
     before = megabytes()
     if path.is_dir():
@@ -98,14 +98,14 @@ def measure(path: Path, n_categories: int, repeats: int) -> dict[str, float]:
 
 
 def measured_apart(path: Path, n_categories: int, repeats: int) -> dict[str, float]:
-    """`measure` in a fresh process."""
+    """Run `measure` in a new process."""
     command = [sys.executable, "-m", "benchmarks.collection_speed", "--measure", str(path)]
     command += ["--categories", str(n_categories), "--repeats", str(repeats)]
     return json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
 
 
 def main() -> None:
-    """Run all of it on one core."""
+    """Run the whole benchmark on one core."""
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.collection_speed", description=__doc__.split("\n", 1)[0]
     )
@@ -131,7 +131,7 @@ def main() -> None:
 
 
 def rows_of(n: int, n_categories: int, repeats: int) -> list[list[str]]:
-    """A row of the mapped file, and one of the folder."""
+    """Return one row for the mapped file and one for the folder."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "reports"
         make_file(path, n, n_categories)
@@ -151,7 +151,7 @@ def rows_of(n: int, n_categories: int, repeats: int) -> list[list[str]]:
 
 
 def cells(name: str, row: dict[str, float], n_categories: int) -> list[str]:
-    """A row of the table."""
+    """Return the cells of a row of the table."""
     each = 1e9 / row["n"]
     bare_ns, ratio = "", ""
     if "bare" in row:

@@ -30,7 +30,7 @@ def table() -> str:
     Returns
     -------
     str
-        One row an oracle and epsilon: errors of the three methods on Zipf 1.5 in units of 1e-6,
+        One row per oracle and epsilon: errors of the three methods on Zipf 1.5 in units of 1e-6,
         and the steps and seconds that ExactMLE takes for one estimate.
     """
     rows = ["| oracle | d | ε | NormSub | MLEApx | ExactMLE | steps | s |", "|---" * 8 + "|"]

@@ -1,9 +1,9 @@
 """The main job on large real inputs, and the speed of OLH: ``python -m benchmarks.main_job``.
 
-For each histogram and oracle: the seconds of a collection by the users' protocol (randomise, add
-up, decode) on one core; the mean squared standardised error against the variance of the 2020 paper,
-Eq. 5, which should be 1; the mean squared error of each post-processor; and what the searches pick.
-The data are no part of the project: a file that is not there is skipped.
+For each histogram and oracle it prints: the seconds of a collection by the users' protocol
+(randomise, add up, decode) on one core; the mean squared error in units of the variance of the 2020
+paper, Eq. 5, which should be 1; the mean squared error of each post-processor; and what the
+searches choose. The data are not part of the project: a file that is missing is skipped.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from sklearn_ldp.queries import full_domain, groups
 
 from ._data import add_data_argument
 
-# Each with the columns of groups to ask for.
+# Each file with its columns of groups to ask for.
 HISTOGRAMS = {
     "RETAIL_one_item.csv.gz": [],
     "EMOJI_TRACKER2019_N884427.csv.gz": ["category"],
@@ -35,7 +35,7 @@ HISTOGRAMS = {
 
 
 def main() -> None:
-    """Run all of it on one core."""
+    """Run the whole benchmark on one core."""
     arguments = _parse_arguments()
     with threadpool_limits(limits=1):
         print_speed(arguments.epsilon)
@@ -60,7 +60,7 @@ def _parse_arguments() -> argparse.Namespace:
 
 # -- speed --------------------------------------------------------------------------------------
 def print_speed(epsilon: float, n_samples: int = 990_002, n_categories: int = 42_178) -> None:
-    """Time OLH end to end with secure randomness, beside a NumPy yardstick of the same run."""
+    """Time OLH end to end with secure randomness, and a NumPy yardstick in the same run."""
     values = make_zipf(n_samples, n_categories, exponent=1.1, random_state=0)
 
     def privatize():
@@ -135,7 +135,7 @@ def print_main_job(path: Path, columns: list[str], arguments: argparse.Namespace
 
 
 def squared_z(estimate, frequencies) -> np.ndarray:
-    """Squared errors of a raw estimate in units of their variance (2020 paper, Eq. 5)."""
+    """Return squared errors of a raw estimate in units of their variance (2020 paper, Eq. 5)."""
     errors = estimate.values[0] - frequencies
     return errors**2 / estimate.noise.variance(frequencies)
 

@@ -1,8 +1,9 @@
 """Speed and memory of the oracles on one core: ``python -m benchmarks.oracle_speed``.
 
 Each oracle collects users' values end to end, ``fit_transform(values)`` (randomise, add up,
-decode), with secure randomness and with a seed; the best of three. The mean of the squared errors
-in units of the variance of the 2020 paper, Eq. 5, should be 1: the oracle still does its job.
+decode), with secure randomness and with a seed; the best of three times counts. The mean of the
+squared errors in units of the variance of the 2020 paper, Eq. 5, should be 1, which shows that the
+oracle still works.
 
 Other packages are timed in the same run if ``--peers-python`` names an interpreter that has them::
 
@@ -33,7 +34,7 @@ from sklearn_ldp.datasets import make_zipf
 from ._contest import ORACLES, PEERS, race
 from .main_job import best_time, squared_z
 
-# Users, categories, and the oracles that are asked for at this size.
+# Users, categories, and the oracles to time at this size.
 SIZES = [
     (100_000, 1_024, ORACLES),
     (1_000_000, 1_024, ["GRR", "HadamardResponse", "ProjectiveGeometryResponse"]),
@@ -41,7 +42,7 @@ SIZES = [
 ]
 TARGET_NANOSECONDS = 150
 
-# Run in a process of its own: the peak above what the imports and the values take.
+# Run in a separate process: the peak above what the imports and the values take.
 _MEMORY_PROBE = """
 import sys
 from pathlib import Path
@@ -64,7 +65,7 @@ print((peak() - before) / 1024)
 
 @dataclass
 class Timing:
-    """One collection; of a peer, `n_timed` users were timed and the seconds scaled up."""
+    """One collection; for other packages `n_timed` users were timed and the seconds scaled up."""
 
     package: str
     oracle: str
@@ -78,12 +79,12 @@ class Timing:
 
     @property
     def nanoseconds(self) -> float:
-        """Time a user."""
+        """Time per user."""
         return 1e9 * self.seconds / self.n_samples
 
 
 def main() -> None:
-    """Measure and print all of it."""
+    """Measure and print everything."""
     arguments = _parse_arguments()
     os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})  # the processes it starts inherit it
     with threadpool_limits(limits=1):
@@ -117,7 +118,7 @@ def _parse_arguments() -> argparse.Namespace:
 
 # -- measuring ----------------------------------------------------------------------------------
 def yardstick() -> float:
-    """Seconds of a piece of plain NumPy, to compare runs on different machines."""
+    """Return the seconds of some plain NumPy work, to compare runs on different machines."""
     numbers = np.random.default_rng(0).random(10_000_000)
     return best_time(lambda: np.sort(numbers))
 
@@ -137,14 +138,14 @@ def time_ours(epsilon: float) -> Iterator[Timing]:
 
 
 def peak_memory(name: str, n: int, d: int, epsilon: float, seed: int | None) -> float:
-    """MiB that a collection takes at its peak, beside the users' values."""
+    """Return the MiB that a collection takes at its peak, without the users' values."""
     task = [name, n, d, epsilon, seed]
     command = [sys.executable, "-c", _MEMORY_PROBE, *map(str, task)]
     return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 
 
 def time_peers(python: str | None, epsilon: float) -> Iterator[Timing]:
-    """Time the other packages at the first size, by the interpreter that has them."""
+    """Time the other packages at the first size, with the interpreter that has them."""
     size = SIZES[0][:2]
     for result in race(python, [size], epsilon, packages=PEERS):
         row = asdict(result)
@@ -154,7 +155,7 @@ def time_peers(python: str | None, epsilon: float) -> Iterator[Timing]:
 
 # -- printing -----------------------------------------------------------------------------------
 def oracle_table(ours: list[Timing], peers: list[Timing]) -> str:
-    """All oracles at the first size, and how many times as long the peers take."""
+    """Return the table of the first size, and how many times as long the other packages take."""
     n, d, names = SIZES[0]
     of_peers = {(timing.package, timing.oracle): timing for timing in peers}
     rows = []
@@ -188,7 +189,7 @@ def oracle_table(ours: list[Timing], peers: list[Timing]) -> str:
 
 
 def size_table(ours: list[Timing]) -> str:
-    """The larger sizes."""
+    """Return the table of the larger sizes."""
     rows = []
     for n, d, names in SIZES[1:]:
         for name in names:
@@ -212,12 +213,12 @@ def size_table(ours: list[Timing]) -> str:
 
 
 def _pair(timings: list[Timing], n: int, d: int, name: str) -> list[Timing]:
-    """The secure and the seeded timing of one oracle."""
+    """Return the secure and the seeded timing of one oracle."""
     return [t for t in timings if (t.n_samples, t.n_categories, t.oracle) == (n, d, name)]
 
 
 def write_csv(path: Path, timings: list[Timing]) -> None:
-    """Write one row a timing."""
+    """Write one row per timing."""
     with path.open("w", newline="") as file:
         writer = csv.DictWriter(file, [field.name for field in fields(Timing)])
         writer.writeheader()

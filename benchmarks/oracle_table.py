@@ -18,8 +18,9 @@ def table() -> str:
     Returns
     -------
     str
-        One row an oracle: its total variance above the minimax bound at each epsilon and d, the
-        bits of a report and the operations to decode a million of them at epsilon 1, d 1,024.
+        One row per oracle: how far its total variance is above the minimax bound at each epsilon
+        and d, the bits of a report, and the operations to decode a million reports at epsilon 1,
+        d 1,024.
     """
     heads = [f"ε {epsilon:g}, d {d:,}" for epsilon, d in SETTINGS]
     rows = [["oracle", *heads, "bits a report", "decode 10⁶ reports"]]

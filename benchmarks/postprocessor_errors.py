@@ -2,10 +2,10 @@
 
 Every post-processor on simulated collections through OLH, for each histogram, epsilon and kind of
 query: every category, random sets of a tenth of the domain, the ten most frequent categories, and
-groups. A figure is a mean squared error over that of the raw estimate (Base), whose own is given;
-the best of a column is marked with a star, and so is whatever is within two standard errors of it.
-``--markdown`` prints the tables of the user guide, one a kind of query.
-The data are no part of the project: a file that is not there is skipped.
+groups. A number is a mean squared error divided by that of the raw estimate (Base), which is given
+itself. The best number of a column is marked with a star, and so are those within two standard
+errors of it. ``--markdown`` prints the tables of the user guide, one per kind of query.
+The data are not part of the project: a file that is missing is skipped.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ KINDS = {
 
 
 def main() -> None:
-    """Print a table a histogram."""
+    """Print one table per histogram."""
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.postprocessor_errors", description=__doc__.split("\n", 1)[0]
     )
@@ -82,7 +82,7 @@ def main() -> None:
 
 
 def error_table(study: ErrorStudy) -> str:
-    """Methods down, queries at each epsilon across."""
+    """Return a table of methods against kinds of query and epsilons."""
     columns = [
         study.select(epsilon=epsilon, queries=queries)
         for epsilon in np.unique(study["epsilon"])
@@ -93,7 +93,7 @@ def error_table(study: ErrorStudy) -> str:
 
 
 def markdown_table(studies: dict[str, ErrorStudy], kind: str) -> str:
-    """Methods down, histograms at each epsilon across; the best in bold."""
+    """Return a table of methods against histograms and epsilons, with the best in bold."""
     columns, header = [], ["MSE / that of Base"]
     for name, study in studies.items():
         for epsilon in np.unique(study["epsilon"]):
@@ -107,7 +107,7 @@ def markdown_table(studies: dict[str, ErrorStudy], kind: str) -> str:
 
 
 def _rows(columns: list[ErrorStudy]) -> list[list[str]]:
-    """One row a method, after that of Base's own error."""
+    """Return one row per method, after a row with the error of Base."""
     raw = [column.select(postprocessor="Base").errors for column in columns]
     rows = [["Base, MSE", *(f"{errors.mean():.1e}" for errors in raw)]]
     cells = [_cells(column, base.mean()) for column, base in zip(columns, raw, strict=True)]
@@ -117,9 +117,9 @@ def _rows(columns: list[ErrorStudy]) -> list[list[str]]:
 
 
 def _cells(column: ErrorStudy, base: float) -> list[str]:
-    """Errors over that of Base, with a star at the best."""
+    """Return the errors divided by that of Base, with a star at the best."""
     best = column.errors[np.argmin(column.error)]
-    # In pairs: all methods saw the same collections.
+    # Compared in pairs, because all methods saw the same collections.
     gaps = column.errors - best
     spread = gaps.std(axis=1, ddof=1) / np.sqrt(gaps.shape[1])
     is_best = gaps.mean(axis=1) <= 2 * spread

@@ -1,7 +1,7 @@
 """Speed of post-processors and searches on one core: ``python -m benchmarks.postprocessor_speed``.
 
-Rows of d = 42,178 categories (Kosarak has as many) through every post-processor, and both searches
-at d = 1,024; beside them a yardstick, so that machines can be compared.
+Times every post-processor on rows of d = 42,178 categories (as many as Kosarak has), and both
+searches at d = 1,024; and a yardstick, so that machines can be compared.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ def seconds(work, repeats: int = 3) -> float:
     Parameters
     ----------
     work : callable
-        Without arguments.
+        The work to time; it is called without arguments.
     repeats : int, default=3
-        How often it is done.
+        How often the work is done.
 
     Returns
     -------
@@ -37,7 +37,7 @@ def seconds(work, repeats: int = 3) -> float:
     """
     times = []
     for _ in range(repeats):
-        # What Power remembers of a noise level and prior must not make the repeats look quicker.
+        # Power caches results for a noise level and prior, which must not make the repeats faster.
         _calibrate._posterior.cache_clear()
         _calibrate.power_law_exponent.cache_clear()
         start = time.perf_counter()

@@ -1,11 +1,11 @@
-"""Our oracles beside the public packages', on the same users in the same run: ``make race``.
+"""Compare our oracles with those of public packages, on the same users: ``make race``.
 
-Each collects one value a user end to end (privatize, aggregate, estimate) and projects the
-estimate on the simplex (Norm-Sub), on one core, in a process of its own, ours with secure coins.
-What would take more than a minute, or more memory than allowed, is measured with fewer users and
-extrapolated, and marked so. Then how our own cost grows, and the design's targets.
+Each oracle collects one value per user end to end (privatize, aggregate, estimate) and projects the
+estimate on the simplex (Norm-Sub), on one core and in a separate process, ours with secure
+randomness. What would take more than a minute, or more memory than allowed, is measured with fewer
+users, extrapolated, and marked. Then follow the growth of our own cost, and the design's targets.
 
-The other packages need an environment of their own, which `make race` builds::
+The other packages need a separate environment, which `make race` builds::
 
     python -m venv peers && peers/bin/pip install -r benchmarks/peers.txt
     python -m benchmarks.race --peers-python peers/bin/python
@@ -31,7 +31,7 @@ from ._contest import ORACLES, SECONDS, SIZES, Result, race
 from ._race_targets import check_targets
 from .main_job import best_time
 
-# How our cost grows: one is varied, the others stay.
+# How our cost grows: one parameter is varied, the others stay fixed.
 GROWTH = {
     "n": [50_000, 100_000, 200_000, 400_000, 800_000],
     "d": [256, 1_024, 4_096, 16_384],
@@ -41,7 +41,7 @@ GROWTH_BASE = {"n": 100_000, "d": 1_024, "epsilon": 1.0}
 
 
 def main() -> None:
-    """Race, and write the table, the figures and, if asked for, the page of the user guide."""
+    """Race, and write the table, the figures and, on request, the page of the user guide."""
     arguments = _parse_arguments()
     os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})  # the processes it starts inherit it
     sizes = SIZES[:1] if arguments.quick else SIZES
@@ -49,7 +49,7 @@ def main() -> None:
     results = []
     for result in race(arguments.peers_python, sizes, arguments.epsilon, arguments.seconds):
         results.append(result)
-        write_csv(arguments.output / "race.csv", results)  # as it goes, should it be interrupted
+        write_csv(arguments.output / "race.csv", results)  # in case it is interrupted
         print(report.progress(result), flush=True)
     with threadpool_limits(limits=1):
         growth = [] if arguments.quick else list(measure_growth())
@@ -83,7 +83,7 @@ def _parse_arguments() -> argparse.Namespace:
 
 
 def measure_growth() -> Iterator[report.Growth]:
-    """Time our oracles as the number of users, of categories, and the budget are varied."""
+    """Time our oracles while the numbers of users and categories, and the budget, are varied."""
     for name in ORACLES:
         for varied, at in GROWTH.items():
             seconds = []
@@ -97,7 +97,7 @@ def measure_growth() -> Iterator[report.Growth]:
 
 
 def write_csv(path: Path, results: list[Result]) -> None:
-    """Write one row a result."""
+    """Write one row per result."""
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, [field.name for field in fields(Result)])
         writer.writeheader()

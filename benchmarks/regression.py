@@ -1,9 +1,10 @@
 """Has anything become slow or large? ``python -m benchmarks.regression``, or ``make regression``.
 
-Times the hot paths on one core, each by turns with a yardstick of plain NumPy, so that neither the
-machine nor what else runs on it counts, and compares the ratios with ``regression_baselines.json``.
-Peak memory, and a cold import in units of scikit-learn's, likewise. A path that exceeds its
-baseline is measured again; if it still does, the exit code is 1. ``--update`` writes the baselines.
+Times the hot paths on one core, alternately with a yardstick of plain NumPy, so that neither the
+machine nor what else runs on it matters. Compares the ratios with ``regression_baselines.json``,
+and does the same with the peak memory, and with a cold import in units of scikit-learn's. A path
+that exceeds its baseline is measured again; if it exceeds it again, the exit code is 1.
+``--update`` writes the baselines.
 """
 
 from __future__ import annotations
@@ -38,13 +39,13 @@ FACTOR = 2.0
 MEMORY_FACTOR, MEMORY_SLACK = 1.5, 10.0  # MiB
 N_USERS, N_CATEGORIES, N_CATEGORIES_POST, N_ROWS = 100_000, 1_024, 42_178, 5
 ROUNDS = 5
-QUICK = 0.02  # seconds: what is quicker is repeated more often
+QUICK = 0.02  # seconds: quicker work is repeated more often
 
 Path_ = tuple[str, Callable[[], object]]
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Measure, compare, print; 1 if a path is worse than its baseline allows."""
+    """Measure, compare and print; return 1 if a path is worse than its baseline allows."""
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.regression", description=__doc__.split("\n", 1)[0]
     )
@@ -72,7 +73,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def allowed(name: str, baseline: float, factor: float = FACTOR) -> float:
-    """The most that a measurement may be."""
+    """Return the largest value that a measurement may have."""
     if name.startswith("memory"):
         return MEMORY_FACTOR * baseline + MEMORY_SLACK
     return factor * baseline
@@ -81,7 +82,7 @@ def allowed(name: str, baseline: float, factor: float = FACTOR) -> float:
 def worse(
     measured: dict[str, float], baselines: dict[str, float], factor: float = FACTOR
 ) -> list[str]:
-    """Names of what exceeds its baseline by more than is allowed."""
+    """Return the names of the paths that exceed their baseline by more than is allowed."""
     return [
         name
         for name, value in measured.items()
@@ -90,7 +91,7 @@ def worse(
 
 
 def table(measured: dict[str, float], baselines: dict[str, float], factor: float) -> str:
-    """All measurements beside their baselines."""
+    """Return a table of all measurements and their baselines."""
     rows = []
     for name, value in measured.items():
         baseline = baselines.get(name, float("nan"))
@@ -106,7 +107,7 @@ def table(measured: dict[str, float], baselines: dict[str, float], factor: float
 
 # -- measuring ----------------------------------------------------------------------------------
 def measure_all(only: list[str] | None = None) -> dict[str, float]:
-    """Every ratio and peak, or some of them, by name."""
+    """Measure every ratio and peak, or some of them, by name."""
     measured = {}
     for name, work in hot_paths():
         if only is None or name in only:
@@ -126,7 +127,7 @@ def measure_all(only: list[str] | None = None) -> dict[str, float]:
 
 
 def ratio(work: Callable[[], object]) -> float:
-    """Time of some work in units of the yardstick, the best of several, by turns."""
+    """Return the best time of some work in units of the yardstick, the two measured alternately."""
     rounds = ROUNDS if _seconds(work) > QUICK else 4 * ROUNDS
     pairs = [(_seconds(work), _seconds(yardstick)) for _ in range(rounds)]
     own, plain = (min(times) for times in zip(*pairs, strict=True))
@@ -136,8 +137,8 @@ def ratio(work: Callable[[], object]) -> float:
 def yardstick() -> None:
     """Draw a million integers, count them and add them up.
 
-    None of these has code of its own for wide registers, as np.sort has, whose ratios would say
-    more of the processor than of the paths.
+    None of these has special code for wide registers. np.sort has, so that ratios to it would tell
+    more about the processor than about the paths.
     """
     codes = np.random.default_rng(0).integers(1_024, size=1_000_000)
     np.bincount(codes)
@@ -145,7 +146,7 @@ def yardstick() -> None:
 
 
 def _seconds(work: Callable[[], object]) -> float:
-    # What Power remembers of a noise level and prior must not make the repeats look quicker.
+    # Power caches results for a noise level and prior, which must not make the repeats faster.
     _calibrate._posterior.cache_clear()
     _calibrate.power_law_exponent.cache_clear()
     start = time.perf_counter()
@@ -154,9 +155,9 @@ def _seconds(work: Callable[[], object]) -> float:
 
 
 def import_seconds(rounds: int = ROUNDS) -> tuple[float, float]:
-    """Best times of importing sklearn.pipeline, and then sklearn_ldp, in fresh processes.
+    """Return the best times of importing sklearn.pipeline, and then sklearn_ldp, in new processes.
 
-    Bytecode is there, as after an installation by pip.
+    The bytecode is already compiled, as after an installation by pip.
     """
     code = (
         "import time; a = time.perf_counter(); import sklearn.pipeline; b = time.perf_counter(); "
@@ -166,14 +167,14 @@ def import_seconds(rounds: int = ROUNDS) -> tuple[float, float]:
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-X", f"pycache_prefix={folder}", "-c", code]
         run = partial(subprocess.run, check=True, capture_output=True, text=True, env=environment)
-        run(command)  # compiles
+        run(command)  # compiles the bytecode
         times = [[float(t) for t in run(command).stdout.split()] for _ in range(rounds)]
     pipeline, own = (min(column) for column in zip(*times, strict=True))
     return pipeline, own
 
 
 def traced_peak(work: Callable[[], object]) -> float:
-    """MiB that NumPy and Python allocate at the peak of some work."""
+    """Return the MiB that NumPy and Python allocate at the peak of some work."""
     tracemalloc.start()
     try:
         work()
@@ -184,7 +185,7 @@ def traced_peak(work: Callable[[], object]) -> float:
 
 # -- what is measured ---------------------------------------------------------------------------
 def hot_paths() -> Iterator[Path_]:
-    """Client and server of every oracle, every post-processor, and the searches."""
+    """Return the paths: client and server of every oracle, post-processors, and searches."""
     values = make_zipf(N_USERS, N_CATEGORIES, exponent=1.1, random_state=0)
     for name in ORACLES:
         make = partial(getattr(sklearn_ldp, name), 1.0, categories=N_CATEGORIES)
@@ -202,7 +203,7 @@ def hot_paths() -> Iterator[Path_]:
 
 
 def postprocessor_paths() -> Iterator[Path_]:
-    """The default candidates on several rows of a large domain."""
+    """Return the paths of the default candidates on several rows of a large domain."""
     counts = make_zipf(1_000_000, N_CATEGORIES_POST, return_counts=True, random_state=0)
     rows = OLH(categories=N_CATEGORIES_POST, random_state=0).simulate(counts, N_ROWS)
     for post in default_candidates():

@@ -1,15 +1,15 @@
-"""How good the picks of the searches are: ``python -m benchmarks.selection_regret``.
+"""How good the choices of the searches are: ``python -m benchmarks.selection_regret``.
 
-Regret is the error of the post-processor that a search picks, over that of the best in hindsight,
-less one: of each run the median, against the best candidate of that very run; and the mean error
-of the picks against the least mean error of a candidate, which a lucky run does not sway. Each run
-is a real collection by the users' protocol.
+Regret is the error of the post-processor that a search chooses, divided by that of the best one in
+hindsight, minus one. Two numbers are printed: the median over the runs, where the best candidate is
+that of the same run; and the mean error of the chosen ones compared with the least mean error of a
+candidate, on which a single lucky run has little influence. Each run is a real collection by the
+users' protocol.
 
 First on seven distributions at epsilon 1: every category, random sets of a tenth of the domain, and
-twenty groups drawn by lot. Then on emoji counts with Unicode's groups over epsilon, as in the 2020
-paper's Figures 8 and 9. The synthesizer is Norm-Sub, as there; PowerNS, which tends to pick itself;
-or EmpiricalBayes. The data
-are no part of the project: a file that is not there is skipped.
+twenty random groups. Then on emoji counts with Unicode's groups over epsilon, as in the 2020
+paper's Figures 8 and 9. The synthesizer is Norm-Sub, as there; PowerNS, which tends to choose
+itself; or EmpiricalBayes. The data are not part of the project: a file that is missing is skipped.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ SEARCHES = {
 
 
 def main() -> None:
-    """Print a table for each kind of query, and one of the picks."""
+    """Print one table per kind of query, and one of the choices."""
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.selection_regret", description=__doc__.split("\n", 1)[0]
     )
@@ -80,7 +80,7 @@ def print_seven(arguments: argparse.Namespace) -> None:
 
 
 def print_emoji(data: Any, arguments: argparse.Namespace) -> None:
-    """Print regrets over epsilon, and what was picked most."""
+    """Print the regrets over epsilon, and what was chosen most often."""
     names = [candidate_name(candidate) for candidate in default_candidates()]
     for column in ("category", "subcategory"):
         queries = groups(data.groups[column])
@@ -106,7 +106,7 @@ def _queries(kind: str, n_categories: int) -> Any:
 def study(
     counts: np.ndarray, epsilon: float, queries: Any, arguments: argparse.Namespace
 ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-    """Return the candidates' errors and the searches' picks in some collections.
+    """Return the candidates' errors and the searches' choices in some collections.
 
     Parameters
     ----------
@@ -115,16 +115,16 @@ def study(
     epsilon : float
         Privacy budget.
     queries : QuerySet
-        What is asked.
+        The queries to answer.
     arguments : Namespace
-        With repeats, n_jobs and seed.
+        The options repeats, n_jobs and seed.
 
     Returns
     -------
     errors : ndarray of shape (repeats, n_candidates)
-        Of every candidate.
+        The error of every candidate.
     picks : dict of ndarray of shape (repeats,)
-        Index of the pick, by search.
+        For each search, the index of the chosen candidate.
     """
     work = (
         delayed(run)(counts, epsilon, queries, arguments.seed + i) for i in range(arguments.repeats)
@@ -135,11 +135,11 @@ def study(
 
 
 def run(counts: np.ndarray, epsilon: float, queries: Any, seed: int) -> tuple[list, dict]:
-    """Return the errors of all candidates in one collection, and what each search picks."""
+    """Return the errors of all candidates in one collection, and what each search chooses."""
     d = len(counts)
     oracle = OLH(epsilon, categories=d, random_state=seed)
     estimate = oracle.fit_transform(np.arange(d), sample_weight=counts)
-    with warnings.catch_warnings():  # the fallbacks of fits to pure noise
+    with warnings.catch_warnings():  # fits to pure noise fall back and warn
         warnings.simplefilter("ignore", UserWarning)
         errors = [
             query_errors(counts / counts.sum(), post.fit_transform(estimate), queries=queries)[0]
@@ -153,7 +153,7 @@ def run(counts: np.ndarray, epsilon: float, queries: Any, seed: int) -> tuple[li
 
 
 def regret(errors: np.ndarray, picks: dict, search: str) -> tuple[float, float]:
-    """Return the median regret against each run's best, and that of the mean errors."""
+    """Return the median regret over the runs, and the regret of the mean errors."""
     picked = errors[np.arange(len(errors)), picks[search]]
     of_runs = np.median(picked / errors.min(axis=1)) - 1
     return float(of_runs), float(picked.mean() / errors.mean(axis=0).min() - 1)

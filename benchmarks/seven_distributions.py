@@ -1,9 +1,9 @@
 """Errors of learnt priors on seven distributions: ``python -m benchmarks.seven_distributions``.
 
-Full-domain mean squared errors through OLH, beside figures measured elsewhere and a bound of sorts:
+Prints full-domain mean squared errors through OLH, numbers measured elsewhere, and a rough bound:
 Bayes with the true prior (the histogram of the true frequencies), then Norm-Sub. How EmpiricalBayes
-averages its priors was chosen on the distributions of ``--group tuning`` alone; the seven, and the
-real histograms of ``--group held-back``, judge it.
+averages its priors was chosen only on the distributions of ``--group tuning``; it is judged on the
+seven, and on the real histograms of ``--group held-back``.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def main() -> None:
 
 
 def ratio(errors, reference) -> str:
-    """Ratio of two means over the same runs, and its standard error."""
+    """Return the ratio of two means over the same runs, and its standard error."""
     quotient = errors.mean() / reference.mean()
     spread = np.std(errors - quotient * reference, ddof=1) if len(errors) > 1 else np.nan
     return f"{quotient:.3f} +- {spread / np.sqrt(len(errors)) / reference.mean():.3f}"
@@ -117,12 +117,12 @@ def errors(counts, epsilon: float, repeats: int, seed: int) -> dict[str, np.ndar
     repeats : int
         Number of collections.
     seed : int
-        Their seed.
+        Seed of the collections.
 
     Returns
     -------
     dict of ndarray of shape (repeats,)
-        One for each of `METHODS`, and the true prior.
+        One array for each of `METHODS`, and one for the true prior.
     """
     truth = counts / counts.sum()
     support, number = np.unique(truth, return_counts=True)
@@ -138,7 +138,7 @@ def errors(counts, epsilon: float, repeats: int, seed: int) -> dict[str, np.ndar
 
 
 def rounded(law, n_samples: int) -> np.ndarray:
-    """Counts in proportion to a law, by largest remainders."""
+    """Return counts in proportion to a distribution, by largest remainders."""
     exact = np.asarray(law, dtype=float) / np.sum(law) * n_samples
     counts = np.floor(exact).astype(np.int64)
     counts[np.argsort(counts - exact, kind="stable")[: n_samples - counts.sum()]] += 1
@@ -146,7 +146,7 @@ def rounded(law, n_samples: int) -> np.ndarray:
 
 
 def seven(seed: int) -> dict[str, tuple[np.ndarray, float]]:
-    """Return true counts and epsilon of the distributions that judge."""
+    """Return the true counts and epsilon of the distributions that judge the methods."""
     rank = np.arange(1, 1025.0)
     laws = {
         "zipf 1.5": rank**-1.5,
@@ -163,7 +163,7 @@ def seven(seed: int) -> dict[str, tuple[np.ndarray, float]]:
 
 
 def tuning(seed: int) -> dict[str, tuple[np.ndarray, float]]:
-    """Return true counts and epsilon of the distributions that served to choose."""
+    """Return the true counts and epsilon of the distributions used for tuning."""
     rng = np.random.default_rng(seed)
 
     def rank(d):

@@ -1,4 +1,4 @@
-"""Paragraphs that many docstrings have in common."""
+"""Paragraphs that several docstrings share."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ import inspect
 
 
 def fill_in(cls: type, **paragraphs: str) -> type:
-    """Replace ``%(name)s`` in a class's own docstring by the paragraph of that name.
+    """Replace each ``%(name)s`` in a class's own docstring by the paragraph of that name.
 
     Parameters
     ----------
     cls : type
-        The class, which is changed.
+        The class; its docstring is changed in place.
     **paragraphs : str
-        By name, not indented.
+        The paragraphs by name, without indentation.
 
     Returns
     -------
     type
-        The class.
+        The same class.
     """
     if cls.__dict__.get("__doc__"):
         text = inspect.cleandoc(cls.__doc__ or "")

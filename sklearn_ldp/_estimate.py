@@ -1,4 +1,4 @@
-"""What flows between oracles, post-processors and searches: an estimate and its noise level."""
+"""The estimate that oracles, post-processors and searches pass on, together with its noise."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .queries import as_query_set
 
 
 class ConfidenceInterval(NamedTuple):
-    """Lower and upper ends, each an ndarray of shape (n_estimates, d)."""
+    """Lower and upper ends of the intervals, each an ndarray of shape (n_estimates, d)."""
 
     low: np.ndarray
     high: np.ndarray
@@ -24,33 +24,35 @@ class ConfidenceInterval(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FrequencyEstimate:
-    """Estimated frequencies of categories, and what is known of their noise.
+    """Estimated frequencies of categories, and what is known about their noise.
 
-    Oracles return it, post-processors take and return it. It is a small frozen container and no
-    ndarray subclass, because slices and arithmetic would keep a stale noise level;
-    ``np.asarray(estimate)`` gives the numbers. ``estimate[i]`` selects rows.
+    Oracles return an estimate; post-processors take one and return a new one. It is a small frozen
+    container and not a subclass of ndarray, because the results of slicing and arithmetic would
+    keep a noise level that is no longer right. ``np.asarray(estimate)`` gives the numbers, and
+    ``estimate[i]`` selects rows.
 
     Parameters
     ----------
     values : array-like of shape (n_estimates, d)
-        A row is one estimate of the distribution.
+        Each row is an estimate of the distribution.
     categories : array-like of shape (d,)
         The categories, in the order of the columns.
     noise : Noise, default=None
-        The noise of the raw estimate, such as ``NoiseModel(p, q, n_samples)``; None when unknown.
-        A post-processed estimate keeps that of the raw one it was made of, as it keeps `oracle` and
-        `shards`: they say where it comes from, and no longer how far it is from the truth.
+        The noise of the raw estimate, such as ``NoiseModel(p, q, n_samples)``; None if unknown.
+        A post-processed estimate keeps the `noise`, the `oracle` and the `shards` of the raw
+        estimate that it was made from. They say where it comes from, but no longer how far it is
+        from the truth.
     oracle : estimator, default=None
-        An unfitted oracle that can `simulate` the collection again; None when unknown.
+        An unfitted oracle that can `simulate` the collection again; None if unknown.
     shards : Shards, default=None
         Support counts of disjoint parts of the same reports, which
-        :class:`~sklearn_ldp.HeldOutSearch` uses; None when they were not kept apart.
+        :class:`~sklearn_ldp.HeldOutSearch` uses; None if they were not kept apart.
     postprocessors : tuple of str, default=()
         Names of the post-processors that have changed the raw estimate.
     clip_answers : bool, default=False
         Whether `answer` clips each answer at 0 (:class:`~sklearn_ldp.PostPos`).
     row_names : array-like of shape (n_estimates,), default=None
-        What the rows are of, such as regions or weeks.
+        What each row is about, such as a region or a week.
 
     Attributes
     ----------
@@ -94,7 +96,7 @@ class FrequencyEstimate:
         if self.noise is not None and np.size(self.noise.n_samples) not in (1, len(values)):
             raise ValueError(
                 f"FrequencyEstimate has {len(values)} rows but its noise has "
-                f"{np.size(self.noise.n_samples)} sample sizes; give one, or one a row."
+                f"{np.size(self.noise.n_samples)} sample sizes; give one, or one per row."
             )
         values.flags.writeable = False
         object.__setattr__(self, "values", values)
@@ -103,7 +105,7 @@ class FrequencyEstimate:
             if len(self.row_names) != len(values):
                 raise ValueError(
                     f"FrequencyEstimate has {len(values)} rows but {len(self.row_names)} "
-                    "row_names; give one a row."
+                    "row_names; give one per row."
                 )
             object.__setattr__(self, "row_names", _read_only(as_vector(self.row_names)))
 
@@ -124,7 +126,7 @@ class FrequencyEstimate:
         return not self.postprocessors
 
     def __reduce__(self) -> tuple:
-        # Through __init__, so that copies are as read-only as the original.
+        # Copies go through __init__, so that they are as read-only as the original.
         return type(self), tuple(getattr(self, field.name) for field in fields(self))
 
     def __len__(self) -> int:
@@ -132,14 +134,16 @@ class FrequencyEstimate:
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         if copy is False and dtype not in (None, np.float64):
-            raise ValueError("FrequencyEstimate holds float64: another dtype needs a copy.")
+            raise ValueError(
+                "FrequencyEstimate holds float64, so another dtype needs a copy; got copy=False."
+            )
         return np.array(self.values, dtype=dtype) if copy else np.asarray(self.values, dtype)
 
     def __iter__(self) -> Iterator[FrequencyEstimate]:
         return (self[i] for i in range(len(self)))
 
     def __getitem__(self, rows: Any) -> FrequencyEstimate:
-        """Select estimates (rows); an int selects one and keeps both axes."""
+        """Select estimates (rows); an int selects one row and keeps both axes."""
         if isinstance(rows, tuple):
             raise IndexError(
                 "A FrequencyEstimate is indexed by rows (estimates) only; for categories use "
@@ -159,14 +163,14 @@ class FrequencyEstimate:
         values : array-like of shape (n_estimates, d)
             The new values.
         by : str, default=None
-            Name of the post-processor that made them; None when they are the raw ones.
+            Name of the post-processor that made the values; None if they are still raw.
         **changes : dict
             Other fields to replace.
 
         Returns
         -------
         FrequencyEstimate
-            A new estimate; this one stays as it is.
+            A new estimate; this one is not changed.
         """
         names = self.postprocessors if by is None else (*self.postprocessors, by)
         return replace(self, values=values, postprocessors=names, **changes)
@@ -189,24 +193,24 @@ class FrequencyEstimate:
         Raises
         ------
         ValueError
-            If the queries are of another width than the estimate.
+            If the queries are for another number of categories.
         """
         matrix = as_query_set(queries).matrix(self.shape[1])
         answers = np.asarray((matrix @ self.values.T).T)
         return np.maximum(answers, 0) if self.clip_answers else answers
 
     def top(self, k: int = 10) -> list[tuple[Any, float]]:
-        """Return the `k` categories of the largest estimates.
+        """Return the `k` categories with the largest estimates.
 
         Parameters
         ----------
         k : int, default=10
-            How many; all of them if there are fewer.
+            Number of categories; if there are fewer, all of them are returned.
 
         Returns
         -------
         list of (category, frequency)
-            In falling order, as :meth:`collections.Counter.most_common` gives them.
+            In descending order of frequency, like :meth:`collections.Counter.most_common`.
         """
         if not isinstance(k, (int, np.integer)) or k < 0:
             raise ValueError(f"Argument k must be an integer >= 0, got {k!r}.")
@@ -220,18 +224,19 @@ class FrequencyEstimate:
         Returns
         -------
         pandas.Series
-            Named "frequency".
+            Its name is "frequency".
         """
         self._single_row("to_series")
         return self.to_frame().iloc[0].rename("frequency")
 
     def to_frame(self) -> Any:
-        """Return the estimates as a pandas DataFrame: a row an estimate, a column a category.
+        """Return the estimates as a pandas DataFrame, with one column per category.
 
         Returns
         -------
         pandas.DataFrame
-            Of shape (n_estimates, d), indexed by `row_names` if there are any.
+            One row per estimate, of shape (n_estimates, d); indexed by `row_names` if there are
+            any.
         """
         try:
             import pandas as pd
@@ -243,7 +248,7 @@ class FrequencyEstimate:
         return pd.DataFrame(self.values.copy(), index=self.row_names, columns=columns)
 
     def confidence_interval(self, level: float = 0.95) -> ConfidenceInterval:
-        """Wald intervals of the raw estimate, with the plug-in variance.
+        """Return Wald intervals of the raw estimate, with the plug-in variance.
 
         Parameters
         ----------
@@ -258,8 +263,8 @@ class FrequencyEstimate:
         Raises
         ------
         ValueError
-            On a post-processed estimate, whose error is no longer centred at the truth with a
-            known spread, and on one without a noise model.
+            If the estimate is post-processed, because its error is then no longer centred at 0
+            with a known spread; or if it has no noise model.
         """
         if not 0 < level < 1:
             raise ValueError(f"Argument level must fulfil 0 < level < 1, got {level}.")
@@ -267,14 +272,15 @@ class FrequencyEstimate:
             raise ValueError(
                 f"No confidence interval after {' and '.join(self.postprocessors)}: "
                 "post-processing biases the estimate and changes its spread, so the interval "
-                "would not cover. Ask the raw estimate that the oracle returned (oracle.estimate_)."
+                "would not have the stated coverage. Use the raw estimate that the oracle "
+                "returned (oracle.estimate_)."
             )
         if self.noise is None:
             raise ValueError(
                 "No confidence interval without a noise model; build the estimate with "
                 "noise=NoiseModel(p, q, n_samples)."
             )
-        # A frequency lies in [0, 1], so the plug-in does too.
+        # A frequency lies in [0, 1], so the value to plug in is clipped to that range.
         std = np.sqrt(self.noise.variance(np.clip(self.values, 0, 1)))
         half_width = ndtri(0.5 + level / 2) * std
         return ConfidenceInterval(self.values - half_width, self.values + half_width)
@@ -290,7 +296,7 @@ class FrequencyEstimate:
         Returns
         -------
         FrequencyDisplay
-            With the axes in `ax_` and the figure in `figure_`.
+            The display, with the axes in `ax_` and the figure in `figure_`.
         """
         from .inspection import FrequencyDisplay
 
@@ -299,8 +305,8 @@ class FrequencyEstimate:
     def _single_row(self, method: str) -> np.ndarray:
         if len(self) != 1:
             raise ValueError(
-                f"FrequencyEstimate.{method} is for one estimate, this one has {len(self)} rows; "
-                f"select one first: estimate[0].{method}()."
+                f"FrequencyEstimate.{method} needs a single estimate, but this one has "
+                f"{len(self)} rows; select one first: estimate[0].{method}()."
             )
         return self.values[0]
 
@@ -346,7 +352,7 @@ class FrequencyEstimate:
 
 
 def _sealed(categories: Any) -> np.ndarray:
-    """Distinct categories as a 1-D array that nobody can change; a sealed one as it is."""
+    """Return distinct categories as a read-only 1-D array; one that is sealed is returned as is."""
     if isinstance(categories, np.ndarray) and categories.ndim == 1:
         flags = categories.flags
         if flags.owndata and not flags.writeable:
@@ -364,5 +370,5 @@ def _read_only(array: np.ndarray) -> np.ndarray:
 
 
 def _plain(category: Any) -> Any:
-    """A Python object for display and hashing rather than a NumPy scalar."""
+    """Return a Python object, for display and hashing, instead of a NumPy scalar."""
     return category.item() if isinstance(category, np.generic) else category

@@ -1,4 +1,4 @@
-"""What is known of the errors of an estimate: the covariance of any linear answer."""
+"""What is known about the errors of an estimate: the covariance of any linear answers."""
 
 from __future__ import annotations
 
@@ -12,17 +12,18 @@ from scipy import sparse
 
 
 class Noise(ABC):
-    """Base of all noise models: one question, whatever made the estimate.
+    """Base of all noise models, which all answer one question, whatever made the estimate.
 
-    The question is the covariance of linear answers `matrix @ estimate`, given the true
-    frequencies. A kind of noise answers it in `covariance` and knows its level in `std`; think
-    twice before adding anything here. The users are taken as they are: all randomness is that of
-    their reports, and of whatever draws the reports (such as the part that a user is asked).
+    The question is: what is the covariance of the linear answers `matrix @ estimate`, given the
+    true frequencies? A noise model answers it in `covariance`, and has a noise level in `std`.
+    Think twice before adding anything here. The users are fixed: the only randomness is that of
+    their reports, and of the choice of what each user reports (such as the part that a user is
+    asked about).
 
     Attributes
     ----------
     n_samples : int, ndarray of shape (n_estimates,) or None
-        Number of users behind each estimate; None if it is not known.
+        Number of users behind each estimate; None if unknown.
     std : float or ndarray of shape (n_estimates,)
         Standard deviation of the estimate of a category that nobody has.
     growth : float or ndarray of shape (n_estimates,)
@@ -35,10 +36,10 @@ class Noise(ABC):
 
     @abstractmethod
     def _covariance(self, rows: sparse.csr_array, frequencies: np.ndarray) -> np.ndarray:
-        """`covariance` of one estimate: a single number of users, frequencies of shape (d,)."""
+        """Return the `covariance` of one estimate: one `n_samples`, frequencies of shape (d,)."""
 
     def _answer_variance(self, rows: sparse.csr_array, frequencies: np.ndarray) -> np.ndarray:
-        """`answer_variance` of one estimate; a kind that has a shorter way overrides it."""
+        """Return the `answer_variance` of one estimate; override it if there is a faster way."""
         matrices = (self._covariance(rows[[i]], frequencies) for i in range(rows.shape[0]))
         return np.array([matrix[0, 0] for matrix in matrices])
 
@@ -55,18 +56,19 @@ class Noise(ABC):
         Returns
         -------
         ndarray of shape (n_queries, n_queries) or (n_estimates, n_queries, n_queries)
-            The covariances; one matrix if there is one number of users and one distribution.
+            The covariances. There is a single matrix if there is one number of users and one
+            distribution.
 
         Raises
         ------
         ValueError
-            If this kind of noise does not know how the errors of these answers go together.
+            If this noise model does not know how the errors of these answers are correlated.
         """
         rows = as_rows(matrix)
         return self._of_each(frequencies, lambda noise, f: noise._covariance(rows, f))
 
     def answer_variance(self, matrix: Any, frequencies: Any) -> np.ndarray:
-        """Return the variances alone, the diagonal of `covariance`.
+        """Return only the variances of the answers, which are the diagonal of `covariance`.
 
         Parameters
         ----------
@@ -105,19 +107,20 @@ class Noise(ABC):
         Parameters
         ----------
         rows : int, slice or array-like
-            Which of the estimates.
+            The estimates to select.
 
         Returns
         -------
         Noise
-            The same one if all estimates have the same number of users.
+            The noise of these estimates; this very object if all estimates have the same number
+            of users.
         """
         return self
 
     def _of_each(
         self, frequencies: Any, ask: Callable[[Any, np.ndarray], np.ndarray]
     ) -> np.ndarray:
-        """What a question of one estimate has for an answer, for each of them."""
+        """Apply `ask`, which answers for one estimate, to each of the estimates."""
         frequencies = np.asarray(frequencies, dtype=np.float64)
         n_estimates = {len(x) for x in (frequencies[..., 0], self.n_samples) if np.ndim(x)}
         if not n_estimates:
@@ -128,12 +131,13 @@ class Noise(ABC):
 
 @dataclass(frozen=True, eq=False)
 class NoiseModel(Noise):
-    """How a pure frequency oracle disturbs a frequency.
+    """The noise of a pure frequency oracle, known by p, q and the number of users.
 
     Every report of a pure oracle *supports* a set of categories: the user's own category with
-    probability `p`, any other with probability `q`. These tell the variance of each category, but
-    not how the errors of two categories go together, which is a matter of the mechanism: the noise
-    of an oracle's own estimate (``oracle.noise_``, ``estimate.noise``) knows that too.
+    probability `p`, and any other category with probability `q`. These determine the variance of
+    each category's estimate. They do not determine how the errors of two categories are
+    correlated, which depends on the mechanism. The noise of an oracle's own estimate
+    (``oracle.noise_``, ``estimate.noise``) knows that too.
 
     Parameters
     ----------
@@ -195,12 +199,12 @@ class NoiseModel(Noise):
 
     @property
     def null_variance(self) -> float:
-        """Variance of the estimate of a category that nobody has, times n."""
+        """Variance of the estimate of a category that nobody has, multiplied by n."""
         return self.q * (1 - self.q) / (self.p - self.q) ** 2
 
     @property
     def slope(self) -> float:
-        """Growth of n times the variance with the frequency."""
+        """How much n times the variance grows with the frequency."""
         return (1 - self.p - self.q) / (self.p - self.q)
 
     @property
@@ -210,11 +214,11 @@ class NoiseModel(Noise):
 
     @property
     def growth(self) -> Any:
-        """Growth of the variance with the frequency, for each estimate."""
+        """How much the variance grows with the frequency, for each estimate."""
         return self.slope / np.asarray(self.n_samples, dtype=float)
 
     def debias(self, support_counts: Any) -> np.ndarray:
-        """Unbiased frequencies from support counts (2020 paper, Eq. 2).
+        """Return unbiased frequencies from support counts (2020 paper, Eq. 2).
 
         Parameters
         ----------
@@ -230,7 +234,7 @@ class NoiseModel(Noise):
         return (np.asarray(support_counts) / n_samples - self.q) / (self.p - self.q)
 
     def variance(self, frequencies: Any) -> np.ndarray:
-        """Variance of the raw estimate of categories with these frequencies (2020 paper, Eq. 5).
+        """Return the variance of the raw estimate of each category (2020 paper, Eq. 5).
 
         Parameters
         ----------
@@ -246,7 +250,7 @@ class NoiseModel(Noise):
         return self._of_one_user(np.asarray(frequencies, dtype=np.float64)) / n_samples
 
     def _of_one_user(self, frequencies: np.ndarray) -> np.ndarray:
-        """n times the variance of each category."""
+        """Return n times the variance of each category's estimate."""
         return self.null_variance + frequencies * self.slope
 
     def _covariance(self, rows: sparse.csr_array, frequencies: np.ndarray) -> np.ndarray:
@@ -269,16 +273,16 @@ class NoiseModel(Noise):
 
 @dataclass(frozen=True, eq=False)
 class ChannelNoise(NoiseModel):
-    """The noise of a pure oracle's own estimates, which knows the mechanism behind p and q.
+    """The noise of a pure oracle's own estimates; it knows the mechanism behind p and q.
 
     Parameters
     ----------
     p, q : float
-        Probabilities that a report supports the user's own category, and a given other one.
+        Probabilities that a report supports the user's own category, and a given other category.
     n_samples : int or ndarray of shape (n_estimates,)
         Number of users behind each estimate.
     channel : Channel
-        The mechanism; what it says of its variances and covariances is for one user.
+        The mechanism; the variances and covariances that it gives are those of one user.
     """
 
     channel: Any
@@ -286,17 +290,17 @@ class ChannelNoise(NoiseModel):
     def __repr__(self) -> str:
         return f"NoiseModel(p={self.p!r}, q={self.q!r}, n_samples={self.n_samples!r})"
 
-    # As eq=False leaves it, so that equal noise of equal channels is the same.
+    # Inherited, like __eq__, so that equal noise of equal channels compares and hashes as equal.
     __hash__ = NoiseModel.__hash__
 
     @property
     def null_variance(self) -> float:
-        """Variance of the estimate of a category that nobody has, times n."""
+        """Variance of the estimate of a category that nobody has, multiplied by n."""
         return self.channel.null_variance
 
     @property
     def slope(self) -> float:
-        """Growth of n times the variance with the frequency, of a category among others."""
+        """How much n times the variance of a category grows with its frequency."""
         return self.channel.slope
 
     def _of_one_user(self, frequencies: np.ndarray) -> np.ndarray:
@@ -317,7 +321,7 @@ def as_rows(matrix: Any, n_categories: int | None = None) -> sparse.csr_array:
     matrix : (sparse) matrix of shape (n_queries, d)
         One row per query.
     n_categories : int, default=None
-        The d to expect.
+        The expected d; None accepts any.
 
     Returns
     -------
@@ -327,7 +331,7 @@ def as_rows(matrix: Any, n_categories: int | None = None) -> sparse.csr_array:
     Raises
     ------
     ValueError
-        If it has another number of dimensions or of columns.
+        If `matrix` does not have two dimensions and the expected number of columns.
     """
     rows = sparse.csr_array(np.atleast_2d(matrix) if not sparse.issparse(matrix) else matrix)
     rows = rows.astype(np.float64, copy=True)
@@ -349,6 +353,6 @@ def _refuse_sums(rows: sparse.csr_array) -> None:
 def _refuse(what: str) -> None:
     raise ValueError(
         f"Noise known only by p, q and n_samples does not tell the covariance of {what}, which "
-        "depends on the mechanism. Ask the noise of the oracle's own estimate (oracle.noise_, "
+        "depends on the mechanism. Use the noise of the oracle's own estimate (oracle.noise_, "
         "estimate.noise), or oracle.channel(n_categories).noise(n_samples)."
     )

@@ -1,4 +1,4 @@
-"""Seeds: what `random_state` may be wherever something is simulated."""
+"""Seeds: how a `random_state` parameter is read wherever something is simulated."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 
 def root_entropy(random_state: Any) -> list[int]:
-    """Entropy from a seed, or drawn from a generator, which advances."""
+    """Return entropy from a seed, or drawn from a generator, which is advanced by that."""
     if isinstance(random_state, Integral):
         return [int(random_state)]
     if isinstance(random_state, np.random.Generator):
@@ -23,7 +23,7 @@ def root_entropy(random_state: Any) -> list[int]:
 
 
 def as_generator(random_state: Any) -> np.random.Generator:
-    """A generator for simulations, which release nothing; None is a fresh one."""
+    """Return a generator for simulations, which release nothing; None gives a fresh one."""
     if random_state is None:
         return np.random.default_rng()
     return np.random.default_rng(root_entropy(random_state))

@@ -1,7 +1,7 @@
-"""What can be asked of a distribution: every query is the total frequency of a set of categories.
+"""Queries to a distribution: each one asks for the total frequency of a set of categories.
 
-A query set becomes a sparse 0/1 matrix of shape ``(n_queries, d)`` by ``matrix(d)``;
-``estimate.answer(query_set)`` multiplies it with the estimate. Queries know nothing of oracles.
+``matrix(d)`` turns a query set into a sparse 0/1 matrix of shape ``(n_queries, d)``, and
+``estimate.answer(query_set)`` multiplies it with the estimate. Queries do not depend on oracles.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ class QuerySet:
     Attributes
     ----------
     depends_on_truth : bool
-        Whether which queries are asked depends on the true frequencies.
+        Whether the choice of the queries depends on the true frequencies.
     names : list or None
-        Names of the queries in their order, where they have any.
+        Names of the queries, in the order of the queries; None if they have no names.
     """
 
     depends_on_truth = False
@@ -54,15 +54,16 @@ class QuerySet:
         Returns
         -------
         csr_array of shape (n_queries, d)
-            One row a query.
+            One row per query.
         """
         raise NotImplementedError
 
     def square_weights(self, n_categories: int) -> tuple[float, float] | None:
-        """Weights of single categories and of pairs in the mean square over the query set.
+        """Return the weights of single categories and of pairs in the mean squared error.
 
-        Of errors e that mean square is ``single * sum_v e_v**2 + pairs * sum_{v != w} e_v e_w``,
-        and likewise of variances and covariances, where all categories are treated alike.
+        If the query set treats all categories alike, the mean over its queries of the squared
+        errors is ``single * sum_v e_v**2 + pairs * sum_{v != w} e_v e_w``, where e_v is the error
+        of category v. The same holds with variances and covariances in place of the products.
 
         Parameters
         ----------
@@ -72,12 +73,13 @@ class QuerySet:
         Returns
         -------
         (float, float) or None
-            None where categories are not treated alike, so that the matrix is needed.
+            ``(single, pairs)``; None if the categories are not treated alike, so that the matrix
+            is needed.
         """
         return None
 
     def expected_squared_error(self, errors: np.ndarray) -> np.ndarray | None:
-        """Mean squared error of the queries in closed form, or None if there is none.
+        """Return the mean squared error of the queries in closed form, or None if there is none.
 
         Parameters
         ----------
@@ -136,7 +138,7 @@ class _RandomSets(QuerySet):
         self.seed = seed
 
     def set_size(self, n_categories: int) -> int:
-        """Number of categories of a set."""
+        """Return the number of categories in a set."""
         if isinstance(self.size, Integral):
             if int(self.size) > n_categories:
                 raise ValueError(
@@ -171,12 +173,15 @@ class _TopK(QuerySet):
     def matrix(self, n_categories, frequencies=None):
         if frequencies is None:
             raise ValueError(
-                f"top_k({self.k}) asks for the most frequent *true* categories, so it needs the "
-                "true frequencies (metrics and searches give them); for the largest estimates "
-                f"use estimate.top({self.k})."
+                f"top_k({self.k}) asks for the categories that are *truly* the most frequent, so "
+                "it needs the true frequencies (metrics and searches provide them); for the "
+                f"largest estimates use estimate.top({self.k})."
             )
         if self.k > n_categories:
-            raise ValueError(f"top_k({self.k}) of a domain of {n_categories} categories.")
+            raise ValueError(
+                f"top_k({self.k}) needs at least {self.k} categories, but the domain has "
+                f"{n_categories}; give a smaller k."
+            )
         top = np.argsort(-np.asarray(frequencies), kind="stable")[: self.k]
         shape = (self.k, n_categories)
         return sparse.csr_array((np.ones(self.k), (np.arange(self.k), top)), shape=shape)
@@ -207,7 +212,7 @@ def groups(labels: Any) -> QuerySet:
     Returns
     -------
     QuerySet
-        One query per group, in the sorted order of the labels, which are its `names`.
+        One query per group, in the sorted order of the labels; the labels are its `names`.
 
     Examples
     --------
@@ -229,7 +234,7 @@ def query_matrix(matrix: Any) -> QuerySet:
     Parameters
     ----------
     matrix : array-like or sparse matrix of shape (n_queries, d)
-        One row per query; its answer is the product with the frequencies.
+        One row per query; the answer is the product of the row with the frequencies.
 
     Returns
     -------
@@ -251,18 +256,19 @@ def query_matrix(matrix: Any) -> QuerySet:
 def random_sets(size: float, *, n_sets: int = 100, random_state: Any = 0) -> QuerySet:
     """Ask for the total frequency of random sets of categories, drawn without replacement.
 
-    The mean squared error over *all* sets of the size has a closed form, and metrics use it; sets
-    are drawn only where there is none (absolute errors, answers clipped by PostPos).
+    The mean squared error over *all* sets of the given size has a closed form, which the metrics
+    use. Sets are drawn only if there is no closed form (absolute errors, answers clipped by
+    PostPos).
 
     Parameters
     ----------
     size : float or int
         A fraction of the domain in (0, 1], or a number of categories.
     n_sets : int, default=100
-        How many sets are drawn where they must be.
+        Number of sets to draw if there is no closed form.
     random_state : int, RandomState, Generator or None, default=0
-        Seed of the drawn sets. A query set draws the same ones whenever it is asked; those of two
-        query sets differ if their seeds do.
+        Seed of the drawn sets. A query set draws the same sets each time it is used; two query
+        sets with different seeds draw different sets.
 
     Returns
     -------
@@ -282,24 +288,25 @@ def random_sets(size: float, *, n_sets: int = 100, random_state: Any = 0) -> Que
         )
     if not _is_count(n_sets):
         raise ValueError(f"random_sets needs n_sets >= 1, an integer, got {n_sets!r}.")
-    # One seed for good: the same query set is the same sets wherever and whenever it is asked.
+    # The seed is fixed here, so that a query set stands for the same sets wherever it is used.
     is_seed = isinstance(random_state, Integral)
     seed = int(random_state) if is_seed else int(as_generator(random_state).integers(1 << 32))
     return _RandomSets(size, n_sets, seed)
 
 
 def top_k(k: int) -> QuerySet:
-    """Ask for the `k` most frequent categories of the truth, one query each.
+    """Ask for the frequencies of the `k` categories that are truly the most frequent.
 
     Parameters
     ----------
     k : int
-        How many.
+        Number of categories.
 
     Returns
     -------
     QuerySet
-        The queries; it needs the true frequencies, so metrics take it and `answer` refuses it.
+        One query per category. It needs the true frequencies: metrics accept it, and
+        `FrequencyEstimate.answer` refuses it.
     """
     if not _is_count(k):
         raise ValueError(f"top_k needs a positive integer, got {k!r}.")
@@ -311,12 +318,12 @@ def _is_count(k: Any) -> bool:
 
 
 def as_query_set(queries: Any) -> QuerySet:
-    """Return a query set: None is the full domain, a matrix is its own queries.
+    """Return what a `queries` parameter means as a query set.
 
     Parameters
     ----------
     queries : QuerySet, (sparse) matrix of shape (n_queries, d), or None
-        What to convert.
+        None stands for the full domain. Each row of a matrix is a query.
 
     Returns
     -------
@@ -326,7 +333,7 @@ def as_query_set(queries: Any) -> QuerySet:
     Raises
     ------
     TypeError
-        If it is none of those.
+        If `queries` is something else.
     """
     if queries is None:
         return full_domain()

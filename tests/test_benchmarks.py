@@ -1,4 +1,4 @@
-"""The benchmarks' own arithmetic: what is forecast, what is found slow, what a page takes."""
+"""The arithmetic of the benchmarks: forecasts, what is found to be slow, and the written page."""
 
 import json
 from functools import partial
@@ -13,7 +13,7 @@ from sklearn_ldp.postprocessing import norm_sub
 
 
 class Clock:
-    """Time that passes only where a package works; memory that is held as long as it is told."""
+    """A clock on which time passes only while a package works, and memory is held as told."""
 
     def __init__(self, monkeypatch, a_user, at_start=0.0, mebibytes_a_user=0.0):
         self.now, self.held = 0.0, 0.0
@@ -41,7 +41,7 @@ def test_who_is_quick_is_timed_whole(monkeypatch):
 
 
 def test_who_is_slow_is_extrapolated_along_a_line(monkeypatch):
-    """A second that does not depend on the users is not multiplied."""
+    """A constant second, which does not depend on the users, is not multiplied."""
     clock = Clock(monkeypatch, 1e-2, at_start=1.0)
     row = clock.measure(100_000)
     assert row["n_timed"] < 3_000
@@ -73,7 +73,7 @@ def test_every_path_has_a_baseline():
 
 
 def test_what_is_slow_or_large_is_found():
-    """The twins are the paths that are just good enough."""
+    """The negative controls are the paths that are just good enough."""
     baselines = {"post A": 1.0, "post B": 1.0, "memory A": 100.0, "memory B": 100.0}
     now = {"post A": 2.1, "post B": 1.9, "memory A": 161.0, "memory B": 159.0}
     assert regression.worse(now, baselines) == ["post A", "memory A"]
@@ -86,7 +86,7 @@ def thrice():
 
 
 def test_the_ratio_to_the_yardstick():
-    """Much less work is done sooner, and three times as much later."""
+    """Much less work takes less time, and three times the work takes longer."""
     little = partial(np.cumsum, np.ones(10_000))
     assert regression.ratio(little) < 1 < regression.ratio(thrice)
 

@@ -44,7 +44,7 @@ def two():
 
 
 def collected(oracle_class=OLH, **kwargs):
-    """An estimate with everything: noise, oracle and shards."""
+    """Return an estimate that has everything: noise, oracle and shards."""
     oracle = oracle_class(1.0, categories=list("abcde"), random_state=0, **kwargs)
     return oracle.fit_transform(list("aaabbcde") * 50)
 
@@ -158,7 +158,7 @@ def test_no_such_row(two, index):
 
 @pytest.mark.parametrize("index", [(slice(None), slice(None, None, -1)), (slice(None), [1, 2, 0])])
 def test_categories_are_never_shuffled_by_indexing(index):
-    """A second index would move the values and leave the categories."""
+    """A second index would move the values but not the categories."""
     estimate = FrequencyEstimate(VALUES, COLOURS)
     with pytest.raises(IndexError, match=r"rows|to_series|asarray"):
         estimate[index]
@@ -201,7 +201,7 @@ def test_categories_stay_what_they_are(categories):
     ids=str,
 )
 def test_categories_of_several_types_stay_what_they_are(categories):
-    """Oracles take such domains, so estimates must as well."""
+    """Oracles accept such domains, so estimates must accept them as well."""
     assert FrequencyEstimate([[0.75, 0.25]], categories).categories.tolist() == categories
 
 
@@ -221,7 +221,7 @@ def test_values_and_categories_must_agree(values, categories):
 
 @pytest.mark.parametrize("container", [list, np.array])
 def test_rows_of_a_matrix_are_joint_categories(container):
-    """As oracles understand them."""
+    """Oracles treat such rows in the same way."""
     estimate = FrequencyEstimate([[0.75, 0.25]], container([["NY", "x"], ["CA", "x"]]))
     assert estimate.categories.tolist() == [("NY", "x"), ("CA", "x")]
 
@@ -247,7 +247,7 @@ def test_as_an_array(two):
 
 
 def test_numpy_copy_semantics(two):
-    """NumPy 2: copy=None shares if it can, False must share, True must not."""
+    """NumPy 2: copy=None shares if possible, copy=False must share, copy=True must not."""
     assert np.shares_memory(np.asarray(two), two.values)
     copied = np.array(two)
     assert not np.shares_memory(copied, two.values)
@@ -368,7 +368,7 @@ def test_joblib_hash_of_equal_collections():
 
 
 def test_using_an_estimate_does_not_change_its_hash():
-    """Or a cache (`memory=`) would miss what it holds."""
+    """Otherwise a cache (`memory=`) would not find what it holds."""
     estimate = collected()
     before = joblib.hash(estimate)
     repr(estimate), estimate.answer(), estimate.top(2), estimate.confidence_interval()
@@ -378,7 +378,7 @@ def test_using_an_estimate_does_not_change_its_hash():
 
 
 def test_pipelines_cache_their_steps(tmp_path):
-    """With secure coins two fits differ, unless the second comes from the cache."""
+    """With secure randomness two fits differ, unless the second one comes from the cache."""
     oracle = OUE(1.0, categories=list("abc"))
     pipe = Pipeline([("oracle", oracle), ("post", NormSub())], memory=str(tmp_path))
     X = list("aabbc") * 200
@@ -446,7 +446,7 @@ def test_answers_are_clipped_after_post_pos(two):
     np.testing.assert_allclose(
         clipped.answer(groups(["x", "x", "y"])), [[0.375, 0.625], [0.5, 0.375]]
     )
-    # the clipping is of answers, not of their parts
+    # answers are clipped, not their parts
     assert clipped.answer([[1, 1, 0]])[0, 0] == 0.375
 
 
@@ -573,7 +573,7 @@ def test_no_interval_without_noise():
 
 
 def coverage_p_value(estimate, truth, level):
-    """Exact binomial test of the coverage over all (independent) cells of simulated collections."""
+    """Return the exact binomial p-value of the coverage over all (independent) simulated cells."""
     low, high = estimate.confidence_interval(level)
     covered = np.count_nonzero((low <= truth) & (truth <= high))
     return binomtest(covered, low.size, level).pvalue
@@ -583,7 +583,8 @@ def coverage_p_value(estimate, truth, level):
 def test_coverage(seed, level):
     """Error rate 1e-6 for each seed and level: an exact two-sided test over 30,000 cells.
 
-    OUE's support counts are independent over categories. The twin claims half as many users again.
+    OUE's support counts are independent over categories. The negative control claims 50 % more
+    users than there are.
     """
     truth = np.array([400, 250, 150, 100, 50, 30, 10, 7, 2, 1, 0, 0]) / 1000
     oracle = OUE(1.0, categories=12, random_state=seed)
@@ -630,7 +631,7 @@ def test_noise_of_rows():
 def test_debias():
     np.testing.assert_allclose(NOISE.debias([2500, 5000, 0]), [0, 1, -1])
     np.testing.assert_allclose(NOISE.debias([[2500, 5000, 0]]), [[0, 1, -1]])
-    # what a category is expected to be supported by gives its frequency
+    # the expected support count of a category gives its frequency
     f = np.array([0.1, 0.9])
     np.testing.assert_allclose(NOISE.debias(10_000 * (f * 0.5 + (1 - f) * 0.25)), f)
 

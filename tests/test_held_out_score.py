@@ -1,4 +1,4 @@
-"""Scores without the truth are unbiased: over many collections, for every oracle and query set."""
+"""Scores without the truth are unbiased over many collections, for every oracle and query set."""
 
 import pickle
 from dataclasses import replace
@@ -39,7 +39,7 @@ Z = 6.0
 
 
 def collections(oracle, n_runs, seed):
-    """Raw estimates of the same users, collected again and again."""
+    """Return raw estimates of the same users from repeated collections."""
     rng = np.random.default_rng([seed, 6])
     oracle = clone(oracle).set_params(categories=8, random_state=rng)
     return oracle.simulate(COUNTS, n_runs)
@@ -52,9 +52,9 @@ def z_score(scores, expected):
 
 @pytest.mark.parametrize("oracle", first_of_each(ORACLES), ids=repr)
 def test_score_is_unbiased(oracle, seed):
-    """Its mean over collections is minus the error: z tests, error rate below 1e-6 each.
+    """The mean score over collections is minus the error: z tests, error rate below 1e-6 each.
 
-    Twin: without the variance, which the same test must reject.
+    Negative control: a score without the variance, which the same test must reject.
     """
     held_out = collections(oracle, N_RUNS, seed)
     for queries in QUERIES:
@@ -81,7 +81,7 @@ def _narrow(queries):
 
 
 def test_score_of_overlapping_reports_is_biased(seed):
-    """The twin: judged on what it was estimated from, the raw estimate looks perfect."""
+    """Negative control: judged on the reports it was made from, the raw estimate looks perfect."""
     held_out, fitted = collections(OUE(), N_RUNS, seed), collections(OUE(), N_RUNS, seed + 1000)
     errors = [frequency_mse(TRUTH, row) for row in fitted]
     apart = [held_out_score(a, b) + e for a, b, e in zip(fitted, held_out, errors, strict=True)]
@@ -106,7 +106,7 @@ def test_held_out_score_refuses():
     silent = FrequencyEstimate(raw.values[:1], raw.categories, oracle=raw.oracle)
     with pytest.raises(ValueError, match="needs the noise"):
         held_out_score(GUESS, silent)
-    # p, q and n are enough for single categories, and do not tell the variance of sums.
+    # p, q and n are enough for single categories, but do not determine the variance of sums.
     plain = replace(silent, noise=NoiseModel(raw.noise.p, raw.noise.q, raw.noise.n_samples))
     assert held_out_score(GUESS, plain) == held_out_score(GUESS, raw[0])
     with pytest.raises(ValueError, match="does not tell the covariance"):
@@ -150,13 +150,13 @@ def test_scorer_by_hand(oracle):
 
 
 def test_scorer_says_what_the_raw_values_would(seed):
-    """In expectation the score of make_frequency_scorer: a z test, error rate below 1e-6.
+    """In expectation it is the score of make_frequency_scorer: a z test, error rate below 1e-6.
 
-    Twin: the users of another part, whose frequencies differ.
+    Negative control: the users of another part, whose frequencies differ.
     """
     values, _, train = split_reports(OUE(), 0)
     pipe = make_pipeline(server(OUE()), BasePos()).fit(train)
-    # The same pipeline, as one of raw values, says what the score should be.
+    # The same pipeline, reading raw values, tells what the score should be.
     raw_values = make_pipeline(OUE(categories=CATEGORIES), BasePos())
     raw_values.steps[0] = (raw_values.steps[0][0], clone(pipe[0]).fit(train))
     raw_values[0].set_params(input="values")

@@ -1,4 +1,4 @@
-"""What `import sklearn_ldp` does not do, and threads that share what is remembered."""
+"""What `import sklearn_ldp` must not do, and threads that share caches."""
 
 import subprocess
 import sys
@@ -14,7 +14,7 @@ from sklearn_ldp import OLH
 from sklearn_ldp.datasets import make_zipf
 from sklearn_ldp.postprocessing import _calibrate, _smooth
 
-# Runs in a fresh process, in an empty folder: prints a line for each effect.
+# Runs in a new process, in an empty folder, and prints one line per effect.
 PROBE = """
 import os, random, sys, threading
 import numpy as np, scipy, sklearn, joblib
@@ -42,7 +42,7 @@ for effect in sys.argv[1:]:
 
 
 def changed_by(effects, folder):
-    """What each effect changes, one after the other."""
+    """Return what each effect changes, one after the other."""
     command = [sys.executable, "-B", "-W", "error", "-c", PROBE, *effects]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -50,7 +50,7 @@ def changed_by(effects, folder):
 
 
 def test_the_import_changes_nothing(tmp_path):
-    """And its twins: each of the other effects is found."""
+    """The negative controls are the other effects, each of which must be found."""
     twins = {
         "t = threading.Timer(60, print); t.daemon = True; t.start()": "threads",
         "open('made', 'w').close()": "files",
@@ -68,7 +68,7 @@ def test_the_import_changes_nothing(tmp_path):
 
 # -- threads --------------------------------------------------------------------------------------
 def same_in_threads(work, n_threads=8):
-    """Whether the work gives in threads that begin at the same time what it gives alone."""
+    """Return whether the work has the same result alone and in threads that start together."""
     expected = work()
     forget()
     barrier = threading.Barrier(n_threads)
@@ -84,7 +84,7 @@ def same_in_threads(work, n_threads=8):
 
 
 def forget():
-    """Empty what post-processors remember, so that all threads find nothing."""
+    """Empty the caches of the post-processors, so that all threads start without them."""
     _calibrate._posterior.cache_clear()
     _calibrate.power_law_exponent.cache_clear()
     for value in vars(_smooth).values():
@@ -100,13 +100,13 @@ def estimate():
 
 @pytest.mark.parametrize("post", POSTPROCESSORS, ids=repr)
 def test_threads_may_post_process(post, estimate):
-    """Each its own clone, all of them what is remembered between calls."""
+    """Each thread has its own clone, but they share what is cached between calls."""
     assert same_in_threads(lambda: np.asarray(clone(post).fit_transform(estimate)))
 
 
 @pytest.mark.parametrize("oracle", ORACLES, ids=repr)
 def test_threads_may_share_an_oracle(oracle):
-    """All randomise with one oracle, and each adds up with its own."""
+    """All threads randomise with the same oracle, and each adds up with its own."""
     users = make_zipf(2_000, 37, random_state=0)
     shared = clone(oracle).set_params(categories=37, random_state=3)
 
@@ -118,7 +118,7 @@ def test_threads_may_share_an_oracle(oracle):
 
 
 def test_threads_are_not_blamed_in_vain():
-    """The twin: work that does depend on who else does it is found."""
+    """Negative control: work that depends on what other threads do is found."""
     calls = []
 
     def work():

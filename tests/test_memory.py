@@ -1,7 +1,8 @@
-"""Memory stays bounded whatever the number of users is: at d = 1,024, under 300 MB.
+"""Memory stays bounded, whatever the number of users: at d = 1,024, under 300 MB.
 
-What counts is the highest resident set of a process (VmHWM) above what it held when its work began,
-imports and input included; each oracle has a process of its own, so that no other test counts.
+The measure is the largest resident set of a process (VmHWM) above what the process held when its
+work began, including imports and input. Each oracle has a separate process, so that other tests do
+not count.
 """
 
 import json
@@ -51,7 +52,7 @@ print(json.dumps([memory("VmHWM") - before, seen]))
 
 
 def peak_of(oracle, n, work, d=1024):
-    """MB that one piece of work on n users takes at its peak."""
+    """Return the MB that some work on n users takes at its peak."""
     command = [sys.executable, "-c", SCRIPT, repr(oracle), str(n), str(d), work]
     done = subprocess.run(command, capture_output=True, text=True, timeout=1500, check=False)
     assert done.returncode == 0, done.stderr
@@ -62,7 +63,7 @@ def peak_of(oracle, n, work, d=1024):
 
 @pytest.mark.parametrize("oracle", ORACLES, ids=repr)
 def test_ten_million_users(oracle):
-    """As a histogram. Reports of d bits take a minute."""
+    """Users given as a histogram. Reports of d bits take a minute."""
     assert peak_of(oracle, 10_000_000, "histogram") < LIMIT
 
 
@@ -71,20 +72,20 @@ QUICK = [o for o in ORACLES if o.__class__.__name__ not in ("OUE", "SUE", "Subse
 
 @pytest.mark.parametrize("oracle", QUICK, ids=repr)
 def test_ten_million_values(oracle):
-    """One value a user, 20 MB of int16, which are not counted; their codes, 80 MB, are."""
+    """One value per user: the 20 MB of int16 are not counted, but their codes, 80 MB, are."""
     assert peak_of(oracle, 10_000_000, "values") < LIMIT
 
 
 @pytest.mark.parametrize("oracle", ORACLES, ids=repr)
 def test_batches_of_reports(oracle):
-    """A million reports in batches of 10,000, made and added up: no more than for two batches."""
+    """A million reports, made and added up in batches of 10,000, need no more than two batches."""
     few, many = (peak_of(oracle, n, "reports") for n in (20_000, 1_000_000))
     assert many < LIMIT
     assert many < few + 20
 
 
 def test_the_meter_sees_what_is_not_bounded():
-    """The twin: all reports of half a million users at once, 512 MB."""
+    """Negative control: all reports of half a million users at once, 512 MB."""
     assert peak_of(OUE(), 500_000, "all reports at once") > LIMIT
 
 
@@ -95,7 +96,7 @@ BUDGETS = [
 
 @pytest.mark.parametrize(("cls", "epsilon"), [*BUDGETS, (HadamardResponse, 5.0)])
 def test_large_budgets(cls, epsilon):
-    """Where the tables of g**k counts are largest."""
+    """At these budgets the tables of g**k counts are largest."""
     assert peak_of(cls(epsilon), 100_000, "histogram") < LIMIT
 
 

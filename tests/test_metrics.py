@@ -45,7 +45,7 @@ POWER = {"mse": 2, "mae": 1}
 
 
 def brute_force(truth, estimates, matrix, metric, clip=False):
-    """One query after the other."""
+    """Return the error, computed one query after the other."""
     errors = []
     for estimate in estimates:
         terms = []
@@ -76,7 +76,7 @@ def test_errors_against_brute_force(queries, clip, metric):
 
 @pytest.mark.parametrize(("metric", "clip"), [("mae", False), ("mae", True), ("mse", True)])
 def test_errors_of_drawn_random_sets(metric, clip):
-    """Without a closed form: over the sets that the query set draws, the same ones each time."""
+    """Without a closed form, the mean is over the sets that the query set draws each time."""
     queries = random_sets(2, n_sets=25, random_state=3)
     estimate = FrequencyEstimate(ESTIMATES, list("abcd"))
     estimate = PostPos().fit_transform(estimate) if clip else estimate
@@ -161,7 +161,7 @@ def test_queries_of_another_width():
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
 def test_truth_must_be_finite(bad):
-    """scikit-learn's metrics refuse NaN; a NaN error would win or lose a search silently."""
+    """scikit-learn's metrics refuse NaN; a NaN error would silently win or lose a search."""
     with pytest.raises(ValueError, match="(?i)nan|inf|finite"):
         frequency_mse([0.4, 0.3, 0.2, bad], ESTIMATES)
 
@@ -241,7 +241,7 @@ def test_score_of_a_search_at_the_end():
 
 
 def test_score_costs_no_privacy():
-    """No second release, hence no PrivacyWarning (an error here), and the estimate stays."""
+    """No second release, so no PrivacyWarning (an error here), and the estimate does not change."""
     pipe = pipeline(NormSub(), oracle=OUE(2.0, categories=CATEGORIES)).fit(VALUES)
     before = pipe[-1].frequencies_.copy()
     scorer = make_frequency_scorer()
@@ -250,7 +250,7 @@ def test_score_costs_no_privacy():
 
 
 def test_grid_search():
-    """Over epsilon and methods; the winner is that of the table, and it can score."""
+    """Over epsilon and methods; the winner is the best row of the table, and it can score."""
     grid = {
         "oue__epsilon": [0.1, 8.0],
         "post": [Base(), NormSub(), BaseCut(), PostPos()],
@@ -351,6 +351,6 @@ def test_scorer_pickles(queries):
 
 
 def test_scorer_can_be_cloned():
-    """GridSearchCV clones what it is given, its scoring too."""
+    """GridSearchCV clones all its parameters, including its scoring."""
     search = GridSearchCV(pipeline(NormSub()), {}, cv=2, scoring=make_frequency_scorer())
     assert np.isfinite(clone(search).fit(VALUES).best_score_)

@@ -1,4 +1,4 @@
-"""The searches: what they pick, what they keep, what they refuse."""
+"""The searches: what they choose, what they keep, what they refuse."""
 
 import pickle
 
@@ -98,7 +98,7 @@ def test_any_queries(search, queries):
 
 
 def test_the_queries_decide():
-    """Few categories hold most of Zipf's users: clipping pays on all, and ruins large sets."""
+    """Few categories hold most Zipf users: clipping helps single queries and spoils large sets."""
     estimate = an_estimate()
     names = [repr(c) for c in default_candidates()]
     for search in SEARCHES:
@@ -127,7 +127,7 @@ def test_synthetic_search_takes_plain_arrays_with_an_oracle():
 
 
 def test_synthetic_search_of_many_rows():
-    """Rows with sample sizes of their own: the candidate that is best on average."""
+    """With a different sample size per row, the candidate that is best on average is chosen."""
     estimate = OLH(categories=128, random_state=0).simulate(COUNTS, 3)
     noise = NoiseModel(estimate.noise.p, estimate.noise.q, np.array([1000, 200_000, 50_000]))
     rows = FrequencyEstimate(estimate.values, estimate.categories, noise, estimate.oracle)
@@ -190,9 +190,9 @@ def test_held_out_search_refuses_what_has_no_shards():
 
 
 def test_held_out_error_is_unbiased_for_the_risk(seed):
-    """The held-out error minus the held-out noise estimates the error to the truth.
+    """The held-out error minus the held-out noise estimates the error with respect to the truth.
 
-    z test over 60 collections at 1e-6; the twin forgets the noise and must fail.
+    z test over 60 collections at 1e-6; the negative control omits the noise and must fail.
     """
     candidate, counts = NormSub(), COUNTS // 10
     truth = counts / counts.sum()
@@ -219,10 +219,11 @@ def test_held_out_error_is_unbiased_for_the_risk(seed):
 @pytest.mark.slow
 @pytest.mark.parametrize("search", SEARCHES, ids=repr)
 def test_regret_on_zipf_is_small(search, seed):
-    """Over 20 collections, the median excess of the pick's error over the best in hindsight.
+    """The median regret over 20 collections: the excess error over the best choice in hindsight.
 
-    Below 0.5, and above it for the twin that always picks Base. The median was 0.15 at the most for
-    16 seeds, 0 for most of them, and 2 for Base; half of 20 picks must go wrong for a false alarm.
+    It must be below 0.5, and above 0.5 for the negative control, which always chooses Base. For 16
+    seeds the median was at most 0.15, 0 for most of them, and 2 for Base. For a false alarm, half
+    of the 20 choices must be wrong.
     """
     regrets, of_base = [], []
     search = clone(search)
@@ -240,7 +241,7 @@ def test_regret_on_zipf_is_small(search, seed):
 
 
 def test_queries_that_depend_on_the_truth_do_not_peek():
-    """top_k must take the largest of the part that is estimated from, not of the judging one."""
+    """top_k must take the largest of the part that makes the estimate, not of the judging part."""
     search = HeldOutSearch([Base()], queries=top_k(3), n_splits=4)
     for case in search._cases(an_estimate()):
         asked = np.sort(case.queries.matrix(128).indices)

@@ -1,7 +1,7 @@
 """Worked examples of scikit-learn's model selection: over epsilon, and over post-processors.
 
-On raw values every fold and candidate is a new collection of the same users: simulation only. On
-reports all of it is post-processing, and free.
+On raw values every fold and candidate is a new collection from the same users, which is for
+simulations only. On reports all of it is post-processing, and costs no privacy.
 """
 
 import numpy as np
@@ -43,7 +43,7 @@ def pipeline(oracle):
 
 
 def reports_pipeline(oracle, seed=0):
-    """Reports as clients send them, and a server's pipeline that reads them."""
+    """Return reports as clients send them, and a pipeline of the server that reads them."""
     client = type(oracle)(**{**oracle.get_params(), "categories": D, "random_state": seed})
     return client.privatize(VALUES), pipeline(oracle.set_params(input="reports"))
 
@@ -64,7 +64,7 @@ def test_grid_search_over_epsilon_and_methods():
 
 
 def test_validation_curve_over_epsilon():
-    """More budget, less error, down to what the two halves of the users differ by."""
+    """More budget means less error, down to the difference between the two halves of the users."""
     _, test = validation_curve(
         pipeline(OLH(random_state=0)).set_params(post=Base()),
         VALUES,
@@ -109,10 +109,10 @@ def test_grid_search_over_methods_on_reports(oracle):
 
 
 def test_the_choice_on_reports_is_a_good_one(seed):
-    """The raw estimate is left, and half of its error with it.
+    """The choice is not the raw estimate, and has at most half of its error.
 
-    A scorer that cannot tell would pick it in a fourth of all runs; but the noise of the held-out
-    reports is the same for all four candidates.
+    A scorer that sees no difference would choose the raw estimate in a fourth of all runs. But the
+    noise of the held-out reports is the same for all four candidates.
     """
     reports, pipe = reports_pipeline(OUE(0.5), seed)
     search = GridSearchCV(pipe, {"post": POSTPROCESSORS}, scoring=make_held_out_scorer())
@@ -141,7 +141,7 @@ def test_validation_curve_over_a_parameter_of_the_post_processor():
 
 
 def test_cross_val_score_of_a_search_on_reports():
-    """Nested: the inner search chooses, the outer folds say how good its choices are."""
+    """Nested: the inner search chooses, and the outer folds tell how good its choices are."""
     reports, pipe = reports_pipeline(OUE(1.0))
     scorer = make_held_out_scorer()
     inner = RandomizedSearchCV(
@@ -161,10 +161,10 @@ def test_folds_in_parallel_change_nothing():
 
 
 def test_scores_on_reports_are_those_on_values_on_average(seed):
-    """Unbiased through cross-validation too: a z test of 60 collections, error rate 1e-8.
+    """The score is also unbiased in cross-validation: a z test of 60 collections, at 1e-8.
 
-    Both scorers see the same folds, one the reports and one the values behind them. Twin: the
-    squared distance to the held-out estimate, variance and all.
+    Both scorers see the same folds, one of them the reports and the other the values behind them.
+    Negative control: the squared distance to the held-out estimate, including its variance.
     """
     few = VALUES[:400]
     rng = np.random.default_rng(seed)

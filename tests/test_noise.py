@@ -1,4 +1,4 @@
-"""Noise is a model with one question: the covariance of any linear answer."""
+"""Noise models answer one question: what is the covariance of any linear answers?"""
 
 import pickle
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ def test_p_q_and_n_alone_refuse_what_they_do_not_know():
         noise.covariance(np.eye(4), TRUTH)
     with pytest.raises(ValueError, match="does not tell the covariance"):
         noise.answer_variance(PAIRS, TRUTH)
-    # Of single categories they know everything.
+    # For single categories it knows everything.
     variance = noise.variance(TRUTH)
     np.testing.assert_allclose(noise.answer_variance(3 * np.eye(4), TRUTH), 9 * variance)
     np.testing.assert_allclose(noise.covariance(np.eye(4)[:1], TRUTH), variance[:1, None])
@@ -101,7 +101,7 @@ class Sampled(Noise):
 
 
 def test_a_noise_of_another_kind_serves_intervals_scores_and_rows():
-    """Sampled parts, which know neither p nor q: everything that asks takes them."""
+    """Everything that asks for noise accepts sampled parts, which know neither p nor q."""
     asked = OUE().channel(4).noise(1000)
     noise = Sampled(asked, 0.25)
     expected = asked.variance(TRUTH) / 0.25 + TRUTH * (1 - TRUTH) * 3 / 1000

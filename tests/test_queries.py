@@ -45,7 +45,7 @@ def dense(queries, d, frequencies=None):
 
 
 def brute_force_mean_squared_error(errors, m):
-    """Mean over every subset of size m of (the sum of its errors)^2."""
+    """Return the mean, over every subset of size m, of (the sum of its errors)^2."""
     sets = combinations(range(errors.shape[-1]), m)
     return np.mean([errors[..., list(s)].sum(axis=-1) ** 2 for s in sets], axis=0)
 
@@ -74,7 +74,7 @@ def test_all_ask_the_same_again(queries):
 
 @pytest.mark.parametrize("queries", ALL_QUERIES, ids=repr)
 def test_errors_average_over_the_queries(queries):
-    """Of random sets over all of their size (in closed form), of others over their matrix."""
+    """For random sets over all sets of their size (in closed form), otherwise over the matrix."""
     errors = np.random.default_rng(0).normal(size=(3, 5))
     if "random_sets" in repr(queries):
         expected = brute_force_mean_squared_error(errors, 2)
@@ -146,7 +146,7 @@ def test_groups_of_no_labels(labels):
 
 @pytest.mark.parametrize("labels", [["a", None, "b"], [1.0, np.nan, 2.0]], ids=str)
 def test_groups_refuse_missing_labels(labels):
-    """A category without a group would silently become a group called None."""
+    """Otherwise a category without a group would silently join a group called None."""
     with pytest.raises(ValueError, match="(?i)missing|NaN|None"):
         groups(labels)
 
@@ -213,7 +213,7 @@ def test_top_k_bad_k(k):
 def test_top_k_needs_truth_and_room():
     with pytest.raises(ValueError, match="true frequencies"):
         top_k(2).matrix(5)
-    with pytest.raises(ValueError, match=r"top_k\(6\) of a domain of 5"):
+    with pytest.raises(ValueError, match=r"top_k\(6\) needs at least 6 .* the domain has 5"):
         top_k(6).matrix(5, TRUTH)
 
 
@@ -256,7 +256,7 @@ def test_random_sets_closed_form_is_the_mean_over_all_subsets(errors, data):
 
 
 def sampling_z_score(expected, errors, m, seed, n_sets=5000):
-    """z of the mean over drawn sets against what is expected of all."""
+    """Return the z score of the mean over drawn sets, against the expectation over all sets."""
     matrix = dense(random_sets(m, n_sets=n_sets, random_state=seed), len(errors))
     squares = (matrix @ errors) ** 2
     return (squares.mean() - expected) / (squares.std(ddof=1) / np.sqrt(n_sets))
@@ -265,7 +265,7 @@ def sampling_z_score(expected, errors, m, seed, n_sets=5000):
 def test_random_sets_closed_form_is_what_sampling_tends_to(seed):
     """Error rate 1e-6 for each seed (two-sided z-test).
 
-    The twin draws each category for itself, whose formula is not that of sets of one size.
+    The negative control draws each category independently, for which another formula holds.
     """
     errors = np.array([0.5, -0.1, 0.4, 0.3, 0.0, -0.2, 0.6, 0.2, 0.1, 0.35, 0.45, 0.15])
     d, m, critical = len(errors), 4, norm.isf(0.5e-6)

@@ -1,4 +1,4 @@
-"""The main job on real histograms, where they are laid beside the checkout."""
+"""The main job on real histograms, if they are in a folder beside the checkout."""
 
 import numpy as np
 import pytest
@@ -43,7 +43,7 @@ def test_main_job(shared_data, oracle, name, seed):
 
     Error rate 1e-6: a chi-square test of the sum of squared standardised errors (a category's
     count is a sum of thousands of coins, and categories are as good as independent here, so its
-    variance is widened by half); its twin, a noise level 30 % off, must fail.
+    variance is widened by half); the negative control, a noise level 30 % off, must fail.
     """
     n_users, d, columns = FILES[name]
     data = read_histogram(shared_data(name))
@@ -77,7 +77,7 @@ def test_main_job(shared_data, oracle, name, seed):
 
 
 def p_value_of_squares(estimate, truth, scale=1.0):
-    """The sum of squared standardised errors of all rows, as in `test_main_job`."""
+    """Return the p-value of the sum of squared standardised errors, as in `test_main_job`."""
     z = (estimate.values - truth) / np.sqrt(estimate.noise.variance(truth))
     gap = (np.sum((z / scale) ** 2) - z.size) / np.sqrt(2 * z.size * 1.5)
     return 2 * stats.norm.sf(abs(gap))
@@ -105,7 +105,7 @@ BY_BITS = [SUE(), OUE(), SubsetSelection(), SubsetSelection(4.0)]
     ids=lambda value: value if isinstance(value, str) else repr(value),
 )
 def test_every_oracle_collects_real_users(shared_data, oracle, name, seed):
-    """Each user's report, added up; the errors against Eq. 5 at 1e-6, a twin 30 % off."""
+    """Each user's report is added up; errors against Eq. 5 at 1e-6, a control 30 % off."""
     data = read_histogram(shared_data(name))
     oracle = clone(oracle).set_params(categories=data.categories, random_state=seed)
     estimate = oracle.fit_transform(data.categories, sample_weight=data.counts)
@@ -121,7 +121,7 @@ def test_every_oracle_collects_real_users(shared_data, oracle, name, seed):
 @pytest.mark.parametrize("name", [RETAIL, EMOJI])
 @pytest.mark.parametrize("oracle", [*QUICK_BY_USER, *BY_BITS], ids=repr)
 def test_every_oracle_simulates_real_users(shared_data, oracle, name, seed):
-    """By the law of the counts, where d bits a user would be 1.5e9: as above, five collections."""
+    """Simulated by the law of the counts (d bits per user would be 1.5e9), for five collections."""
     data = read_histogram(shared_data(name))
     oracle = clone(oracle).set_params(categories=data.categories, random_state=seed)
     estimate = oracle.simulate(data.counts, 5)

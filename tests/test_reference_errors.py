@@ -1,13 +1,13 @@
 """Published errors (Feldman, Nelson, Nguyen, Talwar 2022), reproduced within their own spread.
 
-They are errors of *counts*, n times a frequency, over the whole domain: a trial's mean square and
-its largest absolute error, of 300 trials; and mean squares of 10 trials, without a spread.
-Their mechanisms, by the parameters of their code (private_frequency_oracles, BSD-3):
+They are errors of *counts*, n times a frequency, over the whole domain: the mean square and the
+largest absolute error of each of 300 trials; and mean squares of 10 trials, without a spread.
+Their mechanisms, with the parameters of their code (private_frequency_oracles, BSD-3):
 
 - SS: ceil(d / (E + 1)) categories. Its sampler fills up reports that must *not* hold the user's
-  own category from the whole domain, so they may hold it all the same. The estimator does not know:
-  the own category is supported with p + (1 - p) w / d, and its estimate is biased. We repeat that
-  slip here; without it the errors of one heavy category are refuted, see below.
+  own category from the whole domain, so they may hold it all the same. The estimator ignores this:
+  the own category is supported with p + (1 - p) w / d, and its estimate is biased. We repeat this
+  mistake here; without it the test below rejects the errors of one heavy category.
 - HR: B, the largest power of two below E, blocks. Theirs are filled one after the other, so that
   some of the blocks may be empty; ours are filled evenly, which is better by a sixth. The same
   mechanism as theirs is ours over B (b - 1) categories, their code v being ours at (v mod (b - 1),
@@ -18,8 +18,8 @@ Their mechanisms, by the parameters of their code (private_frequency_oracles, BS
   budget log(g - 1).
 - RHR and HPG5 (recursive Hadamard, hybrid projective geometry) are not in this package.
 
-All of their runs start from one seed, so that rows of a mechanism are strongly dependent; error
-rates below are union bounds, which allow for that.
+All of their runs start from the same seed, so that rows of a mechanism are strongly dependent; the
+error rates below are union bounds, which hold under dependence.
 """
 
 import math
@@ -50,7 +50,7 @@ MANY = 300  # trials
 
 @pytest.fixture
 def reference(shared_data):
-    """Rows of errors of the mechanisms that we have, and the counts of each input."""
+    """Return rows of errors of the mechanisms that we have, and the counts of each input."""
     rows = pd.read_csv(shared_data("REFERENCE_LDP_ERRORS_minilek.csv.gz"))
     inputs = pd.read_csv(shared_data("REFERENCE_INPUTS_minilek.csv.gz"))
     counts = {
@@ -70,7 +70,7 @@ def _prime(n, step):
 
 
 def channel_of(mechanism, epsilon, d):
-    """Our channel of their mechanism, and our codes of their categories."""
+    """Return our channel for their mechanism, and our codes for their categories."""
     E = math.exp(epsilon)
     codes = np.arange(d)
     if mechanism == "HR":
@@ -91,13 +91,13 @@ def channel_of(mechanism, epsilon, d):
 
 
 def _with_their_slip(channel):
-    """The p and q of their subset selection, where its estimator believes in the channel's."""
+    """Return the true p and q of their subset selection; its estimator uses the channel's."""
     p, w, d = float(channel.p), channel.size, channel.n_categories
     return p + (1 - p) * w / d, p * (w - 1) / (d - 1) + (1 - p) * w / d
 
 
 def expected_mean_square(mechanism, epsilon, d, counts):
-    """Mean over the domain of the expected squared error of counts, in closed form (Eq. 5)."""
+    """Return the expected squared error of counts, averaged over the domain, by Eq. 5."""
     channel, codes = channel_of(mechanism, epsilon, d)
     n = counts.sum()
     if mechanism == "SS":
@@ -119,7 +119,7 @@ def _relative_spread(path):
 
 
 def z_scores(rows, counts, spread, budget=1.0):
-    """Gaps between published and expected mean squares, in standard errors of the published."""
+    """Return published minus expected mean squares, in standard errors of the published."""
     expected = [
         expected_mean_square(
             row.mechanism, budget * row.epsilon, row.domain, counts[row.input][: row.domain]
@@ -133,11 +133,11 @@ def z_scores(rows, counts, spread, budget=1.0):
 
 
 def test_mean_square_errors_are_the_closed_forms(reference, shared_data):
-    """Each published mean square error against Eq. 5, in their own standard error.
+    """Each published mean squared error agrees with Eq. 5, in units of its own standard error.
 
     |z| < 5 for 350 rows: an error rate of 2e-4, if the means of 300 and of 10 trials are normal.
     Rows of 10 trials have no spread; it is taken from the 300 trials of the same input and
-    mechanism at epsilon 5, relative to the mean. The twin is a budget 5 % larger, rejected by at
+    mechanism at epsilon 5, relative to the mean. The control is a budget 5 % larger, rejected by at
     least 95 % of the rows whose standard error is below 1 % (for HR another budget can mean other
     blocks, which may make up for it).
     """
@@ -157,7 +157,7 @@ def test_mean_square_errors_are_the_closed_forms(reference, shared_data):
 def errors_of_trials(
     mechanism, row, counts, n_trials, seed, *, by="protocol", budget=1.0, slip=True
 ):
-    """Largest absolute error and mean squared error of the counts of each trial."""
+    """Return the largest absolute error and the mean squared error of counts in each trial."""
     channel, codes = channel_of(mechanism, budget * row.epsilon, row.domain)
     counts, n = counts[: row.domain], counts.sum()
     noise = channel.noise(n)
@@ -178,7 +178,7 @@ def errors_of_trials(
 
 
 def support_of(channel, reports, codes):
-    """Support counts; by the definition of support where fields are large and reports few."""
+    """Return support counts; by the definition of support if fields are large and reports few."""
     if not isinstance(channel, ProjectiveChannel | LinearHashChannel):
         return channel.count_support(reports)[codes]
     distinct, repeats = np.unique(reports, axis=0, return_counts=True)
@@ -189,7 +189,7 @@ def support_of(channel, reports, codes):
 
 
 def z_of_means(sample, mean, sd, repetitions):
-    # The larger spread of the two: 12 of our trials do not tell theirs well.
+    # Take the larger spread of the two, because 12 of our trials do not estimate it well.
     spread = max(sd, sample.std(ddof=1))
     return (sample.mean() - mean) / (spread * np.sqrt(1 / len(sample) + 1 / repetitions))
 
@@ -221,11 +221,11 @@ TRIALS = [
 
 @pytest.mark.parametrize(("mechanism", "name", "by", "n_trials"), TRIALS)
 def test_trials_have_the_published_errors(reference, mechanism, name, by, n_trials, seed):
-    """Largest error, mean square, and its spread: our trials against their 300.
+    """Compare the largest error, the mean square, and its spread: our trials with their 300.
 
     Two-sample z tests: |z| < 5.5 for two means, and for the logarithm of the spread of the mean
     square, whose standard error allows for an excess kurtosis of 12 (a square of one normal
-    estimate). Error rate 1e-7 each, if means of so many trials are normal. The twin is a budget
+    estimate). Error rate 1e-7 each, if means of so many trials are normal. The control is a budget
     10 % larger, whose mean squares must be rejected wherever a trial's vary by less than 2 %.
     """
     rows, counts = reference

@@ -59,7 +59,7 @@ def test_standard_errors_are_those_of_repeated_studies(seed):
     """Over 400 studies of 100 estimates: z scores of bias and variance are standard normal.
 
     Chi-square tests of 3 + 3 variances of z scores, error rate 1e-8 each, with room for what the
-    plug-in errors add. Twin: errors too small by a half.
+    plug-in errors add. Negative control: errors too small by a half.
     """
     counts = np.array([500, 300, 200])
     raw = OUE(random_state=seed).simulate(counts, 400 * 100)
@@ -78,7 +78,7 @@ def test_standard_errors_are_those_of_repeated_studies(seed):
 
 
 def test_positive_part_is_biased_and_the_raw_estimate_is_not(seed):
-    """z tests at 1e-8: the sum of biases of 2020 paper's Figure 2, and its twin."""
+    """z tests at 1e-8 of the sum of biases in the 2020 paper's Figure 2, and a negative control."""
     counts = np.array([8000, 2000, 0, 0, 0, 0])
     raw = OUE(random_state=seed).simulate(counts, 500)
     total = np.ones((1, 6))
@@ -124,7 +124,7 @@ def test_heavy_hitters_by_hand():
     ("k", "hits"), [(1, [1, 0, 1]), (2, [2, 1, 2]), (3, [3, 2, 3]), (4, [4] * 3)]
 )
 def test_the_most_frequent_k(k, hits):
-    """Of 0.3 and 0.3 in the second row the first is taken."""
+    """If two values are equal, as 0.3 in the second row, the first one is taken."""
     scores = heavy_hitter_scores(TRUTH, ESTIMATES, k=k)
     for column in scores:
         np.testing.assert_allclose(column, np.array(hits) / k)
@@ -163,7 +163,7 @@ def test_the_order_of_categories_does_not_matter():
 
 
 def test_norm_sub_keeps_the_most_frequent():
-    """It keeps the order, so that top-k scores stay."""
+    """Norm-Sub keeps the order, so that top-k scores do not change."""
     counts = np.array([300, 200, 100, 90, 80, 30, 20, 10])
     raw = OUE(2.0, random_state=0).simulate(counts, 20)
     before = heavy_hitter_scores(counts / counts.sum(), raw, k=3)

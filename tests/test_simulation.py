@@ -1,4 +1,4 @@
-"""Studies: their numbers, their independence of how they are computed, their resumption."""
+"""Studies: their numbers, their independence of how they are computed, and resuming them."""
 
 import json
 import os
@@ -76,7 +76,7 @@ def test_errors_are_those_of_the_oracle(oracle, seed):
     """The raw estimate's mean squared error is the variance of Eq. 5.
 
     Error rate 1e-6 for each oracle, by the normal approximation of the mean over the repeats; the
-    twin, 10 % fewer users, must fail.
+    negative control, 10 % fewer users, must fail.
     """
     n = 2000
     study = simulate_errors(oracle, Base(), TRUTH, n, [1.0], n_repeats=4000, random_state=seed)
@@ -210,7 +210,7 @@ def test_a_checkpoint_is_continued(tmp_path, monkeypatch):
     assert same(a_study(checkpoint=path), whole)
     grown = path.read_text().splitlines()
     assert len(grown) - 1 == 2 * (n_lines - 1) == len(whole)
-    # What is there is not computed again.
+    # What is in the file is not computed again.
     monkeypatch.setattr(GRR, "fit", None)
     monkeypatch.setattr("sklearn_ldp.model_selection._simulation._work", None)
     assert same(a_study(checkpoint=path), whole)
@@ -237,7 +237,7 @@ def test_a_torn_line_is_cut_off(tmp_path, torn):
     path.write_bytes(intact + torn.encode())
     assert same(a_study(checkpoint=path), whole)
     assert path.read_bytes() == intact
-    # Torn anywhere, the header included, it is continued.
+    # A file that is cut off anywhere, even in its header, is resumed.
     for at in (0, 5, 45, len(intact) // 2, len(intact) - 1):
         path.write_bytes(intact[:at])
         assert same(a_study(checkpoint=path), whole)
@@ -247,7 +247,7 @@ def test_another_file_is_refused_and_kept(tmp_path):
     path = tmp_path / "notes.txt"
     for content in ("my notes", "my notes\nmore\n", json.dumps({"key": 1}) + "\n"):
         path.write_text(content)
-        with pytest.raises(ValueError, match="is no checkpoint of simulate_errors"):
+        with pytest.raises(ValueError, match="is not a checkpoint of simulate_errors"):
             a_study(checkpoint=path)
         assert path.read_text() == content
 
@@ -263,7 +263,7 @@ def test_a_damaged_line_is_named(tmp_path):
 
 
 def test_a_killed_study_is_continued(tmp_path):
-    """A process killed at work leaves a file from which the next one gets the same study."""
+    """If a process is killed at work, the next one gets the same study from the file it left."""
     path = tmp_path / "study.jsonl"
     script = textwrap.dedent(
         f"""
@@ -307,14 +307,14 @@ def test_a_killed_study_is_continued(tmp_path):
     ("changes", "message"),
     [
         ({"oracles": [NormSub()]}, "needs oracles such as OLH"),
-        ({"oracles": []}, "oracles that differ in name, and at least one"),
-        ({"oracles": [GRR(), GRR(2.0)]}, "differ in name"),
+        ({"oracles": []}, "at least one of the oracles, and all with different names"),
+        ({"oracles": [GRR(), GRR(2.0)]}, "of the oracles, and all with different names"),
         ({"oracles": GRR(epsilon=-1.0), "epsilons": None}, "epsilon"),
         ({"epsilons": [1, -1]}, "epsilon"),
         ({"postprocessors": [GRR()]}, "chooses among post-processors"),
         ({"postprocessors": {"a": "NormSub"}}, "does not know the post-processor 'a'"),
         ({"postprocessors": {"NormSub": {"alpha": [1]}}}, "Invalid parameter 'alpha'"),
-        ({"postprocessors": [Base(), Base()]}, "differ in name"),
+        ({"postprocessors": [Base(), Base()]}, "postprocessors, and all with different names"),
         ({"frequencies": [0.5, 0.6]}, "sum to 1, got a sum of 1.1"),
         ({"frequencies": {"mine": [0.5, -0.5]}}, "frequencies of 'mine'"),
         ({"frequencies": [0.5, 0.5], "n_samples": None}, "needs n_samples="),

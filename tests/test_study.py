@@ -1,4 +1,4 @@
-"""The papers' study: its figures on tiny data, its verdicts on numbers that are wrong."""
+"""The papers' study: its figures on tiny data, and its verdicts on wrong numbers."""
 
 import csv
 import dataclasses
@@ -45,7 +45,7 @@ QUICK = {*COLUMNS, "2020-fig4", "2019-fig7", "calibrate-fig6", "since-fig4"}
 
 
 class Tiny(figure.Settings):
-    """Two points of each axis."""
+    """Two points on each axis."""
 
     def grid(self, values, quick):
         return [float(value) for value in quick[:2]]
@@ -53,7 +53,7 @@ class Tiny(figure.Settings):
 
 @pytest.fixture
 def tiny(monkeypatch, tmp_path):
-    """Settings of a study on a domain of 40 categories, whatever the data."""
+    """Return settings of a study on a domain of 40 categories, whatever the data."""
 
     def load(key, data):
         exponent = 1.0 + len(key) / 10
@@ -89,7 +89,7 @@ def test_figures_are_tidy_tables_with_a_picture(tiny, name, tmp_path):
 
 
 def test_the_papers_layout(tiny):
-    """Two panels a row; Base to Norm-Sub on the left, Norm-Sub and the rest on the right."""
+    """Two panels per row: Base to Norm-Sub on the left, Norm-Sub and the rest on the right."""
     made = main.FIGURES["2020-fig4"]
     axes = made.draw(made.compute(tiny)).axes
     names = [[text.get_text() for text in ax.get_legend().get_texts()] for ax in axes]
@@ -168,12 +168,12 @@ def test_bands():
 
 @pytest.fixture(scope="module")
 def result(tmp_path_factory):
-    """Figures on Zipf's data, which need no file, each computed once."""
+    """Return a figure on Zipf data, which needs no file; each is computed only once."""
     folder, made = tmp_path_factory.mktemp("none"), {}
 
     def compute(name):
         if name not in made:
-            # Bias sums need many runs to be told from wrong ones; sets have ten times as many.
+            # Sums of biases need many runs to be told from wrong ones; sets have ten times as many.
             repeats = 4 if name == "2020-fig6" else 30
             settings = figure.Settings(folder, quick=True, repeats=repeats)
             made[name] = main.FIGURES[name].compute(settings)
@@ -201,7 +201,7 @@ def _claim(text):
     ],
 )
 def test_what_the_papers_print_is_reproduced_and_a_tampered_number_is_not(result, text, wrong):
-    """Error rate: bands are at least 2.5 standard errors wide on either side of the expectation."""
+    """Error rate: bands extend at least 2.5 standard errors to either side of the expectation."""
     claim = _claim(text)
     assert claims.judge(claim, result(claim.figure)).verdict == "reproduced"
     slack = (claim.band.high - claim.band.low) / 2
@@ -210,7 +210,7 @@ def test_what_the_papers_print_is_reproduced_and_a_tampered_number_is_not(result
 
 
 def test_a_tampered_method_is_found_out(result):
-    """Base under the name of Norm-Sub: no factor of 10, no likeness of MLE-Apx."""
+    """Base under the name of Norm-Sub has no factor of 10 and no likeness to MLE-Apx."""
     study = result("2020-fig4")
     errors = study.errors.copy()
     is_base, is_sub = (study["postprocessor"] == name for name in ("Base", "Norm-Sub"))
@@ -230,7 +230,7 @@ def test_norm_cut_by_definition_is_short_of_1(result):
 
 
 def test_norm_cut_rescaled():
-    """It keeps Norm-Cut's estimates and the next one, in proportion, with sum 1."""
+    """It keeps the estimates of Norm-Cut and the next one, scaled in proportion to the sum 1."""
     counts = make_zipf(100_000, 64, return_counts=True, random_state=0)
     raw = OLH(categories=64, random_state=0).simulate(counts, 20)
     cut, rescaled = NormCut().fit_transform(raw).values, paper2020.rescaled_norm_cut(raw)
@@ -243,7 +243,7 @@ def test_norm_cut_rescaled():
     assert np.all(more[~is_cut] == 0)
     factor = (rescaled / np.where(cut > 0, cut, np.inf))[is_cut].max(axis=1)
     assert np.all((factor > 0.9) & (factor < 1))
-    # Where nothing has to be cut it only divides.
+    # If nothing has to be cut, it only divides.
     np.testing.assert_allclose(paper2020.rescaled_norm_cut([[0.5, 0.3, -0.2]]), [[0.625, 0.375, 0]])
 
 

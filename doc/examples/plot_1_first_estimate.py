@@ -3,8 +3,8 @@ A first estimate, with intervals
 ================================
 
 A million residents of the US say in which state they live, and each of them randomises the answer.
-The collector estimates how many live where, with confidence intervals, and makes the estimate
-consistent.
+The collector estimates how many people live in each state, with confidence intervals, and makes the
+estimate consistent.
 """
 
 import numpy as np
@@ -18,15 +18,15 @@ states = load_us_states(n_samples=1_000_000, random_state=0)
 truth = states.counts / states.counts.sum()
 
 # %%
-# The domain is public, so it is declared. A histogram stands for the users here: one row a state,
-# its number of users as the weight. With ``random_state=0`` this is a simulation; without it, every
-# coin comes from the operating system's secure source.
+# The domain is public, so it is declared. Here a histogram stands for the users: one row per state,
+# with its number of users as the weight. With ``random_state=0`` this is a simulation; without it,
+# all random numbers come from the operating system's secure source.
 oracle = OLH(epsilon=1.0, categories=states.categories, random_state=0)
 raw = oracle.fit_transform(states.categories, sample_weight=states.counts)
 raw
 
 # %%
-# The raw estimate is unbiased, and knows its own noise. So it has confidence intervals. Some
+# The raw estimate is unbiased and knows its own noise, so it has confidence intervals. Some
 # estimates of small states are negative.
 low, high = raw.confidence_interval(0.95)
 covered = np.mean((low[0] <= truth) & (truth <= high[0]))
@@ -34,8 +34,8 @@ print(f"{np.sum(raw.values < 0)} of {raw.shape[1]} estimates are negative")
 print(f"{covered:.0%} of the intervals hold the truth")
 
 # %%
-# A post-processor makes them frequencies: none negative, with sum 1. That costs no privacy, since
-# it looks at nothing but the estimate; but there are no intervals any more.
+# A post-processor turns the values into frequencies: none is negative, and they sum to 1. That
+# costs no privacy, because it uses nothing but the estimate. But the result has no intervals.
 consistent = NormSub().fit_transform(raw)
 for name, estimate in {"raw": raw, "Norm-Sub": consistent}.items():
     print(f"{name:9} mean squared error {frequency_mse(truth, estimate):.2e}")

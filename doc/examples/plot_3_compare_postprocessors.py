@@ -2,8 +2,8 @@
 Compare post-processors before you collect
 ==========================================
 
-How large will the error be, with which oracle, at which epsilon, after which post-processor? A
-study simulates all combinations on frequencies like those that you expect.
+How large will the error be with each oracle, epsilon and post-processor? A study simulates all
+combinations on frequencies like those that you expect.
 """
 
 import matplotlib.pyplot as plt
@@ -17,7 +17,7 @@ from sklearn_ldp.queries import full_domain, random_sets, top_k
 counts = make_zipf(200_000, 256, return_counts=True, random_state=0)
 
 # %%
-# One call; every method works on the same simulated estimates, so that they are compared in pairs.
+# One call. Every method works on the same simulated estimates, so that they are compared in pairs.
 study = simulate_errors(
     oracles=OLH(),
     postprocessors=[Base(), Norm(), BaseCut(), NormMul(), NormSub(), PowerNS()],
@@ -30,7 +30,7 @@ study.select(epsilon=1.0, queries="every category")
 
 # %%
 # The best method depends on what is asked. Norm-Mul is by far the worst on the most frequent
-# categories; Base-Cut is good on single categories and poor on sums.
+# categories; Base-Cut is good for single categories and poor for sums.
 figure, axes = plt.subplots(1, 3, figsize=(11, 4), sharex=True, layout="constrained")
 for ax, queries in zip(axes, ["every category", "half of them", "top 5"], strict=True):
     part = study.select(queries=queries)
@@ -38,11 +38,11 @@ for ax, queries in zip(axes, ["every category", "half of them", "top 5"], strict
     ax.set_title(queries)
 
 # %%
-# The oracle matters as much. The same for two oracles, without post-processing:
+# The oracle matters as much. Here is the same for two oracles, without post-processing:
 study = simulate_errors([OLH(), GRR()], [Base()], counts, epsilons=[0.5, 1, 2, 3, 4, 5, 6])
 _ = ErrorCurveDisplay.from_results(study, by="oracle")
 
 # %%
-# All combinations at one epsilon: a row per post-processor, a colour and a marker per oracle.
+# All combinations at one epsilon: one row per post-processor, one colour and marker per oracle.
 study = simulate_errors([GRR(), OLH(), OUE()], "all", counts, epsilons=1.0)
 _ = ErrorDotDisplay.from_results(study)

@@ -3,7 +3,7 @@ Let the data choose the post-processor
 ======================================
 
 The best post-processor depends on the data and on the questions. Two searches choose it from what
-the collector has anyway, so neither costs privacy.
+the collector already has, so neither of them costs privacy.
 """
 
 import numpy as np
@@ -24,22 +24,22 @@ raw = oracle.fit_transform(states.categories, sample_weight=states.counts)
 divisions = groups(states.groups["division"])
 
 # %%
-# The papers' way: make up a data set from the estimate, simulate the collection on it many times,
-# and take the method of the least error there.
+# The papers' way: make a synthetic data set from the estimate, simulate the collection on it many
+# times, and take the method with the least error there.
 search = SyntheticSearch(queries=divisions, random_state=0).fit(raw)
 print(search.best_estimator_)
 _ = SearchDisplay.from_estimator(search)
 
 # %%
-# The other way assumes nothing: estimate from some of the reports, and compare with the raw
-# estimate of the others. With nine queries the noise of the held-out reports drowns the
-# differences, and the error bars say so. It is at its best where many queries are asked.
+# The other way assumes nothing: make an estimate from some of the reports, and compare it with the
+# raw estimate from the others. With only nine queries, the noise of the held-out reports hides the
+# differences, as the error bars show. This search works best if many queries are asked.
 held_out = HeldOutSearch(queries=divisions).fit(raw)
 print(held_out.best_estimator_)
 _ = SearchDisplay.from_estimator(held_out)
 
 # %%
-# In a simulation the truth is known, so we can see what the choices were worth.
+# In a simulation the truth is known, so we can see how good the choices were.
 answers = divisions.matrix(len(truth)) @ truth
 for name, estimate in {
     "raw": raw,

@@ -2,8 +2,8 @@
 Ordered categories: smooth them
 ===============================
 
-Ages, hours and amounts have neighbours, and neighbours have similar frequencies. ``Smooth`` uses
-that; the other methods do not see the order.
+Ages, hours and amounts have neighbours, and neighbours have similar frequencies. ``Smooth`` makes
+use of that; the other methods ignore the order.
 """
 
 import matplotlib.pyplot as plt
@@ -18,8 +18,8 @@ truth = counts / n_samples
 raw = OLH(epsilon=1.0, categories=n_categories, random_state=0).simulate(counts)
 
 # %%
-# The bandwidth is chosen by an unbiased estimate of the error, which needs the noise level and no
-# truth: where neighbours have nothing in common, the result is that of Norm-Sub.
+# The bandwidth is chosen by an unbiased estimate of the error, which needs the noise level but not
+# the truth. If neighbours have nothing in common, the result is that of Norm-Sub.
 smooth = Smooth().fit(raw)
 print(f"bandwidth {smooth.bandwidth_[0]:g} categories")
 
@@ -37,5 +37,5 @@ ax.set_ylabel("frequency")
 _ = ax.legend(loc="upper left")
 
 # %%
-# The order is that of the columns. So declare the categories in their order:
-# ``categories=range(100)``, not strings that were sorted as text.
+# The order is the order in which the categories are declared. So declare them in their natural
+# order: ``categories=range(100)``, not strings that were sorted as text.

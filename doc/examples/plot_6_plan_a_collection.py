@@ -2,8 +2,8 @@
 Plan a collection
 =================
 
-How many users does a collection need, and how small a frequency can it see? The variance of the
-oracles is known exactly, so both can be told before anybody is asked.
+How many users does a collection need, and how small a frequency can it detect? The variance of the
+oracles is known exactly, so both questions can be answered before any data is collected.
 """
 
 import matplotlib.pyplot as plt
@@ -15,17 +15,17 @@ from sklearn_ldp.metrics import detection_threshold, expected_error, required_n_
 from sklearn_ldp.oracles import compare_oracles
 
 # %%
-# A domain of 1,000 categories, epsilon 1. What do the oracles cost?
+# A domain of 1,000 categories, and epsilon 1. What do the oracles cost?
 n_categories, epsilon = 1000, 1.0
 pd.DataFrame(compare_oracles(epsilon, n_categories)).round(3)
 
 # %%
-# The best one whose reports take at most 64 bits:
+# The best oracle whose reports take at most 64 bits:
 oracle = best_oracle(epsilon, n_categories, max_report_bits=64)
 oracle
 
 # %%
-# The number of users with which the confidence interval of a category is half a percent wide to
+# The number of users for which the confidence interval of a category is half a percent wide to
 # either side, on average:
 oracles = [oracle, OLH(), OUE(), SubsetSelection(), GRR()]
 n = required_n_samples(oracles, 0.005, n_categories, epsilon=epsilon, metric="half_width")
@@ -33,8 +33,8 @@ for one, n_samples in zip(oracles, n, strict=True):
     print(f"{type(one).__name__:28} {n_samples:12,}")
 
 # %%
-# And what a category must have, to be told from one that nobody has (at most 0.05 false ones
-# expected among the thousand):
+# And the frequency that a category must have to be told from one that nobody has (with at most 0.05
+# false discoveries expected among the thousand categories):
 sizes = np.geomspace(1e4, 1e8, 9)
 figure, axes = plt.subplots(1, 2, figsize=(9, 4), layout="constrained")
 for one in [ProjectiveGeometryResponse(), GRR()]:

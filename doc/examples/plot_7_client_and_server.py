@@ -2,8 +2,8 @@
 Clients, a server, and a checkpoint
 ===================================
 
-A collection as it runs in earnest: clients randomise on their own, batches of reports arrive, some
-of them twice and some of them broken; the server is stopped and continues where it was.
+A collection as it runs in production: clients randomise their own values, and batches of reports
+arrive, some of them twice and some of them broken. The server is stopped, and another one resumes.
 """
 
 import tempfile
@@ -18,7 +18,7 @@ browsers = ["chrome", "edge", "firefox", "safari", "other"]
 
 # %%
 # Client and server agree on the oracle, epsilon and the domain. A client needs no fit. (There is no
-# seed here: a seed would let anybody undo the coins.)
+# seed here, because whoever knows the seed can undo the randomisation.)
 client = OLH(epsilon=1.0, categories=browsers)
 server = Aggregator(OLH(epsilon=1.0, categories=browsers), on_repeat="ignore")
 
@@ -29,7 +29,8 @@ for day in ["monday", "tuesday", "wednesday"]:
 server
 
 # %%
-# The same batch again does not count twice, and what cannot come from the clients is refused whole.
+# A batch that arrives again is not counted twice, and a batch that cannot come from the clients is
+# refused as a whole.
 reports = client.privatize(["chrome", "edge"])
 server.add(reports, batch_id="monday")
 try:
@@ -39,7 +40,8 @@ except RefusedBatchError as error:
 print(server.summary())
 
 # %%
-# A checkpoint is written in one piece or not at all, and holds no pickle. Another process goes on.
+# A checkpoint is written completely or not at all, and contains no pickle. Another process resumes
+# from it.
 with tempfile.TemporaryDirectory() as folder:
     path = Path(folder) / "collection.ckpt"
     server.save(path)
@@ -47,6 +49,6 @@ with tempfile.TemporaryDirectory() as folder:
 successor.add(reports, batch_id="thursday")
 
 # %%
-# Any moment is good for an estimate.
+# An estimate can be made at any moment.
 estimate = NormSub().fit_transform(successor.estimate_)
 _ = estimate.plot()

@@ -1,4 +1,4 @@
-"""Errors of estimates, what to expect of a collection, and scorers for model selection."""
+"""Errors of estimates, expected errors of planned collections, and scorers for searches."""
 
 from ._audit import AuditResult, audit_epsilon
 from ._errors import frequency_mae, frequency_mse, query_errors

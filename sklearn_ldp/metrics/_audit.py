@@ -1,4 +1,4 @@
-"""How much epsilon a mechanism demonstrably spends."""
+"""Audits: how much epsilon a mechanism demonstrably spends."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ class AuditResult:
     epsilon : float
         The budget that the mechanism claims.
     lower_bound : float
-        What it spends at least, at the audit's confidence.
+        The least that it spends, at the confidence of the audit.
     confidence : float
         Probability with which such a bound holds.
     n_trials : int
-        Reports drawn for each of the two values.
+        Number of reports drawn for each of the two values.
     pair : tuple
-        The two values.
+        The two values that were told apart.
 
     Attributes
     ----------
     is_violated : bool
-        Whether the bound lies above the claim: then the claim is false, at the confidence.
+        Whether the bound lies above the claim. The claim is then false, at this confidence.
     """
 
     epsilon: float
@@ -61,35 +61,36 @@ def audit_epsilon(
     mechanism: Any = None,
     random_state: Any = None,
 ) -> AuditResult:
-    """Bound the epsilon that a mechanism spends from below, by telling two values apart.
+    """Find a lower bound of the epsilon that a mechanism spends, by telling two values apart.
 
-    Reports of the one value and of the other are drawn, and it is counted how often they support
-    the one and not the other: for all oracles here the event of the largest likelihood ratio. The
-    bound is the logarithm of the ratio of Clopper-Pearson limits of the two probabilities.
+    The audit draws reports of both values, and counts how often a report supports the first value
+    and not the second. For all oracles of this package that is the event with the largest
+    likelihood ratio. The bound is the logarithm of the ratio of the Clopper-Pearson limits of the
+    two probabilities.
 
-    An audit can refute a claimed epsilon, or show that little of it is wasted; it proves no upper
-    limit (the enumeration in :mod:`sklearn_ldp.utils.estimator_checks` does).
+    An audit can refute a claimed epsilon, or show that little of it is wasted. It does not prove
+    an upper limit; the enumeration in :mod:`sklearn_ldp.utils.estimator_checks` does.
 
     Parameters
     ----------
     oracle : oracle
-        With categories declared; its claim is what is audited.
+        The oracle whose epsilon is audited; its categories must be declared.
     n_trials : int, default=1_000_000
-        Reports to draw for each of the two values.
+        Number of reports to draw for each of the two values.
     confidence : float, default=0.99
         Probability with which the bound holds.
     pair : tuple of two categories, default=None
-        The values to tell apart; None is the first and the last category.
+        The values to tell apart; None takes the first and the last category.
     mechanism : callable, default=None
-        What really makes the reports, ``mechanism(values) -> reports`` in the oracle's format;
-        None is ``oracle.privatize``.
+        The function that really makes the reports, ``mechanism(values) -> reports``, in the
+        oracle's format; None takes ``oracle.privatize``.
     random_state : int, RandomState, Generator or None, default=None
-        Seed for the oracle's own reports; None audits the secure source.
+        Seed for the oracle's own reports; None audits them with secure randomness.
 
     Returns
     -------
     AuditResult
-        The bound beside the claim.
+        The bound and the claim.
 
     Raises
     ------
@@ -133,7 +134,7 @@ def audit_epsilon(
             supported = channel.supports(reports, np.array(codes))
             hit += int(np.count_nonzero(supported[:, 0] & ~supported[:, 1]))
         hits.append(hit)
-    # Each limit fails with half of what the confidence leaves.
+    # Each of the two limits may fail with half of the error probability.
     error = (1 - confidence) / 2
     low = beta.ppf(error, hits[0], n_trials - hits[0] + 1) if hits[0] else 0.0
     high = beta.isf(error, hits[1] + 1, n_trials - hits[1]) if hits[1] < n_trials else 1.0

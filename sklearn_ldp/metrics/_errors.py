@@ -15,16 +15,16 @@ METRICS = ("mse", "mae")
 def query_errors(
     frequencies: Any, estimate: Any, *, queries: Any = None, metric: Any = "mse"
 ) -> np.ndarray:
-    """Error of each estimate, averaged over the queries.
+    """Return the error of each estimate, averaged over the queries.
 
     Parameters
     ----------
     frequencies : array-like of shape (d,)
         True frequencies, in the order of the estimate's categories.
     estimate : FrequencyEstimate or array-like of shape (n_estimates, d)
-        What is judged; its answers are clipped if a PostPos made it.
+        The estimate to judge; its answers are clipped if a PostPos made it.
     queries : query set, (sparse) matrix of shape (n_queries, d) or None, default=None
-        What is asked, see :mod:`sklearn_ldp.queries`; None asks for every category.
+        The queries to answer, see :mod:`sklearn_ldp.queries`; None asks for every category.
     metric : {"mse", "mae"} or callable, default="mse"
         Mean squared or mean absolute error of the answers, or a function of the true and the
         estimated answers of one estimate, each of shape (n_queries,), such as those of
@@ -33,12 +33,12 @@ def query_errors(
     Returns
     -------
     ndarray of shape (n_estimates,)
-        One error a row of the estimate.
+        One error per row of the estimate.
 
     Raises
     ------
     ValueError
-        If the widths do not match or the metric is not known.
+        If the numbers of categories differ, or the metric is not known.
 
     Examples
     --------
@@ -66,24 +66,24 @@ def query_errors(
 
 
 def as_truth_and_estimate(frequencies: Any, estimate: Any) -> tuple[np.ndarray, FrequencyEstimate]:
-    """Return true frequencies as an array and what is judged as an estimate of as many categories.
+    """Return true frequencies as an array, and what is judged as an estimate.
 
     Parameters
     ----------
     frequencies : array-like of shape (d,)
         True frequencies.
     estimate : FrequencyEstimate or array-like of shape (n_estimates, d)
-        What is judged.
+        The estimate to judge.
 
     Returns
     -------
     (ndarray of shape (d,), FrequencyEstimate)
-        Both of the same width.
+        Both for the same number of categories.
 
     Raises
     ------
     ValueError
-        If the widths do not match, or the truth is not finite.
+        If the numbers of categories differ, or the truth is not finite.
     """
     truth = np.asarray(frequencies, dtype=np.float64)
     if not isinstance(estimate, FrequencyEstimate):
@@ -100,17 +100,17 @@ def as_truth_and_estimate(frequencies: Any, estimate: Any) -> tuple[np.ndarray, 
 
 
 def frequency_mse(frequencies: Any, estimate: Any, *, queries: Any = None) -> float:
-    """Mean squared error of an estimate: over its rows, and over the queries.
+    """Return the mean squared error of an estimate, over its rows and over the queries.
 
     Parameters
     ----------
     frequencies : array-like of shape (d,)
         True frequencies, in the order of the estimate's categories.
     estimate : FrequencyEstimate or array-like of shape (n_estimates, d)
-        What is judged; its answers are clipped if a PostPos made it.
+        The estimate to judge; its answers are clipped if a PostPos made it.
     queries : query set, (sparse) matrix of shape (n_queries, d) or None, default=None
-        What is asked, see :mod:`sklearn_ldp.queries`; None asks for every category. Random sets
-        are averaged in closed form over all sets of their size.
+        The queries to answer, see :mod:`sklearn_ldp.queries`; None asks for every category. For
+        random sets the mean is over all sets of their size, in closed form.
 
     Returns
     -------
@@ -131,17 +131,17 @@ def frequency_mse(frequencies: Any, estimate: Any, *, queries: Any = None) -> fl
 
 
 def frequency_mae(frequencies: Any, estimate: Any, *, queries: Any = None) -> float:
-    """Mean absolute error of an estimate: over its rows, and over the queries.
+    """Return the mean absolute error of an estimate, over its rows and over the queries.
 
     Parameters
     ----------
     frequencies : array-like of shape (d,)
         True frequencies, in the order of the estimate's categories.
     estimate : FrequencyEstimate or array-like of shape (n_estimates, d)
-        What is judged; its answers are clipped if a PostPos made it.
+        The estimate to judge; its answers are clipped if a PostPos made it.
     queries : query set, (sparse) matrix of shape (n_queries, d) or None, default=None
-        What is asked, see :mod:`sklearn_ldp.queries`; None asks for every category. Random sets
-        are drawn, for want of a closed form.
+        The queries to answer, see :mod:`sklearn_ldp.queries`; None asks for every category. Random
+        sets are drawn, because there is no closed form.
 
     Returns
     -------

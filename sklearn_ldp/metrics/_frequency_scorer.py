@@ -1,4 +1,4 @@
-"""Scorers: how good a fitted pipeline's estimate is for users who were left out."""
+"""Scorers that compare a fitted pipeline's estimate with users who were left out."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ from ._errors import METRICS, query_errors
 
 
 def make_frequency_scorer(metric: str = "mse", *, queries: Any = None) -> FrequencyScorer:
-    """Make a scorer for GridSearchCV, cross_validate and their like.
+    """Make a scorer for GridSearchCV, cross_validate and similar tools.
 
-    The score is minus the error of the fitted estimate against the raw frequencies among the users
-    who were left out. It reads raw values, so it is for simulations.
+    The score is minus the error of the fitted estimate, compared with the true frequencies among
+    the users who were left out. The scorer reads raw values, so it is for simulations.
 
-    Privacy: scoring randomises nobody, but the score itself is a function of the raw values of the
-    users who were left out; and in a search every fold and every candidate is a new collection of
-    the same users, who spend epsilon each time.
+    Privacy: scoring itself randomises no values, but the score is a function of the raw values of
+    the users who were left out. And in a search every fold and every candidate is a new collection
+    from the same users, who spend epsilon each time.
 
     Parameters
     ----------
     metric : {"mse", "mae"}, default="mse"
         Mean squared or mean absolute error of the answers.
     queries : query set, (sparse) matrix of shape (n_queries, d) or None, default=None
-        What is asked, see :mod:`sklearn_ldp.queries`; None asks for every category.
+        The queries to answer, see :mod:`sklearn_ldp.queries`; None asks for every category.
 
     Returns
     -------
     callable
-        ``scorer(estimator, X, y=None) -> float``, greater being better.
+        ``scorer(estimator, X, y=None) -> float``; greater is better.
 
     See Also
     --------
-    make_held_out_scorer : For pipelines that read reports; costs no privacy.
+    make_held_out_scorer : For pipelines that read reports; it costs no privacy.
 
     Examples
     --------
@@ -58,7 +58,7 @@ def make_frequency_scorer(metric: str = "mse", *, queries: Any = None) -> Freque
 
 
 class FrequencyScorer:
-    """What `make_frequency_scorer` returns; a class so that it pickles."""
+    """The scorer that `make_frequency_scorer` returns; it is a class so that it can be pickled."""
 
     def __init__(self, metric, queries):
         self.metric = metric
@@ -68,9 +68,10 @@ class FrequencyScorer:
         oracle, X = oracle_and_its_input(estimator, X)
         if oracle.input == "reports":
             raise ValueError(
-                "A frequency scorer compares with raw values, and this pipeline reads reports: "
-                "score it with make_held_out_scorer, score values (simulation), or choose with "
-                "SyntheticSearch or HeldOutSearch, which need none."
+                "A frequency scorer compares with raw values, but this pipeline reads reports: "
+                "score it with make_held_out_scorer, use a pipeline that reads values (for "
+                "simulations), or choose with SyntheticSearch or HeldOutSearch, which need no raw "
+                "values."
             )
         estimate = estimate_of(estimator)
         errors = query_errors(
@@ -83,8 +84,8 @@ class FrequencyScorer:
 
 
 def oracle_and_its_input(estimator, X):
-    """The oracle inside an estimator, and X as it reaches it."""
-    if hasattr(estimator, "best_estimator_"):  # GridSearchCV and its like
+    """Return the oracle inside an estimator, and X as the oracle receives it."""
+    if hasattr(estimator, "best_estimator_"):  # GridSearchCV and similar tools
         return oracle_and_its_input(estimator.best_estimator_, X)
     if isinstance(estimator, BaseOracle):
         return estimator, X

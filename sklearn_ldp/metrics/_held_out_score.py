@@ -1,4 +1,4 @@
-"""Scores without the truth: estimates against the raw estimate of held-out reports."""
+"""Scores without the truth: estimates are compared with the raw estimate of held-out reports."""
 
 from __future__ import annotations
 
@@ -13,38 +13,38 @@ from ._planning import mean_variance
 
 
 def held_out_score(estimate: Any, held_out: FrequencyEstimate, *, queries: Any = None) -> float:
-    """Unbiased estimate of minus the mean squared error, without the truth.
+    """Return an unbiased estimate of minus the mean squared error, without the truth.
 
-    The squared error against the raw estimate of other users is in expectation the squared error
-    against their frequencies plus the variance of that raw estimate. The variance is subtracted:
-    it is linear in the frequencies, so the same raw estimate gives it without bias. Unbiased, not
-    precise: where the held-out users are few, a score may be above 0.
+    The squared distance to the raw estimate of other users is, in expectation, the squared error
+    with respect to their frequencies plus the variance of that raw estimate. This variance is
+    subtracted. It is linear in the frequencies, so the same raw estimate gives it without bias.
+    The score is unbiased, but not precise: if there are few held-out users, it may be above 0.
 
-    Privacy: free, as both estimates are made of reports.
+    Privacy: no cost, because both estimates are made from reports.
 
     Parameters
     ----------
     estimate : FrequencyEstimate or array-like of shape (n_estimates, d)
-        What is judged; it must be independent of the held-out reports.
+        The estimate to judge; it must be independent of the held-out reports.
     held_out : FrequencyEstimate of shape (1, d)
-        The raw estimate of an oracle, of reports that `estimate` has not seen.
+        The raw estimate of an oracle, made from reports that were not used for `estimate`.
     queries : query set, (sparse) matrix of shape (n_queries, d) or None, default=None
-        What is asked, see :mod:`sklearn_ldp.queries`; None asks for every category. ``top_k``
-        depends on the truth and is refused.
+        The queries to answer, see :mod:`sklearn_ldp.queries`; None asks for every category.
+        ``top_k`` depends on the truth and is refused.
 
     Returns
     -------
     float
-        Minus the error, the mean over the rows of `estimate`; greater is better.
+        Minus the error, averaged over the rows of `estimate`; greater is better.
 
     Raises
     ------
     ValueError
-        If the held-out estimate is not raw, has several rows, or does not know its noise.
+        If the held-out estimate is not raw, has several rows, or has no noise model.
 
     See Also
     --------
-    make_held_out_scorer : The same for GridSearchCV and its like.
+    make_held_out_scorer : The same score for GridSearchCV and similar tools.
 
     Examples
     --------
@@ -60,7 +60,7 @@ def held_out_score(estimate: Any, held_out: FrequencyEstimate, *, queries: Any =
     if not (isinstance(held_out, FrequencyEstimate) and held_out.is_raw and len(held_out) == 1):
         raise ValueError(
             "held_out_score compares with one raw estimate of held-out reports, got "
-            f"{held_out!r}: pass oracle.estimate_ of an oracle that has read them."
+            f"{held_out!r}: pass oracle.estimate_ of an oracle that has read these reports."
         )
     if held_out.noise is None:
         raise ValueError(
@@ -75,7 +75,7 @@ def held_out_score(estimate: Any, held_out: FrequencyEstimate, *, queries: Any =
         )
     truth, estimate = as_truth_and_estimate(held_out.values[0], estimate)
     if estimate.clip_answers:
-        # There is no closed form of clipped answers: the same sets for the error and its variance.
+        # Clipped answers have no closed form, so the error and its variance need the same sets.
         query_set = query_matrix(query_set.matrix(len(truth)))
     errors = query_errors(truth, estimate, queries=query_set, metric="mse")
     variance = mean_variance(held_out.noise.of_rows(0), query_set, truth, None)
@@ -83,32 +83,32 @@ def held_out_score(estimate: Any, held_out: FrequencyEstimate, *, queries: Any =
 
 
 def make_held_out_scorer(*, queries: Any = None) -> HeldOutScorer:
-    """Make a scorer for pipelines that read reports: no truth, no raw values, no privacy cost.
+    """Make a scorer for pipelines that read reports; it needs no raw values, costs no privacy.
 
-    For GridSearchCV, cross_validate and their like over a Pipeline whose oracle has
-    ``input="reports"``. The score estimates minus the mean squared error against the frequencies
-    among the users who were left out, without bias: what ``make_frequency_scorer("mse")`` would
-    say of their raw values. As the noise of the left-out reports is the same for all candidates,
-    candidates compare better than the scores' spread suggests; it may exceed the error itself, and
-    then the score is above 0.
+    It is for GridSearchCV, cross_validate and similar tools, with a Pipeline whose oracle has
+    ``input="reports"``. The score is an unbiased estimate of minus the mean squared error with
+    respect to the frequencies among the users who were left out, which is what
+    ``make_frequency_scorer("mse")`` would compute from their raw values. The noise of the left-out
+    reports is the same for all candidates, so candidates can be compared better than the spread of
+    the scores suggests. This noise may exceed the error itself; the score is then above 0.
 
-    Privacy: none is spent. Folds and candidates are all made of the same reports.
+    Privacy: no cost. All folds and candidates are made from the same reports.
 
     Parameters
     ----------
     queries : query set, (sparse) matrix of shape (n_queries, d) or None, default=None
-        What is asked, see :mod:`sklearn_ldp.queries`; None asks for every category. ``top_k``
-        takes the largest of the raw estimate of the reports that were fitted.
+        The queries to answer, see :mod:`sklearn_ldp.queries`; None asks for every category.
+        ``top_k`` takes the largest categories of the raw estimate of the fitted reports.
 
     Returns
     -------
     callable
-        ``scorer(estimator, X, y=None) -> float``, greater being better.
+        ``scorer(estimator, X, y=None) -> float``; greater is better.
 
     See Also
     --------
     make_frequency_scorer : For pipelines that read raw values, in simulations.
-    sklearn_ldp.HeldOutSearch : Chooses so from a single estimate that kept its shards.
+    sklearn_ldp.HeldOutSearch : Makes such a choice from a single estimate that kept its shards.
 
     Examples
     --------
@@ -131,7 +131,7 @@ def make_held_out_scorer(*, queries: Any = None) -> HeldOutScorer:
 
 
 class HeldOutScorer:
-    """What `make_held_out_scorer` returns; a class so that it pickles."""
+    """The scorer that `make_held_out_scorer` returns; it is a class so that it can be pickled."""
 
     def __init__(self, queries):
         self.queries = queries
@@ -140,14 +140,14 @@ class HeldOutScorer:
         oracle, X = oracle_and_its_input(estimator, X)
         if oracle.input != "reports":
             raise ValueError(
-                "A held-out scorer reads reports, and this pipeline reads raw values: score it "
+                "A held-out scorer reads reports, but this pipeline reads raw values: score it "
                 'with make_frequency_scorer (simulation), or give the oracle input="reports".'
             )
         queries = self.queries
         if queries.depends_on_truth:
             raw = oracle.frequencies_
             queries = query_matrix(queries.matrix(len(raw), raw))
-        # Of reports, transform makes an estimate of their own, free of privacy cost.
+        # Given reports, transform makes a separate estimate from them, at no privacy cost.
         return held_out_score(estimate_of(estimator), oracle.transform(X), queries=queries)
 
     def __repr__(self):

@@ -1,4 +1,4 @@
-"""Planning before any data: what to expect of a collection, and how many users it needs."""
+"""Planning before any data: what error to expect of a collection, and how many users it needs."""
 
 from __future__ import annotations
 
@@ -32,34 +32,35 @@ def expected_error(
     metric: str = "mse",
     level: float = 0.95,
 ) -> Any:
-    """Error to expect of the raw estimate of a collection, averaged over the queries.
+    """Return the expected error of the raw estimate of a collection, averaged over the queries.
 
-    The mean squared error is exact, with the covariances between categories, where the mechanism
-    knows them (``oracle.channel().has_exact_covariance``): those here do, but for linear hashing in
-    spaces of millions of points. Otherwise the variance of sums comes from 2**14 drawn reports;
-    rare reports that support much make that rough. The other metrics
-    follow from the variances by the normal approximation. The error is that against the frequencies
-    among the users themselves, as :func:`query_errors` has it in simulations.
+    The mean squared error is exact and includes the covariances between categories, if the
+    mechanism knows them (``oracle.channel().has_exact_covariance``). All mechanisms of this package
+    do, except linear hashing in spaces of millions of points. Otherwise the variance of sums is
+    estimated from 2**14 drawn reports; this is rough if some rare reports support many categories.
+    The other metrics follow from the variances by the normal approximation. The error is with
+    respect to the frequencies among the users themselves, as in :func:`query_errors` for
+    simulations.
 
     Sums of categories are noisier with the linear hashing of :class:`~sklearn_ldp.OLH` than with
-    ideal hashing, that of ``hash_family="mixing"``: by some percent for a thousand categories and
-    epsilon up to 4, several times for far more categories or larger epsilon.
+    ideal hashing, which is that of ``hash_family="mixing"``: by some percent for a thousand
+    categories and epsilon up to 4, but several times for far more categories or larger epsilon.
 
     Parameters
     ----------
     oracle : oracle or list of oracles
-        Need not be fitted.
+        The oracles to plan for; they need not be fitted.
     n_samples : float
         Number of users.
     n_categories : int, default=None
-        Size d of the domain; None takes the one that the oracle declares.
+        Size d of the domain; None takes the domain that the oracle declares.
     epsilon : float, default=None
-        Privacy budget of one report; None takes the oracle's.
+        Privacy budget of one report; None takes the epsilon of the oracle.
     frequencies : array-like of shape (d,), default=None
-        Presumed true frequencies, with sum 1; None is the uniform distribution. With most oracles
-        they matter little for large d.
+        Presumed true frequencies, which sum to 1; None is the uniform distribution. For most
+        oracles they matter little if d is large.
     queries : query set, (sparse) matrix of shape (n_queries, d) or None, default=None
-        What will be asked, see :mod:`sklearn_ldp.queries`; None asks for every category.
+        The queries to answer, see :mod:`sklearn_ldp.queries`; None asks for every category.
         ``top_k`` needs the frequencies.
     metric : {"mse", "mae", "half_width"}, default="mse"
         Mean squared error, mean absolute error, or mean half width of the confidence intervals.
@@ -69,7 +70,7 @@ def expected_error(
     Returns
     -------
     float or ndarray of shape (n_oracles,)
-        One error per oracle: an array for a list of oracles.
+        One error per oracle; it is an array if `oracle` is a list.
 
     Raises
     ------
@@ -78,8 +79,8 @@ def expected_error(
 
     See Also
     --------
-    required_n_samples : The inverse.
-    sklearn_ldp.oracles.profile_oracle : Size of reports and work.
+    required_n_samples : The inverse: the number of users for a given error.
+    sklearn_ldp.oracles.profile_oracle : The size of reports and the work of decoding.
 
     Examples
     --------
@@ -114,22 +115,22 @@ def required_n_samples(
     metric: str = "mse",
     level: float = 0.95,
 ) -> Any:
-    """Least number of users with which the raw estimate is expected to have at most this error.
+    """Return the least number of users whose raw estimate has at most this expected error.
 
     Parameters
     ----------
     oracle : oracle or list of oracles
-        Need not be fitted.
+        The oracles to plan for; they need not be fitted.
     error : float
-        The error allowed, in the metric's unit: a squared frequency for "mse".
+        The allowed error, in the unit of the metric: a squared frequency for "mse".
     n_categories : int, default=None
-        Size d of the domain; None takes the one that the oracle declares.
+        Size d of the domain; None takes the domain that the oracle declares.
     epsilon : float, default=None
-        Privacy budget of one report; None takes the oracle's.
+        Privacy budget of one report; None takes the epsilon of the oracle.
     frequencies : array-like of shape (d,), default=None
-        Presumed true frequencies, with sum 1; None is the uniform distribution.
+        Presumed true frequencies, which sum to 1; None is the uniform distribution.
     queries : query set, (sparse) matrix of shape (n_queries, d) or None, default=None
-        What will be asked, see :mod:`sklearn_ldp.queries`; None asks for every category.
+        The queries to answer, see :mod:`sklearn_ldp.queries`; None asks for every category.
     metric : {"mse", "mae", "half_width"}, default="mse"
         As for :func:`expected_error`.
     level : float, default=0.95
@@ -138,20 +139,21 @@ def required_n_samples(
     Returns
     -------
     int or ndarray of shape (n_oracles,)
-        One number per oracle: an array for a list of oracles.
+        One number per oracle; it is an array if `oracle` is a list.
 
     Raises
     ------
     ValueError
-        As :func:`expected_error`.
+        As for :func:`expected_error`.
 
     See Also
     --------
-    expected_error : The inverse.
+    expected_error : The inverse: the error for a given number of users.
 
     Examples
     --------
-    How many users show a category of 1 % among 1000 to within 0.1 %, at 95 %?
+    How many users are needed to estimate a category of frequency 1 %, one of 1000 categories, to
+    within 0.1 % with 95 % confidence?
 
     >>> import numpy as np
     >>> from sklearn_ldp import GRR, OLH, OUE
@@ -178,7 +180,7 @@ def required_n_samples(
             / error
         )
         n = ratio if metric == "mse" else ratio**2
-        # A quotient that is whole but for rounding needs no user more.
+        # A quotient that is a whole number except for rounding errors needs no further user.
         return max(1, math.ceil(n * (1 - 1e-12)))
 
     return _for_each(oracle, least)
@@ -192,39 +194,41 @@ def detection_threshold(
     epsilon: float | None = None,
     alpha: float = 0.05,
 ) -> Any:
-    """Frequency above which an estimate tells a category from one that nobody has.
+    """Return the frequency above which a category can be told from one that nobody has.
 
-    Of d categories that nobody has, `alpha` are expected above ``Phi^-1(1 - alpha/d) sigma``
-    (2020 paper, Eq. 9): the threshold at which :class:`~sklearn_ldp.BaseCut` of this `alpha` cuts.
-    A category whose frequency is just that passes it in half of the collections.
+    Of d categories that nobody has, `alpha` are expected to have an estimate above
+    ``Phi^-1(1 - alpha/d) sigma`` (2020 paper, Eq. 9). This is also the threshold of
+    :class:`~sklearn_ldp.BaseCut` with this `alpha`. The estimate of a category whose true frequency
+    equals the threshold exceeds it in half of the collections.
 
     Parameters
     ----------
     oracle : oracle or list of oracles
-        Need not be fitted.
+        The oracles to plan for; they need not be fitted.
     n_samples : float
         Number of users.
     n_categories : int, default=None
-        Size d of the domain; None takes the one that the oracle declares.
+        Size d of the domain; None takes the domain that the oracle declares.
     epsilon : float, default=None
-        Privacy budget of one report; None takes the oracle's.
+        Privacy budget of one report; None takes the epsilon of the oracle.
     alpha : float, default=0.05
-        Expected number of false discoveries, and a bound on the probability of any.
+        Expected number of false discoveries, and a bound on the probability that there is one.
 
     Returns
     -------
     float or ndarray of shape (n_oracles,)
-        One frequency per oracle: an array for a list of oracles. Above 1, no category can be told.
+        One frequency per oracle; it is an array if `oracle` is a list. If it is above 1, no
+        category can be told from one that nobody has.
 
     Raises
     ------
     ValueError
-        As :func:`expected_error`.
+        As for :func:`expected_error`.
 
     Notes
     -----
     With blocks in :class:`~sklearn_ldp.HadamardResponse` the noise level depends on the frequency
-    of the block; the others of the domain are then taken as uniform.
+    of the block; the frequencies of all other categories are then taken as uniform.
 
     Examples
     --------
@@ -247,7 +251,7 @@ def detection_threshold(
 
 
 def equivalent_n_samples(noise: Any, mse: Any, n_categories: int | None = None) -> Any:
-    """Number of users n' with which the raw estimate would have this mean squared error.
+    """Return the number of users n' whose raw estimate would have this mean squared error.
 
     A post-processor that reaches an error with n users is worth ``n' / n`` times as many users
     (2020 paper, section V-C):
@@ -258,16 +262,16 @@ def equivalent_n_samples(noise: Any, mse: Any, n_categories: int | None = None) 
     Parameters
     ----------
     noise : NoiseModel or FrequencyEstimate
-        Of the oracle; its own number of users does not matter.
+        The noise of the oracle; the number of users in it does not matter.
     mse : float or array-like
-        Mean squared errors over the full domain, such as :func:`query_errors` gives them.
+        Mean squared errors over the full domain, such as :func:`query_errors` returns.
     n_categories : int, default=None
-        Size d of the domain; an estimate knows it.
+        Size d of the domain; it is not needed with an estimate.
 
     Returns
     -------
     float or ndarray of the shape of `mse`
-        Numbers of users; infinity for an error of 0.
+        The numbers of users; infinity for an error of 0.
 
     Raises
     ------
@@ -291,12 +295,12 @@ def equivalent_n_samples(noise: Any, mse: Any, n_categories: int | None = None) 
     if noise is None or n_categories is None:
         raise ValueError(
             "equivalent_n_samples needs a noise model and the number of categories; give an "
-            "estimate that has one, or NoiseModel(p, q, n_samples) and n_categories."
+            "estimate that has a noise model, or NoiseModel(p, q, n_samples) and n_categories."
         )
     mse = np.asarray(mse, dtype=np.float64)
     if not np.all(mse >= 0):
         raise ValueError(f"Argument mse must be >= 0, got {mse}.")
-    # The variance at frequencies does not depend on them in total, so the uniform ones will do.
+    # The sum of the variances does not depend on the frequencies, so take uniform ones.
     variance = noise.variance(np.full(n_categories, 1 / n_categories))
     of_one_user = float(np.ravel(np.mean(variance, axis=-1) * noise.n_samples)[0])
     with np.errstate(divide="ignore"):
@@ -313,7 +317,7 @@ def _error_of_one_user(
     metric: str,
     level: float,
 ) -> float:
-    """The error with one user; more of them divide it by n, or by its root."""
+    """Return the error with one user; for n users divide it by n, or by the square root of n."""
     channel = planned_channel(oracle, n_categories, epsilon)
     truth = None if frequencies is None else _checked(frequencies, channel.n_categories)
     f = np.full(channel.n_categories, 1 / channel.n_categories) if truth is None else truth
@@ -332,7 +336,7 @@ def planned_channel(
     epsilon: float | None,
     need: str = "Planning needs an oracle such as OLH(epsilon=1.0), or a list of them",
 ) -> Channel:
-    """The channel of an oracle that has collected nothing, over its domain or the one given."""
+    """Return the channel of an oracle over `n_categories`, or over the domain that it declares."""
     if not isinstance(oracle, BaseOracle):
         raise TypeError(f"{need}, got {type(oracle).__name__}.")
     oracle = clone(oracle)
@@ -342,18 +346,18 @@ def planned_channel(
 
 
 def mean_variance(noise: Noise, queries: QuerySet, frequencies: np.ndarray, truth: Any) -> float:
-    """Expected squared error of the raw estimate, averaged over the queries.
+    """Return the expected squared error of the raw estimate, averaged over the queries.
 
     Parameters
     ----------
     noise : Noise
-        Of the estimate.
+        The noise of the estimate.
     queries : QuerySet
-        What is asked; random sets are averaged in closed form over all sets of their size.
+        The queries. For random sets the mean is over all sets of their size, in closed form.
     frequencies : ndarray of shape (d,)
         Frequencies among the users.
     truth : ndarray of shape (d,) or None
-        The same for queries that depend on the truth; None if it is not known.
+        The same frequencies, for queries that depend on the truth; None if it is not known.
 
     Returns
     -------
@@ -400,7 +404,7 @@ def _check_metric(metric: str, level: float) -> None:
 
 
 def _for_each(oracle: Any, compute: Callable[[Any], Any]) -> Any:
-    """What to compute for an oracle, or an array of it for a list of oracles."""
+    """Compute the result for an oracle, or an array of results for a list of oracles."""
     if isinstance(oracle, Sequence):
         return np.array([compute(one) for one in oracle])
     return compute(oracle)

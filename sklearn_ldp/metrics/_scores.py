@@ -1,4 +1,4 @@
-"""What is wrong with estimates beyond their error: bias and variance, heavy hitters missed."""
+"""Metrics beyond the error: bias and variance, and how well heavy hitters are found."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ class BiasVariance(NamedTuple):
     mean : ndarray of shape (n_queries,)
         Mean answers.
     bias : ndarray of shape (n_queries,)
-        Mean minus truth.
+        Mean answers minus true answers.
     variance : ndarray of shape (n_queries,)
         Unbiased sample variances of the answers.
     bias_error, variance_error : ndarray of shape (n_queries,)
-        Standard errors of bias and variance.
+        Standard errors of the bias and of the variance.
     """
 
     mean: np.ndarray
@@ -34,30 +34,31 @@ class BiasVariance(NamedTuple):
 
 
 def bias_variance(frequencies: Any, estimate: Any, *, queries: Any = None) -> BiasVariance:
-    """Measure bias and variance of each category, or query, over the rows of an estimate.
+    """Measure the bias and variance of each category, or query, over the rows of an estimate.
 
-    The mean squared error is ``bias**2 + variance``. A sum of biases is ``result.bias.sum()``, in
-    counts n times that (2020 paper, Figure 2).
+    The mean squared error is ``bias**2 + variance``. The sum of the biases is
+    ``result.bias.sum()``; for counts instead of frequencies it is n times that (2020 paper,
+    Figure 2).
 
     Parameters
     ----------
     frequencies : array-like of shape (d,)
         True frequencies, in the order of the estimate's categories.
     estimate : FrequencyEstimate or array-like of shape (n_estimates, d)
-        Independent estimates of them, at least 2; answers are clipped if a PostPos made it.
+        At least 2 independent estimates of them; answers are clipped if a PostPos made them.
     queries : query set, (sparse) matrix of shape (n_queries, d) or None, default=None
-        What is asked, see :mod:`sklearn_ldp.queries`; None asks for every category. The sum of
-        the biases of a set with its standard error is the bias of the query of the set.
+        The queries to answer, see :mod:`sklearn_ldp.queries`; None asks for every category. For
+        the sum of the biases of a set of categories, with its standard error, query that set.
 
     Returns
     -------
     BiasVariance
-        Arrays, one entry a query.
+        Arrays with one entry per query.
 
     Raises
     ------
     ValueError
-        If the widths do not match, or there are fewer than 2 estimates.
+        If the numbers of categories differ, or there are fewer than 2 estimates.
 
     Examples
     --------
@@ -77,7 +78,7 @@ def bias_variance(frequencies: Any, estimate: Any, *, queries: Any = None) -> Bi
     matrix = as_query_set(queries).matrix(len(truth), truth)
     answers = estimate.answer(matrix)
     mean, variance = answers.mean(axis=0), answers.var(axis=0, ddof=1)
-    # Var(s**2) = (m4 - (n - 3) / (n - 1) s**4) / n; the fourth moment is the sample's.
+    # Var(s**2) = (m4 - (n - 3) / (n - 1) s**4) / n, where m4 is the sample's fourth moment.
     fourth = np.mean((answers - mean) ** 4, axis=0)
     of_variance = np.maximum(fourth - (n - 3) / (n - 1) * variance**2, 0) / n
     return BiasVariance(
@@ -91,11 +92,11 @@ class HeavyHitterScores(NamedTuple):
     Parameters
     ----------
     precision : ndarray of shape (n_estimates,)
-        Share of the categories found that are frequent.
+        Share of frequent categories among those that were found.
     recall : ndarray of shape (n_estimates,)
         Share of the frequent categories that are found.
     f_score : ndarray of shape (n_estimates,)
-        Their harmonic mean.
+        Harmonic mean of precision and recall.
     """
 
     precision: np.ndarray
@@ -111,33 +112,35 @@ def heavy_hitter_scores(
     k: int | None = None,
     zero_division: float = 0.0,
 ) -> HeavyHitterScores:
-    """Precision, recall and F-score of the categories that an estimate shows as frequent.
+    """Return precision, recall and F-score of the categories that an estimate finds frequent.
 
     Parameters
     ----------
     frequencies : array-like of shape (d,)
         True frequencies, in the order of the estimate's categories.
     estimate : FrequencyEstimate or array-like of shape (n_estimates, d)
-        What is judged.
+        The estimate to judge.
     threshold : float, default=None
-        A category is a heavy hitter from this frequency on, in truth and estimate.
+        A category is a heavy hitter if its frequency is at least this, in the truth and in the
+        estimate.
     k : int, default=None
-        The k most frequent categories are the heavy hitters, in truth and estimate; of equal ones
-        the first. Then all three scores are the same. Give either `threshold` or `k`.
+        The k most frequent categories are the heavy hitters, in the truth and in the estimate; if
+        several are equal, the first ones are taken. All three scores are then the same. Give
+        either `threshold` or `k`.
     zero_division : float, default=0.0
-        The precision where nothing is found, the recall where nothing is frequent, and the F-score
-        where both; as in scikit-learn, 0.0, 1.0 or NaN. Where only one of the two is empty the
-        F-score is 0.
+        The precision if nothing is found, the recall if nothing is frequent, and the F-score if
+        both; as in scikit-learn, 0.0, 1.0 or NaN. If only one of the two is empty, the F-score
+        is 0.
 
     Returns
     -------
     HeavyHitterScores
-        Arrays, one entry a row of the estimate.
+        Arrays with one entry per row of the estimate.
 
     Raises
     ------
     ValueError
-        If not exactly one of `threshold` and `k` is given, or the widths do not match.
+        Unless exactly one of `threshold` and `k` is given and the numbers of categories agree.
 
     Examples
     --------
@@ -173,7 +176,7 @@ def heavy_hitter_scores(
 
 
 def _largest(values: np.ndarray, k: int) -> np.ndarray:
-    """Whether each value is among the k largest of its row."""
+    """Return whether each value is among the k largest of its row."""
     order = np.argsort(-values, axis=1, kind="stable")[:, :k]
     result = np.zeros(values.shape, dtype=bool)
     np.put_along_axis(result, order, True, axis=1)

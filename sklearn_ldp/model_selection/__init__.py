@@ -1,4 +1,4 @@
-"""Choosing a post-processor from an estimate, and studying them on known frequencies."""
+"""Searches that choose a post-processor from an estimate, and studies on known frequencies."""
 
 from ._candidates import candidate_name, default_candidates
 from ._error_study import ErrorStudy

@@ -1,4 +1,4 @@
-"""Users out of frequencies."""
+"""Turn frequencies into whole numbers of users."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import numpy as np
 
 
 def apportion(frequencies: np.ndarray, n_samples: int) -> np.ndarray:
-    """Whole numbers of users with these frequencies, by largest remainders.
+    """Return whole numbers of users with these frequencies, by largest remainders.
 
     Parameters
     ----------
     frequencies : ndarray of shape (d,)
-        Negative ones count as 0; if none is positive, all are equal.
+        Negative frequencies count as 0; if none is positive, all are taken as equal.
     n_samples : int
-        Their sum.
+        Total number of users.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""What both searches share: candidates in, errors compared, the best one kept."""
+"""The part that both searches share: compare the errors of candidates and keep the best one."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from ..metrics import query_errors
 from ..postprocessing import BasePostProcessor
 from ._candidates import as_candidates, candidate_name
 
-_TASK = 100_000  # estimates post-processed by one task: about a tenth of a second
+_TASK = 100_000  # estimates post-processed by one task, which takes about a tenth of a second
 
 
 class Case(NamedTuple):
-    """Estimates to post-process, and the frequencies that their answers to queries should show."""
+    """Estimates to post-process, and the frequencies that their answers are compared with."""
 
     estimate: FrequencyEstimate
     frequencies: np.ndarray
@@ -31,8 +31,9 @@ class Case(NamedTuple):
 class BaseSearch(BasePostProcessor):
     """Base of the searches over post-processors, which are post-processors themselves.
 
-    A search defines `_cases`. The error of a candidate is its mean over the rows of all cases;
-    every candidate sees the same cases, and ties go to the earlier one.
+    A search defines `_cases`. The error of a candidate is its mean error over the rows of all
+    cases. Every candidate is judged on the same cases; of equally good candidates, the first one
+    is chosen.
     """
 
     _parameter_constraints: dict = {
@@ -42,7 +43,7 @@ class BaseSearch(BasePostProcessor):
 
     @abstractmethod
     def _cases(self, estimate: FrequencyEstimate) -> list[Case]:
-        """Return what to judge the candidates on; raise before any long work starts."""
+        """Return the cases to judge the candidates on; raise errors before any long work starts."""
 
     def _error_metric(self) -> Any:
         return "mse"
@@ -51,8 +52,8 @@ class BaseSearch(BasePostProcessor):
         candidates = as_candidates(self.candidates, type(self).__name__)
         if estimate.shape[1] < 2:
             raise ValueError(
-                f"{type(self).__name__} got an estimate of 1 feature(s), that is one category: "
-                "there is nothing to choose."
+                f"{type(self).__name__} got an estimate of 1 feature(s), that is one category, so "
+                "there is nothing to choose: give an estimate of at least two categories."
             )
         cases = self._cases(estimate)
         self.results_ = _results(candidates, self._errors(candidates, cases))
@@ -63,11 +64,11 @@ class BaseSearch(BasePostProcessor):
         return self.best_estimator_.fit_transform(self._completed(estimate))
 
     def _errors(self, candidates: list, cases: list[Case]) -> np.ndarray:
-        """Error of each candidate on each row of the cases, through joblib."""
+        """Return the error of each candidate on each row of the cases, computed through joblib."""
         n_values = len(candidates) * sum(case.estimate.values.size for case in cases)
         n_tasks = min(-(-n_values // _TASK), len(candidates))
         metric = self._error_metric()
-        # Dealt out in turn, since costly candidates stand together.
+        # Candidates are dealt out in turn, because costly ones stand next to each other.
         parts = Parallel(n_jobs=self.n_jobs)(
             delayed(_errors)([clone(one) for one in candidates[i::n_tasks]], cases, metric)
             for i in range(n_tasks)
@@ -82,7 +83,7 @@ class BaseSearch(BasePostProcessor):
         return self.best_estimator_.transform(self._completed(estimate))
 
     def _completed(self, estimate: FrequencyEstimate) -> FrequencyEstimate:
-        """The estimate with what the search knows of it beyond what it says itself."""
+        """Return the estimate, with the noise that the search knows if the estimate does not."""
         return estimate
 
     def __sklearn_tags__(self):
@@ -92,7 +93,7 @@ class BaseSearch(BasePostProcessor):
 
 
 def _errors(candidates: list, cases: list[Case], metric: Any) -> np.ndarray:
-    """Error of each candidate on each row of the cases."""
+    """Return the error of each candidate on each row of the cases."""
     return np.array([_errors_of_one(candidate, cases, metric) for candidate in candidates])
 
 
@@ -111,7 +112,7 @@ def _errors_of_one(candidate: Any, cases: list[Case], metric: Any) -> np.ndarray
 
 
 def _results(candidates: list, errors: np.ndarray) -> dict[str, np.ndarray]:
-    """One row a candidate, like GridSearchCV's cv_results_."""
+    """Return one row per candidate, like GridSearchCV's cv_results_."""
     mean = errors.mean(axis=1)
     params = np.empty(len(candidates), dtype=object)
     params[:] = [candidate.get_params(deep=False) for candidate in candidates]

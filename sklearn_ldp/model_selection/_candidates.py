@@ -1,4 +1,4 @@
-"""Which post-processors there are to choose from, and what they are called."""
+"""The candidates of a search and their names."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from ..postprocessing import (
 
 
 def default_candidates() -> list[BasePostProcessor]:
-    """Return post-processors for any domain with their default parameters, the simplest first.
+    """Return the post-processors for any domain, with default parameters, the simplest first.
 
     Returns
     -------
     list of post-processors
-        What a search takes for ``candidates="all"``.
+        The candidates of a search with ``candidates="all"``.
 
     Examples
     --------
@@ -59,15 +59,16 @@ def default_candidates() -> list[BasePostProcessor]:
 
 
 def as_candidates(candidates: Any, name: str) -> list:
-    """Return the post-processors that a `candidates` parameter means.
+    """Return the post-processors that a `candidates` parameter stands for.
 
     Parameters
     ----------
     candidates : "all", list or dict
-        "all", post-processors (or Pipelines of them), or a grid of parameters by class name, such
-        as ``{"NormSub": {}, "BaseCut": {"alpha": [0.05, 2]}}``.
+        "all", a list of post-processors (or Pipelines of them), or a dict that gives a grid of
+        parameters for each class name, such as
+        ``{"NormSub": {}, "BaseCut": {"alpha": [0.05, 2]}}``.
     name : str
-        Who asks, for errors.
+        The class or function to name in errors.
 
     Returns
     -------
@@ -79,7 +80,7 @@ def as_candidates(candidates: Any, name: str) -> list:
     TypeError
         If one of them is not a post-processor.
     ValueError
-        If there is none, or a grid's name or parameter is not known.
+        If there is no candidate, or the class name or a parameter of a grid is not known.
     """
     if isinstance(candidates, str):  # "all", as the constraints have checked
         return default_candidates()
@@ -105,8 +106,8 @@ def as_candidates(candidates: Any, name: str) -> list:
 
 
 def _grid(key: Any, grid: Any, name: str) -> list:
-    """Every combination of the parameters of a class."""
-    from sklearn.model_selection import ParameterGrid  # quick to import only when it is needed
+    """Return one post-processor of a class for each combination of parameters in its grid."""
+    from sklearn.model_selection import ParameterGrid  # slow to import, so only if needed
 
     known = {
         found: getattr(postprocessing, found)
@@ -119,22 +120,22 @@ def _grid(key: Any, grid: Any, name: str) -> list:
             f"{name} does not know the post-processor {key!r} of the candidates' grids; it knows "
             f"{', '.join(known)}."
         )
-    # Refuses a parameter that the class does not have, with the names of those it has.
+    # set_params refuses an unknown parameter and names the ones that the class has.
     return [clone(made).set_params(**parameters) for parameters in ParameterGrid(grid)]
 
 
 def candidate_name(candidate: Any) -> str:
-    """Short name of a post-processor, or of a pipeline of them.
+    """Return a short name of a post-processor, or of a Pipeline of them.
 
     Parameters
     ----------
     candidate : post-processor or Pipeline
-        What to name.
+        The object to name.
 
     Returns
     -------
     str
-        Such as ``BaseCut(alpha=0.05)`` or ``Base + NormSub``.
+        A name such as ``BaseCut(alpha=0.05)`` or ``Base + NormSub``.
     """
     if isinstance(candidate, Pipeline):
         return " + ".join(candidate_name(step) for _, step in candidate.steps)

@@ -1,4 +1,4 @@
-"""What a study gives: a tidy table of errors."""
+"""The result of a study: a tidy table of errors."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ _SHOWN = 20
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ErrorStudy:
-    """Errors of a study, a row a combination; what `simulate_errors` returns.
+    """Errors of a study, with one row per combination, as `simulate_errors` returns them.
 
-    ``study["error"]`` is a column, ``study.select(oracle="OLH", epsilon=1)`` a smaller study.
+    ``study["error"]`` is a column, and ``study.select(oracle="OLH", epsilon=1)`` is a smaller
+    study.
 
     Parameters
     ----------
@@ -24,8 +25,9 @@ class ErrorStudy:
         What each row is about: "population", "n_samples", "oracle", "epsilon", "postprocessor",
         "queries", "metric".
     errors : ndarray of shape (n_rows, n_repeats)
-        The error of each simulated collection, in the same order in all rows of a cell: rows of
-        the same population, users, oracle and epsilon can be compared in pairs.
+        The error of each simulated collection. Rows of the same population, number of users,
+        oracle and epsilon come from the same collections, in the same order, so that they can be
+        compared in pairs.
 
     Examples
     --------
@@ -46,7 +48,7 @@ class ErrorStudy:
 
     @property
     def standard_deviation(self) -> np.ndarray:
-        """Standard deviation of a row's errors over the repeats; NaN where there is one."""
+        """Standard deviation of each row's errors over the repeats; NaN if there is only one."""
         if self.errors.shape[1] < 2:
             return np.full(len(self), np.nan)
         return self.errors.std(axis=1, ddof=1)
@@ -73,12 +75,12 @@ class ErrorStudy:
         Parameters
         ----------
         **conditions : value or list of values
-            What a column must be, or be one of.
+            For each column, the value or the values to keep.
 
         Returns
         -------
         ErrorStudy
-            In the same order.
+            The selected rows, in the same order.
 
         Raises
         ------
@@ -92,12 +94,12 @@ class ErrorStudy:
         return ErrorStudy({k: v[keep] for k, v in self.columns.items()}, self.errors[keep])
 
     def to_dict(self) -> dict[str, np.ndarray]:
-        """Return all columns with mean error, standard deviation and standard error.
+        """Return all columns, and the mean error, standard deviation and standard error.
 
         Returns
         -------
         dict of ndarray of shape (n_rows,)
-            By column.
+            The values of each column by its name.
         """
         return {name: self[name] for name in [*self.columns, *_STATISTICS]}
 
@@ -107,7 +109,7 @@ class ErrorStudy:
         Parameters
         ----------
         library : {"pandas", "polars"}, default="pandas"
-            Which kind of data frame.
+            The library whose data frame is returned.
 
         Returns
         -------
@@ -135,7 +137,7 @@ class ErrorStudy:
 
     def __repr__(self) -> str:
         title = f"{type(self).__name__} of {len(self)} rows and {self.errors.shape[1]} repeats"
-        # Columns that say the same in every row say nothing.
+        # Columns that have the same value in every row are left out.
         varied = [c for c, v in self.columns.items() if len(set(v.tolist())) > 1 or c in _ALWAYS]
         header = [*varied, "error", "+-"]
         shown = min(len(self), _SHOWN)

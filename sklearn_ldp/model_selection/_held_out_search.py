@@ -1,4 +1,4 @@
-"""Choosing on the reports themselves: some shards are estimated from, the others judge."""
+"""A search on the reports themselves: some shards make the estimate, the others judge it."""
 
 from __future__ import annotations
 
@@ -20,30 +20,33 @@ class HeldOutSearch(BaseSearch):
     """Choose the post-processor that does best on held-out reports.
 
     The shards of an estimate's reports are split into two parts, several times. The candidates
-    post-process the estimate of the one part, and are compared with the raw estimate of the other,
-    shifted to the known sum 1 (Norm). That is unbiased and independent, so the squared error to it
-    is the squared error to the truth plus its own variance, a constant: candidates rank as they
-    should in expectation, without truth, without a second collection and free of privacy cost.
-    Without the shift the noise of the sum would drown the differences for large sets.
+    post-process the estimate from the first part, and are compared with the raw estimate from the
+    second part, shifted to the known sum 1 (Norm). The latter is unbiased and independent. So the
+    expected squared distance to it is the squared error with respect to the truth plus its
+    variance, which is the same for all candidates. In expectation the candidates are therefore
+    ranked correctly, without the truth, without a second collection and at no privacy cost.
+    Without the shift, the noise of the sum would hide the differences for large sets.
 
-    In expectation: where few queries are asked (a handful of groups) the noise of the held-out
-    reports can exceed the differences between candidates, and the pick is then close to chance;
-    :class:`SyntheticSearch` is steadier there. The standard errors in `results_` show it.
+    This holds in expectation. If few queries are asked (a handful of groups), the noise of the
+    held-out reports can exceed the differences between candidates, and the choice is then close to
+    random; :class:`SyntheticSearch` is more stable in this case. The standard errors in `results_`
+    show it.
 
-    Unpublished for frequency oracles, to our knowledge; it is the hold-out of regression with
-    the raw estimate as the response.
+    To our knowledge the method is unpublished for frequency oracles. It is the hold-out method of
+    regression, with the raw estimate as the response.
 
     Parameters
     ----------
     candidates : "all", list of post-processors or dict of grids, default="all"
-        Among them Pipelines of post-processors; "all" takes
-        :func:`~sklearn_ldp.model_selection.default_candidates`, a dict every combination of
-        parameters by class name, such as ``{"NormSub": {}, "BaseCut": {"alpha": [0.05, 2]}}``.
+        The post-processors to choose from; a list may hold Pipelines of them. "all" takes
+        :func:`~sklearn_ldp.model_selection.default_candidates`. A dict gives a grid of parameters
+        for each class name, such as ``{"NormSub": {}, "BaseCut": {"alpha": [0.05, 2]}}``, and
+        every combination is a candidate.
     queries : query set, (sparse) matrix of shape (n_queries, d) or None, default=None
-        What the estimate will be asked, see :mod:`sklearn_ldp.queries`; None is every category.
-        ``top_k`` takes the largest of the part that is estimated from.
+        The queries to answer, see :mod:`sklearn_ldp.queries`; None asks for every category.
+        ``top_k`` takes the largest categories of the part that the estimate is made from.
     test_size : float, default=0.2
-        Share of the shards that judge, in (0, 1); at least one shard stays on each side.
+        Share of the shards that judge, in (0, 1); each part has at least one shard.
     n_splits : int, default=10
         How many times the shards are split.
     n_jobs : int, default=None
@@ -54,19 +57,19 @@ class HeldOutSearch(BaseSearch):
     Attributes
     ----------
     results_ : dict of ndarray
-        One row a candidate: "candidate" (name), "params", "mean_error" (squared error to the
-        held-out raw estimates, so with their variance), "standard_error" (of that mean, as if the
-        splits were independent), "rank_error" (1 is best).
+        One row per candidate: "candidate" (its name), "params", "mean_error" (squared distance to
+        the held-out raw estimates, including their variance), "standard_error" (of that mean, as
+        if the splits were independent), "rank_error" (1 is best).
     best_index_ : int
         Row of the best candidate.
     best_params_ : dict
-        Its parameters.
+        Parameters of the best candidate.
     best_score_ : float
-        Minus its mean error.
+        Minus the mean error of the best candidate.
     best_estimator_ : post-processor
         The best candidate, fitted on the whole estimate.
     frequencies_ : ndarray of shape (d,)
-        What it makes of the estimate.
+        The estimate, post-processed by the best candidate.
     %(fitted)s
 
     See Also
@@ -111,8 +114,8 @@ class HeldOutSearch(BaseSearch):
     def _cases(self, estimate):
         if estimate.shards is None or not estimate.is_raw or len(estimate) != 1:
             raise ValueError(
-                "HeldOutSearch needs the one raw estimate of an oracle that kept shards of its "
-                "reports (n_shards > 1, the default): pass oracle.estimate_ itself. For other "
+                "HeldOutSearch needs a single raw estimate of an oracle that kept shards of its "
+                "reports (n_shards > 1, as by default): pass oracle.estimate_ itself. For other "
                 "estimates use SyntheticSearch."
             )
         if np.count_nonzero(estimate.shards.sizes) < 2:
@@ -137,6 +140,6 @@ class HeldOutSearch(BaseSearch):
 
 
 def _estimate_of(estimate: FrequencyEstimate, shards: np.ndarray) -> FrequencyEstimate:
-    """The raw estimate of some of the shards."""
+    """Return the raw estimate from some of the shards."""
     values, noise = estimate.shards.estimate(shards)
     return replace(estimate, values=values, noise=noise, shards=None)

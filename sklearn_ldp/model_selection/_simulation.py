@@ -1,4 +1,4 @@
-"""Studies: the errors of oracles and post-processors on known frequencies, without users."""
+"""Studies: simulated errors of oracles and post-processors on known frequencies."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from ._error_study import ErrorStudy
 from ._held_out_search import HeldOutSearch
 from ._study_ledger import Ledger
 
-_TASK = 400_000  # estimates post-processed by one task: about a tenth of a second
+_TASK = 400_000  # estimates post-processed by one task, which takes about a tenth of a second
 
 
 def simulate_errors(
@@ -49,55 +49,58 @@ def simulate_errors(
 ) -> ErrorStudy:
     """Simulate the errors of oracles with post-processors, over epsilons, queries and metrics.
 
-    For each population, number of users, oracle and epsilon whole collections are simulated from
-    the counts; every post-processor then works on the same simulated estimates, so that they can
-    be compared in pairs. No user is simulated one by one, which makes it a matter of seconds.
+    For each cell, that is each combination of population, number of users, oracle and epsilon,
+    whole collections are simulated from the counts. Every post-processor then works on the same
+    simulated estimates, so that the errors can be compared in pairs. Users are not simulated one
+    by one, so a study takes only seconds.
 
-    The work goes through joblib: whatever :func:`joblib.parallel_config` selects does it ("loky",
-    "threading", "dask", "ray"), and neither that nor `n_jobs` changes a bit of the result. Nor
-    does what else is in the study: a cell's coins depend on the seed and the cell alone.
+    The work is done by joblib with the backend that :func:`joblib.parallel_config` selects
+    ("loky", "threading", "dask", "ray"). Neither the backend nor `n_jobs` changes a bit of the
+    result. The rest of the study does not change it either: the random numbers of a cell depend
+    only on the seed and on the cell.
 
     Parameters
     ----------
     oracles : oracle, list or dict of them
-        Keys are their names in the result; else they are called what they print.
+        The keys of a dict are the names in the result; otherwise each oracle is named by its repr.
     postprocessors : "all", list or dict
-        Post-processors or Pipelines of them. Values of a dict may be post-processors, keyed by
-        their names in the result, or grids of parameters keyed by class. A search among them picks
-        from each simulated estimate on its own.
+        Post-processors or Pipelines of them. The values of a dict may be post-processors, whose
+        keys are their names in the result, or grids of parameters, whose keys are class names. A
+        search among the post-processors chooses anew for each simulated estimate.
     frequencies : array-like of shape (d,), or dict of them
-        True frequencies, which sum to 1, of one or several named populations; whole counts where
-        `n_samples` is None.
+        True frequencies, which sum to 1, of one population or of several named populations; whole
+        counts if `n_samples` is None.
     n_samples : int, list of int or None, default=None
         Numbers of users; None takes the sum of the counts. The users of a population are the whole
         numbers nearest to its frequencies, the same in each repeat.
     epsilons : float, list of float or None, default=None
-        Privacy budgets; None takes each oracle's own.
+        Privacy budgets; None takes the epsilon of each oracle.
     queries : query set, dict of them, or None, default=None
-        What is asked, see :mod:`sklearn_ldp.queries`; None asks for every category.
+        The queries to answer, see :mod:`sklearn_ldp.queries`; None asks for every category.
     metrics : {"mse", "mae"}, callable, or list of them, default="mse"
         Errors of the answers, see :func:`~sklearn_ldp.metrics.query_errors`.
     n_repeats : int, default=30
-        Number of simulated collections of each cell.
+        Number of simulated collections per cell.
     n_jobs : int, default=None
         Number of joblib workers.
     random_state : int, RandomState or Generator, default=0
-        Seed; a study is a simulation, and is reproducible unless a generator says otherwise.
+        Seed. With an int the study is reproducible; a generator is advanced by each call.
     checkpoint : path-like, default=None
-        A file that keeps each finished cell. The same call continues from it, and a larger study
-        computes only what is new; everything in it is text (JSON lines).
+        A file that keeps the errors of each finished cell, created if missing. If the same call is
+        repeated, it resumes from this file, and a larger study computes only what is new. The file
+        is text (JSON lines).
     progress : bool, default=False
-        Whether to show on stderr how far it is.
+        Whether to show the progress on stderr.
 
     Returns
     -------
     ErrorStudy
-        A row a combination.
+        One row per combination.
 
     Raises
     ------
     TypeError, ValueError
-        If anything does not fit, before the work starts.
+        If a parameter is not valid or two of them do not match; raised before the work starts.
 
     References
     ----------
@@ -141,7 +144,7 @@ def simulate_errors(
 
 @dataclass(frozen=True, eq=False)
 class _Cell:
-    """What is simulated at once: one oracle on one population."""
+    """One oracle on one population: the collections that are simulated together."""
 
     population: str
     counts: np.ndarray
@@ -160,7 +163,7 @@ class _Cell:
 
     @cached_property
     def digest(self) -> str:
-        """Of all that the simulated estimates depend on, which is where their coins come from."""
+        """Digest of all that the simulated estimates depend on; it seeds their random numbers."""
         return _digest(self.counts, _full_repr(self.oracle), self.n_repeats, self.entropy)
 
     def simulate(self) -> FrequencyEstimate:
@@ -186,7 +189,7 @@ class _Row(NamedTuple):
 
 
 def _rows(cell: _Cell, posts: dict, queries: dict, metrics: dict) -> Iterator[_Row]:
-    """The rows of a cell; what does not fit its population fails here, before any work."""
+    """Yield the rows of a cell; what does not fit its population fails here, before any work."""
     digests = {}
     for name, asked in queries.items():
         for metric in metrics.values():
@@ -202,7 +205,7 @@ def _rows(cell: _Cell, posts: dict, queries: dict, metrics: dict) -> Iterator[_R
 
 
 def _tasks(rows: list[_Row]) -> list[list[_Row]]:
-    """Rows in groups that are worth sending to a worker; those of a cell stay together."""
+    """Return groups of rows that are large enough to send to a worker; a cell is never split."""
     tasks: list[list[_Row]] = []
     size = _TASK
     for _, group in groupby(rows, key=lambda row: id(row.cell)):
@@ -217,11 +220,11 @@ def _tasks(rows: list[_Row]) -> list[list[_Row]]:
 
 
 def _run(tasks: list[list[_Row]], n_jobs: int | None) -> Iterator[tuple[dict, str]]:
-    """Results of the tasks as they come, in any order."""
+    """Return the results of the tasks as they are finished, in any order."""
     parallel = Parallel(n_jobs=n_jobs, return_as="generator_unordered")
     try:
         results = parallel(delayed(_work)(task) for task in tasks)
-    except (NotImplementedError, ValueError) as error:  # a backend that can only return all
+    except (NotImplementedError, ValueError) as error:  # a backend that has only lists
         if "return_as" not in str(error) and "enerator" not in str(error):
             raise
         results = Parallel(n_jobs=n_jobs)(delayed(_work)(task) for task in tasks)
@@ -229,7 +232,7 @@ def _run(tasks: list[list[_Row]], n_jobs: int | None) -> Iterator[tuple[dict, st
 
 
 def _work(task: list[_Row]) -> tuple[dict[str, np.ndarray], str]:
-    """Errors of a task's rows by key, and what it was."""
+    """Return the errors of a task's rows by key, and the name of the task."""
     errors = {}
     for _, cell_rows in groupby(task, key=lambda row: id(row.cell)):
         rows = list(cell_rows)
@@ -247,12 +250,12 @@ def _work(task: list[_Row]) -> tuple[dict[str, np.ndarray], str]:
 def _processed(post: Any, simulated: FrequencyEstimate) -> FrequencyEstimate:
     if not isinstance(post, BaseSearch):
         return clone(post).fit_transform(simulated)
-    # A search picks once for all rows that it is given; here each row is a collection of its own.
+    # A search chooses once for all rows of an estimate, but here each row is another collection.
     picks = [clone(post).fit_transform(one) for one in simulated]
     return simulated.with_values(np.concatenate([pick.values for pick in picks]), by="search")
 
 
-# -- what the parameters mean ---------------------------------------------------------------------
+# -- from the parameters to cells -----------------------------------------------------------------
 def _cells(
     oracles: Any,
     frequencies: Any,
@@ -275,7 +278,7 @@ def _cells(
 
 
 def _populations(frequencies: Any, n_samples: Any) -> Iterator[tuple[str, np.ndarray]]:
-    """Names and whole counts of the populations, of each of the sizes."""
+    """Yield the name and the whole counts of each population, for each number of users."""
     named = frequencies if isinstance(frequencies, Mapping) else {"": frequencies}
     for name, given in named.items():
         values = np.asarray(given, dtype=np.float64)
@@ -317,7 +320,7 @@ def _named_oracles(oracles: Any) -> dict[str, BaseOracle]:
 
 
 def _oracle_name(oracle: Any) -> str:
-    """What an oracle prints, without what the study sets."""
+    """Return the repr of an oracle without the parameters that the study sets."""
     if not isinstance(oracle, BaseOracle):
         return repr(oracle)
     plain = clone(oracle).set_params(epsilon=1.0, categories="auto", random_state=None)
@@ -339,8 +342,8 @@ def _refuse_held_out(posts: dict[str, Any]) -> None:
     for name, post in posts.items():
         if isinstance(post, HeldOutSearch):
             raise TypeError(
-                f"simulate_errors simulates whole collections, and {name} needs the shards of "
-                "real ones: fit an oracle (sample_weight= takes counts) for it."
+                f"simulate_errors simulates whole collections, but {name} needs the shards of a "
+                "real one: fit an oracle for it (its sample_weight= takes counts)."
             )
 
 
@@ -360,8 +363,8 @@ def _by_name(given: list, what: str, name: Callable[[Any], str]) -> dict[str, An
     named = {name(one): one for one in given}
     if len(named) < len(given) or not named:
         raise ValueError(
-            f"simulate_errors needs {what} that differ in name, and at least one, got "
-            f"{[name(one) for one in given]}; a dict names them."
+            f"simulate_errors needs at least one of the {what}, and all with different names, got "
+            f"{[name(one) for one in given]}; give a dict to name them."
         )
     return named
 
@@ -381,13 +384,13 @@ def _columns(rows: list[_Row]) -> dict[str, np.ndarray]:
     }
 
 
-# -- what a result depends on ---------------------------------------------------------------------
+# -- keys: what a result depends on ---------------------------------------------------------------
 def _full_repr(estimator: Any) -> str:
     return f"{estimator.__class__.__module__}.{estimator.__repr__(N_CHAR_MAX=10**6)}"
 
 
 def _digest(*parts: Any) -> str:
-    """A name for what is given, which other versions of the package do not share."""
+    """Return a digest of the parts; it is different in each version of the package."""
     digest = hashlib.sha256(__version__.encode())
     for part in parts:
         content = part.tobytes() if isinstance(part, np.ndarray) else repr(part).encode()

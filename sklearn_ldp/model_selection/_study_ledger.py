@@ -1,4 +1,4 @@
-"""Finished parts of a study in a file, so that a killed study goes on where it stopped."""
+"""A file of the finished parts of a study, so that a killed study can be resumed."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ _FORMAT = {"format": "sklearn_ldp study", "version": 1}
 
 
 class Ledger:
-    """An append-only file of JSON lines: errors by key.
+    """An append-only file of JSON lines, each of which holds a key and its errors.
 
-    A line counts when it is whole: what a killed process left of its last one is cut off by the
-    next that opens the file. One process writes at a time.
+    Only complete lines count. If a killed process has left an incomplete last line, the next
+    process that opens the file removes it. Only one process may write at a time.
 
     Parameters
     ----------
     path : path-like or None
-        The file, made if missing; None keeps nothing.
+        The file, created if missing; with None nothing is kept.
 
     Raises
     ------
     ValueError
-        If the file is something else.
+        If the file is not such a ledger, or is damaged.
     """
 
     def __init__(self, path: Any):
@@ -45,8 +45,8 @@ class Ledger:
         header, *lines = whole.splitlines() or [b""]
         if content and not _is_header(header if whole else content):
             raise ValueError(
-                f"{self._path} is no checkpoint of simulate_errors, or one of another version; "
-                "give the name of a new file."
+                f"{self._path} is not a checkpoint of simulate_errors, or is one of another "
+                "version; give the name of a new file."
             )
         for number, line in enumerate(lines, start=2):
             try:
@@ -54,8 +54,8 @@ class Ledger:
                 self._known[entry["key"]] = [float(error) for error in entry["errors"]]
             except (ValueError, KeyError, TypeError) as error:
                 raise ValueError(
-                    f"{self._path} is damaged in line {number}: remove the line, and its cell is "
-                    "computed again."
+                    f"{self._path} is damaged in line {number}: remove the line, and its errors "
+                    "are computed again."
                 ) from error
         if not whole:
             self._path.write_bytes(json.dumps(_FORMAT).encode() + b"\n")
@@ -69,7 +69,7 @@ class Ledger:
         return np.array(self._known[key])
 
     def add(self, errors: dict[str, np.ndarray]) -> None:
-        """Keep the errors of some keys, on disk before this returns."""
+        """Keep the errors of some keys; they are on disk when this returns."""
         entries = {key: values.tolist() for key, values in errors.items()}
         self._known.update(entries)
         if self._path is None:
@@ -82,5 +82,5 @@ class Ledger:
 
 
 def _is_header(line: bytes) -> bool:
-    # A torn header is the beginning of one.
+    # The header may have been cut off by a kill; then the line is the beginning of a header.
     return json.dumps(_FORMAT).encode().startswith(line)

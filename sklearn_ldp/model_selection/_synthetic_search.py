@@ -1,4 +1,4 @@
-"""The papers' choice: try the candidates on a synthetic data set fitted to the estimate."""
+"""The papers' search: try the candidates on a synthetic data set fitted to the estimate."""
 
 from __future__ import annotations
 
@@ -23,34 +23,38 @@ from ._base import BaseSearch, Case
 class SyntheticSearch(BaseSearch):
     """Choose the post-processor that does best on a synthetic data set fitted to the estimate.
 
-    A synthesizer makes the estimate a distribution; users are made up of it, the same oracle is
-    simulated on them `n_repeats` times, every candidate post-processes the same simulated
-    estimates, and the one of the least error against the made-up users wins (2020 paper, section
-    V-D, Figure 9). It needs no raw value, so it costs no privacy.
+    A synthesizer turns the estimate into a distribution, from which synthetic users are made. The
+    same oracle is simulated on them `n_repeats` times, and every candidate post-processes the same
+    simulated estimates. The candidate with the least error with respect to the synthetic users is
+    chosen (2020 paper, section V-D, Figure 9). No raw value is needed, so it costs no privacy.
 
-    The choice leans towards what the synthesizer assumes: after the power-law method of the paper
-    that method picks itself, while Norm-Sub finds the best one quite reliably.
+    The choice is biased towards what the synthesizer assumes: with the power-law method of the
+    paper as the synthesizer, that method chooses itself, while Norm-Sub finds the best one quite
+    reliably.
 
     Parameters
     ----------
     candidates : "all", list of post-processors or dict of grids, default="all"
-        Among them Pipelines of post-processors; "all" takes
-        :func:`~sklearn_ldp.model_selection.default_candidates`, a dict every combination of
-        parameters by class name, such as ``{"NormSub": {}, "BaseCut": {"alpha": [0.05, 2]}}``.
+        The post-processors to choose from; a list may hold Pipelines of them. "all" takes
+        :func:`~sklearn_ldp.model_selection.default_candidates`. A dict gives a grid of parameters
+        for each class name, such as ``{"NormSub": {}, "BaseCut": {"alpha": [0.05, 2]}}``, and
+        every combination is a candidate.
     queries : query set, (sparse) matrix of shape (n_queries, d) or None, default=None
-        What the estimate will be asked, see :mod:`sklearn_ldp.queries`; None is every category.
+        The queries to answer, see :mod:`sklearn_ldp.queries`; None asks for every category.
     metric : {"mse", "mae"} or callable, default="mse"
         Mean squared or mean absolute error of the answers, or any function of the true and the
-        estimated ones, see :func:`~sklearn_ldp.metrics.query_errors`.
+        estimated answers, see :func:`~sklearn_ldp.metrics.query_errors`.
     synthesizer : post-processor, default=None
-        What makes the estimate a distribution; None is :class:`~sklearn_ldp.NormSub`. Negative
-        values that it leaves become 0, and the sum 1.
+        The post-processor that turns the estimate into a distribution; None takes
+        :class:`~sklearn_ldp.NormSub`. If it leaves negative values, they are set to 0, and the
+        rest is scaled to the sum 1.
     n_repeats : int, default=30
         Number of simulated collections.
     oracle : oracle, default=None
-        What to simulate; None takes the oracle that made the estimate. A plain array needs it.
+        The oracle to simulate; None takes the one that made the estimate. It is required with a
+        plain array.
     n_samples : int, default=None
-        Number of users; None takes that of the estimate. A plain array needs it.
+        Number of users; None takes that of the estimate. It is required with a plain array.
     n_jobs : int, default=None
         Number of joblib workers; it does not change the result.
     random_state : int, RandomState, Generator or None, default=None
@@ -59,18 +63,18 @@ class SyntheticSearch(BaseSearch):
     Attributes
     ----------
     results_ : dict of ndarray
-        One row a candidate: "candidate" (name), "params", "mean_error", "standard_error" of that
-        mean, "rank_error" (1 is best).
+        One row per candidate: "candidate" (its name), "params", "mean_error", "standard_error" of
+        that mean, "rank_error" (1 is best).
     best_index_ : int
         Row of the best candidate.
     best_params_ : dict
-        Its parameters.
+        Parameters of the best candidate.
     best_score_ : float
-        Minus its mean error.
+        Minus the mean error of the best candidate.
     best_estimator_ : post-processor
         The best candidate, fitted on the estimate.
     frequencies_ : ndarray of shape (d,) or (n_estimates, d)
-        What it makes of the estimate.
+        The estimate, post-processed by the best candidate.
     %(fitted)s
 
     See Also
@@ -138,15 +142,15 @@ class SyntheticSearch(BaseSearch):
             n_samples = estimate.noise.n_samples
         if oracle is None or n_samples is None:
             raise ValueError(
-                "SyntheticSearch must know which oracle made the estimate, and of how many users, "
-                "to simulate it again; a plain array does not say. Pass the FrequencyEstimate that "
-                "the oracle returns, or give oracle= and n_samples=."
+                "SyntheticSearch must know which oracle made the estimate, and from how many "
+                "users, to simulate it again; a plain array does not tell. Pass the "
+                "FrequencyEstimate that the oracle returns, or give oracle= and n_samples=."
             )
         if not estimate.is_raw:
             raise ValueError(
-                "SyntheticSearch chooses what to do with a raw estimate, and this one has been "
-                f"changed by {' and '.join(estimate.postprocessors)}: pass the estimate that the "
-                "oracle returned, and what comes first as part of each candidate (a Pipeline)."
+                "SyntheticSearch needs a raw estimate, but this one has been changed by "
+                f"{' and '.join(estimate.postprocessors)}: pass the estimate that the oracle "
+                "returned, and make the first step a part of each candidate (a Pipeline)."
             )
         query_set = as_query_set(self.queries)
         synthesizer = NormSub() if self.synthesizer is None else clone(self.synthesizer)
@@ -155,7 +159,7 @@ class SyntheticSearch(BaseSearch):
         oracle = clone(oracle).set_params(categories=estimate.categories, input="values")
         if self.random_state is not None:
             oracle.set_params(random_state=as_generator(self.random_state))
-        # Queries of another width fail here, before anything is simulated.
+        # Queries for another number of categories fail here, before anything is simulated.
         query_errors(synthetic[0], synthetic[:1], queries=query_set, metric=self.metric)
         cases = []
         for row, size in zip(synthetic, sizes, strict=True):
