@@ -83,7 +83,11 @@ def test_auto_learns_where_nothing_is_declared():
     assert GRR(random_state=0).fit(two).categories_.tolist() == [
         (x, y) for x in LEVELS for y in ("a", "b")
     ]
-    learned = GRR(random_state=0).fit(two.assign(y=["a", "b"])).categories_.tolist()
+    # A column that declares nothing is learned; the levels of the other one stay.
+    mixed = GRR(random_state=0).fit(two.assign(y=["z", "b"])).categories_.tolist()
+    assert mixed == [(x, y) for x in LEVELS for y in ("b", "z")]
+    plain = pd.DataFrame({"x": ["mid", "low"], "y": ["a", "b"]})
+    learned = GRR(random_state=0).fit(plain).categories_.tolist()
     assert learned == [("low", "b"), ("mid", "a")]
 
 

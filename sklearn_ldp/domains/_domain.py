@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from functools import cached_property
-from itertools import product
+from itertools import product, zip_longest
 from numbers import Integral
 from typing import Any
 
@@ -172,22 +172,18 @@ class Domain:
         """
         given = table_columns(X)
         levels = [declared_levels(column) for column in ([X] if given is None else given)]
-        declared = [level for level in levels if level is not None]
-        if declared and len(declared) == len(levels):
-            return cls._of_parts([_Part(_distinct(level, name)) for level in declared], name)
         columns = as_columns(X, name)
-        for column in columns:
-            _refuse_infinite(column, name)
-        if len(columns) > 1:
-            array = as_vector(sorted_values(set(_rows(columns))))
-        elif columns[0].dtype == object:
-            array = as_vector(sorted_values(set(columns[0].tolist())))
+        for level, column in zip_longest(levels, columns):
+            if level is None:
+                _refuse_infinite(column, name)
+        if any(level is not None for level in levels):
+            pairs = zip(levels, columns, strict=True)
+            lists = [_occurring(c, name) if x is None else _distinct(x, name) for x, c in pairs]
         else:
-            array = np.unique(columns[0])
-        _refuse_missing(array, name)
-        if len(array) < 2:
-            _refuse_size(len(array), name, f" in {len(columns[0])} sample(s)")
-        return cls._of_parts([_Part(array)], name)
+            lists = [_occurring(columns[0] if len(columns) == 1 else _tuples(columns), name)]
+        if math.prod(len(array) for array in lists) < 2:
+            _refuse_size(1, name, f" in {len(columns[0])} sample(s)")
+        return cls._of_parts([_Part(array) for array in lists], name)
 
     # -- what is in it ------------------------------------------------------------------------
     @cached_property
@@ -518,12 +514,16 @@ def _refuse_size(size: int, name: str, where: str = "") -> None:
     )
 
 
-def _refuse_missing(array: np.ndarray, name: str) -> None:
+def _occurring(values: np.ndarray, name: str) -> np.ndarray:
+    """The distinct values in order; a missing one is refused."""
+    is_object = values.dtype == object
+    array = as_vector(sorted_values(set(values.tolist()))) if is_object else np.unique(values)
     if any(is_missing(c) for c in array.tolist()):
         raise ValueError(
             f"Input X contains NaN (or another missing value), and {name} has no category for it: "
             "drop those users, or give missing answers a category of their own."
         )
+    return array
 
 
 def _refuse_infinite(values: np.ndarray, name: str) -> None:
