@@ -18,11 +18,11 @@ def table() -> str:
     Returns
     -------
     str
-        One row an oracle: its total variance above the minimax bound at each epsilon and d, the
+        One row per oracle: its total variance above the minimax bound at each epsilon and d, the
         bits of a report and the operations to decode a million of them at epsilon 1, d 1,024.
     """
     heads = [f"ε {epsilon:g}, d {d:,}" for epsilon, d in SETTINGS]
-    rows = [["oracle", *heads, "bits a report", "decode 10⁶ reports"]]
+    rows = [["oracle", *heads, "bits per report", "decode 10⁶ reports"]]
     rows.append(["---", *["---:"] * (len(heads) + 2)])
     columns = [compare_oracles(*setting)["excess"] for setting in SETTINGS]
     costs = compare_oracles(*BITS)
