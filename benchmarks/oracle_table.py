@@ -23,7 +23,7 @@ def table() -> str:
         d 1,024.
     """
     heads = [f"ε {epsilon:g}, d {d:,}" for epsilon, d in SETTINGS]
-    rows = [["oracle", *heads, "bits a report", "decode 10⁶ reports"]]
+    rows = [["oracle", *heads, "bits per report", "decode 10⁶ reports"]]
     rows.append(["---", *["---:"] * (len(heads) + 2)])
     columns = [compare_oracles(*setting)["excess"] for setting in SETTINGS]
     costs = compare_oracles(*BITS)

@@ -1,4 +1,4 @@
-"""What oracles cost and give, which one is best, and what an audit shows."""
+"""The cost and the accuracy of oracles, which one is best, and what an audit shows."""
 
 import math
 
@@ -23,7 +23,7 @@ EVERY = [GRR, SUE, OUE, BLH, OLH, HadamardResponse, SubsetSelection, ProjectiveG
 
 
 def test_total_variances_are_the_published_ones():
-    """METHODS: epsilon 1, d 1024 and epsilon 4, d 16."""
+    """Profiles equal the numbers in METHODS: epsilon 1, d 1024 and epsilon 4, d 16."""
     variance = {o: profile_oracle(o(1.0), 1024).total_variance for o in (SubsetSelection, OUE, OLH)}
     assert variance == pytest.approx({SubsetSelection: 3762.7, OUE: 3772.1, OLH: 3781.5}, abs=0.05)
     variance = {o: profile_oracle(o(4.0), 16).total_variance for o in (SubsetSelection, GRR, OUE)}
@@ -46,7 +46,10 @@ def test_no_oracle_beats_the_bound(epsilon, d):
 
 @pytest.mark.parametrize("oracle", EVERY)
 def test_total_variance_is_that_of_simulated_collections(oracle, seed):
-    """Sum of squared errors over 2,000 collections; error rate 1e-8 by a z test; twin 10 % off."""
+    """Sum of squared errors over 2,000 collections: z test with error rate 1e-8.
+
+    Negative control: an expectation that is 10 % off.
+    """
     counts = np.array([400, 300, 200, 100, 0, 0, 0])
     estimate = oracle(1.0, random_state=seed).simulate(counts, 2000)
     squares = 1000 * np.sum((estimate.values - counts / 1000) ** 2, axis=1)
@@ -83,7 +86,7 @@ def test_best_oracle_minds_the_budget():
 
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0, 3.0])
 def test_grr_is_best_for_small_domains_as_the_papers_say(epsilon):
-    """GRR where d - 2 < 3 exp(epsilon), against the unary and the hashing oracles."""
+    """GRR is chosen where d - 2 < 3 exp(epsilon), before unary and hashing oracles."""
     limit = 3 * math.exp(epsilon) + 2
     for d in (2, math.floor(0.75 * limit), math.ceil(1.3 * limit), math.ceil(5 * limit)):
         chosen = best_oracle(epsilon, d, candidates=[GRR(), SUE(), OUE(), OLH()])
@@ -99,7 +102,7 @@ N_TRIALS = {(GRR, 0.5, 50): 40_000_000}
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0, 4.0])
 @pytest.mark.parametrize("d", [2, 50])
 def test_audit_certifies_every_oracle(oracle, epsilon, d):
-    """At least 97 % of epsilon is seen; a false alarm has probability 1e-6."""
+    """An audit finds at least 97 % of epsilon; a false alarm has probability 1e-6."""
     n_trials = N_TRIALS.get((oracle, epsilon, d), 4_000_000)
     result = audit_epsilon(
         oracle(epsilon, categories=d), n_trials=n_trials, confidence=1 - 1e-6, random_state=0
@@ -111,7 +114,7 @@ def test_audit_certifies_every_oracle(oracle, epsilon, d):
 @pytest.mark.parametrize("oracle", EVERY)
 @pytest.mark.parametrize("epsilon", [1.0, 4.0])
 def test_audit_flags_an_overspending_mechanism(oracle, epsilon):
-    """Run at 1.3 epsilon it is flagged, at epsilon it is not (false alarm below 1e-6)."""
+    """An oracle run at 1.3 epsilon is flagged, at epsilon it is not (false alarm below 1e-6)."""
     parameters = {}
     if oracle in (OLH, SubsetSelection, ProjectiveGeometryResponse):
         honest = oracle(epsilon, categories=4).fit([0])

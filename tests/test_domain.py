@@ -210,7 +210,7 @@ def test_open_domains():
     ]
     assert reports[0].tolist() == reports[1].tolist() == reports[2].tolist()
     for oracle in (GRR(categories="open"), GRR(categories=Domain.open())):
-        with pytest.raises(ValueError, match="needs their list"):
+        with pytest.raises(ValueError, match="needs a list of them"):
             oracle.privatize(["a"])
 
 

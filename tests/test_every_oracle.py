@@ -1,7 +1,7 @@
-"""What an oracle can be put through, for every oracle of the package and one from elsewhere.
+"""Everything that can be done with an oracle, for every oracle of the package and one more.
 
-One list, no special file: what the package's own oracles do by methods of their channels, a third
-party's does by the defaults.
+All oracles are in one list. Where the package's own oracles use methods of their channels, one by
+a third party uses the defaults.
 """
 
 import io
@@ -81,7 +81,7 @@ def declared(oracle, **parameters):
 
 @pytest.mark.parametrize("oracle", EVERY[len(ORACLES) :], ids=repr)
 def test_contract_and_proof_of_epsilon(oracle):
-    """The others are in test_common."""
+    """The package's own oracles are checked in test_common."""
     check_oracle(oracle)
 
 
@@ -121,7 +121,7 @@ def test_planning(oracle):
 
 @every_oracle
 def test_profile_is_that_of_the_reports_themselves(oracle):
-    """Bits of a report: what its fields take, and no less than the reports that come need."""
+    """The bits of a report are those of its fields, and enough to tell all seen reports apart."""
     channel = declared(oracle).channel()
     reports = declared(oracle, random_state=1).privatize(VALUES)
     assert profile_oracle(oracle, CATEGORIES).report_bits == channel.report_bits
@@ -145,7 +145,7 @@ def test_poisoning_and_tests_of_reports(oracle):
     assert result.p_value > 1e-6
     if not result.has_power:
         return
-    # The twin: a quarter of the users sends the report that supports most.
+    # Negative control: half of the reports are the one that supports most.
     supported = server.channel().supports(reports, np.arange(D)).sum(axis=1)
     fake = np.repeat(reports[[np.argmax(supported)]], N, axis=0)
     assert support_size_test(np.concatenate([reports, fake]), server).p_value < 1e-6
@@ -177,7 +177,7 @@ def test_searches(oracle):
     held_out = HeldOutSearch(candidates, queries=QUERIES).fit(estimate)
     synthetic = SyntheticSearch(candidates, queries=QUERIES, n_repeats=3, random_state=0)
     assert synthetic.fit(estimate).frequencies_.shape == (D,)
-    # Of a plain array the same choice, by the noise that the channel tells.
+    # A plain array can be searched as well, with the noise that the channel gives.
     plain = SyntheticSearch(
         candidates, n_repeats=3, random_state=0, oracle=oracle, n_samples=N
     ).fit(estimate.values)
@@ -196,7 +196,7 @@ def test_noise_is_that_of_collections(oracle, seed):
     """`noise.covariance` of every oracle against simulated collections.
 
     Chi-square tests of the variances of 12 answers, error rate 12e-8 (for drawn covariances, with
-    a slack of 10 %). The twin is a matrix whose covariances are left out.
+    a slack of 10 %). Negative control: a matrix whose covariances have the opposite sign.
     """
     channel, truth = oracle.channel(D), COUNTS / N
     rng = np.random.default_rng([seed, 8])
@@ -214,7 +214,7 @@ def test_noise_is_that_of_collections(oracle, seed):
 
 
 def is_covariance_of(answers, covariance, is_exact):
-    """Whether variances of answers, and of their sums and differences, fit the matrix."""
+    """Return whether variances of answers, and of their sums and differences, fit the matrix."""
     from scipy import stats
 
     pairs = [(i, j) for i in range(len(covariance)) for j in range(i)]
@@ -264,9 +264,9 @@ def test_command_line(name, tmp_path, monkeypatch, capsys):
     assert abs(float(first.split(",")[1]) - 0.45) < 0.2
 
 
-# -- what the one hook mends ----------------------------------------------------------------------
+# -- planning uses the same hook as reports -----------------------------------------------------
 def test_a_profile_is_that_of_the_family_that_is_meant():
-    """Before, planning asked another hook than reports, and mixing was profiled as linear."""
+    """Planning once used another hook than reports, so that mixing was profiled as linear."""
     profile = profile_oracle(OLH(hash_family="mixing"), 1000)
     assert profile.report_bits == 63 + 2
     assert profile.decode_operations == 10 * 10**6 * 1000

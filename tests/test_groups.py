@@ -26,13 +26,13 @@ REGION = np.array(["east", "north", "west"])[np.random.default_rng(0).integers(3
 
 @pytest.mark.parametrize("oracle", ORACLES, ids=repr)
 def test_groups_of_reports_are_collections_of_their_own(oracle):
-    """Exactly what an oracle of each group alone estimates from the same reports."""
+    """Each row is exactly what an oracle estimates from the reports of that group alone."""
     oracle = clone(oracle).set_params(categories=8, random_state=0)
     reports = oracle.privatize(VALUES)
     oracle.set_params(input="reports")
     estimate = estimate_by_group(oracle, reports, REGION)
     assert estimate.row_names.tolist() == ["east", "north", "west"]
-    assert not hasattr(oracle, "n_features_in_")  # it stays as it was
+    assert not hasattr(oracle, "n_features_in_")  # it is not changed
     for i, region in enumerate(estimate.row_names):
         alone = clone(oracle).fit(reports[region == REGION]).estimate_
         np.testing.assert_array_equal(estimate.values[i], alone.values[0])
@@ -44,7 +44,7 @@ def test_values_cost_one_collection_and_differ_by_group(seed):
     """Each group's raw errors have the variance of its own size.
 
     Error rate 1e-6: a chi-square test over groups and categories (widened by half, since GRR's
-    categories are not independent); its twin, the sizes turned round, must fail.
+    categories are not independent). Negative control: the sizes in reverse order.
     """
     sizes = {"a": 400, "b": 40_000}
     counts = {
@@ -68,7 +68,7 @@ def test_values_cost_one_collection_and_differ_by_group(seed):
 
 
 def test_a_seed_gives_groups_coins_of_their_own():
-    """Two groups of the same values must not fall alike, as they would with one seed each."""
+    """Two groups of the same values must not get the same coins, as with one seed per group."""
     same = np.tile(VALUES, 2)
     by = np.repeat([0, 1], N)
     estimate = estimate_by_group(OLH(categories=8, random_state=0), same, by)
@@ -111,7 +111,7 @@ def test_refusals():
 
 @pytest.mark.parametrize("reads", ["values", "reports"])
 def test_more_groups_than_fit_in_memory_at_a_time(monkeypatch, reads):
-    """Twelve groups in bands of five are the same collections as all at once."""
+    """Twelve groups, five at a time, are the same collections as all at once."""
     oracle = OLH(categories=8, random_state=0)
     X, by = VALUES, np.arange(N) % 12
     if reads == "reports":
@@ -124,15 +124,15 @@ def test_more_groups_than_fit_in_memory_at_a_time(monkeypatch, reads):
     assert banded.noise == whole.noise
     if reads == "reports":
         np.testing.assert_array_equal(banded.values, whole.values)
-    else:  # other coins, since users come in another order, but each user once
+    else:  # other coins, since users come in another order; but each user counts once
         z = (banded.values - whole.values) / np.sqrt(2 * whole.noise.variance(whole.values * 0))
         assert 0.1 < np.sqrt(np.mean(z**2)) < 2
-    with pytest.raises(AssertionError):  # the twin: groups turned round
+    with pytest.raises(AssertionError):  # negative control: groups in reverse order
         np.testing.assert_allclose(banded.values, whole.values[::-1], atol=1e-3)
 
 
 def test_200_groups_of_42178_categories():
-    """What failed before with "shards ... integers in [0, 0]"."""
+    """This once failed with "shards ... integers in [0, 0]"."""
     users = make_zipf(20_000, 42_178, random_state=0)
     estimate = estimate_by_group(GRR(categories=42_178), users, np.arange(20_000) % 200)
     assert estimate.shape == (200, 42_178)
@@ -153,7 +153,7 @@ def test_shards_of_given_reports():
     alone = clone(oracle).aggregate(reports[ids == 3])
     np.testing.assert_array_equal(server.estimate_.shards.counts[3], alone.support_counts_)
     HeldOutSearch().fit(server.estimate_)
-    assert server.aggregate(reports).n_samples_seen_ == 2 * N  # dealt out in turn again
+    assert server.aggregate(reports).n_samples_seen_ == 2 * N  # in turn again
 
 
 @pytest.mark.parametrize("shards", [[0], [0, 10], [-1, 0], [0.0, 1.0], [[0, 1]]], ids=str)

@@ -76,7 +76,7 @@ FIELDS = [2, 3, 4, 5, 8, 9, 16, 19, 25, 27]
 
 
 def brute_values(functions, g):
-    """<a, v> of all functions and vectors, digit by digit."""
+    """Return <a, v> for all functions and vectors, digit by digit."""
     field, k = FiniteField(g), functions.n_digits
     a = functions.vectors[:, None] // g ** np.arange(k) % g
     v = np.arange(g**k)[:, None] // g ** np.arange(k) % g
@@ -89,7 +89,7 @@ def brute_values(functions, g):
 @pytest.mark.parametrize("k", [1, 2, 3])
 @pytest.mark.parametrize("g", FIELDS)
 def test_sums_over_reports_are_their_definition(g, k):
-    """Values, `gather` and `spread`, by brute force; random weights tell any exchange."""
+    """Values, `gather` and `spread` agree with brute force; random weights reveal any mix-up."""
     if g**k > 1000:
         pytest.skip("too many pairs of functions and vectors")
     functions, rng = LinearFunctions(FiniteField(g), k), np.random.default_rng(0)
@@ -115,13 +115,13 @@ def test_functions_are_all_vectors_up_to_multiples(g):
     number, value = functions.normalised(np.arange(g**2), np.ones(g**2, dtype=np.int64))
     assert np.bincount(number).tolist() == [1] + [g - 1] * (g + 1)
     factor = functions.field.multiply(value, np.full(g**2, 1))
-    for digit in (1, g):  # factor times the vector is the function's
+    for digit in (1, g):  # `factor` times the vector is that of the function
         scaled = functions.field.multiply(np.arange(g**2) // digit % g, factor)
         np.testing.assert_array_equal(scaled, functions.vectors[number] // digit % g)
 
 
 def test_exact_for_many_reports():
-    """Counts of 2**40 and more survive the transform, an odd and an even number of tables."""
+    """Counts of 2**40 and more survive the transform, for odd and even numbers of tables."""
     for g in (4, 5, 9):
         functions, rng = LinearFunctions(FiniteField(g), 3), np.random.default_rng(1)
         supports = brute_values(functions, g)[:, None] == np.arange(g)[:, None]
@@ -136,7 +136,7 @@ SETS = np.array([np.arange(D) >= 0, np.arange(D) < 30, np.arange(D) % 3 == 0], d
 
 
 def p_value(estimates, variances):
-    """Smallest p-value of chi-square tests of the variances of the sets."""
+    """Return the smallest p-value of chi-square tests of the variances of the sets."""
     chi2 = (estimates @ SETS.T).var(axis=0, ddof=1) * (len(estimates) - 1) / variances
     law = stats.chi2(len(estimates) - 1)
     return 2 * np.minimum(law.cdf(chi2), law.sf(chi2)).min()
@@ -144,7 +144,7 @@ def p_value(estimates, variances):
 
 @pytest.fixture
 def crowded(monkeypatch):
-    """The least number of digits, so that sums have several times the variance."""
+    """Use the least number of digits, so that sums have several times the variance."""
     monkeypatch.setattr(_linear_hashing, "_SMALL_SPACE", 0)
     monkeypatch.setattr(_linear_hashing, "_SPACE_PER_CATEGORY", 0)
 
@@ -154,8 +154,8 @@ def crowded(monkeypatch):
 def test_sums_have_the_variance_of_the_protocol(oracle, path, crowded, seed, monkeypatch):
     """Exact variances of three sets, chi-square tests: error rate 3e-8 for each.
 
-    Users one by one, categories at once, and, where there is no table, reports one by one; and the
-    oracle itself. The twin is the law of ideal hashing.
+    Four ways are tested: users one by one, whole categories at once, reports one by one (if there
+    is no table), and the oracle itself. Negative control: the law of ideal hashing.
     """
     monkeypatch.setattr(_linear_hashing, "_MANY_HASHED", 0 if path == "categories" else 1e9)
     if path == "protocol":
@@ -182,7 +182,10 @@ def test_sums_have_the_variance_of_the_protocol(oracle, path, crowded, seed, mon
 
 
 def test_sums_are_nearly_those_of_ideal_hashing():
-    """What scattering over more digits is for; the twin is the least number of digits."""
+    """This is the purpose of scattering over more digits.
+
+    Negative control, in the next test: the least number of digits.
+    """
     frequencies = np.arange(1, 501) ** -1.1 / np.sum(np.arange(1, 501) ** -1.1)
     half = query_matrix([np.arange(500) < 250])
     for epsilon in (1.0, 2.0, 4.0):

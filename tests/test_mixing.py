@@ -24,7 +24,7 @@ def test_clients_need_no_list(seed):
     truth = np.array([np.mean(words == word) for word in candidates])
     z = (server.frequencies_ - truth) / np.sqrt(server.noise_.variance(truth))
     assert np.abs(z).max() < 6
-    # The twin: a server that hashes other words.
+    # Negative control: a server that hashes other words.
     stranger = mixing(categories=["MOON", "nebula", "SUN"]).aggregate(client.privatize(words))
     z = (stranger.frequencies_ - truth) / np.sqrt(server.noise_.variance(truth))
     assert np.abs(z).max() > 6
@@ -42,7 +42,7 @@ def test_an_open_domain_cannot_be_estimated():
 def test_hash_values_are_uniform_and_pairwise_independent(seed):
     """Chi-square over pairs of hash values of related categories at 1e-7; 45 pairs.
 
-    The twin hashes by the seed alone and must fail.
+    Negative control: a hash of the seed alone must fail.
     """
     g, n = 5, 50_000
     words = [*range(5), "a", "b", "aa", ("a", "a"), 1.5]
@@ -61,7 +61,7 @@ def test_hash_values_are_uniform_and_pairwise_independent(seed):
 
 
 def test_mean_and_variance(seed):
-    """Eq. 5 with q = 1/g: 200 runs, z and chi-square at 1e-8; twin with p 5 % off."""
+    """Eq. 5, q = 1/g: 200 runs, z and chi-square at 1e-8; negative control with p 5 % off."""
     counts = np.array([600, 250, 100, 50, 0])
     rng = np.random.default_rng(seed)
     oracle = mixing(categories=5, random_state=rng)

@@ -27,7 +27,7 @@ def seeded_coins(seed):
 
 
 def subset_numbers(reports, d):
-    """Each set as one number, 0 .. C(d, w) - 1."""
+    """Return each set as one number, 0 .. C(d, w) - 1."""
     numbers = {subset: i for i, subset in enumerate(combinations(range(d), reports.shape[1]))}
     return np.array([numbers[tuple(report)] for report in reports.tolist()])
 
@@ -36,7 +36,7 @@ def subset_numbers(reports, d):
 @pytest.mark.parametrize("n_blocks", [1, 2, 8])
 @pytest.mark.parametrize("d", [2, 3, 7, 8, 20, 60])
 def test_hadamard_decoding_equals_the_definition(d, n_blocks):
-    """Support counts by the rows of scipy's Hadamard matrix; signed ones where there are blocks."""
+    """Support counts follow from the rows of scipy's Hadamard matrix; with blocks, signed."""
     channel = HadamardResponse(n_blocks=n_blocks).channel(d)
     order = channel.n_columns // n_blocks
     assert order & (order - 1) == 0
@@ -49,7 +49,7 @@ def test_hadamard_decoding_equals_the_definition(d, n_blocks):
     else:
         block = channel.blocks
         row = np.array([np.count_nonzero(block[:v] == block[v]) for v in codes]) + 1
-    matrix = np.zeros((d, n_blocks, order), dtype=int)  # row 0, all ones, is given to nobody
+    matrix = np.zeros((d, n_blocks, order), dtype=int)  # no category gets row 0, all ones
     matrix[codes, block] = hadamard(order)[row]
     matrix = matrix.reshape(d, -1)
     reports = channel.privatize(np.arange(3000) % d, seeded_coins(0))
@@ -64,7 +64,10 @@ def test_hadamard_decoding_equals_the_definition(d, n_blocks):
 
 @pytest.mark.parametrize("n_blocks", [1, 4])
 def test_hadamard_reports_are_uniform_in_both_halves(n_blocks, seed):
-    """Chi-square test of all columns at 1e-9; the twin believes in another category's half."""
+    """Chi-square test of all columns at 1e-9.
+
+    The negative control expects the half of another category.
+    """
     d = 11
     channel = HadamardResponse(n_blocks=n_blocks).channel(d)
     reports = channel.privatize(np.full(200_000, 4), seeded_coins(seed))
@@ -125,7 +128,7 @@ def test_projective_points_and_vectors(g, d):
 @pytest.mark.parametrize("g", FIELDS)
 @pytest.mark.parametrize("d", [5, 40])
 def test_projective_supports(g, d):
-    """Each category is supported by c points, two of them share c2; the decoding agrees."""
+    """Each category is supported by c points, any two categories by c2, and decoding agrees."""
     channel = ProjectiveGeometryResponse(field_order=g).channel(d)
     t, field = channel.n_digits, channel.field
     vectors, _ = channel._vectors(np.arange(channel.n_points))
@@ -162,7 +165,7 @@ def test_projective_members_are_each_point_once(g, d):
 
 @pytest.mark.parametrize("g", [2, 3, 4, 9])
 def test_projective_reports_are_uniform_in_both_parts(g, seed):
-    """Chi-square test of all points at 1e-9; the twin believes in another category."""
+    """Chi-square test of all points at 1e-9; the negative control expects another category."""
     channel = ProjectiveGeometryResponse(field_order=g).channel(12)
     reports = channel.privatize(np.full(200_000, 7), seeded_coins(seed))
     counts = np.bincount(reports, minlength=channel.n_points)
@@ -194,7 +197,8 @@ def test_projective_default_is_near_the_optimum():
 def test_subsets_are_sorted_and_uniform(oracle, code, seed):
     """Chi-square test at 1e-9 over all C(7, w) sets, with and without the user's category.
 
-    The twins: the mechanism of another category; reports a thirtieth of which are the first set.
+    Negative controls: the mechanism of another category; and reports of which a thirtieth is the
+    first set.
     """
     d, n = 7, 60_000
     channel = oracle.channel(d)
@@ -217,10 +221,10 @@ def test_subsets_are_sorted_and_uniform(oracle, code, seed):
 
 
 def test_place_in_a_subset_says_nothing(seed):
-    """A report is a function of the set: sorted. Given the set, it has one order.
+    """A report is sorted, so that its order is a function of the set alone.
 
-    The place of the user's category is that of a uniform other set: chi-square test at 1e-9
-    against the law of the rank of code 4 among 3 uniform members of 9. Twin: own category first.
+    The place of the user's category is as in a uniform set: chi-square test at 1e-9 against the law
+    of the rank of code 4 among 3 uniform members of 9. Negative control: own category first.
     """
     channel = SubsetSelection(subset_size=3).channel(9)
     reports = channel.privatize(np.full(60_000, 4), seeded_coins(seed))
@@ -236,7 +240,7 @@ def test_place_in_a_subset_says_nothing(seed):
 def test_coins_draw_uniform_subsets(n_items, size, seed):
     """Chi-square test at 1e-9 over all subsets of a size, drawn beside sizes that differ.
 
-    The twin adds what is missing from the left, as a lazy repair would.
+    The negative control adds missing members from the left, as a careless repair would.
     """
     n = 40_000
     sizes = np.where(np.arange(n) % 4 == 3, (size + 1) % (n_items + 1), size)
@@ -263,7 +267,7 @@ def test_coins_draw_uniform_subsets(n_items, size, seed):
     ],
 )
 def test_subset_selection_attains_the_minimax_bound(epsilon, d, bound, others):
-    """METHODS' numbers: n times the sum of all variances of Eq. 5, true frequencies summing to 1.
+    """The bound equals the numbers in METHODS: n times the sum of all variances of Eq. 5.
 
     The bound is that of Ye and Barg (2018) for a uniform distribution, less the sampling
     variance 1 - 1/d of the users themselves, whose frequencies are what we estimate.
@@ -307,7 +311,7 @@ def server(oracle):
     cuts=st.lists(st.integers(0, len(VALUES)), max_size=4),
 )
 def test_any_order_and_any_split_of_reports(oracle, order, cuts):
-    """Bit-identical counts, whole or in batches, by `aggregate` or by `partial_fit`."""
+    """Counts are bit-identical, whole or in batches, by `aggregate` or by `partial_fit`."""
     reports = server(oracle).set_params(random_state=0).privatize(VALUES)
     whole = server(oracle).aggregate(reports)
     pieces, reader = server(oracle), server(oracle).set_params(input="reports")
@@ -330,7 +334,7 @@ def test_any_order_and_any_split_of_reports(oracle, order, cuts):
     cuts=st.lists(st.integers(1, len(VALUES) - 1), min_size=3, max_size=3, unique=True),
 )
 def test_merge_is_associative_and_commutative(oracle, order, cuts):
-    """((a + b) + c) + d is a + (b + (c + d)) in any order, bit by bit; what is added stays."""
+    """((a + b) + c) + d is a + (b + (c + d)) in any order, bit by bit; merging keeps the parts."""
     reports = server(oracle).set_params(random_state=0).privatize(VALUES)
     parts = [
         server(oracle).aggregate(reports[start:stop])

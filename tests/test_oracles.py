@@ -241,7 +241,7 @@ def test_parameters_changed_after_fit_do_not_mix():
 
 
 def test_a_fitted_oracle_remembers_what_it_was_fitted_with():
-    """Its estimate is that of epsilon 0.5, whatever its parameters say by now."""
+    """The estimate stays that of epsilon 0.5, whatever the parameters are changed to."""
     values = np.repeat(np.arange(20), 100)
     oracle = OLH(0.5, categories=20, random_state=0).fit(values)
     before = oracle.estimate_
@@ -274,7 +274,7 @@ def test_another_domain_after_fit():
     assert oracle.categories_.tolist() == ["a", "b"]
     with pytest.raises(ValueError, match="have changed since it was fitted"):
         oracle.aggregate([0])
-    assert len(oracle.privatize(["c"])) == 1  # a client goes by its parameters
+    assert len(oracle.privatize(["c"])) == 1  # a client uses its current parameters
     assert oracle.fit(["c"]).categories_.tolist() == ["b", "c"]
 
 
@@ -487,7 +487,7 @@ def test_best_hash_range():
 @pytest.mark.parametrize("g", [2, 3, 4, 5, 8, 9, 53])
 @pytest.mark.parametrize("d", [2, 3, 9, 10, 60, 200])
 def test_decoding_equals_brute_force(g, d, limit, monkeypatch):
-    """Whether all digits are contracted, some, or none, it is the definition."""
+    """Decoding agrees with the definition, whether all digits are contracted, some, or none."""
     monkeypatch.setattr("sklearn_ldp.oracles._linear_hashing._SMALL_TABLE", limit)
     monkeypatch.setattr("sklearn_ldp.oracles._linear_hashing._CELLS_PER_CATEGORY", 0)
     channel = LinearHashChannel(d, FiniteField(g), 2**63)
@@ -502,10 +502,10 @@ def test_decoding_equals_brute_force(g, d, limit, monkeypatch):
 
 
 def test_hash_values_of_two_categories_differ_uniformly():
-    """What p and q rest on: <a, v> - <a, w> is uniform over all a."""
+    """The property that p and q follow from: <a, v> - <a, w> is uniform over all a."""
     for g, d in ((4, 10), (3, 9), (9, 30)):
         channel = LinearHashChannel(d, FiniteField(g), 2**63)
-        # As privatize draws them: all vectors, each as the function that it is a multiple of.
+        # As privatize draws them: each vector stands for the function that it is a multiple of.
         functions = channel._functions.of_uniform_vectors(np.arange(channel.n_vectors))
         values = channel.hash(functions[:, None], np.arange(d)).astype(np.int64)
         for v in range(d):

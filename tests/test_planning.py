@@ -44,7 +44,7 @@ Z = 6.0
 
 
 def simulated(oracle, seed):
-    """Raw estimates of many collections."""
+    """Return raw estimates of many collections."""
     rng = np.random.default_rng([seed, 5])
     return clone(oracle).set_params(random_state=rng).simulate(COUNTS, N_RUNS).values
 
@@ -55,7 +55,7 @@ def z_score(errors, expected):
 
 # -- the variances, exactly -------------------------------------------------------------------
 def enumerated(oracle, matrix, counts):
-    """Variances of answers from the exact chance of each report of each user."""
+    """Return variances of answers, from the exact chance of each report of each user."""
     covariance = exact_covariance(oracle.channel(len(counts)), counts)
     return np.einsum("ij,jk,ik->i", matrix, covariance, matrix)
 
@@ -90,7 +90,7 @@ def test_answers_have_the_enumerated_variance(oracle):
     ids=repr,
 )
 def test_lines_of_a_larger_space(oracle):
-    """Three digits, where lines are few; twin: without covariances."""
+    """Three digits, where there are few lines; negative control: no covariances."""
     counts = np.arange(19) ** 2
     frequencies = counts / counts.sum()
     matrix = np.vstack([np.arange(19) < 9, np.arange(19) % 3 == 0]).astype(float)
@@ -152,7 +152,7 @@ def test_expected_squared_error_is_that_of_collections(oracle, seed):
 
 @pytest.mark.parametrize("oracle", [GRR(), SubsetSelection()], ids=repr)
 def test_covariances_matter(oracle, seed):
-    """The twin of the groups: the variances alone, as if categories were independent."""
+    """Negative control of the groups: variances alone, as if categories were independent."""
     query = (np.arange(8) < 5).astype(float)
     errors = query_errors(TRUTH, simulated(oracle, seed), queries=query[None])
     independent = query @ oracle.channel(8).noise(N).variance(TRUTH)
@@ -163,7 +163,10 @@ def test_covariances_matter(oracle, seed):
 
 @pytest.mark.parametrize("oracle", [GRR(), OUE(), BLH()], ids=repr)
 def test_expected_absolute_error_is_that_of_collections(oracle, seed):
-    """Normal approximation, so with 10,000 users; error rate about 1e-8 each; twin 10 % off."""
+    """Normal approximation, so with 10,000 users; error rate about 1e-8 each.
+
+    Negative control: an expectation that is 20 % off.
+    """
     counts = np.array([4000, 3000, 2000, 1000])
     estimates = clone(oracle).set_params(random_state=seed).simulate(counts, 2000)
     for queries in (None, groups([0, 1, 1, 0]), random_sets(2)):
@@ -266,10 +269,10 @@ def test_detection_threshold_by_hand(oracle):
 
 
 @pytest.mark.parametrize("oracle", [OUE(), HadamardResponse(3.0, n_blocks="auto")], ids=repr)
-def test_so_many_false_discoveries(oracle, seed):
+def test_number_of_false_discoveries(oracle, seed):
     """An empty category of 8 passes at alpha = 0.32 in 4 % of runs: z test, error rate about 1e-8.
 
-    The twin: the threshold at twice the alpha.
+    Negative control: the threshold at twice the alpha.
     """
     counts = np.r_[0, np.full(7, 1000)]
     n_runs, expected = 5000, 0.04
@@ -283,7 +286,7 @@ def test_so_many_false_discoveries(oracle, seed):
 
 # -- n' ---------------------------------------------------------------------------------------
 def test_equivalent_n_samples_by_hand():
-    """2020 paper, V-C: OUE at epsilon 1."""
+    """The definition in the 2020 paper, section V-C, for OUE at epsilon 1."""
     p, q, d = 0.5, 1 / (math.e + 1), 20
     by_hand = (q * (1 - q) / (p - q) ** 2 + (1 - p - q) / (d * (p - q))) / 1e-4
     noise = NoiseModel(p, q, 777)
@@ -311,7 +314,7 @@ def test_equivalent_n_samples_refuses():
 
 
 def test_a_question_of_a_planner():
-    """GRR over a large domain needs far more users than OUE; ten times the precision, 100 times."""
+    """GRR needs far more users than OUE; ten times the precision needs 100 times the users."""
     few, many = required_n_samples([OUE(), GRR()], 0.01, 1000, metric="half_width")
     assert many > 50 * few
     assert required_n_samples(OUE(), 0.001, 1000, metric="half_width") == pytest.approx(

@@ -1,4 +1,4 @@
-"""Users who lie: the closed formula against attacks on our oracles, and tests that see them."""
+"""Users who lie: the closed formula against attacks on our oracles, and tests that find them."""
 
 import itertools
 import math
@@ -36,7 +36,7 @@ def over(oracle, d, seed=None, **parameters):
 
 
 def honest_reports(oracle, n, seed):
-    """Reports of users of a skewed distribution."""
+    """Return the reports of users with a skewed distribution."""
     d = oracle.categories
     codes = np.minimum(np.random.default_rng(seed).geometric(0.2, n) - 1, d - 1)
     return over(oracle, d, np.random.default_rng(seed + 1)).privatize(codes), codes
@@ -57,7 +57,7 @@ def test_gain_is_that_of_the_paper(hash_range):
 
 
 def every_report(oracle, d):
-    """All reports, where they are few; of unary bits all, of hash functions with seeds some."""
+    """Return all reports, if they are few or unary bits, and some of those with hash functions."""
     if isinstance(oracle, GRR):
         return np.arange(d)
     if isinstance(oracle, SubsetSelection):
@@ -70,7 +70,7 @@ def every_report(oracle, d):
 
 
 def best_attack(oracle, r):
-    """A report that supports the most of r targets, and targets for which that is the most."""
+    """Return a report that supports the most of r targets, and targets for which it does."""
     d = oracle.categories
     reports = every_report(oracle, d)
     support = np.array([clone(oracle).aggregate(one[None]).support_counts_ for one in reports])
@@ -83,7 +83,7 @@ N, SHARE = 60_000, 0.1
 
 
 def attacked(oracle, r, seed):
-    """What the targets gain when a tenth of all users sends the best report, and its spread."""
+    """Return what targets gain if a tenth of all users sends the best report, and its spread."""
     report, targets = best_attack(oracle, r)
     genuine = round(N * (1 - SHARE))
     reports, codes = honest_reports(oracle, genuine, seed)
@@ -102,13 +102,13 @@ def test_attacks_gain_what_the_formula_says(oracle, seed):
     gain, truth, spread = attacked(oracle, r, seed)
     expected = poisoning_gain(oracle, SHARE, r, target_frequency=truth)
     assert gain == pytest.approx(expected, abs=5 * spread)
-    # Tampered: as if fake reports weighed no more than lies about the value.
+    # Negative control: as if fake reports weighed no more than lies about the value.
     wrong = poisoning_gain(oracle, SHARE, r, target_frequency=truth, attack="input")
     assert abs(gain - wrong) > 5 * spread
 
 
 def test_input_attacks(seed):
-    """Liars who keep to the protocol gain their share, of any oracle. 5 standard deviations."""
+    """Liars who keep to the protocol gain their share with any oracle (5 standard deviations)."""
     oracle = OUE(1.0, categories=9)
     reports, codes = honest_reports(oracle, 54_000, seed)
     fake = over(oracle, 9, np.random.default_rng(seed + 2)).privatize(np.full(6000, 8))
@@ -119,7 +119,7 @@ def test_input_attacks(seed):
     assert expected == pytest.approx(0.1 * (1 - truth))
     gain = server.frequencies_[8] - truth
     assert gain == pytest.approx(expected, abs=5 * spread)
-    assert abs(gain - poisoning_gain(oracle, 0.1, 1)) > 5 * spread  # no maximal attack
+    assert abs(gain - poisoning_gain(oracle, 0.1, 1)) > 5 * spread  # not the maximal attack
 
 
 def test_gain_grows_with_privacy_and_with_targets():
@@ -181,12 +181,12 @@ def test_p_values_of_honest_reports_are_uniform(oracle, seed):
         return values
 
     assert stats.kstest(p_values(0), "uniform").pvalue > 1e-4
-    assert stats.kstest(p_values(60), "uniform").pvalue < 1e-4  # tampered: 2 % send the same
+    assert stats.kstest(p_values(60), "uniform").pvalue < 1e-4  # negative control: 2 % alike
 
 
 @pytest.mark.parametrize("oracle", [OUE(), SUE(epsilon=2.0)], ids=repr)
 def test_expected_sizes_are_those_of_the_enumerated_law(oracle, seed):
-    """Reports drawn from all 2**6 by their exact probabilities pass; from slightly others not."""
+    """Reports drawn from all 2**6 by exact probabilities pass; by slightly wrong ones they fail."""
     oracle = over(oracle, 6)
     channel = oracle.channel()
     law = exact_report_distribution(channel, 3)

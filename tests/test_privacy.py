@@ -40,7 +40,7 @@ def test_epsilon_is_exact(oracle, epsilon):
 
 
 class _Overspending(GRR):
-    """Tampered: one part in 10**11 above its epsilon."""
+    """Negative control: spends one part in 10**11 more than its epsilon."""
 
     def _make_channel(self, domain):
         d = domain.size
@@ -48,7 +48,7 @@ class _Overspending(GRR):
 
 
 class _Wasteful(GRR):
-    """Tampered: one part in 10**11 below its epsilon."""
+    """Negative control: spends one part in 10**11 less than its epsilon."""
 
     def _make_channel(self, domain):
         d = domain.size
@@ -62,14 +62,14 @@ class _LeakyChannel(DirectChannel):
 
 
 class _Leaky(GRR):
-    """Tampered: tells one of the categories."""
+    """Negative control: reveals one of the categories."""
 
     def _make_channel(self, domain):
         return _LeakyChannel(domain.size, direct_threshold(self.epsilon, domain.size))
 
 
 class _Biased(GRR):
-    """Tampered: the estimator believes in the textbook's p rather than the coins'."""
+    """Negative control: the estimator's p is not exactly that of the coins."""
 
     def _make_channel(self, domain):
         channel = super()._make_channel(domain)
@@ -162,7 +162,7 @@ def test_bernoulli_compares_whole_words(threshold, word_offset):
 
 @pytest.mark.parametrize("threshold", [1, 2**56, TWO_64 // 3, 2**63, 2**63 + 1, TWO_64 - 1])
 def test_eight_coins_at_once_are_exact(threshold):
-    """Of the numbers of 512 bits each outcome has its share, and 16 bits tell the same or a tie."""
+    """Each outcome has its exact share of all 512-bit numbers; 16 bits say the same, or a tie."""
     law = Octets(threshold)
 
     def outcomes(numbers):
@@ -184,7 +184,7 @@ def test_eight_coins_at_once_are_exact(threshold):
 
 
 def test_ties_of_eight_coins_take_more_bytes():
-    """The words in which a sum of chances lies, and the number of 512 bits beside that sum."""
+    """Words in which a sum of chances lies are decided by the whole number of 512 bits."""
     threshold, n = 2**56 + 12345, 1 << 16
     law = Octets(threshold)
     tie = int(np.flatnonzero(law.of_word == np.uint64(2**64 - 1))[0])

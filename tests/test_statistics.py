@@ -1,8 +1,8 @@
 """Statistics with power: bias, variance and covariance of every oracle against the formulas.
 
 Each test runs with the `seed` fixture (any seed in 0 .. 99 must pass), states its error rate, and
-has a tampered twin that must fail. Estimates are sums of hundreds of coins, so they are taken for
-normal.
+has a negative control that must fail. Estimates are sums of hundreds of coins, so they are treated
+as normal.
 """
 
 from functools import cache
@@ -72,7 +72,7 @@ def _protocol(oracle_repr, seed):
 
 
 def protocol(oracle, seed):
-    """Estimates of 1000 collections by the oracle of so many users, drawn once for all tests."""
+    """Return the estimates of 1000 collections by an oracle, drawn once for all tests."""
     return _protocol(repr(oracle), seed)
 
 
@@ -81,8 +81,8 @@ def simulation(oracle, counts, n_runs, seed):
     return oracle.simulate(counts, n_runs).values
 
 
-# Single categories, and sums and differences of all pairs, fix a covariance matrix; longer sums
-# see all of it at once.
+# Single categories, and sums and differences of all pairs, determine a covariance matrix; longer
+# sums depend on all of it at once.
 DIRECTIONS = np.array(
     [
         *np.eye(8),
@@ -98,7 +98,7 @@ DIRECTIONS = np.array(
 
 
 def variance_of_sums(covariance):
-    """Variances of the DIRECTIONS."""
+    """Return the variances along the DIRECTIONS."""
     return np.einsum("ij,ik,kj->j", DIRECTIONS, covariance, DIRECTIONS)
 
 
@@ -122,12 +122,12 @@ def _covariance(oracle_repr):
     channel = _channel(oracle_repr)
     if channel.has_exact_support:
         return exact_covariance(channel, COUNTS)
-    # Not all seeds can be listed: what an ideal hash has is held against the protocol.
+    # Not all seeds can be listed: the covariance under an ideal hash is compared instead.
     return channel.noise(COUNTS.sum()).covariance(np.eye(len(COUNTS)), TRUTH)
 
 
 def with_a_common_noise(x, seed):
-    """Every covariance off by a quarter of the standard deviations; means and variances are not."""
+    """Shift every correlation by about a quarter, without changing means and variances."""
     common = np.random.default_rng([seed, 3]).standard_normal((len(x), 1))
     mean, std = x.mean(axis=0), x.std(axis=0)
     return mean + np.sqrt(0.75) * (x - mean) + 0.5 * std * common
@@ -139,8 +139,8 @@ def test_mean_variance_and_covariance_of_the_protocol(oracle, seed):
     """Bias and variance of each category against 2020 paper, Eq. 5; sums against the exact matrix.
 
     Error rate below 83 * 1e-8: z tests of 8 means, chi-square tests of 8 variances and of those of
-    67 sums and differences, which fix the covariance matrix. The twin shares a quarter of its
-    variance among all categories.
+    67 sums and differences, which determine the covariance matrix. In the negative control all
+    categories share a quarter of their variance.
     """
     channel = oracle.channel(len(COUNTS))
     estimates = protocol(oracle, seed)
@@ -168,7 +168,7 @@ def test_mean_and_variance_of_fit(oracle, seed):
 
 
 def _off(channel):
-    """The channel with coins that keep 5 % less often than its p says."""
+    """Return the channel with coins that keep a value 5 % less often than its p says."""
     keeper = getattr(channel, "client", channel)
     name = "one" if hasattr(keeper, "one") else "threshold"
     setattr(keeper, name, int(getattr(keeper, name) * 0.95))
@@ -177,7 +177,7 @@ def _off(channel):
 
 @pytest.mark.parametrize("oracle", MORE_ORACLES, ids=repr)
 def test_a_tampered_p_is_found(oracle, seed):
-    """The twin: p off by 5 % must be rejected at the same level."""
+    """Negative control: a p that is off by 5 % must be rejected at the same level."""
     channel = _off(oracle.channel(len(COUNTS)))
     noise = channel.noise(COUNTS.sum())
     estimates = noise.debias(protocol_counts(channel, COUNTS, N_RUNS, seed))
@@ -212,8 +212,9 @@ def test_simulation_has_the_law_of_the_protocol(oracle, protocol_bits, seed, mon
     """Mean and variance of each category, 67 sums and differences, and two samples.
 
     Error rate below 158 * 1e-8: as above, and F tests of the 67 and z tests of the 8 means between
-    simulation and protocol. Twins: the variance off by 30 %; a quarter of it shared among all
-    categories. Subset selection changes its law at a million bits: both are tested.
+    simulation and protocol. Negative controls: a variance that is off by 30 %; and a quarter of the
+    variance shared by all categories. Subset selection simulates in another way beyond a million
+    bits: both ways are tested.
     """
     if protocol_bits is not None:
         monkeypatch.setattr("sklearn_ldp.oracles._subset._PROTOCOL_BITS", protocol_bits)
@@ -270,7 +271,7 @@ def test_simulation_of_subsets_over_a_large_domain(is_even, seed):
     """The mean square error where each category has a few supporting reports only.
 
     A z test at 1e-8 of the mean of 300 collections, whose spread is measured: a domain of 2000
-    has the power to see 1 %. The twin is the variance of a budget 2 % smaller.
+    has the power to see 1 %. Negative control: the variance for a budget 2 % smaller.
     """
     oracle, d = SubsetSelection(5.0), 2000
     counts = np.ones(d, dtype=np.int64) if is_even else np.eye(d, dtype=np.int64)[0] * 1000
@@ -297,7 +298,10 @@ FIXED_SUPPORT = [
 @pytest.mark.parametrize("path", ["protocol", "simulation", "beyond a million bits"])
 @pytest.mark.parametrize("oracle", FIXED_SUPPORT, ids=repr)
 def test_reports_of_fixed_size_sum_to_one(oracle, path, seed, monkeypatch):
-    """Exact: every report supports equally many categories. Twin: independent categories."""
+    """Exact: every report supports equally many categories.
+
+    Negative control: independent categories.
+    """
     channel = oracle.channel(len(COUNTS))
     if path == "protocol":
         estimates = channel.noise(COUNTS.sum()).debias(protocol_counts(channel, COUNTS, 3, seed))
@@ -315,8 +319,8 @@ def test_sum_of_hadamard_response(seed):
     """All rows but the first sum to K times the count of column 0, less n.
 
     Column 0 has chance 2p/K for every user, so the sum of all K - 1 estimates has variance
-    K**2 s (1 - s) / (n (2p - 1)**2), s = 2p/K. Chi-square test at 1e-9; the twin is the sum of
-    the categories' variances, as if they were independent.
+    K**2 s (1 - s) / (n (2p - 1)**2), s = 2p/K. Chi-square test at 1e-9. Negative control: the sum
+    of the categories' variances, as if they were independent.
     """
     counts = np.array([1000, 500, 250, 125, 100, 25, 0])
     channel = HadamardResponse().channel(7)
@@ -351,8 +355,8 @@ def test_covariance_of_hadamard_response():
 def test_variance_of_blocks(seed):
     """The variance of a category grows with the frequency of its block.
 
-    Error rate 28 * 1e-8 over z and chi-square tests of 14 categories in two blocks, the users all
-    in the first. The twin is a variance that knows the category's own frequency only.
+    Error rate 28 * 1e-8 over z and chi-square tests of 14 categories in two blocks, where all users
+    are in the first. Negative control: a variance from the category's own frequency alone.
     """
     oracle = HadamardResponse(2.0, n_blocks=2)
     channel = oracle.channel(14)
@@ -371,7 +375,7 @@ def test_variance_of_blocks(seed):
 
 
 def _lines(channel, x):
-    """The category, and which pairs of other ones are on a line with it."""
+    """Return the category, and which pairs of other categories are on a line with it."""
     field, g = channel.field, channel.field.order
     digits = channel.vectors[:, None] // g ** np.arange(channel.n_digits) % g
     steps = field.subtract(digits, np.broadcast_to(digits[x], digits.shape))
@@ -389,8 +393,8 @@ def test_covariance_of_linear_hashing(oracle, seed):
     """OLH's documentation: f / (g (p - q) n) on a line with a category of frequency f, else 0.
 
     Exact by enumeration of all reports; and measured on the protocol: z tests at 1e-9 of the
-    covariance of two categories on a line with the only frequent one, and of two that are not. The
-    twin is no covariance on the line.
+    covariance of two categories on a line with the only frequent one, and of two that are not.
+    Negative control: no covariance on the line.
     """
     channel = oracle.channel(14)
     g, n = channel.field.order, 2000

@@ -1,4 +1,4 @@
-"""What a client does to a value and a server to a report, in integers.
+"""Mechanisms: what a client does with a value and a server with a report, in integers.
 
 The public names are in :mod:`sklearn_ldp.oracles.channels`.
 """

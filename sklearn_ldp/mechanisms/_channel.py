@@ -1,4 +1,4 @@
-"""Pure mechanisms of frequencies: each report supports a set of categories."""
+"""Pure mechanisms for frequencies: each report supports a set of categories."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ class Channel(Mechanism):
     """Base of all pure mechanisms over ``d = n_categories`` codes.
 
     Every report supports a set of categories: the user's own one with probability `p`, a given
-    other one with probability `q`. Subclasses set these exactly and write the abstract methods;
+    other one with probability `q`. Subclasses set these exactly and implement the abstract methods;
     the estimate, its noise and all planning follow.
 
-    A channel also owns what is known of its reports beyond p and q: `joint_support` (or
-    `covariances`), `largest_support`, `support_sizes`, `law_of_reports`, `public_part`. None of
-    them has to be written. Without them covariances are those of 2**14 drawn reports
-    (`has_exact_covariance` is False then), and tests of reports compare with drawn ones.
+    A channel also owns what is known about its reports beyond p and q: `joint_support` (or
+    `covariances`), `largest_support`, `support_sizes`, `law_of_reports`, `public_part`. All of
+    these are optional. Without them covariances are estimated from 2**14 drawn reports
+    (`has_exact_covariance` is then False), and tests of reports compare with drawn reports.
 
     Parameters
     ----------
@@ -36,8 +36,8 @@ class Channel(Mechanism):
         Support probabilities.
     """
 
-    #: Whether `p` and `q` are exact. A mechanism whose q rests on an ideal hash says False; its
-    #: epsilon is exact all the same.
+    #: Whether `p` and `q` are exact. It is False for a mechanism whose q assumes an ideal hash; the
+    #: epsilon of such a mechanism is exact nevertheless.
     has_exact_support = True
 
     def __init__(self, n_categories: int, p: Fraction, q: Fraction):
@@ -87,10 +87,10 @@ class Channel(Mechanism):
         """
 
     def tally(self, reports: np.ndarray) -> np.ndarray:
-        """Count what is added up of reports: the support of each category.
+        """Count reports into a tally: by default, the support of each category.
 
-        A channel with few kinds of reports may count those instead, which is faster and loses
-        nothing; it overrides `decode` and `tally_size` as well.
+        A channel with few kinds of reports may count these instead, which is faster and loses
+        nothing; it then overrides `decode` and `tally_size` as well.
 
         Parameters
         ----------
@@ -120,13 +120,13 @@ class Channel(Mechanism):
         Returns
         -------
         ndarray of shape (m, n_categories)
-            Of the same type.
+            The support counts, of the same type.
         """
         return tallies
 
     @abstractmethod
     def simulate(self, counts: np.ndarray, n_repeats: int, rng: np.random.Generator) -> np.ndarray:
-        """Draw support counts by their joint law, given the true counts.
+        """Draw support counts from their joint law, given the true counts.
 
         Parameters
         ----------
@@ -145,7 +145,7 @@ class Channel(Mechanism):
 
     @abstractmethod
     def decode_operations(self, n_samples: int) -> int:
-        """Order of the number of operations from reports to support counts.
+        """Return the order of the number of operations from reports to support counts.
 
         Parameters
         ----------
@@ -155,7 +155,7 @@ class Channel(Mechanism):
         Returns
         -------
         int
-            To compare oracles by.
+            A number to compare oracles by.
         """
 
     # -- estimates and their noise ------------------------------------------------------------
@@ -167,17 +167,17 @@ class Channel(Mechanism):
         tallies : ndarray of shape (m, tally_size)
             One row per collection.
         sizes : ndarray of shape (m,)
-            Number of reports of each.
+            Number of reports of each collection.
 
         Returns
         -------
         (ndarray of shape (m, n_categories), Noise)
-            One row per collection.
+            The frequencies, one row per collection, and their noise.
         """
         return self.estimate_decoded(self.decode(tallies), sizes)
 
     def estimate_decoded(self, support: np.ndarray, sizes: np.ndarray) -> tuple[np.ndarray, Noise]:
-        """As `estimate`, from what `decode` has made of the tallies.
+        """Return unbiased frequencies and their noise, from tallies that are already decoded.
 
         Parameters
         ----------
@@ -189,13 +189,13 @@ class Channel(Mechanism):
         Returns
         -------
         (ndarray of shape (m, n_categories), Noise)
-            One row per collection.
+            The frequencies, one row per collection, and their noise.
         """
         noise = self.noise(sizes if len(sizes) > 1 else int(sizes[0]))
         return noise.debias(support), noise
 
     def noise(self, n_samples: Any) -> NoiseModel:
-        """Return the noise of estimates of so many users.
+        """Return the noise of estimates from a given number of users.
 
         Parameters
         ----------
@@ -205,7 +205,7 @@ class Channel(Mechanism):
         Returns
         -------
         NoiseModel
-            With this channel's p and q, which also knows all covariances.
+            The noise for this channel's p and q, which also knows all covariances.
         """
         return ChannelNoise(float(self.p), float(self.q), n_samples, self)
 
@@ -216,7 +216,7 @@ class Channel(Mechanism):
 
     @property
     def slope(self) -> float:
-        """Growth of that variance with the frequency of the category."""
+        """Growth of that variance with the frequency of the category, for one user."""
         return NoiseModel(float(self.p), float(self.q), 1).slope
 
     def variances(self, frequencies: np.ndarray) -> np.ndarray:
@@ -240,12 +240,12 @@ class Channel(Mechanism):
         Parameters
         ----------
         frequencies : array-like of shape (n_categories,), default=None
-            True frequencies; None is the uniform distribution.
+            True frequencies; None means the uniform distribution.
 
         Returns
         -------
         float
-            Infinite where reports tell nothing.
+            n times the total variance; infinite if reports carry no information.
         """
         if not self.is_informative:
             return math.inf
@@ -295,12 +295,12 @@ class Channel(Mechanism):
         """
         rows = as_rows(matrix, self.n_categories)
         result = self.covariances(rows, frequencies, diagonal=False)
-        # Of single categories the variance is exact even where covariances are drawn.
+        # The variance of a single category is exact even where covariances are drawn.
         np.fill_diagonal(result, self.answer_variances(rows, frequencies))
         return result
 
     def covariances(self, rows: Any, frequencies: np.ndarray, *, diagonal: bool) -> np.ndarray:
-        """Covariances of sums of categories, for one user: what a channel may know better.
+        """Return the covariances of sums of categories, for one user; a channel may override it.
 
         Parameters
         ----------
@@ -314,7 +314,8 @@ class Channel(Mechanism):
         Returns
         -------
         ndarray of shape (n_queries,) or (n_queries, n_queries)
-            Exact where `joint_support` is known; otherwise from 2**14 drawn reports.
+            The covariances, exact where `joint_support` is known; otherwise from 2**14 drawn
+            reports.
         """
         joint = self.joint_support
         if joint is None:
@@ -329,12 +330,12 @@ class Channel(Mechanism):
         """Whether `covariances` is exact, and not a mean over drawn reports."""
         return self.joint_support is not None
 
-    # -- what else is known of the reports ----------------------------------------------------
+    # -- what else is known about the reports -------------------------------------------------
     @property
     def joint_support(self) -> JointSupport | None:
         """Probability that a report supports two given categories, or None if it is not known.
 
-        It is known where it depends on nothing but whether the user has one of the two.
+        A channel can give it if it depends only on whether the user has one of the two.
         """
         return None
 
@@ -353,17 +354,17 @@ class Channel(Mechanism):
 
     @property
     def report_law(self) -> ReportLaw | None:
-        """The law of the kinds of reports that a tally counts; None if it counts others."""
+        """The law of the kinds of reports that a tally counts; None if it counts something else."""
         return None
 
     @property
     def law_of_reports(self) -> ReportLaw | None:
-        """The law of all kinds of reports, where these are few enough to be listed."""
+        """The law of all kinds of reports if these are few enough to be listed, otherwise None."""
         return self.report_law
 
     @property
     def public_part(self) -> PublicPart | None:
-        """What a client draws without looking at its value, such as a hash function."""
+        """What a client draws without looking at its value, such as a hash function; or None."""
         return None
 
     def contributions(self, law: ReportLaw, weights: np.ndarray) -> np.ndarray:
@@ -385,12 +386,12 @@ class Channel(Mechanism):
         return (law.spread(weights) - q * weights.sum()) / (p - q)
 
     def for_enumeration(self) -> Channel:
-        """Return a channel with the same coins but few enough falls to run through them all.
+        """Return a channel with the same coins, but few enough outcomes to enumerate them all.
 
         Returns
         -------
         Channel
-            Itself, unless a mechanism draws from a space too large to be listed.
+            The channel itself, unless it draws from a space that is too large to be listed.
         """
         return self
 
@@ -398,7 +399,7 @@ class Channel(Mechanism):
 def randomised_response(
     values: np.ndarray, n_values: int, threshold: int, coins: Coins
 ) -> np.ndarray:
-    """Keep each value with probability ``threshold / 2**64``, else move to a uniform other one.
+    """Keep each value with probability ``threshold / 2**64``, otherwise draw a uniform other one.
 
     Parameters
     ----------
@@ -407,7 +408,7 @@ def randomised_response(
     n_values : int
         Number of possible values.
     threshold : int
-        As of :func:`direct_threshold`.
+        As returned by :func:`direct_threshold`.
     coins : Coins
         Source of randomness.
 

@@ -20,14 +20,14 @@ import numpy as np
 from .._random import root_entropy
 
 TWO_64 = 1 << 64
-_MANY_COINS = 1 << 16  # from here on a table for eight coins at a time pays
+_MANY_COINS = 1 << 16  # from here on a table for eight coins at a time is faster
 _OCTET_BLOCK = 1 << 16  # words worked on at a time
 _TIE = np.uint64(2**64 - 1)  # no eight booleans look like this
 
 
 def exp_lower_bound(epsilon: float) -> Fraction:
-    """A rational just below exp(epsilon): at most one part in 10**59 too small."""
-    # No threshold over 2**64 changes beyond exp(10000), and less is a lower bound all the same.
+    """Return a rational just below exp(epsilon), at most one part in 10**59 too small."""
+    # No threshold over 2**64 changes beyond exp(10000), where this is still a lower bound.
     value = Context(prec=60, Emax=10**8, Emin=-(10**8)).exp(Decimal(min(float(epsilon), 1e4)))
     # `exp` is correctly rounded, so one unit in the last place below is a true lower bound.
     unit = Decimal(1).scaleb(value.adjusted() - 59)
@@ -35,10 +35,10 @@ def exp_lower_bound(epsilon: float) -> Fraction:
 
 
 def direct_threshold(epsilon: float, n_values: int) -> int:
-    """Largest P such that keeping one of `n_values` with probability P / 2**64 is private.
+    """Return the largest P such that it is private to keep a value with probability P / 2**64.
 
-    The others share the rest evenly, so the worst ratio is P (n_values - 1) / (2**64 - P), which
-    grows with P: rounding down keeps it at most exp(epsilon).
+    The other `n_values` - 1 values share the rest evenly. So the worst ratio is
+    P (n_values - 1) / (2**64 - P), which grows with P: rounding down keeps it at most exp(epsilon).
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ def direct_threshold(epsilon: float, n_values: int) -> int:
 
 
 def group_threshold(epsilon: float, n_inside: int, n_outside: int) -> int:
-    """Largest P such that reporting inside a set with probability P / 2**64 is private.
+    """Return the largest P such that reporting in a set with probability P / 2**64 is private.
 
     Reports are uniform inside and outside, so the worst ratio is
     P n_outside / ((2**64 - P) n_inside); one inside and d - 1 outside is `direct_threshold`.
@@ -66,7 +66,7 @@ def group_threshold(epsilon: float, n_inside: int, n_outside: int) -> int:
     epsilon : float
         Privacy budget of one release.
     n_inside, n_outside : int
-        Number of reports in the set, and of others.
+        Number of reports in the set, and number of other reports.
 
     Returns
     -------
@@ -78,7 +78,7 @@ def group_threshold(epsilon: float, n_inside: int, n_outside: int) -> int:
 
 
 def symmetric_threshold(epsilon: float) -> int:
-    """Largest P such that keeping each of two bits with probability P / 2**64 is private.
+    """Return the largest P such that keeping each of two bits with P / 2**64 is private.
 
     The worst ratio is (P / (2**64 - P))**2, so each bit spends half of epsilon.
 
@@ -96,7 +96,7 @@ def symmetric_threshold(epsilon: float) -> int:
 
 
 def zero_bit_threshold(epsilon: float) -> int:
-    """Smallest Q such that flipping a 0 with Q / 2**64 and a 1 with 1/2 is private.
+    """Return the smallest Q such that flipping a 0 with Q / 2**64 and a 1 with 1/2 is private.
 
     The worst ratio is (2**64 - Q) / Q, which falls with Q: rounding up keeps it at most
     exp(epsilon).
@@ -125,7 +125,7 @@ class Coins:
         Parameters
         ----------
         n : int
-            How many.
+            Number of bytes.
 
         Returns
         -------
@@ -137,15 +137,15 @@ class Coins:
     def bernoulli(self, threshold: int, size: int | tuple[int, ...]) -> np.ndarray:
         """Draw booleans that are True with probability exactly ``threshold / 2**64``.
 
-        One byte decides all but one draw in 256; the ties are settled by seven more. Large draws
-        take two bits of randomness each, from tables of eight at a time.
+        One byte decides all but one draw in 256; seven more bytes settle the ties. In large arrays
+        a draw takes two bits of randomness, by tables of eight draws at a time.
 
         Parameters
         ----------
         threshold : int
             From 0 to 2**64 - 1.
         size : int or tuple of int
-            Shape.
+            Shape of the result.
 
         Returns
         -------
@@ -188,7 +188,7 @@ class Coins:
         high : int
             Number of values, at most 2**63.
         size : int
-            How many are drawn.
+            Number of draws.
 
         Returns
         -------
@@ -211,9 +211,9 @@ class Coins:
     def subsets(self, sizes: np.ndarray, n_items: int) -> np.ndarray:
         """Draw subsets of given sizes exactly uniformly.
 
-        Independent bits, then as many uniform places as a subset lacks (or has too many) to be
-        added (or removed), until it has its size. Nothing of that tells one item from another, so
-        all subsets of the size are equally likely.
+        First each item is a member or not by independent bits. Then members are added at (or
+        removed from) uniform places, as many as a subset lacks (or has too many), until it has its
+        size. None of this tells one item from another, so all subsets of a size are equally likely.
 
         Parameters
         ----------
@@ -225,7 +225,7 @@ class Coins:
         Returns
         -------
         ndarray of shape (n, n_items)
-            Booleans: who is a member.
+            Booleans: whether each item is a member.
         """
         # Any share would do; a coarse one lets all blocks of users share a table of octets.
         share = round(4096 * int(sizes.sum()) / max(len(sizes) * n_items, 1))
@@ -248,8 +248,8 @@ class Octets:
     """The joint law of eight coins that are True with probability ``threshold / 2**64`` each.
 
     The probabilities of the 256 outcomes are multiples of 2**-512, so a uniform number of 512 bits
-    decides, by its place among their sums. Its first 16 bits alone tell the outcome of all but
-    the at most 255 words in 65536 in which one of the sums lies.
+    decides by its place among their cumulative sums. Its first 16 bits alone decide, except for the
+    words (at most 255 in 65536) in which one of the sums lies.
 
     Parameters
     ----------
@@ -262,7 +262,7 @@ class Octets:
         ends = list(accumulate(chances[outcome.bit_count()] for outcome in range(256)))
         bits = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1)
         self._outcomes = bits.view(np.uint64).ravel()
-        # Strings of bytes compare as the numbers that they are the digits of.
+        # Strings of bytes compare like the numbers whose digits they are.
         self._ends = np.array([end.to_bytes(64, "big") for end in ends[:-1]], dtype="S64")
         #: For each word of 16 bits: eight booleans, as the bytes of one number, or a tie.
         self.of_word = np.full(1 << 16, _TIE)
@@ -271,14 +271,14 @@ class Octets:
             self.of_word[-(-start // word) : end // word] = outcome
 
     def of_number(self, digits: np.ndarray) -> np.ndarray:
-        """Outcomes of numbers of 64 bytes each, highest byte first."""
+        """Return the outcomes of numbers of 64 bytes each, highest byte first."""
         place = np.searchsorted(self._ends, digits.view("S64").ravel(), side="right")
         return self._outcomes[place]
 
 
 @lru_cache(maxsize=8)
 def octets(threshold: int) -> Octets:
-    """The law of eight coins, which takes a millisecond and 512 KiB to build."""
+    """Return the law of eight coins, which takes a millisecond and 512 KiB to build."""
     return Octets(threshold)
 
 
@@ -300,7 +300,7 @@ class SeededCoins(Coins):
 
 
 class CoinStreams:
-    """One stream of coins a block of users, so that results do not depend on the work's order.
+    """One stream of coins per block of users, so that results do not depend on the work's order.
 
     With a seed, the coins of user i depend on the seed, the block size and i alone. With
     ``random_state=None`` every stream is the secure source.

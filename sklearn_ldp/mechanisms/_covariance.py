@@ -1,14 +1,14 @@
 """Covariances of linear answers to a raw estimate, for one user.
 
-The users are taken as they are: all randomness is that of the reports. For two categories v, w
+The users' categories are fixed: all randomness is that of the reports. For two categories v, w
 and a user of category x let ``r(x)`` be the probability that her report supports both. Then, with
 frequencies f,
 
     n (p - q)**2 Cov_vw = sum over x of f_x (r(x) - Pr[v | x] Pr[w | x]).
 
-In most oracles here r is one number for v and w themselves and another one elsewhere
-(`joint_covariances`). Each other mechanism has its own sum in its own file, and one that does not
-say draws reports (`drawn_covariances`).
+In most oracles here r is one number if x is v or w, and another one for all other x
+(`joint_covariances`). Each other mechanism has its own sum in its own file. For a mechanism without
+a formula reports are drawn (`drawn_covariances`).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _CELLS = 1 << 21  # numbers worked on at a time
 def joint_covariances(
     joint: JointSupport, p: float, q: float, rows: Any, frequencies: np.ndarray, diagonal: bool
 ) -> np.ndarray:
-    """Sum over all v != w of a_v b_w n Cov_vw, where the joint support has two values.
+    """Return the sum over v != w of a_v b_w n Cov_vw, if the joint support has two values.
 
     Parameters
     ----------
@@ -37,20 +37,20 @@ def joint_covariances(
     p, q : float
         Support probabilities.
     rows : csr_array of shape (n_queries, d)
-        One row a per query.
+        One row per query, a.
     frequencies : ndarray of shape (d,)
         Frequencies among the users.
     diagonal : bool
-        Whether only the variances are asked for, a = b.
+        Whether only the variances are asked for, where a = b.
 
     Returns
     -------
     ndarray of shape (n_queries,) or (n_queries, n_queries)
-        The covariances of one user.
+        The covariances for one user.
     """
     total, weighted = rows.sum(axis=1), rows @ frequencies
     pairs = outer(total, total, diagonal) - inner(rows, rows, diagonal)
-    # Each pair with the frequency of its two categories.
+    # Each pair, weighted with the frequency of its two categories.
     own = (
         outer(total, weighted, diagonal)
         + outer(weighted, total, diagonal)
@@ -61,14 +61,14 @@ def joint_covariances(
 
 
 def outer(x: np.ndarray, y: np.ndarray, diagonal: bool) -> np.ndarray:
-    """Products of each number with each, or with its own counterpart.
+    """Return the products of all pairs of numbers, or of each number with its counterpart.
 
     Parameters
     ----------
     x, y : ndarray of shape (n_queries,)
         Numbers.
     diagonal : bool
-        Whether only products of numbers of the same place are asked for.
+        Whether only products of numbers at the same place are asked for.
 
     Returns
     -------
@@ -79,14 +79,14 @@ def outer(x: np.ndarray, y: np.ndarray, diagonal: bool) -> np.ndarray:
 
 
 def inner(rows: Any, others: Any, diagonal: bool) -> np.ndarray:
-    """Inner products of sparse rows: of each with each, or of each with its own counterpart.
+    """Return the inner products of all pairs of sparse rows, or of each with its counterpart.
 
     Parameters
     ----------
     rows, others : csr_array of shape (n_queries, d)
         One vector per row.
     diagonal : bool
-        Whether only products of rows of the same number are asked for.
+        Whether only products of rows at the same place are asked for.
 
     Returns
     -------
@@ -101,16 +101,16 @@ def inner(rows: Any, others: Any, diagonal: bool) -> np.ndarray:
 def gram(
     vector: Callable[[np.ndarray], np.ndarray], rows: Any, weights: Any, diagonal: bool
 ) -> np.ndarray:
-    """Weighted inner products of long vectors, one made of each row, without holding them all.
+    """Return weighted inner products of long vectors, one per row, without holding them all.
 
     Parameters
     ----------
     vector : callable
-        Makes the (long) vector of a row of shape (d,).
+        Returns the (long) vector for a row of shape (d,).
     rows : csr_array of shape (n_queries, d)
         One row per query.
     weights : ndarray of the shape of a vector
-        The weights.
+        Weights of the products.
     diagonal : bool
         Whether only products of each vector with itself are asked for.
 
@@ -144,7 +144,7 @@ def gram(
 def drawn_covariances(
     channel: Any, rows: Any, frequencies: np.ndarray, diagonal: bool
 ) -> np.ndarray:
-    """Covariances of answers from drawn reports, the same ones each time.
+    """Return the covariances of answers, from drawn reports that are the same each time.
 
     Parameters
     ----------
@@ -160,7 +160,7 @@ def drawn_covariances(
     Returns
     -------
     ndarray of shape (n_queries,) or (n_queries, n_queries)
-        The covariances of one user, a mean over 2**14 reports.
+        The covariances for one user, a mean over 2**14 reports.
     """
     rng = np.random.default_rng(0)
     p, q = float(channel.p), float(channel.q)
@@ -176,7 +176,7 @@ def drawn_covariances(
 
 
 def _residuals(channel, reports, codes, rows):
-    """Of each report and query: what is supported, less its expectation given the user's value."""
+    """Return each report's answer to each query, less its expectation given the user's value."""
     p, q = float(channel.p), float(channel.q)
     asked = np.unique(rows.indices)
     weights = rows[:, asked].toarray().T

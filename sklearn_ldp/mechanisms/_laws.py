@@ -1,4 +1,4 @@
-"""Laws that a channel may know of its own reports."""
+"""Probability laws that a channel may know about its own reports."""
 
 from __future__ import annotations
 
@@ -11,20 +11,21 @@ import numpy as np
 
 @dataclass(frozen=True, eq=False)
 class ReportLaw:
-    """Probabilities of kinds of reports, a linear map A of the frequencies, by its two products.
+    """Probabilities of kinds of reports: a linear map A of the frequencies, given by two products.
 
-    A kind of report has one probability for the categories that it supports, and one for others.
+    A kind of report has one probability for the categories that it supports, and another one for
+    all other categories.
 
     Parameters
     ----------
     supported, unsupported : float or ndarray of shape (n_kinds,)
         Probability of a given kind of report for a category that it supports, or does not.
     spread : callable
-        For each kind, the sum of the (d,) weights of the categories that it supports.
+        Returns, for each kind, the sum of the (d,) weights of the categories that it supports.
     gather : callable
-        For each category, the sum of the (n_kinds,) weights of the kinds that support it.
+        Returns, for each category, the sum of the (n_kinds,) weights of the kinds that support it.
     kinds : callable, default=None
-        The kind of each report; None if reports are the numbers of their kinds.
+        Returns the kind of each report. None if reports are the numbers of their kinds.
     """
 
     supported: float | np.ndarray
@@ -39,7 +40,7 @@ class ReportLaw:
         Parameters
         ----------
         frequencies : ndarray of shape (d,)
-            Of the users' categories.
+            Frequencies of the users' categories.
 
         Returns
         -------
@@ -50,7 +51,7 @@ class ReportLaw:
         return self.unsupported * frequencies.sum() + support
 
     def likelihoods(self, weights: np.ndarray) -> np.ndarray:
-        """Return the expected weight of a report of a user of each category, A' w.
+        """Return the expected weight of a report, for a user of each category, A' w.
 
         Parameters
         ----------
@@ -90,9 +91,9 @@ class JointSupport(NamedTuple):
     Parameters
     ----------
     own : float
-        If the user has one of them.
+        The probability if the user has one of them.
     other : float
-        If she has neither.
+        The probability if the user has neither.
     """
 
     own: float
@@ -105,11 +106,11 @@ class PublicPart(NamedTuple):
     Parameters
     ----------
     of_reports : callable
-        The part of each report, as integers of shape (n,).
+        Returns the part of each report, as integers of shape (n,).
     n_values : int
-        How many values it takes.
+        Number of values that the part takes.
     shares : ndarray of shape (n_values,) or None
-        Their probabilities; None if all are equally likely.
+        Probabilities of these values; None if all are equally likely.
     """
 
     of_reports: Callable[[np.ndarray], np.ndarray]

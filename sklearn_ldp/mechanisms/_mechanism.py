@@ -1,4 +1,4 @@
-"""The mechanism of a collection: what a client does to a code, and a server to a report.
+"""The mechanism of a collection: what a client does with a code, and a server with a report.
 
 A mechanism knows neither scikit-learn nor what the values are called. It is immutable once built,
 so that clients, servers and threads can share it, and its probabilities are the rationals over
@@ -23,11 +23,12 @@ class ReportField(NamedTuple):
     Parameters
     ----------
     name : str
-        Its name.
+        Name of the column.
     n_values : int
-        How many values an integer of it takes.
+        Number of values that an integer in this column can take.
     width : int, default=None
-        How many integers a report has there; None is one, as an array of shape (n,) holds it.
+        Number of integers that a report has in this column. None means one, for reports of shape
+        (n,).
     """
 
     name: str
@@ -36,26 +37,26 @@ class ReportField(NamedTuple):
 
 
 class Mechanism(ABC):
-    """Base of all mechanisms: codes in, reports out, and what is added up of them.
+    """Base of all mechanisms: codes go in, reports come out, and reports are added up to tallies.
 
-    It is all that collecting reports needs: files, ledgers, checkpoints, groups and clusters ask a
-    mechanism and nothing else. What an estimate is made of the sums is the business of its
-    subclasses: of a :class:`Channel` for frequencies, and of others for other things.
+    This is all that collecting reports needs: files, ledgers, checkpoints, groups and clusters use
+    a mechanism and nothing else. Subclasses make an estimate from the tallies: :class:`Channel`
+    estimates frequencies, others may estimate other things.
     """
 
-    #: About how many bytes of memory one report takes while it is worked on. It is part of what a
-    #: seed means, as it determines how many users share a stream of coins.
+    #: About how many bytes of memory one report takes while it is worked on. It determines how many
+    #: users share a stream of coins, so a change of it also changes what a seed draws.
     report_bytes = 64
 
     # -- what two parties must agree on -------------------------------------------------------
     @property
     def configuration(self) -> dict[str, Any]:
-        """What two parties must agree on beside epsilon and the domain: plain numbers and texts."""
+        """What two parties must agree on besides epsilon and the domain: numbers and texts."""
         return {}
 
     @property
     def report_fields(self) -> tuple[ReportField, ...]:
-        """The columns that reports are kept in; none keeps them as they come, in 64 bits."""
+        """The columns to store reports in; if empty, reports are stored as they are, in 64 bits."""
         return ()
 
     @property
@@ -81,7 +82,8 @@ class Mechanism(ABC):
         Parameters
         ----------
         codes : ndarray whose first axis is the users
-            As the domain encodes values: category codes of shape (n,), unless it says otherwise.
+            Values as the domain encodes them: category codes of shape (n,), unless it says
+            otherwise.
         coins : Coins
             The only source of randomness.
 
@@ -94,7 +96,7 @@ class Mechanism(ABC):
     # -- on the server ------------------------------------------------------------------------
     @abstractmethod
     def check_reports(self, reports: np.ndarray) -> np.ndarray:
-        """Refuse what is no report, and bring the rest into canonical form.
+        """Refuse invalid reports, and bring valid ones into canonical form.
 
         Parameters
         ----------
@@ -109,12 +111,12 @@ class Mechanism(ABC):
         Raises
         ------
         ValueError
-            With what was expected, see :func:`expect`.
+            If a report is not valid. The message says what was expected, see :func:`expect`.
         """
 
     @abstractmethod
     def tally(self, reports: np.ndarray) -> np.ndarray:
-        """Count what is added up of reports.
+        """Count reports into a tally.
 
         Parameters
         ----------
@@ -124,7 +126,7 @@ class Mechanism(ABC):
         Returns
         -------
         ndarray of shape (tally_size,)
-            int64. Tallies of two batches add up to that of both.
+            int64. The tallies of two batches add up to the tally of both.
         """
 
     @property
@@ -133,7 +135,7 @@ class Mechanism(ABC):
         """Number of counts in a tally."""
 
     def decode(self, tallies: np.ndarray) -> np.ndarray:
-        """Turn tallies into what estimates are made of.
+        """Turn tallies into the counts that estimates are made from.
 
         Parameters
         ----------
@@ -148,7 +150,7 @@ class Mechanism(ABC):
         return tallies
 
     def as_reports(self, reports: Any) -> np.ndarray:
-        """Return reports from any array of integers in canonical form.
+        """Return the reports in any array of integers, in canonical form.
 
         Parameters
         ----------
@@ -163,7 +165,7 @@ class Mechanism(ABC):
         Raises
         ------
         ValueError
-            If a report cannot come from this mechanism, with what was expected.
+            If a report cannot come from this mechanism. The message says what was expected.
         """
         array = np.asarray(reports)
         if array.dtype.kind == "b":
@@ -177,18 +179,18 @@ class Mechanism(ABC):
 
     # -- as a value ---------------------------------------------------------------------------
     def __eq__(self, other: object) -> bool:
-        """Whether reports of the two add up."""
+        """Return whether reports of the two mechanisms can be added up."""
         return isinstance(other, Mechanism) and self._identity() == other._identity()
 
     def __hash__(self) -> int:
         return hash((type(self), self.report_fields))
 
     def _identity(self) -> tuple:
-        """What makes two mechanisms the same one."""
+        """Return what is equal if and only if two mechanisms are the same."""
         return type(self), self.configuration, self.report_fields
 
     def __getstate__(self) -> dict[str, Any]:
-        # Without what is computed on demand: reading it must not change a hash of an estimate.
+        # Leave out what is computed on demand: reading it must not change an estimate's hash.
         cached = {
             name
             for cls in type(self).__mro__

@@ -1,4 +1,4 @@
-"""What reports must look like, and what is said of those that do not."""
+"""Checks of what reports must look like, and the error messages if they do not."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def check_hash_reports(reports: np.ndarray, n_functions: int, hash_range: int) -
 
 
 def bits_for(n_values: int) -> int:
-    """Count the bits that tell so many values apart.
+    """Count the bits that are needed to tell values apart.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ def bits_for(n_values: int) -> int:
     Returns
     -------
     int
-        Its binary logarithm, rounded up.
+        The binary logarithm of `n_values`, rounded up.
     """
     return (n_values - 1).bit_length()
 
@@ -54,16 +54,16 @@ def check_indices(reports: np.ndarray, n_values: int) -> np.ndarray:
 
 
 def expect(condition: Any, expectation: str, reports: np.ndarray) -> None:
-    """Raise ValueError with what was expected of reports and what came.
+    """Raise ValueError, saying what was expected and what came, unless a condition holds.
 
     Parameters
     ----------
     condition : bool
         Whether reports are as expected.
     expectation : str
-        What was expected, to follow "expected".
+        What was expected; it follows the word "expected" in the message.
     reports : ndarray
-        What came.
+        The reports that came.
 
     Raises
     ------

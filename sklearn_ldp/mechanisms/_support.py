@@ -35,7 +35,7 @@ def independent_support(
 
 
 def independent_sizes(p: Fraction, q: Fraction, n_categories: int) -> np.ndarray:
-    """Law of the number of supported categories where supports are independent.
+    """Return the law of the number of supported categories if supports are independent.
 
     Parameters
     ----------
@@ -56,12 +56,12 @@ def independent_sizes(p: Fraction, q: Fraction, n_categories: int) -> np.ndarray
 
 
 def fixed_size(size: int, n_categories: int) -> np.ndarray:
-    """Law of the number of supported categories where it is the same in all reports.
+    """Return the law of the number of supported categories if it is the same in all reports.
 
     Parameters
     ----------
     size : int
-        The number.
+        Number of categories that each report supports.
     n_categories : int
         The number d of categories.
 
@@ -84,10 +84,10 @@ def simulate_members(
     n_members: int,
     member: Callable[[np.ndarray, np.ndarray], np.ndarray],
 ) -> np.ndarray:
-    """Counts of reports that are uniform, or, with probability `share`, uniform in a set.
+    """Draw counts of reports that are uniform or, with probability `share`, uniform in a set.
 
-    Exact, and O(min(n, d n_members)): users of rare categories are drawn one by one, those of
-    frequent ones all at once.
+    The law is exact. The work is O(min(n, d n_members)): users of rare categories are drawn one by
+    one, those of frequent categories all at once.
 
     Parameters
     ----------
@@ -102,9 +102,9 @@ def simulate_members(
     n_reports : int
         Number of different reports.
     n_members : int
-        Number of members of each set (all repeated equally often, if they are repeated).
+        Number of members of each set (if members are repeated, all are repeated equally often).
     member : callable
-        ``member(codes, index)`` is the index-th member of the sets of categories.
+        ``member(codes, index)`` returns the index-th member of the set of each category.
 
     Returns
     -------

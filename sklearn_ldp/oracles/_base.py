@@ -1,4 +1,4 @@
-"""The base of all frequency oracles: scikit-learn's face of a mechanism."""
+"""The base of all frequency oracles: a scikit-learn estimator around a mechanism."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from ._state import Collected
 
 
 class PrivacyWarning(UserWarning):
-    """Users are about to spend privacy in a call where one may not expect it."""
+    """Warning that a call spends users' privacy where one may not expect it."""
 
 
 @inherit_parameters
@@ -37,15 +37,15 @@ class BaseOracle(  # type: ignore[call-arg]
     """Base of all frequency oracles.
 
     A new oracle is one file: a :class:`~sklearn_ldp.oracles.channels.Channel` with its
-    probabilities, `privatize`, `count_support` and simulation law, and a class like this one
-    whose `_make_channel` builds it over a domain. Nothing else needs overriding.
+    probabilities, `privatize`, `count_support` and simulation law, and a subclass of this class
+    whose `_make_channel` builds that channel over a domain. Nothing else needs overriding.
 
     %(parameters)s
     """
 
     _parameter_constraints: dict = {
         "epsilon": [Interval(Real, 0, None, closed="neither")],
-        "categories": "no_validation",  # a Domain says what is wrong with it
+        "categories": "no_validation",  # Domain checks it, and says what is wrong
         "input": [StrOptions({"values", "reports"})],
         "n_shards": [Interval(Integral, 1, None, closed="left")],
         "random_state": [None, Integral, np.random.RandomState, np.random.Generator],
@@ -75,11 +75,11 @@ class BaseOracle(  # type: ignore[call-arg]
     def _make_channel(self, domain: Domain) -> Mechanism:
         """Return the mechanism over a domain, from the (valid) parameters.
 
-        This is the only hook: fitting, planning, audits, searches and tests all come here.
+        This is the only hook: fitting, planning, audits, searches and tests all use it.
         """
 
     def _takes_open_domain(self) -> bool:
-        """Whether the mechanism takes values that are on no list, ``categories="open"``."""
+        """Return whether the mechanism takes values that are on no list (``categories="open"``)."""
         return False
 
     # -- what client and server agree on ------------------------------------------------------
@@ -94,7 +94,7 @@ class BaseOracle(  # type: ignore[call-arg]
         Returns
         -------
         Protocol
-            The mechanism, the domain and the round; of the present parameters.
+            The mechanism, the domain and the round, built from the current parameters.
 
         Raises
         ------
@@ -104,17 +104,17 @@ class BaseOracle(  # type: ignore[call-arg]
         return self._protocol_over(self._domain(), collection_round)
 
     def channel(self, categories: Any = None) -> Any:
-        """Return the mechanism inside: what planning, audits and searches ask.
+        """Return the mechanism of this oracle, which planning, audits and searches ask.
 
         Parameters
         ----------
         categories : int, array-like of shape (d,), Domain or None, default=None
-            The domain to take; None is the one that is declared, or that "auto" has learnt.
+            The domain to use. None means the declared domain, or the one that "auto" has learnt.
 
         Returns
         -------
         Channel
-            With its exact probabilities, its noise and the law of its reports.
+            The mechanism, with its exact probabilities, its noise and the law of its reports.
 
         Raises
         ------
@@ -141,7 +141,7 @@ class BaseOracle(  # type: ignore[call-arg]
         Parameters
         ----------
         X : array-like of shape (n_samples,) or (n_samples, n_columns)
-            One value a user.
+            One value per user.
 
         Returns
         -------
@@ -151,7 +151,7 @@ class BaseOracle(  # type: ignore[call-arg]
         Raises
         ------
         ValueError
-            If a value is no category, or the domain is not known.
+            If a value is not a category, or the domain is not known.
         """
         return self.protocol().privatize(X, self.random_state)
 
@@ -165,31 +165,31 @@ class BaseOracle(  # type: ignore[call-arg]
         Parameters
         ----------
         X : array-like of shape (n_samples,) or (n_samples, n_columns)
-            One value a user, several columns being one joint category; or, with
-            ``input="reports"``, one report a user.
+            One value per user, where several columns form one joint category; or, with
+            ``input="reports"``, one report per user.
         y : None
             Ignored.
         sample_weight : array-like of shape (n_samples,), default=None
-            The number of users of each row, so that a histogram can be fitted: non-negative
-            integers.
+            The number of users of each row, as non-negative integers, so that a histogram can be
+            fitted.
 
         Returns
         -------
         self : object
-            Fitted.
+            The fitted oracle.
 
         Raises
         ------
         ValueError
-            If `X` or `sample_weight` is malformed; the oracle is unchanged then.
+            If `X` or `sample_weight` is malformed; the oracle then stays unchanged.
         """
         return self._collect(self._started(X), X, sample_weight, is_new=True)
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Add more users to the collection.
 
-        Privacy: as `fit`; the users should be new ones. With a seed, values in pieces give what
-        they give at once.
+        Privacy: the same as for `fit`; the users should be new ones. With a seed, adding values in
+        pieces gives the same result as adding them all at once.
 
         Parameters
         ----------
@@ -203,37 +203,37 @@ class BaseOracle(  # type: ignore[call-arg]
         Returns
         -------
         self : object
-            With the users added.
+            The oracle with the users added.
 
         Raises
         ------
         ValueError
-            As `fit`; the oracle is unchanged then.
+            As for `fit`; the oracle then stays unchanged.
         """
         is_new = self._state is None
         state = self._started(X) if is_new else self._continued()
         return self._collect(state, X, sample_weight, is_new=is_new)
 
     def aggregate(self, reports: Any, *, shards: Any = None) -> Self:
-        """Add a batch of reports to the collection; costs no privacy.
+        """Add a batch of reports to the collection, which costs no privacy.
 
         Parameters
         ----------
         reports : array-like whose first axis is the users
-            As `privatize` returns them.
+            Reports as `privatize` returns them.
         shards : array-like of int of shape (n_reports,), default=None
             The shard of each report, in [0, `n_shards`); it must not depend on the users' values.
-            None deals the reports out in turn.
+            None assigns the reports to the shards in turn.
 
         Returns
         -------
         self : object
-            With the reports added.
+            The oracle with the reports added.
 
         Raises
         ------
         ValueError
-            If a report cannot come from this oracle; the batch is refused whole then.
+            If a report cannot come from this oracle; the whole batch is then refused.
         """
         state = self._continued()
         if shards is not None:
@@ -248,17 +248,17 @@ class BaseOracle(  # type: ignore[call-arg]
         Parameters
         ----------
         other : oracle
-            Of the same class, epsilon, domain and protocol; it stays as it is.
+            An oracle of the same class, epsilon, domain and protocol; it is not changed.
 
         Returns
         -------
         self : object
-            With the other's reports added.
+            The oracle with the other's reports added.
 
         Raises
         ------
         ValueError
-            If the two are configured differently; the oracle is unchanged then.
+            If the two are configured differently; the oracle then stays unchanged.
         """
         if not isinstance(other, BaseOracle):
             raise TypeError(
@@ -269,7 +269,7 @@ class BaseOracle(  # type: ignore[call-arg]
         return self
 
     def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> FrequencyEstimate:
-        """Collect once and return the estimate: the one release that `frequencies_` holds.
+        """Collect once and return the estimate, the same release that `frequencies_` holds.
 
         Parameters
         ----------
@@ -288,7 +288,7 @@ class BaseOracle(  # type: ignore[call-arg]
         return self.fit(X, y, sample_weight=sample_weight).estimate_
 
     def transform(self, X: Any) -> FrequencyEstimate:
-        """Collect anew from other users and return their estimate; the fitted one stays.
+        """Collect anew from other users and return their estimate, without changing the fitted one.
 
         Privacy: with values, a new collection that spends epsilon of every user in `X`, and a
         :class:`~sklearn_ldp.PrivacyWarning` says so: users who were in `fit` as well have spent
@@ -321,7 +321,7 @@ class BaseOracle(  # type: ignore[call-arg]
         return self._estimate_of(state.with_values(codes, None, self.n_jobs))
 
     def simulate(self, counts: Any, n_repeats: int = 1) -> FrequencyEstimate:
-        """Draw whole collections from known counts, without users: for studies.
+        """Draw whole collections from known counts, without users, for studies.
 
         Privacy: none is protected; `counts` must be public or synthetic.
 
@@ -335,12 +335,12 @@ class BaseOracle(  # type: ignore[call-arg]
         Returns
         -------
         FrequencyEstimate of shape (n_repeats, d)
-            A row a collection.
+            One row per collection.
 
         Raises
         ------
         ValueError
-            If the counts are not non-negative integers, one a category.
+            If the counts are not non-negative integers, one per category.
         """
         self._check_parameters()
         counts = check_counts(counts, f"{self._name}.simulate: counts")
@@ -360,14 +360,14 @@ class BaseOracle(  # type: ignore[call-arg]
         return FrequencyEstimate(noise.debias(support), domain.categories, noise, oracle)
 
     def true_frequencies(self, X: Any) -> np.ndarray:
-        """Raw frequencies of users' values, to judge estimates in simulations.
+        """Return the raw frequencies of users' values, to judge estimates in simulations.
 
         Privacy: not private at all.
 
         Parameters
         ----------
         X : array-like of shape (n_samples,) or (n_samples, n_columns)
-            One value a user.
+            One value per user.
 
         Returns
         -------
@@ -377,7 +377,7 @@ class BaseOracle(  # type: ignore[call-arg]
         Raises
         ------
         ValueError
-            If a value is no category, or the domain is not known.
+            If a value is not a category, or the domain is not known.
         """
         domain = self._domain()
         codes = domain.encode(X, self._name)
@@ -386,17 +386,17 @@ class BaseOracle(  # type: ignore[call-arg]
     # -- what is known after fit --------------------------------------------------------------
     @property
     def categories_(self) -> np.ndarray:
-        """The domain, of shape (d,)."""
+        """The categories of the domain, of shape (d,)."""
         return self._fitted("categories_").protocol.domain.categories
 
     @property
     def n_samples_seen_(self) -> int:
-        """Number of reports added up."""
+        """Number of reports that have been added up."""
         return self._fitted("n_samples_seen_").counts.n_samples
 
     @property
     def support_counts_(self) -> np.ndarray:
-        """How many reports support each category: int64 of shape (d,)."""
+        """Number of reports that support each category, int64 of shape (d,)."""
         return self._fitted("support_counts_").decoded[0][0].copy()
 
     @property
@@ -419,8 +419,8 @@ class BaseOracle(  # type: ignore[call-arg]
     def set_output(self, *, transform: str | None = None) -> Self:
         """Do nothing: an oracle returns an estimate, which knows its categories and its noise.
 
-        Pipelines call it on each of their steps; a data frame would lose the noise that the next
-        step needs. ``estimate.to_frame()`` makes one.
+        Pipelines call this on each of their steps, but a data frame would lose the noise that the
+        next step needs. ``estimate.to_frame()`` returns a data frame.
 
         Parameters
         ----------
@@ -430,7 +430,7 @@ class BaseOracle(  # type: ignore[call-arg]
         Returns
         -------
         self : object
-            As it was.
+            The oracle, unchanged.
         """
         return self
 
@@ -459,7 +459,7 @@ class BaseOracle(  # type: ignore[call-arg]
         tags.non_deterministic = self.random_state is None
         return tags
 
-    # -- between parameters and what was collected with them ----------------------------------
+    # -- the parameters, and what was collected with them -------------------------------------
     @property
     def _name(self) -> str:
         return type(self).__name__
@@ -489,7 +489,7 @@ class BaseOracle(  # type: ignore[call-arg]
             )
 
     def _domain(self) -> Domain:
-        """The domain that is declared, or that "auto" has learnt."""
+        """Return the domain that is declared, or that "auto" has learnt."""
         state = self._state
         if state is not None and (
             self._is_auto() or self.categories is state.parameters["categories"]
@@ -501,8 +501,8 @@ class BaseOracle(  # type: ignore[call-arg]
         self._check_parameters()
         if domain.is_open and not self._takes_open_domain():
             raise ValueError(
-                f"{self._name} numbers the categories, so it needs their list; values that are on "
-                'no list are for OLH(categories="open", hash_family="mixing").'
+                f"{self._name} numbers the categories, so it needs a list of them. For values that "
+                'are on no list use OLH(categories="open", hash_family="mixing").'
             )
         mechanism = self._make_channel(domain)
         if not mechanism.is_informative:
@@ -521,7 +521,7 @@ class BaseOracle(  # type: ignore[call-arg]
         )
 
     def _started(self, X: Any = None) -> Collected:
-        """A collection of nobody yet, under the present parameters."""
+        """Return an empty collection with the current parameters."""
         self._check_parameters()
         learns = self._is_auto() and self.input == "values" and X is not None
         domain = Domain.learned(X, self._name) if learns else self._domain()
@@ -530,7 +530,7 @@ class BaseOracle(  # type: ignore[call-arg]
         return Collected(protocol, protocol.empty, streams, self.get_params(deep=False))
 
     def _continued(self) -> Collected:
-        """The collection to add to, which must be one of the present parameters."""
+        """Return the collection to add to, which must agree with the current parameters."""
         state = self._state
         if state is None:
             return self._started()
@@ -545,13 +545,13 @@ class BaseOracle(  # type: ignore[call-arg]
         return state
 
     def _with_counts(self, counts: Counts) -> BaseOracle:
-        """A fitted oracle like this one that holds these counts."""
+        """Return a fitted oracle like this one that holds these counts."""
         fitted = clone(self)
         fitted._state = fitted._started().emptied(counts)
         return fitted
 
     def _collect(self, state: Collected, X: Any, sample_weight: Any, *, is_new: bool) -> Self:
-        """Add rows to a collection: all checks, then the work, then the new state."""
+        """Add rows to a collection: first all checks, then the work, then the new state."""
         if self.input == "reports":
             self._state = state.with_reports(X, sample_weight, self.n_jobs)
             return self
@@ -567,7 +567,7 @@ class BaseOracle(  # type: ignore[call-arg]
         return self
 
     def _check_features(self, X: Any, n_features: int, *, reset: bool) -> None:
-        """scikit-learn's record of the columns' number and names."""
+        """Record or check the number and the names of the columns, as scikit-learn does."""
         if reset:
             self.n_features_in_ = n_features
         elif n_features != self.n_features_in_:
@@ -586,6 +586,6 @@ class BaseOracle(  # type: ignore[call-arg]
         return FrequencyEstimate(values, domain.categories, noise, oracle, shards)
 
     def _unfitted(self, parameters: dict[str, Any], domain: Domain) -> BaseOracle:
-        """An oracle of these parameters, for whoever wants to simulate the collection."""
+        """Return an unfitted oracle with these parameters, for simulations of the collection."""
         of_simulation = {"input": "values", "random_state": None, "n_jobs": None}
         return type(self)(**{**parameters, "categories": domain.categories, **of_simulation})

@@ -1,4 +1,4 @@
-"""What an oracle costs and gives over a domain, and the best one that can be afforded."""
+"""The cost and the accuracy of oracles over a domain, and the choice of the best one."""
 
 from __future__ import annotations
 
@@ -36,18 +36,19 @@ def _every_oracle() -> list[BaseOracle]:
 
 @dataclass(frozen=True)
 class OracleProfile:
-    """What an oracle costs and gives.
+    """The cost and the accuracy of an oracle.
 
     Parameters
     ----------
     total_variance : float
         n times the sum of the categories' variances (2020 paper, Eq. 5).
     minimax_bound : float
-        The least that any oracle can have at this budget and domain.
+        The least total variance that any oracle can have at this budget and domain.
     report_bits : int
         Size of a report, in bits.
     decode_operations : int
-        Order of the operations that n reports take from their arrival to the estimate.
+        Order of magnitude of the number of operations that n reports take, from their arrival to
+        the estimate.
 
     Attributes
     ----------
@@ -100,23 +101,24 @@ def minimax_bound(epsilon: float, n_categories: int) -> float:
 def profile_oracle(
     oracle: BaseOracle, n_categories: Any, *, frequencies: Any = None, n_samples: int = 1_000_000
 ) -> OracleProfile:
-    """Tell what an oracle costs and gives over a domain, before any data is collected.
+    """Return the cost and the accuracy of an oracle over a domain, before any data is collected.
 
     Parameters
     ----------
     oracle : oracle
-        Its epsilon and its own parameters count; its categories do not.
+        The oracle. Its epsilon and its own parameters are used; its categories are ignored.
     n_categories : int or Domain
         Size d of the domain, or the domain itself.
     frequencies : array-like of shape (d,), default=None
-        True frequencies. Only Hadamard response with blocks depends on them; None is uniform.
+        True frequencies. Only Hadamard response with blocks depends on them. None means uniform
+        frequencies.
     n_samples : int, default=1_000_000
         Number of reports to decode.
 
     Returns
     -------
     OracleProfile
-        Variance, size of a report, work.
+        Its variance, the size of a report and the work of decoding.
 
     Examples
     --------
@@ -144,11 +146,12 @@ def best_oracle(
     n_samples: int = 1_000_000,
     candidates: Sequence[BaseOracle] | None = None,
 ) -> BaseOracle:
-    """Choose the oracle of least total variance among those that can be afforded.
+    """Choose the oracle with the least total variance that keeps to the given limits.
 
-    For few categories (``d - 2 < 3 exp(epsilon)``, roughly) that is GRR, as the papers say; without
-    limits it is then subset selection, and with small reports projective geometry response. Of
-    oracles within 0.01 % of each other the one with the smaller reports is taken.
+    For few categories (``d - 2 < 3 exp(epsilon)``, roughly) that is GRR, as the papers say. For
+    more categories it is subset selection if there are no limits, and projective geometry response
+    if reports must be small. Among oracles whose variances are within 0.01 % of the least, the one
+    with the smallest reports is taken.
 
     Parameters
     ----------
@@ -157,23 +160,24 @@ def best_oracle(
     categories : int or array-like of shape (d,)
         The public domain; an int d stands for ``0 .. d-1``.
     max_report_bits : float, default=inf
-        What a report may take.
+        The most bits that a report may take.
     max_decode_operations : float, default=inf
-        Order of the operations that the server may spend on `n_samples` reports.
+        The most operations, in order of magnitude, that the server may spend on `n_samples`
+        reports.
     n_samples : int, default=1_000_000
-        Number of reports the server expects.
+        Number of reports that the server expects.
     candidates : list of oracles, default=None
-        Among which to choose; their epsilon and categories are set. None is every oracle.
+        The oracles to choose from; their epsilon and categories are set. None means all oracles.
 
     Returns
     -------
     oracle
-        Unfitted, with epsilon and categories set.
+        The chosen oracle, unfitted, with epsilon and categories set.
 
     Raises
     ------
     ValueError
-        If none can be afforded.
+        If no oracle keeps to the limits.
 
     Examples
     --------
@@ -196,7 +200,7 @@ def best_oracle(
     if not affordable:
         least = min(profiles, key=lambda profile: profile.report_bits)
         raise ValueError(
-            f"best_oracle found no oracle of at most {max_report_bits} bits a report and "
+            f"best_oracle found no oracle of at most {max_report_bits} bits per report and "
             f"{max_decode_operations:.3g} operations; the smallest report here takes "
             f"{least.report_bits} bits, the quickest decoding "
             f"{min(profile.decode_operations for profile in profiles):.3g} operations."
@@ -218,7 +222,7 @@ def compare_oracles(
     n_categories : int
         Size d of the domain.
     candidates : list of oracles, default=None
-        Their epsilon is set. None is every oracle.
+        The oracles to compare; their epsilon is set. None means all oracles.
 
     Returns
     -------

@@ -38,8 +38,8 @@ class GRR(BaseOracle):
 
     See Also
     --------
-    OUE : Better for large domains, d bits a report.
-    OLH : Better for large domains, two integers a report.
+    OUE : Better for large domains, with d bits per report.
+    OLH : Better for large domains, with two integers per report.
 
     References
     ----------
@@ -61,7 +61,7 @@ class GRR(BaseOracle):
 
 
 class DirectChannel(Channel):
-    """Keep a code with probability ``threshold / 2**64``, else move to a uniform other one."""
+    """Keep a code with probability ``threshold / 2**64``, otherwise report a uniform other one."""
 
     def __init__(self, n_categories: int, threshold: int):
         keep = Fraction(threshold, TWO_64)
@@ -108,7 +108,7 @@ class DirectChannel(Channel):
         return np.bincount(reports, minlength=self.n_categories)
 
     def simulate(self, counts, n_repeats, rng):
-        # Exact: with probability d q a user forgets her category and reports a uniform one.
+        # Exact: with probability d q a user ignores her category and reports a uniform one.
         d = self.n_categories
         kept = rng.binomial(counts, float(self.p - self.q), (n_repeats, d))
         uniform = np.full(d, 1 / d)

@@ -17,19 +17,19 @@ from ._base import BaseOracle
 def estimate_by_group(
     oracle: BaseOracle, X: Any, by: Any, *, sample_weight: Any = None
 ) -> FrequencyEstimate:
-    """Estimate the distribution of each group of users: of each region, of each week.
+    """Estimate the distribution of each group of users, such as each region or each week.
 
-    One collection, counted by group; each group has its own number of users and so its own noise,
-    which post-processors and intervals mind row by row. Which group a user is in is not protected:
-    it must be public, or known to the collector anyway.
+    This is one collection, whose reports are counted by group. Each group has its own number of
+    users and therefore its own noise, which post-processors and intervals take into account row by
+    row. The group of a user is not protected: it must be public, or known to the collector anyway.
 
-    Privacy: as `fit`, epsilon of every user in `X` once when it holds values; nothing when the
-    oracle reads reports. Groups of different users cost no more than one of them.
+    Privacy: as for `fit`, this spends epsilon of every user in `X` once if `X` holds values, and
+    nothing if the oracle reads reports. Several groups of different users cost no more than one.
 
     Parameters
     ----------
     oracle : oracle
-        It stays as it is.
+        The oracle to use; it is not changed.
     X : array-like of shape (n_samples,) or (n_samples, n_columns)
         As for its `fit`: values, or reports with ``input="reports"``.
     by : array-like of shape (n_samples,)
@@ -40,7 +40,7 @@ def estimate_by_group(
     Returns
     -------
     FrequencyEstimate of shape (n_groups, d)
-        A row a group, in the sorted order of their names, which are its `row_names`.
+        One row per group, in the sorted order of the groups' names, which are its `row_names`.
 
     Raises
     ------
@@ -63,7 +63,7 @@ def estimate_by_group(
     """
     names, groups = group_codes(by, "estimate_by_group", "for each row")
     check_consistent_length(X, groups)
-    # Of its own, so that the oracle stays as it is; a generator moves on all the same.
+    # A clone, so that the oracle is not changed; but a generator is shared, and moves on.
     apart = clone(oracle).set_params(random_state=oracle.random_state)
     state = apart._started(X)
     reads = oracle.input == "reports"
@@ -74,7 +74,7 @@ def estimate_by_group(
         empty = [name for name, size in zip(names, sizes, strict=True) if not size]
         raise ValueError(f"estimate_by_group has no users in {empty}: leave such groups out.")
     decoded = []
-    # As many groups at a time as fit in memory; what is kept of them is what the estimate has.
+    # As many groups at a time as fit in memory; only what the estimate needs of them is kept.
     step = Counts.most(state.mechanism, len(names))
     for first in range(0, len(names), step):
         n_groups = min(step, len(names) - first)

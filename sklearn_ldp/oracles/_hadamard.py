@@ -25,18 +25,21 @@ from ._shared_paragraphs import inherit_parameters
 class HadamardResponse(BaseOracle):
     """Hadamard response.
 
-    A category is a row of a Hadamard matrix of order K, a power of two above d (row 0, all ones,
-    is never used), and supports the half of the columns where its row is +1. The user reports
-    one column: a uniform one of her half with probability p, else a uniform one of the other half,
+    Each category has a row of a Hadamard matrix of order K, a power of two above d (row 0, all
+    ones, is never used), and is supported by the half of the columns where its row is +1. The user
+    reports one column: with probability p a uniform one of the half that supports her category,
+    otherwise a uniform one of the other half,
 
     .. math:: p = \\frac{e^\\epsilon}{e^\\epsilon + 1}, \\qquad q = \\frac12.
 
     A report is one integer in [0, K), and decoding is one fast Walsh-Hadamard transform. The
-    accuracy is that of :class:`BLH`, short of the optimum where :math:`e^\\epsilon` is far above 1.
+    accuracy is that of :class:`BLH`: it falls short of the optimum where :math:`e^\\epsilon` is far
+    above 1.
 
     With ``n_blocks > 1`` the matrix has B blocks on its diagonal [2]_: the column lies in the block
     of the category with a higher probability, which suits large budgets. The estimate of a category
-    is then compared with half of its block, and its variance depends on the frequency of the block:
+    then compares the two halves of its block, and its variance depends on the frequency of the
+    block:
 
     .. math:: n \\operatorname{Var}_v = \\frac{2 (e^\\epsilon + 2B - 1)}{(e^\\epsilon - 1)^2}
               \\left(1 + \\frac{e^\\epsilon - 1}{2} F_v \\right) - f_v,
@@ -48,8 +51,8 @@ class HadamardResponse(BaseOracle):
 
     %(parameters)s
     n_blocks : "auto" or int, default=1
-        Number B of blocks, a power of two; 1 is the papers' variant; "auto" is that of [2]_, the
-        largest power of two up to :math:`\\min(e^\\epsilon, 2d)`.
+        Number B of blocks, a power of two; 1 is the papers' variant; "auto" is the choice of [2]_,
+        the largest power of two up to :math:`\\min(e^\\epsilon, 2d)`.
 
     %(attributes)s
     n_blocks_ : int
@@ -123,11 +126,11 @@ class HadamardResponse(BaseOracle):
 
 
 class HadamardChannel(Channel):
-    """A column of B diagonal blocks of Hadamard matrices, mostly where the category's row is +1."""
+    """Report a column of B diagonal Hadamard blocks, mostly one where the category's row is +1."""
 
     def __init__(self, n_categories: int, epsilon: float, n_blocks: int):
         self.n_blocks = n_blocks
-        # Row 0 of a block is all ones and tells nothing: it is given to no category.
+        # Row 0 of a block is all ones and tells nothing, so no category gets it.
         rows_needed = -(-n_categories // n_blocks) + 1
         self.order = 1 << int(rows_needed - 1).bit_length()
         self.half = self.order // 2
@@ -166,7 +169,7 @@ class HadamardChannel(Channel):
     def tally_size(self):
         return self.n_columns
 
-    # -- noise: with blocks it grows with the frequency of the own block ----------------------
+    # -- noise: with blocks it grows with the frequency of the category's block ---------------
     @property
     def _per_user(self):
         """Probability of a report in the block of the user's category, and in a given other one."""
@@ -174,14 +177,14 @@ class HadamardChannel(Channel):
 
     @property
     def null_variance(self):
-        """For one user, of a category in a block that nobody has."""
+        """Variance for one user, for a category in a block that nobody has."""
         if self.n_blocks == 1:
             return super().null_variance
         return self._per_user[1] / float(self.p) ** 2
 
     @property
     def slope(self):
-        """For one user, of a category that is alone in its block."""
+        """Growth of that variance with the frequency, for a category that is alone in its block."""
         if self.n_blocks == 1:
             return super().slope
         own_block, other_block = self._per_user
@@ -200,8 +203,8 @@ class HadamardChannel(Channel):
     has_exact_covariance = True
 
     def covariances(self, rows, frequencies, *, diagonal):
-        # Of supports signed +1 and -1 no triples of categories are correlated but v, w of one block
-        # with the x of the same block whose row is the sum of theirs.
+        # With supports signed +1 and -1, users of x correlate two other categories v and w only if
+        # all three are in the same block, and the row of x is the product of those of v and w.
         of_users = walsh_hadamard(self._in_blocks(frequencies)).ravel()
         pairs = gram(
             lambda a: walsh_hadamard(self._in_blocks(a)).ravel(),
@@ -230,23 +233,23 @@ class HadamardChannel(Channel):
         return ReportLaw(float(inside), float(outside), self._spread, self._gather)
 
     def _spread(self, weights):
-        """Of each column: the sum of the weights of the categories that it supports."""
+        """Return, for each column, the sum of the weights of the categories that it supports."""
         return self._halves(self._in_blocks(weights)).ravel()
 
     def _in_blocks(self, weights):
-        """Weights of categories at the places of their rows, of shape (n_blocks, order)."""
+        """Place the categories' weights where their rows are, in the shape (n_blocks, order)."""
         blocks = np.zeros((self.n_blocks, self.order))
         blocks[self._place(np.arange(self.n_categories))] = weights
         return blocks
 
     def _gather(self, weights):
-        """Of each category: the sum of the weights of the columns that support it."""
+        """Return, for each category, the sum of the weights of the columns that support it."""
         halves = self._halves(weights.reshape(self.n_blocks, self.order))
         return halves[self._place(np.arange(self.n_categories))]
 
     @staticmethod
     def _halves(blocks):
-        """Sums of each block over the places where the rows of the matrix are +1."""
+        """Return the sums of each block over the places where the rows of the matrix are +1."""
         return (walsh_hadamard(blocks) + blocks.sum(axis=1, keepdims=True)) / 2
 
     @property
@@ -255,12 +258,12 @@ class HadamardChannel(Channel):
         return np.arange(self.n_categories) % self.n_blocks
 
     def _place(self, codes):
-        """Block and row inside it of each category."""
+        """Return the block of each category, and its row inside that block."""
         row, block = np.divmod(codes.astype(np.int64), self.n_blocks)
         return block, row + 1
 
     def _member(self, codes, index, sign):
-        """The index-th column of the category's block where its row is `sign` (0 is +1)."""
+        """Return the index-th column of the category's block where its row is `sign` (0 is +1)."""
         block, row = self._place(codes)
         pivot = row & -row
         low = index & (pivot - 1)
@@ -302,7 +305,7 @@ class HadamardChannel(Channel):
         return by_code.reshape(len(tallies), -1)[:, : self.n_categories]
 
     def simulate(self, counts, n_repeats, rng):
-        # A user forgets her category and draws any column, or draws a column of her half.
+        # A user either ignores her category and draws any column, or draws a column of her half.
         share = self._inside - self._against
         columns = simulate_members(
             counts,

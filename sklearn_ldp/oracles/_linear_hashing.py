@@ -17,40 +17,41 @@ from ..mechanisms._reports import bits_for, check_hash_reports
 from ..mechanisms.algebra._finite_field import FiniteField
 from ..mechanisms.algebra._linear_functions import LinearFunctions, linear_functions, scattered
 
-# Tallies have up to so many cells, or so many for each category.
+# A tally has at most this many cells, or this many per category if that is more.
 _SMALL_TABLE = 1 << 19
 _CELLS_PER_CATEGORY = 128
-# Digits beyond the least number are added while the sum of half of the categories has more than
-# this much more variance than under ideal hashing, up to so many vectors, or so many for each
-# category. Each costs a report log2(g) bits, and tallies and decoding a factor of g. Caps (points
-# no three of which are on a line) would spare the last tenth: they have 1.5 times the least number
-# of digits, which is as large a space for 1,000 categories and a far larger one for 40,000.
+# Digits beyond the least number are added while the variance of the sum of half of the categories
+# exceeds that under ideal hashing by more than this share. The space has at most this many vectors,
+# or this many per category if that is more. Each digit adds log2(g) bits to a report, and a factor
+# of g to tallies and decoding. Caps (sets of points no three of which are on a line) would avoid
+# the last tenth: they take 1.5 times the least number of digits, which is as large a space for
+# 1,000 categories and a far larger one for 40,000.
 _MAX_EXCESS = Fraction(1, 10)
 _SMALL_SPACE = 1 << 19
 _SPACE_PER_CATEGORY = 16
-# Simulated users drawn at a time, those of them hashed at a time, and how many users a cell are
-# quicker drawn at once.
+# How many simulated users are drawn at a time, and how many of them are hashed at a time.
 _BLOCK, _CACHED = 1 << 18, 1 << 15
+# With more users per function, or per cell, it is faster to draw them all at once.
 _MANY_HASHED, _MANY_UNIFORM = 10, 40
-_MAX_LAW = 1 << 22  # vectors of a space whose reports' law is summed over
+_MAX_LAW = 1 << 22  # the most vectors of a space over whose reports covariances are summed
 
 
 class LinearHashChannel(Channel):
-    """A uniform linear function on GF(g)^k, and its value through randomised response."""
+    """Report a uniform linear function on GF(g)^k, and its value after randomised response."""
 
     def __init__(self, n_categories: int, field: FiniteField, threshold: int):
         g = field.order
         super().__init__(n_categories, p=Fraction(threshold, TWO_64), q=Fraction(1, g))
         self.field = field
         self.threshold = threshold
-        # With this probability a user hashes her category; else any report is as likely.
+        # With this probability a user hashes her category; otherwise any report is as likely.
         self.share = self.p - (1 - self.p) / (g - 1)
         self.n_digits = n_digits_for(n_categories, g)
         self.n_vectors = g**self.n_digits
         self.n_functions = 1 + (self.n_vectors - 1) // (g - 1)
         limit = max(_SMALL_TABLE, _CELLS_PER_CATEGORY * n_categories)
-        # The highest digits of the category are tried out report by report, as few of them as
-        # leave a table of moderate size; with a single digit left it is solved for.
+        # The highest digits of the category are tried out report by report: as few of them as
+        # leave a table of moderate size. If a single digit is left, it is solved for.
         self.n_tried = next(
             j
             for j in range(self.n_digits)
@@ -59,16 +60,16 @@ class LinearHashChannel(Channel):
         self.n_left = self.n_digits - self.n_tried
 
     def _n_prefixes(self, n_tried):
-        """How many values the highest digits of the categories take."""
+        """Return how many values the highest digits of the categories take."""
         return -(-self._n_places(n_tried) // self.field.order ** (self.n_digits - n_tried))
 
     def _n_cells(self, n_tried):
-        """Functions of the other digits, times values."""
+        """Return the number of functions of the other digits, times the number of hash values."""
         g = self.field.order
         return (1 + (g ** (self.n_digits - n_tried) - 1) // (g - 1)) * g
 
     def _n_places(self, n_tried):
-        """Vectors that categories are scattered over: the first ones, if each prefix is work."""
+        """Return over how many vectors categories are scattered; few, if each prefix costs work."""
         return self.n_vectors if n_tried == 0 < self.n_digits - 1 else self.n_categories
 
     @property
@@ -123,7 +124,7 @@ class LinearHashChannel(Channel):
         return reports
 
     def hash(self, functions, codes):
-        """Values of functions at categories (broadcasting)."""
+        """Return the values of functions at categories (broadcasting)."""
         g, k = self.field.order, self.n_digits
         pieces = _pieces(g, k, self.n_categories, self._n_places(self.n_tried))
         return self._functions.values(functions, pieces, codes)
@@ -139,7 +140,7 @@ class LinearHashChannel(Channel):
         return np.concatenate(parts)[: self.tally_size]
 
     def _tally_of_prefix(self, reports, prefix):
-        """The tally of categories with the given highest digits: what the other ones must be."""
+        """Return the tally, over the other digits, for categories with the given highest digits."""
         g, n_left = self.field.order, self.n_left
         left = linear_functions(g, n_left)
         vectors, values = self._functions.vectors[reports[:, 0]], reports[:, 1]
@@ -158,7 +159,7 @@ class LinearHashChannel(Channel):
         if self.n_left == 1:
             return tallies[:, self.vectors]
         left = linear_functions(self.field.order, self.n_left)
-        # Two at a time, as they are transformed: the tables of many shards would not fit.
+        # Two at a time, as they are transformed: tables of many shards would not fit in memory.
         for i in range(0, len(tallies), 2):
             tables = tallies[i : i + 2].reshape(-1, left.n_functions, self.field.order)
             sums = left.gather(tables).reshape(len(tallies[i : i + 2]), -1)
@@ -167,7 +168,7 @@ class LinearHashChannel(Channel):
 
     @property
     def report_law(self):
-        if self.n_tried or self.n_digits == 1:  # the tally is not of the reports themselves
+        if self.n_tried or self.n_digits == 1:  # the tally does not count the reports themselves
             return None
         return self._law()
 
@@ -176,7 +177,7 @@ class LinearHashChannel(Channel):
         return self._law() if self.n_functions * self.field.order <= _MAX_LAW else None
 
     def _law(self) -> ReportLaw:
-        """The law of all reports, in order."""
+        """Return the law of all reports, in the order of their numbers."""
         p, g = self.threshold / TWO_64, self.field.order
         shares = np.repeat(self.public_part.shares, g)
         return ReportLaw(
@@ -195,7 +196,7 @@ class LinearHashChannel(Channel):
             return drawn_covariances(self, rows, frequencies, diagonal)
         law, p, q = self._law(), float(self.p), float(self.q)
         products = gram(law.spread, rows, law.probabilities(frequencies), diagonal)
-        # The expectation given the user's category, q s + (p - q) a_v with s the sum of a.
+        # The expectation given the user's category is q s + (p - q) a_v, where s is the sum of a.
         total, gain, size = rows.sum(axis=1), p - q, frequencies.sum()
         weighted = rows @ frequencies
         totals, mixed = outer(total, total, diagonal), outer(total, weighted, diagonal)
@@ -206,19 +207,19 @@ class LinearHashChannel(Channel):
 
     @property
     def public_part(self):
-        # Multiples of a function share a number; only 0 has none but itself.
+        # All multiples of a function share a number; only the function 0 shares it with no other.
         shares = np.full(self.n_functions, (self.field.order - 1) / self.n_vectors)
         shares[0] = 1 / self.n_vectors
         return PublicPart(lambda reports: reports[:, 0], self.n_functions, shares)
 
     def _spread(self, weights):
-        """Of each report: the sum of the weights of the categories that it supports."""
+        """Return, for each report, the sum of the weights of the categories that it supports."""
         of_vectors = np.zeros(self.n_vectors)
         of_vectors[self.vectors] = weights
         return self._functions.spread(of_vectors).ravel()
 
     def _gather(self, weights):
-        """Of each category: the sum of the weights of the reports that support it."""
+        """Return, for each category, the sum of the weights of the reports that support it."""
         table = weights.reshape(1, self.n_functions, self.field.order)
         return self._functions.gather(table)[0, self.vectors]
 
@@ -233,7 +234,7 @@ class LinearHashChannel(Channel):
         return support
 
     def _draw_tally(self, counts, rng):
-        """Draw the tally of a collection, exactly, in at most O(n)."""
+        """Draw the tally of a collection from its exact law, in at most O(n)."""
         if self.n_tried:  # there is no table of the reports
             return self._tally_of_protocol(counts, rng)
         g, n_cells = self.field.order, self._n_cells(0)
@@ -264,11 +265,11 @@ class LinearHashChannel(Channel):
         for codes in _parts(np.flatnonzero(is_frequent), max(1, _BLOCK // n_functions)):
             drawn = rng.multinomial(counts[codes], chances)
             cells = functions * g + self.hash(functions, codes[:, None])
-            # Weights are floats, exact in this range.
+            # NumPy makes floats of the weights, which are exact in this range.
             table += np.bincount(cells.ravel(), drawn.ravel(), len(table)).astype(np.int64)
 
     def _tally_of_protocol(self, counts, rng):
-        """As `_draw_tally`, report by report."""
+        """Draw the tally of a collection report by report."""
         coins, tally = SeededCoins(rng), np.zeros(self.tally_size, dtype=np.int64)
         for codes in _batches(counts, _BLOCK):
             tally += self.tally(self.privatize(codes, coins))
@@ -276,13 +277,14 @@ class LinearHashChannel(Channel):
 
 
 def n_digits_for(n_categories: int, order: int) -> int:
-    """Digits k of the space GF(g)^k that categories are scattered over."""
+    """Return the number k of digits of the space GF(g)^k that categories are scattered over."""
     d, g = n_categories, order
     k = next(k for k in range(1, 65) if g**k >= d)
     limit = max(_SMALL_SPACE, _SPACE_PER_CATEGORY * d)
-    # Two given categories are on a line with g - 2 of the g**k vectors. A user who is there gives
-    # them covariance if she hashes her category: with probability (p - q) / (1 - q), which is
-    # (g - 2) / (2 (g - 1)) where g is best. It is that in integers, so that all parties agree.
+    # Two given categories are on a line with g - 2 of the g**k vectors. A user whose category is
+    # one of these adds to their covariance if she hashes it. She does so with probability
+    # (p - q) / (1 - q), which is (g - 2) / (2 (g - 1)) for the best g. The excess is computed in
+    # integers, so that all parties agree.
     excess = Fraction(d * (g - 2) ** 2, 4 * (g - 1))
     while d > 2 and excess > _MAX_EXCESS * g**k and g ** (k + 1) <= limit:
         k += 1
@@ -300,7 +302,7 @@ def _pieces(order: int, n_digits: int, n_categories: int, n_places: int) -> list
 
 
 def _batches(counts: np.ndarray, size: int) -> Iterator[np.ndarray]:
-    """Codes repeated as often as counts say, so many at a time."""
+    """Yield the codes repeated as often as counts say, at most `size` at a time."""
     ends = np.cumsum(counts)
     for start in range(0, int(ends[-1]), size):
         stop = min(start + size, int(ends[-1]))
@@ -308,7 +310,7 @@ def _batches(counts: np.ndarray, size: int) -> Iterator[np.ndarray]:
 
 
 def _uniform_counts(n: int, n_cells: int, rng: np.random.Generator) -> np.ndarray:
-    """How many of n uniform draws fall in each cell."""
+    """Draw how many of n uniform draws fall in each cell."""
     if n > _MANY_UNIFORM * n_cells:
         return rng.multinomial(n, np.full(n_cells, 1 / n_cells))
     total, size = np.zeros(n_cells, dtype=np.int64), max(_CACHED, n_cells)

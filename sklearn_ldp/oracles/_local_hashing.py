@@ -38,31 +38,33 @@ class OLH(BaseOracle):
     :math:`O(n + k g^k \\log g)` instead of :math:`O(n d)`.
 
     Only the covariances differ from ideal hashing: two categories on a line (of the affine space)
-    with a third one of frequency f have covariance :math:`f / (g (p - q) n)`. So that few are, the
-    codes are scattered over the space by a fixed permutation, and k is larger than the categories
-    need. The sum over a set S then has about :math:`|S| (g - 2) (p - q) / ((1 - q) g^k)` more
-    variance, in relation to ideal hashing: k is the least for which that is a tenth for half of the
-    domain, or the largest with :math:`g^k` up to :math:`2^{19}` and 16 d (which is less for
-    :math:`\\epsilon` above 4, and over large domains). `simulate` has these covariances, and
-    :func:`~sklearn_ldp.metrics.expected_error` knows them.
+    with a third one of frequency f have covariance :math:`f / (g (p - q) n)`. To make such lines
+    rare, the codes are scattered over the space by a fixed permutation, and k is larger than the
+    categories need. The variance of the sum over a set S then exceeds that under ideal hashing by
+    a share of about :math:`|S| (g - 2) (p - q) / ((1 - q) g^k)`. The number k is the least for
+    which that share is at most a tenth for half of the domain. But digits are only added while
+    :math:`g^k` is at most :math:`2^{19}` or 16 d, whichever is larger, which gives a smaller k for
+    :math:`\\epsilon` above 4 and over large domains. `simulate` has these covariances, and
+    :func:`~sklearn_ldp.metrics.expected_error` takes them into account.
 
     A report is two integers: the number of the function, in
-    :math:`[0, (g^k - 1) / (g - 1)]`, where multiples of a function share a number, as their
-    reports say the same; and the value, in [0, g).
+    :math:`[0, (g^k - 1) / (g - 1)]`, where all multiples of a function share a number because
+    their reports say the same; and the value, in [0, g).
 
     ``hash_family="mixing"`` hashes with 64-bit mixing under a random 63-bit seed instead. Clients
     then need no list of the categories: with ``categories="open"`` they randomise any text, number
     or tuple of those, and a server adds the reports up for the categories that it lists. Decoding
-    takes O(n d), and p, q hold as far as the mixing is ideal; epsilon holds in any case. It is the
-    OLH of the papers: its categories are independent, and `simulate` draws them so in O(d).
+    takes O(n d). The probabilities p and q hold as far as the mixing is ideal; epsilon holds in any
+    case. This is the OLH of the papers: its categories are independent, and `simulate` draws them
+    independently in O(d).
 
     Privacy: one `fit`, `partial_fit`, `privatize` or `transform` on values spends epsilon of each
     user; all that is done with reports is free.
 
     %(parameters)s
     hash_range : "auto" or int, default="auto"
-        Number g of hash values, a prime or a power of a prime; "auto" takes the one of least
-        variance beside :math:`e^\\epsilon + 1`.
+        Number g of hash values, a prime or a power of a prime; "auto" takes the one next to
+        :math:`e^\\epsilon + 1` that has the least variance.
     hash_family : {"linear", "mixing"}, default="linear"
         Linear functions over GF(g), or keyed mixing of any category.
 
@@ -72,7 +74,7 @@ class OLH(BaseOracle):
 
     See Also
     --------
-    OUE : The same accuracy with d bits a report.
+    OUE : The same accuracy with d bits per report.
     GRR : Better for small domains.
 
     References
@@ -148,15 +150,15 @@ class OLH(BaseOracle):
 
 @inherit_parameters
 class BLH(BaseOracle):
-    """Binary local hashing: random matrix projection.
+    """Binary local hashing, also called random matrix projection.
 
-    :class:`OLH` with hash values of one bit,
+    This is :class:`OLH` with hash values of one bit,
 
     .. math:: p = \\frac{e^\\epsilon}{e^\\epsilon + 1}, \\qquad q = \\frac12.
 
     A report is two integers: the number of the hash function, in :math:`[0, 2^k)`, and a bit. No
-    three categories are on a line, so that categories are uncorrelated. It is
-    short of the optimum where :math:`e^\\epsilon` is well above 1.
+    three categories are on a line, so that categories are uncorrelated. The accuracy falls short of
+    the optimum where :math:`e^\\epsilon` is well above 1.
 
     Privacy: one `fit`, `partial_fit`, `privatize` or `transform` on values spends epsilon of each
     user; all that is done with reports is free.
@@ -167,7 +169,7 @@ class BLH(BaseOracle):
 
     See Also
     --------
-    OLH : With the best hash range.
+    OLH : Local hashing with the best hash range.
 
     References
     ----------
@@ -190,7 +192,7 @@ class BLH(BaseOracle):
 
 
 def best_hash_range(epsilon: float) -> int:
-    """Field order beside ``exp(epsilon) + 1`` of least variance at frequency 0 (2020, Eq. 7)."""
+    """Return the field order of least variance next to ``exp(epsilon) + 1`` (2020 paper, Eq. 7)."""
     ratio = exp_lower_bound(epsilon)
 
     def variance(g):

@@ -13,13 +13,14 @@ from ..mechanisms._mechanism import Mechanism, ReportField
 from ..mechanisms._reports import bits_for, check_hash_reports
 from ..mechanisms._support import independent_sizes, independent_support
 
-_CELLS = 1 << 16  # users times categories hashed at a time: what stays in a processor's cache
+_CELLS = 1 << 16  # users times categories hashed at a time, so that they stay in the cache
 
 
 class MixingHash(Mechanism):
-    """A random seed, and its hash of a digest through randomised response over g values.
+    """Report a random seed, and its hash of a digest after randomised response over g values.
 
-    All that a client needs: the codes are 64-bit digests of its values, which may be on no list.
+    This is all that a client needs. The codes are 64-bit digests of the values, so the values need
+    not be on any list.
     """
 
     def __init__(self, hash_range: int, threshold: int):
@@ -36,7 +37,7 @@ class MixingHash(Mechanism):
         return (ReportField("seed", self.n_seeds), ReportField("value", self.hash_range))
 
     def hash(self, seeds, digests):
-        """Hash values of digests under seeds (broadcasting)."""
+        """Return the hash values of digests under seeds (broadcasting)."""
         x = _mix(_mix(seeds.astype(np.uint64)) ^ digests)
         return ((x >> np.uint64(32)) * np.uint64(self.hash_range)) >> np.uint64(32)
 
@@ -54,7 +55,7 @@ class MixingHash(Mechanism):
     def tally_size(self):
         raise ValueError(
             "Reports over an open domain are added up for the categories that a server lists: "
-            "declare it in categories=."
+            "declare them in categories=."
         )
 
     def tally(self, reports):
@@ -62,10 +63,10 @@ class MixingHash(Mechanism):
 
 
 class MixingHashChannel(Channel):
-    """`MixingHash` over listed categories.
+    """`MixingHash` over a list of categories.
 
-    Epsilon does not depend on the hash; the estimate does: q = 1 / g holds as far as 64-bit mixing
-    is ideal.
+    Epsilon does not depend on the hash, but the estimate does: q = 1 / g holds as far as 64-bit
+    mixing is ideal.
     """
 
     has_exact_support = False
@@ -137,9 +138,9 @@ class MixingHashChannel(Channel):
 
 
 def _mix(x: np.ndarray) -> np.ndarray:
-    """Finaliser of SplitMix64: a bijection of 64-bit words in which each bit moves the others.
+    """Apply the finaliser of SplitMix64: a bijection of 64-bit words that mixes all their bits.
 
-    Constants of S. Vigna's SplitMix64 (variant 13 of D. Stafford).
+    The constants are those of S. Vigna's SplitMix64 (variant 13 of D. Stafford).
     """
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

@@ -23,11 +23,11 @@ from ..mechanisms.algebra._fourier import additive_transform
 from ._base import BaseOracle
 from ._shared_paragraphs import inherit_parameters
 
-_MAX_FIELD = 64  # beyond, the spaces grow past any domain and other oracles are as good
-# Vectors of a space that is decoded: up to so many, or so many for each category.
+_MAX_FIELD = 64  # beyond, spaces outgrow any domain, and other oracles are as good
+# A decoded space has at most this many vectors, or this many per category if that is more.
 _SMALL_SPACE = 1 << 20
 _SPACE_PER_CATEGORY = 32
-_MAX_PRODUCTS = 1 << 16  # cells of the table of products: it stays in the cache
+_MAX_PRODUCTS = 1 << 16  # cells of the table of products, which should stay in the cache
 
 
 @inherit_parameters
@@ -36,23 +36,23 @@ class ProjectiveGeometryResponse(BaseOracle):
 
     Categories and reports are points of the projective space PG(t-1, g): the K = (g^t - 1)/(g - 1)
     lines through the origin of GF(g)^t, where g is near :math:`e^\\epsilon + 1` and K at least d.
-    A report supports the categories orthogonal to it. The user reports a uniform one of the
-    :math:`c = (g^{t-1} - 1)/(g - 1)` points orthogonal to her category with probability p, else a
-    uniform one of the others; with :math:`c_2 = (g^{t-2} - 1)/(g - 1)`,
+    A report supports the categories orthogonal to it. With probability p the user reports a uniform
+    one of the :math:`c = (g^{t-1} - 1)/(g - 1)` points orthogonal to her category, otherwise a
+    uniform one of the other points. With :math:`c_2 = (g^{t-2} - 1)/(g - 1)`,
 
     .. math:: p = \\frac{c\\, e^\\epsilon}{c (e^\\epsilon - 1) + K}, \\qquad
               q = \\frac{c_2 (e^\\epsilon - 1) + c}{c (e^\\epsilon - 1) + K}.
 
     Its total variance is within a few percent of the optimum, a report is one integer in [0, K),
-    and decoding takes near-linear time: the best accuracy by bit and by second.
+    and decoding takes near-linear time: the best accuracy per bit and per second.
 
     Privacy: one `fit`, `partial_fit`, `privatize` or `transform` on values spends epsilon of each
     user; all that is done with reports is free.
 
     %(parameters)s
     field_order : "auto" or int, default="auto"
-        Number g of elements of the field, a prime or a power of a prime; "auto" takes the one of
-        least total variance.
+        Number g of elements of the field, a prime or a power of a prime; "auto" takes the one with
+        the least total variance.
 
     %(attributes)s
     field_order_ : int
@@ -60,7 +60,7 @@ class ProjectiveGeometryResponse(BaseOracle):
 
     See Also
     --------
-    OLH : Nearly as good, with two integers a report.
+    OLH : Nearly as accurate, with two integers per report.
     SubsetSelection : The optimum, with large reports.
 
     References
@@ -120,7 +120,7 @@ class ProjectiveGeometryResponse(BaseOracle):
 
 @lru_cache(maxsize=64)
 def best_field_order(n_categories: int, epsilon: float) -> int:
-    """Field order of least total variance among those whose spaces are quickly decoded."""
+    """Return the field order of least total variance whose space is quickly decoded."""
     channels = [
         ProjectiveChannel(n_categories, epsilon, g)
         for g in range(2, _MAX_FIELD + 1)
@@ -134,7 +134,7 @@ def best_field_order(n_categories: int, epsilon: float) -> int:
 
 @lru_cache(maxsize=8)
 def _products(order: int) -> tuple[int, np.ndarray]:
-    """A number h of digits, and <x, y> for all x, y of h digits, at the place ``x g**h + y``."""
+    """Return a number h of digits, and <x, y> of all x, y of h digits at place ``x g**h + y``."""
     field, n_digits = FiniteField(order), 1
     while order ** (2 * n_digits + 2) <= _MAX_PRODUCTS:
         n_digits += 1
@@ -143,14 +143,14 @@ def _products(order: int) -> tuple[int, np.ndarray]:
     for power in order ** np.arange(n_digits):
         digit = x // power % order
         table = field.add(table, field.multiply(digit[:, None], digit))
-    return n_digits, table.ravel().astype(np.min_scalar_type(2 * order - 2))  # sums of two fit
+    return n_digits, table.ravel().astype(np.min_scalar_type(2 * order - 2))  # a sum of two fits
 
 
 class ProjectiveChannel(Channel):
-    """A point, orthogonal to the category's with ``threshold / 2**64``.
+    """Report a point, orthogonal to the category's with probability ``threshold / 2**64``.
 
-    Points are vectors whose leading digit is 1; the point with its 1 at digit m and the number x
-    in the digits below is number ``(g**m - 1) / (g - 1) + x``.
+    Points are vectors whose leading digit is 1. The point whose leading 1 is digit m, and whose
+    digits below form the number x, has the number ``(g**m - 1) / (g - 1) + x``.
     """
 
     def __init__(self, n_categories: int, epsilon: float, order: int):
@@ -165,7 +165,8 @@ class ProjectiveChannel(Channel):
         p = Fraction(self.threshold, TWO_64)
         q = p * n_common / self.n_inside + (1 - p) * (self.n_inside - n_common) / n_outside
         super().__init__(n_categories, p, q)
-        # Of leading digits 0, 1, ..: their powers, the first point, and vectors minus points.
+        # For each leading digit 0, 1, ..: its power, its first point, and the difference between
+        # the numbers of a vector and of its point.
         self._powers = np.array([g**m for m in range(self.n_digits)])
         self._starts = (self._powers - 1) // (g - 1)
         self._shifts = self._powers - self._starts
@@ -193,12 +194,12 @@ class ProjectiveChannel(Channel):
         return self.n_points
 
     def _vectors(self, points):
-        """Numbers of the vectors of points, and the places of their leading 1."""
+        """Return the numbers of the vectors of points, and the places of their leading 1."""
         leading = np.searchsorted(self._starts, points, side="right") - 1
         return points + self._shifts[leading], leading
 
     def _product(self, u, v):
-        """<u, v> of vectors given by their numbers (broadcasting)."""
+        """Return <u, v> of vectors given by their numbers (broadcasting)."""
         n_low, table = _products(self.field.order)
         base, parts = self.field.order**n_low, []
         for _ in range(0, self.n_digits, n_low):
@@ -209,7 +210,7 @@ class ProjectiveChannel(Channel):
 
     @cached_property
     def _pivots(self):
-        """Of each category: the vector v, the place value of its lowest digit v_l, and 1 / v_l."""
+        """Of each category: vector v, place value of its lowest nonzero digit v_l, and 1 / v_l."""
         vectors = self._vectors(np.arange(self.n_categories))[0]
         place, digit = np.ones_like(vectors), np.zeros_like(vectors)
         for power in self._powers[::-1]:
@@ -218,10 +219,11 @@ class ProjectiveChannel(Channel):
         return vectors, place, self.field.invert(digit)
 
     def _solved(self, codes, rest, product):
-        """The vector u with <u, v> = product whose digits, but for the l-th, are those of `rest`.
+        """Return the u with <u, v> = product whose digits, except the l-th, are those of `rest`.
 
-        As v_l is the lowest digit of v, the digits of u below the l-th do not matter: where `rest`
-        has none above either, <u, v> = 0 makes u_l = 0. So u has a leading 1 if `rest` has.
+        As v_l is the lowest nonzero digit of v, the digits of u below the l-th do not matter. Where
+        `rest` has no digits above it either, <u, v> = 0 makes u_l = 0. So u has a leading 1 if
+        `rest` has one.
         """
         v, place, inverse = (table[codes] for table in self._pivots)
         u = rest + rest // place * place * (self.field.order - 1)  # digits from l on move up
@@ -229,14 +231,14 @@ class ProjectiveChannel(Channel):
         return u + self.field.multiply(missing, inverse) * place
 
     def _orthogonal(self, codes, index):
-        """The index-th point u with <u, v> = 0."""
+        """Return the index-th point u with <u, v> = 0."""
         return self._points(self._solved(codes, self._vectors(index)[0], np.zeros_like(index)))
 
     def _others(self, codes, index):
-        """The index-th point u with <u, v> not 0.
+        """Return the index-th point u with <u, v> not 0.
 
-        They lead with u_l, or with a digit above; then the product may be any but 0, and takes
-        the place of the leading 1 in the index.
+        Such points lead with u_l, or with a digit above it. In the second case the product may be
+        any number but 0, and takes the place of the leading 1 in the index.
         """
         place = self._pivots[1][codes]
         power = self._powers[np.searchsorted(self._powers, np.maximum(index, 1), side="right") - 1]
@@ -245,7 +247,7 @@ class ProjectiveChannel(Channel):
         return self._points(np.where(index < place, place + index, above))
 
     def _points(self, vectors):
-        """Numbers of the points of vectors with a leading 1."""
+        """Return the numbers of the points of vectors with a leading 1."""
         return vectors - self._shifts[np.searchsorted(self._powers, vectors, side="right") - 1]
 
     def privatize(self, codes, coins):
@@ -278,12 +280,12 @@ class ProjectiveChannel(Channel):
         # The first points are those of a hyperplane.
         return min(self.n_categories, self.n_inside)
 
-    # -- covariances: a third category on the line of two others correlates with them ----------
+    # -- covariances: users of a third category on the line of two others correlate these ------
     has_exact_covariance = True
 
     def covariances(self, rows, frequencies, *, diagonal):
         g, t, p, q = self.field.order, self.n_digits, float(self.p), float(self.q)
-        # Points orthogonal to 0, 1, 2 and 3 independent vectors.
+        # Numbers of points that are orthogonal to 0, 1, 2 and 3 independent vectors.
         total, one, two, three = ((g ** max(t - i, 0) - 1) // (g - 1) for i in range(4))
         other = p * three / one + (1 - p) * (two - three) / (total - one)
         joint = JointSupport(p * two / one, other)
@@ -295,9 +297,9 @@ class ProjectiveChannel(Channel):
         )
 
     def _collinear_sums(self, rows, frequencies, diagonal):
-        """Sum of a_v b_w f_x over all distinct v, w, x on a line of the projective space.
+        """Return the sum of a_v b_w f_x over all distinct v, w, x on a line of projective space.
 
-        A function of points becomes one of all their multiples; then a triple is a sum of two
+        A function of points is extended to all their multiples. Then each triple is a sum of two
         vectors, and appears g - 1 times.
         """
         g, size = self.field.order, self.field.order**self.n_digits
@@ -312,25 +314,26 @@ class ProjectiveChannel(Channel):
 
         sums = gram(spectrum, rows, spectrum(frequencies).conj() / size, diagonal)
         same = (g - 1) * (g - 2) * inner(rows.multiply(frequencies).tocsr(), rows, diagonal)
-        return (sums - same) / (g - 1)  # without v = w = x, which are no triples
+        return (sums - same) / (g - 1)  # without v = w = x, which is not a triple
 
     def _spread(self, weights):
-        """Of each point: the sum of the weights of the categories orthogonal to it."""
+        """Return, for each point, the sum of the weights of the categories orthogonal to it."""
         points = np.zeros((1, self.n_points))
         points[0, : self.n_categories] = weights
         return self._orthogonal_sums(points, self.n_points)[0]
 
     def _gather(self, weights):
-        """Of each category: the sum of the weights of the points orthogonal to it."""
+        """Return, for each category, the sum of the weights of the points orthogonal to it."""
         return self.decode(weights[None])[0]
 
     def decode(self, tallies):
         return self._orthogonal_sums(tallies, self.n_categories)
 
     def _orthogonal_sums(self, tallies, n_points):
-        """Of each of the first points: the sum over the points orthogonal to it."""
+        """Return, for each of the first points, the sum over the points orthogonal to it."""
         # Points that lead with digit m are (1, x), x being the m digits below, and support v
-        # where <x, v below m> + v_m = 0: hashing reports with the value 0, see `contract`.
+        # where <x, v below m> + v_m = 0: like reports of local hashing with the value 0, see
+        # `contract`.
         g = self.field.order
         vectors = self._vectors(np.arange(n_points))[0]
         support = np.zeros((len(tallies), n_points), dtype=tallies.dtype)
@@ -350,7 +353,7 @@ class ProjectiveChannel(Channel):
         return support
 
     def simulate(self, counts, n_repeats, rng):
-        # A user forgets her category and draws any point, or draws an orthogonal one.
+        # A user either ignores her category and draws any point, or draws an orthogonal one.
         p = self.p
         share = p - (1 - p) * self.n_inside / (self.n_points - self.n_inside)
         points = simulate_members(

@@ -1,4 +1,4 @@
-"""What the docstrings of all oracles have in common."""
+"""Paragraphs that the docstrings of all oracles share."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ _PARAMETERS = """Parameters
 epsilon : float, default=1.0
     Privacy budget of one report, > 0.
 categories : "auto", int, array-like of shape (d,) or Domain, default="auto"
-    The public domain: all that :class:`~sklearn_ldp.Domain` takes. An int d stands for
+    The public domain: anything that :class:`~sklearn_ldp.Domain` takes. An int d stands for
     ``0 .. d-1``, tuples for values of several columns. "auto" takes the levels that the values
-    declare (a categorical dtype); without any it learns the domain from the raw values in `fit`,
-    which leaks the values that occur: for simulations only.
+    declare (a categorical dtype). Without declared levels it learns the domain from the raw values
+    in `fit`, which leaks the values that occur and is for simulations only.
 input : {"values", "reports"}, default="values"
     Whether `fit`, `partial_fit` and `transform` read users' raw values or their reports.
 n_shards : int, default=10
-    Number of disjoint parts of the reports (user i in part i modulo `n_shards`) whose counts are
-    kept apart, for :class:`~sklearn_ldp.HeldOutSearch`; 1 keeps none, and none are kept where that
+    Number of disjoint parts of the reports (user i is in part i modulo `n_shards`) whose counts are
+    kept apart, for :class:`~sklearn_ldp.HeldOutSearch`. With 1 no parts are kept, nor where they
     would take more than 64 MiB.
 random_state : int, RandomState, Generator or None, default=None
     None draws every coin from the operating system's secure source. Anything else makes reports
@@ -30,7 +30,7 @@ _ATTRIBUTES = """Attributes
 categories_ : ndarray of shape (d,)
     The domain.
 support_counts_ : ndarray of shape (d,)
-    How many reports support each category.
+    Number of reports that support each category.
 n_samples_seen_ : int
     Number of users.
 frequencies_ : ndarray of shape (d,)
@@ -38,11 +38,11 @@ frequencies_ : ndarray of shape (d,)
 noise_ : NoiseModel
     The noise of the estimates.
 estimate_ : FrequencyEstimate of shape (1, d)
-    All of it together: what post-processors take.
+    The estimates with their categories and their noise, as post-processors take them.
 n_features_in_ : int
     Number of columns of the values seen in `fit`.
 feature_names_in_ : ndarray of shape (n_features_in_,)
-    Their names, if they have any."""
+    Names of these columns, if they have any."""
 
 
 def inherit_parameters(cls: type) -> type:

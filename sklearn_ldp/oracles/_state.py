@@ -16,18 +16,18 @@ from ..protocols._clients import privatize
 
 @dataclass(frozen=True, eq=False)
 class Collected:
-    """A collection in progress, replaced as one, so that no failure leaves half of it changed.
+    """A collection in progress, replaced as a whole, so that a failure never changes half of it.
 
     Parameters
     ----------
     protocol : Protocol
-        What the reports are of.
+        The protocol of the reports.
     counts : Counts
-        What they add up to.
+        The counts of the reports so far.
     streams : CoinStreams
-        The users' coins.
+        The streams of the users' coins.
     parameters : dict
-        Those of the oracle that started it.
+        The parameters of the oracle that started the collection.
     first : int, default=0
         Position of the first user in the streams of coins.
     """
@@ -45,12 +45,12 @@ class Collected:
 
     @property
     def position(self) -> int:
-        """Where the next user stands in the streams of coins."""
+        """Position of the next user in the streams of coins."""
         return self.first + self.counts.n_samples
 
     @cached_property
     def decoded(self) -> tuple[np.ndarray, np.ndarray]:
-        """What estimates of each group are made of, and the groups' sizes."""
+        """The decoded tallies, from which estimates are made, and the sizes of all groups."""
         tallies, sizes = self.counts.by_group
         return self.mechanism.decode(tallies), sizes
 
@@ -58,9 +58,9 @@ class Collected:
         return {name: value for name, value in vars(self).items() if name != "decoded"}
 
     def emptied(self, counts: Counts | None = None) -> Collected:
-        """Return a collection of nobody yet, that goes on with fresh coins.
+        """Return an empty collection that goes on with fresh coins.
 
-        In a seeded run those are the coins of the positions after all users so far.
+        In a seeded run these are the coins at the positions after all users so far.
         """
         counts = self.protocol.empty if counts is None else counts
         return replace(self, counts=counts, first=self.position)
@@ -68,12 +68,12 @@ class Collected:
     def with_values(
         self, codes: np.ndarray, sample_weight: Any, n_jobs: int | None, parts: Any = None
     ) -> Collected:
-        """Return the collection with users added, who randomise their codes.
+        """Return the collection with users added, whose codes are randomised.
 
         Parameters
         ----------
         codes : ndarray whose first axis is the rows
-            As the domain encodes values.
+            The users' values as the domain encodes them.
         sample_weight : array-like of shape (n_rows,) or None
             Number of users of each row.
         n_jobs : int or None

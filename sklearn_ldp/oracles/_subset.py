@@ -20,31 +20,33 @@ from ._base import BaseOracle
 from ._shared_paragraphs import inherit_parameters
 
 _PROTOCOL_BITS = 1 << 20  # users times categories up to which simulate runs the protocol itself
-_MAX_URN = 10**9  # NumPy's limit
+_MAX_URN = 10**9  # NumPy's limit on the size of an urn
 
 
 @inherit_parameters
 class SubsetSelection(BaseOracle):
     """Subset selection (omega-subset mechanism).
 
-    A user reports a set of w categories: with probability p one that holds her own, else one that
-    does not, uniformly among all such sets,
+    A user reports a set of w categories: with probability p a set that holds her own, otherwise one
+    that does not, uniformly among all such sets,
 
     .. math:: p = \\frac{w e^\\epsilon}{w e^\\epsilon + d - w}, \\qquad
               q = p \\frac{w - 1}{d - 1} + (1 - p) \\frac{w}{d - 1}.
 
-    With w beside :math:`d / (e^\\epsilon + 1)` its total variance is the least that any oracle can
-    have at this budget and domain. (The papers' p = 1/2 is the case where that quotient is whole.)
+    With w next to :math:`d / (e^\\epsilon + 1)` its total variance is the least that any oracle can
+    have at this budget and domain. (The papers' p = 1/2 is the case where that quotient is a whole
+    number.)
 
-    A report is a sorted array of w codes, so that its order says nothing; it takes more room than
-    those of :class:`ProjectiveGeometryResponse` and :class:`OLH`, which come near.
+    A report is a sorted array of w codes, so that its order says nothing. It takes more room than
+    the reports of :class:`ProjectiveGeometryResponse` and :class:`OLH`, which are nearly as
+    accurate.
 
     Privacy: one `fit`, `partial_fit`, `privatize` or `transform` on values spends epsilon of each
     user; all that is done with reports is free.
 
     For more than about a million bits (users times categories) `simulate` draws each category's
     own support from its exact law, and the support by others' reports from an urn with the exact
-    total and variance: means, variances and covariances are right, higher moments approximate.
+    total and variance: means, variances and covariances are exact, higher moments approximate.
 
     %(parameters)s
     subset_size : "auto" or int, default="auto"
@@ -56,7 +58,7 @@ class SubsetSelection(BaseOracle):
 
     See Also
     --------
-    ProjectiveGeometryResponse : As accurate within a few percent with one integer a report.
+    ProjectiveGeometryResponse : As accurate within a few percent, with one integer per report.
 
     References
     ----------
@@ -127,7 +129,7 @@ class SubsetSelection(BaseOracle):
 
 
 def best_subset_channel(n_categories: int, epsilon: float) -> SubsetChannel:
-    """The channel of least total variance among the sizes beside ``d / (exp(epsilon) + 1)``."""
+    """Return the channel of least total variance with a size next to ``d / (exp(epsilon) + 1)``."""
     below = int(n_categories / (exp_lower_bound(epsilon) + 1))
     sizes = {min(max(size, 1), n_categories - 1) for size in (below, below + 1)}
     channels = [
@@ -138,7 +140,7 @@ def best_subset_channel(n_categories: int, epsilon: float) -> SubsetChannel:
 
 
 class SubsetChannel(Channel):
-    """A uniform set of fixed size that holds the user's code with ``threshold / 2**64``."""
+    """Report a uniform set of fixed size; it holds the user's code with ``threshold / 2**64``."""
 
     def __init__(self, n_categories: int, size: int, threshold: int):
         p = Fraction(threshold, TWO_64)
@@ -158,7 +160,7 @@ class SubsetChannel(Channel):
 
     @property
     def report_bits(self):
-        # A set is the cheaper of d bits and its number among all sets.
+        # A set is sent as d bits, or as its number among all sets, whichever is shorter.
         return min(self.n_categories, bits_for(math.comb(self.n_categories, self.size)))
 
     def decode_operations(self, n_samples):
@@ -170,7 +172,7 @@ class SubsetChannel(Channel):
     @property
     def joint_support(self):
         d, w, p = self.n_categories, self.size, float(self.p)
-        # The set holds w - 1 others of d - 1 beside the own one, or w others.
+        # With the user's own category, the set holds w - 1 of the d - 1 others; without it, w.
         own = p * (w - 1) / (d - 1)
         pairs = p * (w - 1) * (w - 2) + (1 - p) * w * (w - 1)
         return JointSupport(own, pairs / max((d - 1) * (d - 2), 1))
@@ -188,7 +190,7 @@ class SubsetChannel(Channel):
         holds_own = coins.bernoulli(self.threshold, n)
         bits = np.zeros((n, d), dtype=bool)
         bits[:, : d - 1] = coins.subsets(self.size - holds_own, d - 1)
-        # The others are numbered 0 .. d-2: d-1 takes the place of the user's own code.
+        # The other codes are numbered 0 .. d-2: d-1 takes the place of the user's own code.
         rows = np.arange(n)
         bits[rows, d - 1] = bits[rows, codes]
         bits[rows, codes] = holds_own
@@ -225,10 +227,11 @@ class SubsetChannel(Channel):
 def shared_support(
     others: np.ndarray, totals: np.ndarray, q: float, rng: np.random.Generator
 ) -> np.ndarray:
-    """Support of each category by the reports of the others, with given sums.
+    """Draw the support of each category by the reports of other users, with given sums.
 
-    Drawn from an urn without replacement, whose size makes the variance ``others * q * (1 - q)``;
-    where NumPy has no urn as large, from binomials that are spread and shifted to it.
+    The support is drawn without replacement from an urn whose size makes the variance
+    ``others * q * (1 - q)``. Where that urn is too large for NumPy, it is drawn from binomials that
+    are scaled and shifted to the same variance and sum.
 
     Parameters
     ----------
@@ -257,6 +260,6 @@ def shared_support(
     values = (values - weight * values.sum(axis=1, keepdims=True)) * np.sqrt(d / (d - 1))
     ends = np.cumsum(values + weight * totals[:, None], axis=1)
     ends[:, -1] = totals
-    # All ends are rounded at one random place, so that the sums stay and no category gains.
+    # All ends are rounded at one random place: sums are kept, and no category is favoured.
     rounded = np.floor(ends + rng.random((len(totals), 1)))
     return np.diff(rounded, axis=1, prepend=0.0).astype(np.int64)

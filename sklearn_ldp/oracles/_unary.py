@@ -1,4 +1,4 @@
-"""Unary encodings: one bit a category."""
+"""Unary encodings: one bit per category."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from ._shared_paragraphs import inherit_parameters
 class OUE(BaseOracle):
     """Optimised unary encoding.
 
-    A user encodes her category as d bits, a single one of them 1, and flips each on its own: the
-    1 is kept with probability p, a 0 becomes 1 with probability q,
+    A user encodes her category as d bits, of which a single one is 1, and randomises each bit
+    independently: the 1 is kept with probability p, a 0 becomes 1 with probability q,
 
     .. math:: p = \\frac12, \\qquad q = \\frac{1}{e^\\epsilon + 1}.
 
-    A report is an array of d bits; it takes more room than that of :class:`OLH`, whose variance
+    A report is an array of d bits. It takes more room than a report of :class:`OLH`, whose variance
     is the same up to the rounding of its hash range.
 
     Privacy: one `fit`, `partial_fit`, `privatize` or `transform` on values spends epsilon of each
@@ -37,7 +37,7 @@ class OUE(BaseOracle):
 
     See Also
     --------
-    OLH : The same accuracy with two integers a report.
+    OLH : The same accuracy with two integers per report.
     GRR : Better for small domains.
 
     References
@@ -66,8 +66,8 @@ class OUE(BaseOracle):
 class SUE(BaseOracle):
     """Symmetric unary encoding: basic RAPPOR.
 
-    A user encodes her category as d bits, a single one of them 1, and flips each bit on its own
-    with the same probability,
+    A user encodes her category as d bits, of which a single one is 1, and flips each bit
+    independently with the same probability,
 
     .. math:: p = \\frac{e^{\\epsilon/2}}{e^{\\epsilon/2} + 1}, \\qquad q = 1 - p.
 
@@ -76,7 +76,7 @@ class SUE(BaseOracle):
 
     Privacy: one `fit`, `partial_fit`, `privatize` or `transform` on values spends epsilon of each
     user; all that is done with reports is free. (RAPPOR's permanent and instantaneous responses,
-    for repeated collections, are no part of the basic variant.)
+    for repeated collections, are not part of the basic variant.)
 
     %(parameters)s
 
@@ -107,7 +107,7 @@ class SUE(BaseOracle):
 
 
 class UnaryChannel(Channel):
-    """Bits that are 1 with ``one / 2**64`` at the user's code and ``zero / 2**64`` elsewhere."""
+    """Report bits: 1 with ``one / 2**64`` at the user's code, with ``zero / 2**64`` elsewhere."""
 
     def __init__(self, n_categories: int, one: int, zero: int):
         super().__init__(n_categories, p=Fraction(one, TWO_64), q=Fraction(zero, TWO_64))
@@ -155,7 +155,7 @@ class UnaryChannel(Channel):
         return reports.astype(np.uint8, copy=False)
 
     def count_support(self, reports):
-        # Sums of up to 255 bits fit in a byte, so most of the adding is done on bytes at a time.
+        # Sums of up to 255 bits fit in a byte, so most of the adding is done on bytes.
         total = np.zeros(self.n_categories, dtype=np.int64)
         for start in range(0, len(reports), 255):
             total += np.add.reduce(reports[start : start + 255], axis=0, dtype=np.uint8)

@@ -1,9 +1,9 @@
-"""What an oracle of one's own is made of: the base of its mechanism, coins and private thresholds.
+"""Parts for your own oracle: the base of its mechanism, coins and private thresholds.
 
-:class:`Channel` is the mechanism inside an oracle, :class:`Mechanism` all that collecting reports
-needs of it, :class:`Coins` where its randomness comes from, and the thresholds are the integers
-that keep a mechanism within epsilon. The guide's page on extending builds an oracle of them;
-``sklearn_ldp.utils.estimator_checks`` proves it.
+:class:`Channel` is the mechanism inside an oracle, :class:`Mechanism` is the part of it that
+collecting reports needs, :class:`Coins` is the source of its randomness, and the thresholds are the
+integers that keep a mechanism within epsilon. The guide's page on extending builds an oracle from
+these parts, and ``sklearn_ldp.utils.estimator_checks`` proves its epsilon.
 """
 
 from ..mechanisms._channel import Channel, randomised_response

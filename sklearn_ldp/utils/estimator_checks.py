@@ -37,7 +37,7 @@ def check_oracle(oracle: Any) -> None:
     Parameters
     ----------
     oracle : oracle
-        An instance; it is cloned, its domain and randomness are set by the checks.
+        An instance. The checks clone it, and set its domain and its randomness.
 
     Raises
     ------
@@ -60,7 +60,7 @@ def check_postprocessor(postprocessor: Any) -> None:
     Parameters
     ----------
     postprocessor : post-processor
-        An instance; it is cloned.
+        An instance. The checks clone it.
 
     Raises
     ------
@@ -122,7 +122,7 @@ def postprocessor_checks() -> list[Callable[[Any], None]]:
 
 # -- oracles ----------------------------------------------------------------------------------
 class _ScriptedCoins(Coins):
-    """Coins that follow a script and note, for each draw, its outcome and that one's chance."""
+    """Coins that follow a script and record each outcome, and the chance of all of them."""
 
     def __init__(self, script: list[int]):
         self.script = script
@@ -157,7 +157,7 @@ class _ScriptedCoins(Coins):
 
 
 def _runs(channel: Channel, code: int) -> Iterator[tuple[tuple, Fraction]]:
-    """Every way in which the coins can fall for one user: the report and its chance."""
+    """Yield a report and its chance for every way in which the coins can fall for one user."""
     script: list[int] | None = []
     while script is not None:
         coins = _ScriptedCoins(script)
@@ -171,12 +171,12 @@ def _runs(channel: Channel, code: int) -> Iterator[tuple[tuple, Fraction]]:
 
 
 def exact_report_distribution(channel: Channel, code: int) -> dict[tuple, Fraction]:
-    """Probability of every report, by running the channel's own code on every fall of the coins.
+    """Return the probability of every report, by running the channel on every fall of its coins.
 
     Parameters
     ----------
     channel : Channel
-        A mechanism with few coins: the work is the number of ways in which they fall.
+        A mechanism with few coins: the work grows with the number of ways in which they fall.
     code : int
         The user's category.
 
@@ -198,7 +198,7 @@ def exact_report_distribution(channel: Channel, code: int) -> dict[tuple, Fracti
     return distribution
 
 
-_SMALL = 4  # categories: few enough to enumerate, and not the power of every field
+_SMALL = 4  # categories: few enough to enumerate, and not a power of every field order
 
 
 def _enumerable(oracle: Any) -> Channel:
@@ -206,7 +206,7 @@ def _enumerable(oracle: Any) -> Channel:
 
 
 def check_exact_epsilon(oracle: Any) -> None:
-    """Assert that no two values are told apart by more than exp(epsilon), by enumeration.
+    """Assert by enumeration that no report tells two values apart by more than exp(epsilon).
 
     The likelihood ratio of every report under every pair of values is compared as a rational
     number; the largest must not exceed exp(epsilon), nor fall short of it by more than 1e-12.
@@ -228,7 +228,7 @@ def check_exact_epsilon(oracle: Any) -> None:
 def check_exact_support_probabilities(oracle: Any) -> None:
     """Assert that p and q are the exact probabilities of support, for every pair of values.
 
-    Where q rests on an ideal hash (``has_exact_support`` is False) only p is exact.
+    Where q assumes an ideal hash (``has_exact_support`` is False) only p is exact.
     """
     channel = _enumerable(oracle)
     shape = channel.privatize(np.array([0]), _ScriptedCoins([])).shape
@@ -276,7 +276,7 @@ def check_one_release(oracle: Any) -> None:
 
 
 def check_client_needs_no_fit(oracle: Any) -> None:
-    """Assert that the public domain is all that a client needs, and that it keeps no trace."""
+    """Assert that a client needs only the public domain, and keeps no trace of the values."""
     client = _small(oracle)
     before = vars(client).copy()
     reports = client.privatize(_VALUES)
@@ -301,7 +301,7 @@ def check_batches_add_up(oracle: Any) -> None:
 
 
 def check_merge(oracle: Any) -> None:
-    """Assert that merging servers equals one server, and that other configurations are refused."""
+    """Assert that merged servers equal one server, and that other configurations are refused."""
     reports = _small(oracle).privatize(_VALUES)
     one, other = _small(oracle).aggregate(reports[:70]), _small(oracle).aggregate(reports[70:])
     counts = other.support_counts_
@@ -314,7 +314,7 @@ def check_merge(oracle: Any) -> None:
 
 
 def check_refused_reports_change_nothing(oracle: Any) -> None:
-    """Assert that a malformed batch is refused whole."""
+    """Assert that a malformed batch is refused as a whole."""
     server = _small(oracle)
     reports = np.asarray(server.privatize(_VALUES))
     server.aggregate(reports)
@@ -371,14 +371,14 @@ def check_randomness(oracle: Any) -> None:
 
 
 def check_histogram(oracle: Any) -> None:
-    """Assert that a histogram stands for its users."""
+    """Assert that fitting a histogram equals fitting the users that it counts."""
     counts = np.array([3, 0, 5, 2, 7])
     whole = _small(oracle).fit(np.repeat(list("abcde"), counts))
     assert _same(whole, _small(oracle).fit(list("abcde"), sample_weight=counts))
 
 
 def check_pieces(oracle: Any) -> None:
-    """Assert that seeded values in pieces give what they give at once."""
+    """Assert that with a seed, values in pieces give the same counts as all values at once."""
     whole = _small(oracle).fit(_VALUES)
     pieces = _small(oracle)
     for start, stop in ((0, 1), (1, 117), (117, len(_VALUES))):
@@ -387,7 +387,7 @@ def check_pieces(oracle: Any) -> None:
 
 
 def check_pickle(oracle: Any) -> None:
-    """Assert that a server survives pickling and goes on."""
+    """Assert that a pickled server can be restored, and continues as the original does."""
     server = _small(oracle).fit(_VALUES)
     twin = pickle.loads(pickle.dumps(server))
     assert _same(server, twin)
@@ -408,7 +408,7 @@ def _processed(postprocessor: Any, estimate: FrequencyEstimate) -> np.ndarray:
 
 
 def check_containers(postprocessor: Any) -> None:
-    """Assert that estimates give estimates, that nothing is lost, and that the input is kept."""
+    """Assert that an estimate gives an estimate with its noise, and that the input is unchanged."""
     estimate = _estimates()
     before = estimate.values.copy()
     fitted = clone(postprocessor).fit(estimate)
@@ -429,7 +429,7 @@ def check_containers(postprocessor: Any) -> None:
 
 
 def check_transform_sets_nothing(postprocessor: Any) -> None:
-    """Assert that only fit sets attributes, and that transform leaves all of them as they are."""
+    """Assert that only fit sets attributes, and that transform changes none of them."""
     estimate = _estimates()
     unfitted = clone(postprocessor)
     before = vars(unfitted).copy()
@@ -467,7 +467,7 @@ def check_processed_estimates_are_refused(postprocessor: Any) -> None:
 
 
 def check_rows_are_independent(postprocessor: Any) -> None:
-    """Assert that a row's result does not depend on the others."""
+    """Assert that the result of a row does not depend on the other rows."""
     estimate = _estimates()
     together = _processed(postprocessor, estimate)
     for i in range(len(estimate)):

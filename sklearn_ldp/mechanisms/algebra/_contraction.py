@@ -6,8 +6,8 @@ import numpy as np
 
 from ._finite_field import FiniteField
 
-_CACHE = 2**18  # bytes of sums that are worked on at a time
-_PLACES = 2**20  # of summands that are known at a time
+_CACHE = 2**18  # how many bytes of sums are worked on at a time
+_PLACES = 2**20  # how many places of summands are held at a time
 
 
 def contract(
@@ -27,16 +27,16 @@ def contract(
         Counts or weights of the reports: a is the number with the base-g digits a_{k-1} .. a_0,
         and the place of (a, t) is ``a * g + t``.
     n_digits : int
-        k.
+        Number k of digits.
     n_codes : int
-        How many vectors v, numbered in the same way, are asked for.
+        Number of vectors v, numbered in the same way, that are asked for.
     n_values : int, default=1
-        How many s: 0 alone, or all g.
+        Number of values s: 1 for s = 0 alone, or g for all of them.
 
     Returns
     -------
     ndarray of shape (m, n_codes, n_values)
-        Of the type of `tables`.
+        The sums, of the same type as `tables`.
 
     References
     ----------
@@ -63,7 +63,7 @@ def contract(
 def _sum_over_digit(
     field: FiniteField, flat: np.ndarray, n_asked: int, n_values: int
 ) -> np.ndarray:
-    """Sum of the rows (a, t + a v) of a table over all a, for the first v and t."""
+    """Return the sum of the rows (a, t + a v) of a table over all a, for the first v and t."""
     g, n_columns = field.order, flat.shape[1]
     summed = np.empty((n_asked, n_values, n_columns), dtype=flat.dtype)
     some = max(_PLACES // (g * n_values), 1)

@@ -1,4 +1,4 @@
-"""Arithmetic in the finite field GF(g), g a prime or a prime power, on whole arrays."""
+"""Arithmetic on whole arrays in the finite field GF(g), where g is a prime or a prime power."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ MAX_SUGGESTED_POWER = 256
 
 
 class FiniteField:
-    """GF(g), its elements being the integers ``0 .. g-1``.
+    """The field GF(g), whose elements are the integers ``0 .. g-1``.
 
     Element ``sum c_i p**i`` of GF(p**m) stands for the polynomial with the coefficients c_i
-    over GF(p), modulo an irreducible polynomial: the one of least code.
+    over GF(p), modulo an irreducible polynomial: the one with the least code.
 
     Parameters
     ----------
     order : int
-        g: a prime, or a power of a prime up to 1024.
+        Number g of elements: a prime, or a power of a prime up to 1024.
 
     Raises
     ------
@@ -42,7 +42,7 @@ class FiniteField:
             self._sum, self._negative, self._product = _tables(self.characteristic, self.degree)
 
     def add(self, x, y):
-        """x + y."""
+        """Return x + y."""
         if self.degree == 1:
             return (x + y) % self.order
         if self.characteristic == 2:
@@ -50,19 +50,19 @@ class FiniteField:
         return self._sum[x, y]
 
     def subtract(self, x, y):
-        """x - y."""
+        """Return x - y."""
         if self.degree == 1:
             return (x - y) % self.order
         return self.add(x, self._negative[y])
 
     def multiply(self, x, y):
-        """x * y."""
+        """Return x * y."""
         if self.degree == 1:
             return (x * y) % self.order
         return self._product[x, y]
 
     def invert(self, x):
-        """1 / x by Fermat's power x**(g-2); 0 gives 0."""
+        """Return 1 / x as the power x**(g-2), by Fermat's little theorem; 0 gives 0."""
         power = self.order - 2
         result, base = np.ones_like(x), x
         while power:
@@ -103,7 +103,7 @@ def _digits(n: np.ndarray, base: int, length: int) -> np.ndarray:
 
 @lru_cache(maxsize=32)
 def _tables(p: int, m: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Sum, negative and product tables of GF(p**m)."""
+    """Return the tables of sums, negatives and products of GF(p**m)."""
     order, weights = p**m, p ** np.arange(m)
     digits = _digits(np.arange(order), p, m)
     total = (digits[:, None] + digits[None]) % p @ weights
@@ -123,7 +123,7 @@ def _tables(p: int, m: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def _irreducible(p: int, m: int) -> np.ndarray:
-    """Coefficients, lowest first, of the first monic irreducible polynomial of degree m."""
+    """Return the first monic irreducible polynomial of degree m: its coefficients, lowest first."""
     for code in range(p**m):
         candidate = np.append(_digits(np.array(code), p, m), 1)
         if not any(

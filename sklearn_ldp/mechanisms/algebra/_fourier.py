@@ -12,9 +12,9 @@ from ._walsh_hadamard import walsh_hadamard
 def additive_transform(
     field: FiniteField, n_digits: int, x: np.ndarray, *, inverse: bool = False
 ) -> np.ndarray:
-    """Fourier transform over the last axis, as numbers of so many digits (not normalised).
+    """Return the Fourier transform over the last axis, whose places are vectors (not normalised).
 
-    Addition of vectors is that of the base-p digits of their numbers, p being the characteristic.
+    Vectors are added by adding the base-p digits of their numbers, where p is the characteristic.
 
     Parameters
     ----------
@@ -30,7 +30,7 @@ def additive_transform(
     Returns
     -------
     ndarray of shape (..., g**k)
-        Complex, or real in characteristic 2.
+        The transform: complex, or real in characteristic 2.
     """
     if field.characteristic == 2:
         return walsh_hadamard(x)

@@ -9,33 +9,33 @@ import numpy as np
 from ._finite_field import FiniteField
 from ._fourier import additive_transform
 
-_MAX_PRODUCTS = 1 << 18  # cells of a table of products, a byte each: it stays in the cache
+_MAX_PRODUCTS = 1 << 18  # one-byte cells of a table of products, which stays in the cache
 
 
 @lru_cache(maxsize=4)
 def linear_functions(order: int, n_digits: int) -> LinearFunctions:
-    """The functions on GF(order)**n_digits; channels share them, as their tables are large."""
+    """Return the functions on GF(order)**n_digits; they are shared, as their tables are large."""
     return LinearFunctions(FiniteField(order), n_digits)
 
 
 class LinearFunctions:
-    """The functions ``v -> <a, v>`` on GF(g)**k, one of all that are multiples of each other.
+    """The functions ``v -> <a, v>`` on GF(g)**k, one of each set of multiples of each other.
 
     Vectors are numbers with k digits in base g. Function 0 is zero; the other ones are those
     whose leading digit is 1, in order. A report (a, t) supports the vectors v with <a, v> = t, and
-    so does its multiple (c a, c t): nothing is lost by leaving all multiples but one out.
+    so does its multiple (c a, c t): nothing is lost by leaving out all multiples but one.
 
     With the additive characters chi of the field and c ranging over it,
-    ``[<a, v> = t] = sum over c of chi(c <a, v>) chi(-c t) / g``. So sums over level sets are a
-    transform along t, which gives a value for each c, put at place c a, and one along all places:
-    O(k g**k log g), as every vector is c a once.
+    ``[<a, v> = t] = sum over c of chi(c <a, v>) chi(-c t) / g``. So sums over level sets take two
+    transforms. The first one is along t, and gives a value for each c, which is put at place c a.
+    The second one is along all places. They take O(k g**k log g), as every vector is c a once.
 
     Parameters
     ----------
     field : FiniteField
         GF(g).
     n_digits : int
-        k.
+        Dimension k of the space.
     """
 
     def __init__(self, field: FiniteField, n_digits: int):
@@ -52,15 +52,15 @@ class LinearFunctions:
         return np.concatenate([[0], *(np.arange(power, 2 * power) for power in powers)])
 
     def of_uniform_vectors(self, numbers: np.ndarray) -> np.ndarray:
-        """Functions as likely as uniform vectors are multiples of them."""
+        """Return functions, each of them as likely as a uniform vector is a multiple of it."""
         return -(-numbers // (self.field.order - 1))
 
     # -- values -------------------------------------------------------------------------------
     @cached_property
     def _products(self) -> tuple[int, np.ndarray | None]:
-        """A number h of digits, and the table of <x, y> for all x, y of h digits, if it is small.
+        """A number h of digits, and a table of <x, y> for all x, y of h digits, if it is small.
 
-        Without a table h is 1, and the product of digits is that of numbers modulo g.
+        Without a table h is 1, and digits are multiplied as numbers modulo g.
         """
         g, field = self.field.order, self.field
         n_low = next(h for h in range(1, 18) if g ** (2 * h + 2) > _MAX_PRODUCTS)
@@ -74,10 +74,10 @@ class LinearFunctions:
         return n_low, table.astype(np.min_scalar_type(g - 1))
 
     def pieces(self, vectors: np.ndarray) -> list[np.ndarray]:
-        """The digits of vectors, as many at a time as `values` looks up at once."""
+        """Split vectors into pieces of as many digits as `values` looks up at once."""
         n_low, table = self._products
         base = self.field.order**n_low
-        # Without a table k products of digits are added up.
+        # Without a table, the sum of k products of digits must fit.
         small = self.n_digits * base**2 < 2**31
         dtype = np.int64 if table is None and not small else np.int32
         return [
@@ -91,9 +91,9 @@ class LinearFunctions:
     def values(
         self, functions: np.ndarray, pieces: list[np.ndarray], codes: np.ndarray
     ) -> np.ndarray:
-        """Values of functions at the vectors with the given numbers (broadcasting).
+        """Return the values of functions at the vectors with the given numbers (broadcasting).
 
-        `pieces` are those of all vectors that `codes` counts.
+        `pieces` holds the pieces of all vectors; `codes` are places in that list of vectors.
         """
         _, table = self._products
         total: np.ndarray | None = None
@@ -109,7 +109,7 @@ class LinearFunctions:
 
     @cached_property
     def _multiples(self) -> np.ndarray:
-        """Vector c a of each function but 0, and each c: (n_functions - 1, g)."""
+        """The vector c a for each function but 0 and each c, of shape (n_functions - 1, g)."""
         g, c = self.field.order, np.arange(self.field.order)
         result = np.zeros((self.n_functions - 1, g), dtype=np.int64)
         for power in g ** np.arange(self.n_digits):
@@ -120,7 +120,7 @@ class LinearFunctions:
 
     @cached_property
     def _normal_form(self) -> tuple[np.ndarray, np.ndarray]:
-        """Of each vector: the function that is a multiple of it, and by which factor."""
+        """For each vector: the function that is a multiple of it, and the factor."""
         functions, factor = np.zeros((2, self.n_vectors), dtype=np.int64)
         inverse = self.field.invert(np.arange(self.field.order))
         functions[self._multiples[:, 1:]] = np.arange(1, self.n_functions)[:, None]
@@ -129,7 +129,7 @@ class LinearFunctions:
         return functions, factor
 
     def normalised(self, vectors: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Functions and values that support what vectors a and values t do."""
+        """Return the functions and values that support what the vectors a and values t support."""
         functions, factor = self._normal_form
         return functions[vectors], self.field.multiply(values, factor[vectors])
 
@@ -145,7 +145,8 @@ class LinearFunctions:
         Returns
         -------
         ndarray of shape (m, n_vectors)
-            Sums as floats; of counts, to be rounded: exact for up to 2**40 reports and more.
+            Sums as floats. Sums of counts must be rounded, and are then exact for up to 2**40
+            reports and more.
         """
         g, is_real = self.field.order, self.field.characteristic == 2
         sums = np.empty((len(tables), self.n_vectors))
@@ -170,12 +171,12 @@ class LinearFunctions:
         Parameters
         ----------
         weights : ndarray of shape (n_vectors,)
-            One a vector.
+            One weight per vector.
 
         Returns
         -------
         ndarray of shape (n_functions, g)
-            Sums by function and value.
+            One sum per function and value.
         """
         sums = np.zeros((self.n_functions, self.field.order))
         places = self._transform(weights, self.n_digits, inverse=True)
@@ -185,15 +186,15 @@ class LinearFunctions:
         return sums
 
     def _transform(self, x: np.ndarray, n_digits: int, inverse: bool = False) -> np.ndarray:
-        """Fourier transform over the last axis, as numbers of so many digits (not normalised)."""
+        """Return the Fourier transform over the last axis, whose places are vectors."""
         return additive_transform(self.field, n_digits, x, inverse=inverse)
 
     @cached_property
     def _places(self) -> np.ndarray:
-        """Of each function a but 0, and each frequency of the values: that of the vectors.
+        """The frequency of the vectors for each function a but 0 and each frequency of the values.
 
-        The character chi(x y), as one of the base-p digits of y, has digit i trace(x p**i); a
-        number p**i is the i-th element of the basis.
+        The character chi(x y), as a character of the base-p digits of y, has the i-th digit
+        trace(x p**i); the number p**i is the i-th element of the basis.
         """
         g, field = self.field.order, self.field
         places = self._multiples
@@ -207,7 +208,7 @@ class LinearFunctions:
 
     @cached_property
     def _dual(self) -> np.ndarray:
-        """Base-p digits trace(x p**i), of each element x."""
+        """The number with the base-p digits trace(x p**i), for each element x."""
         field, x = self.field, np.arange(self.field.order)
         p, dual = field.characteristic, np.zeros_like(x)
         for i in range(field.degree):
@@ -224,17 +225,18 @@ class LinearFunctions:
 
 
 def scattered(n: int, n_places: int) -> np.ndarray:
-    """The first n numbers of a permutation of ``range(n_places)`` that looks random.
+    """Return the first n numbers of a permutation of ``range(n_places)`` that looks random.
 
-    Part of the protocol: it must never change. Bijections of the words of so many bits (multiply
-    by an odd number, xor with the higher half), repeated where they lead out of the range.
+    This is part of the protocol: it must never change. It applies bijections of the words that have
+    as many bits as the range needs (multiplication by an odd number, xor with the higher half),
+    and repeats them where they lead out of the range.
 
     Parameters
     ----------
     n : int
-        How many.
+        Number of places to return.
     n_places : int
-        At least n.
+        Size of the range, at least n.
 
     Returns
     -------

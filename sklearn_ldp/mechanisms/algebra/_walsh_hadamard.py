@@ -6,7 +6,7 @@ import numpy as np
 
 
 def walsh_hadamard(x: np.ndarray) -> np.ndarray:
-    """Walsh-Hadamard transform along the last axis, whose length is a power of two.
+    """Return the Walsh-Hadamard transform along the last axis, whose length is a power of two.
 
     Parameters
     ----------
@@ -16,7 +16,7 @@ def walsh_hadamard(x: np.ndarray) -> np.ndarray:
     Returns
     -------
     ndarray of shape (..., K)
-        ``sum over y of x[y] (-1)**popcount(r & y)`` for each r; of integers, exactly.
+        ``sum over y of x[y] (-1)**popcount(r & y)`` for each r; exact for integers.
     """
     shape, size = x.shape, x.shape[-1]
     step = 1
