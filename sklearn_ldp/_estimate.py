@@ -195,7 +195,7 @@ class FrequencyEstimate:
         ValueError
             If the queries are for another number of categories.
         """
-        matrix = as_query_set(queries).matrix(self.shape[1])
+        matrix = as_query_set(queries).aligned(self.categories).matrix(self.shape[1])
         answers = np.asarray((matrix @ self.values.T).T)
         return np.maximum(answers, 0) if self.clip_answers else answers
 

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from numbers import Integral, Real
 from typing import Any
 
@@ -14,6 +14,7 @@ import numpy as np
 from scipy import sparse
 
 from ._random import as_generator
+from .domains._alignment import order_of, own_categories
 from .domains._values import group_codes
 
 __all__ = [
@@ -57,6 +58,21 @@ class QuerySet:
             One row per query.
         """
         raise NotImplementedError
+
+    def aligned(self, categories: np.ndarray) -> QuerySet:
+        """Return the queries in the order of a domain's categories.
+
+        Parameters
+        ----------
+        categories : ndarray of shape (d,)
+            The domain.
+
+        Returns
+        -------
+        QuerySet
+            Itself, unless it was made of labels by category.
+        """
+        return self
 
     def square_weights(self, n_categories: int) -> tuple[float, float] | None:
         """Return the weights of single categories and of pairs in the mean squared error.
@@ -114,12 +130,25 @@ class _FullDomain(QuerySet):
 
 
 class _MatrixQueries(QuerySet):
-    def __init__(self, matrix, description=None, names=None):
+    def __init__(self, matrix, description=None, names=None, categories=None):
         self._matrix = matrix
         self.names = names
         self._description = description or f"query_matrix of shape {matrix.shape}"
+        self._categories = categories  # what the columns are of, if they say so
+
+    def aligned(self, categories):
+        if self._categories is None:
+            return self
+        order = order_of(self._categories, categories, repr(self))
+        return _MatrixQueries(self._matrix[:, order], self._description, self.names)
 
     def matrix(self, n_categories, frequencies=None):
+        if self._categories is not None:
+            raise ValueError(
+                f"{self!r} is labelled by category (by its index or its keys), and there are no "
+                "categories here to compare the labels with. Give them in the order of the "
+                "categories, without labels: labels.reindex(categories).to_numpy()."
+            )
         if self._matrix.shape[1] != n_categories:
             raise ValueError(
                 f"Queries are for {self._matrix.shape[1]} categories, the estimate has "
@@ -206,8 +235,10 @@ def groups(labels: Any) -> QuerySet:
 
     Parameters
     ----------
-    labels : array-like of shape (d,)
-        The group of each category, in the order of the categories.
+    labels : array-like of shape (d,), or mapping
+        The group of each category, in the order of the categories. A pandas Series with an index
+        of its own, or a mapping, says which category each label is of, in any order: the labels
+        are brought into the order of the estimate's categories, and refused if they are of others.
 
     Returns
     -------
@@ -222,10 +253,13 @@ def groups(labels: Any) -> QuerySet:
     >>> estimate.answer(groups(["mammal", "mammal", "fish"]))
     array([[0.25, 0.75]])
     """
-    names, codes = group_codes(labels, "groups", "for each category")
+    plain = list(labels.values()) if isinstance(labels, Mapping) else labels
+    names, codes = group_codes(plain, "groups", "for each category")
     d = len(codes)
     matrix = sparse.csr_array((np.ones(d), (codes, np.arange(d))), shape=(len(names), d))
-    return _MatrixQueries(matrix, f"groups({len(names)} of {d} categories)", names)
+    return _MatrixQueries(
+        matrix, f"groups({len(names)} of {d} categories)", names, own_categories(labels)
+    )
 
 
 def query_matrix(matrix: Any) -> QuerySet:
@@ -234,13 +268,15 @@ def query_matrix(matrix: Any) -> QuerySet:
     Parameters
     ----------
     matrix : array-like or sparse matrix of shape (n_queries, d)
-        One row per query; the answer is the product of the row with the frequencies.
+        One row per query; the answer is the product of the row with the frequencies. The columns
+        of a pandas DataFrame that are named after the categories may be in any order.
 
     Returns
     -------
     QuerySet
         The queries.
     """
+    categories = own_categories(matrix)
     if not sparse.issparse(matrix):
         matrix = np.asarray(matrix, dtype=float)
     if matrix.ndim != 2 or matrix.shape[0] == 0:
@@ -250,7 +286,7 @@ def query_matrix(matrix: Any) -> QuerySet:
     matrix = sparse.csr_array(matrix, dtype=float, copy=True)
     if not np.all(np.isfinite(matrix.data)):
         raise ValueError("Queries must be finite, the matrix contains NaN or infinity.")
-    return _MatrixQueries(matrix)
+    return _MatrixQueries(matrix, categories=categories)
 
 
 def random_sets(size: float, *, n_sets: int = 100, random_state: Any = 0) -> QuerySet:

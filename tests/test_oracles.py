@@ -228,6 +228,10 @@ def test_merge_says_what_differs():
         OLH(categories=3).merge(OLH(categories=3, hash_range=5).aggregate([[0, 0]]))
     with pytest.raises(NotFittedError):
         servers[0].merge(GRR(categories=3))
+    counts = servers[0].support_counts_
+    with pytest.raises(ValueError, match="GRR.merge got this very GRR"):
+        servers[0].merge(servers[0])
+    np.testing.assert_array_equal(servers[0].support_counts_, counts)
     with pytest.raises(TypeError, match=r"GRR.merge needs another GRR, got int"):
         servers[0].merge(1)
 

@@ -13,9 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 from scipy.stats import norm
+from sklearn.base import clone
 
-from sklearn_ldp import FrequencyEstimate
-from sklearn_ldp.metrics import query_errors
+from sklearn_ldp import GRR, OUE, Base, FrequencyEstimate, NormSub, SyntheticSearch
+from sklearn_ldp.metrics import expected_error, query_errors
 from sklearn_ldp.queries import (
     QuerySet,
     as_query_set,
@@ -101,7 +102,7 @@ LABELS = ["north", "south", "north", "east", "south"]
         tuple(LABELS),
         np.array(LABELS),
         np.array(LABELS, dtype=object),
-        pd.Series(LABELS, index=[9, 8, 7, 6, 5]),
+        pd.Series(LABELS),
         pd.Series(LABELS, dtype="category"),
         pd.Index(LABELS),
         pl.Series(LABELS),
@@ -136,6 +137,70 @@ def test_groups_do_not_merge_labels_that_look_alike():
 
 def test_groups_repr_counts():
     assert repr(groups(LABELS)) == "groups(3 of 5 categories)"
+
+
+PETS = pd.Series({"trout": "fish", "cat": "mammal", "dog": "mammal"})
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [PETS, PETS.to_dict(), PETS.sort_index(), PETS.astype("category")],
+    ids=["series", "dict", "sorted", "categorical"],
+)
+def test_labels_by_category_are_aligned(labels):
+    """The index of a Series was ignored: cats and trout exchanged their groups in silence."""
+    estimate = FrequencyEstimate([[0.5, 0.3, 0.2]], ["cat", "dog", "trout"])
+    np.testing.assert_allclose(estimate.answer(groups(labels)), [[0.2, 0.8]])
+    assert query_errors([0.5, 0.3, 0.2], estimate, queries=groups(labels)) == [0]
+    other = FrequencyEstimate([[0.2, 0.8, 0.0]], ["trout", "cat", "dog"])
+    np.testing.assert_allclose(other.answer(groups(labels)), [[0.2, 0.8]])
+    oracle = OUE(categories=["cat", "dog", "trout"])
+    plain = groups(["mammal", "mammal", "fish"])
+    truth = pd.Series({"trout": 0.2, "cat": 0.5, "dog": 0.3})
+    options = {"frequencies": truth, "metric": "mae"}
+    assert expected_error(oracle, 100, queries=groups(labels), **options) == expected_error(
+        oracle, 100, queries=plain, frequencies=[0.5, 0.3, 0.2], metric="mae"
+    )
+    matrix = pd.DataFrame({"trout": [1.0], "cat": [0.0], "dog": [0.0]})
+    np.testing.assert_allclose(estimate.answer(matrix), [[0.2]])
+    search = SyntheticSearch(
+        [Base(), NormSub()], queries=groups(labels), n_repeats=2, random_state=0
+    ).fit(clone(oracle).set_params(random_state=0).fit_transform(["cat"] * 50 + ["dog"] * 30))
+    assert search.results_["mean_error"].shape == (2,)
+
+
+def test_labels_of_other_categories_are_refused():
+    estimate = FrequencyEstimate([[0.5, 0.3, 0.2]], ["cat", "dog", "eel"])
+    with pytest.raises(ValueError, match="no label for the category 'eel'.*reindex"):
+        estimate.answer(groups(PETS))
+    fewer = FrequencyEstimate([[0.5, 0.5]], ["cat", "dog"])
+    with pytest.raises(ValueError, match="the label 'trout', which is not a category"):
+        fewer.answer(groups(PETS))
+    with pytest.raises(ValueError, match="a label more than once"):
+        fewer.answer(groups(pd.Series([1, 2, 3], index=["cat", "dog", "dog"])))
+    with pytest.raises(ValueError, match="there are no categories here"):
+        groups(PETS).matrix(3)
+    with pytest.raises(ValueError, match="no label for the category 0"):
+        query_errors([0.5, 0.3, 0.2], [[0.5, 0.3, 0.2]], queries=groups(PETS))
+
+
+def test_a_default_index_counts_as_none():
+    estimate = FrequencyEstimate([[0.5, 0.3, 0.2]], ["cat", "dog", "trout"])
+    labels = pd.Series(["mammal", "mammal", "fish"])
+    np.testing.assert_allclose(estimate.answer(groups(labels)), [[0.2, 0.8]])
+    np.testing.assert_allclose(
+        query_errors(pd.Series([0.5, 0.3, 0.2]), estimate, metric="mae"), [0], atol=1e-15
+    )
+
+
+def test_counts_and_truth_by_category_are_aligned():
+    counts = pd.Series({"b": 100, "a": 900})
+    declared = GRR(8.0, categories=["a", "b"], random_state=0).simulate(counts)
+    assert declared.values[0, 0] > 0.8
+    learned = GRR(8.0, random_state=0).simulate(counts)
+    assert learned.top(1)[0][0] == "a"
+    errors = query_errors(counts / 1000, declared, metric="mae")
+    np.testing.assert_allclose(errors, query_errors([0.9, 0.1], declared, metric="mae"))
 
 
 @pytest.mark.parametrize("labels", [[], [["a"], ["b"]], "abc", 3, np.zeros((2, 2))], ids=str)

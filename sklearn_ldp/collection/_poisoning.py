@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..metrics._planning import planned_channel
+from ..metrics._planning import planned_protocol
 
 
 def poisoning_gain(
@@ -101,7 +101,7 @@ def poisoning_gain(
     if attack not in ("maximal", "input"):
         raise ValueError(f'Argument attack must be "maximal" or "input", got {attack!r}.')
     need = "poisoning_gain needs an oracle such as OLH()"
-    channel = planned_channel(oracle, n_categories, epsilon, need)
+    channel: Any = planned_protocol(oracle, n_categories, epsilon, need).mechanism
     r, d = n_targets, channel.n_categories
     if not (isinstance(r, Integral) and 1 <= r <= d):
         raise ValueError(f"Argument n_targets must be an integer from 1 to {d}, got {r!r}.")

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from .._estimate import FrequencyEstimate
+from ..domains._alignment import in_order
 from ..queries import as_query_set
 
 METRICS = ("mse", "mae")
@@ -52,7 +53,7 @@ def query_errors(
             f"Argument metric must be one of {METRICS}, or a function, got {metric!r}."
         )
     truth, estimate = as_truth_and_estimate(frequencies, estimate)
-    query_set = as_query_set(queries)
+    query_set = as_query_set(queries).aligned(estimate.categories)
     if metric == "mse" and not estimate.clip_answers:
         errors = query_set.expected_squared_error(estimate.values - truth)
         if errors is not None:
@@ -85,10 +86,13 @@ def as_truth_and_estimate(frequencies: Any, estimate: Any) -> tuple[np.ndarray, 
     ValueError
         If the numbers of categories differ, or the truth is not finite.
     """
-    truth = np.asarray(frequencies, dtype=np.float64)
-    if not isinstance(estimate, FrequencyEstimate):
+    if isinstance(estimate, FrequencyEstimate):
+        what = "The array of true frequencies"
+        frequencies = in_order(frequencies, estimate.categories, what)
+    else:
         values = np.atleast_2d(np.asarray(estimate, dtype=np.float64))
         estimate = FrequencyEstimate(values, np.arange(values.shape[-1]))
+    truth = np.asarray(frequencies, dtype=np.float64)
     if truth.shape != (estimate.shape[1],):
         raise ValueError(
             f"The true frequencies must have shape ({estimate.shape[1]},), one for each category "

@@ -67,7 +67,7 @@ def held_out_score(estimate: Any, held_out: FrequencyEstimate, *, queries: Any =
             "held_out_score needs the noise of the held-out estimate for its variance: pass "
             "oracle.estimate_ itself, or FrequencyEstimate(..., noise=oracle.noise_)."
         )
-    query_set = as_query_set(queries)
+    query_set = as_query_set(queries).aligned(held_out.categories)
     if query_set.depends_on_truth:
         raise ValueError(
             f"held_out_score cannot ask {query_set!r}, which depends on the truth: choose the "

@@ -12,9 +12,10 @@ from scipy.special import ndtri
 from sklearn.base import clone
 
 from .._noise import Noise, NoiseModel
+from ..domains._alignment import in_order
 from ..oracles import BaseOracle
-from ..oracles.channels import Channel
 from ..postprocessing import significance_threshold
+from ..protocols import Protocol
 from ..queries import QuerySet, as_query_set
 from ._errors import METRICS
 
@@ -241,7 +242,7 @@ def detection_threshold(
     _check_number("alpha", alpha)
 
     def threshold(one):
-        channel = planned_channel(one, n_categories, epsilon)
+        channel: Any = planned_protocol(one, n_categories, epsilon).mechanism
         d = channel.n_categories
         frequencies = np.r_[0.0, np.full(d - 1, 1 / max(d - 1, 1))]
         std = math.sqrt(channel.noise(n_samples).variance(frequencies)[0])
@@ -318,10 +319,12 @@ def _error_of_one_user(
     level: float,
 ) -> float:
     """Return the error with one user; for n users divide it by n, or by the square root of n."""
-    channel = planned_channel(oracle, n_categories, epsilon)
-    truth = None if frequencies is None else _checked(frequencies, channel.n_categories)
+    protocol = planned_protocol(oracle, n_categories, epsilon)
+    channel: Any = protocol.mechanism
+    categories = protocol.domain.categories
+    truth = None if frequencies is None else _checked(frequencies, categories)
     f = np.full(channel.n_categories, 1 / channel.n_categories) if truth is None else truth
-    query_set = as_query_set(queries)
+    query_set = as_query_set(queries).aligned(categories)
     noise = channel.noise(1)
     if metric == "mse":
         return max(mean_variance(noise, query_set, f, truth), 0.0)
@@ -330,19 +333,21 @@ def _error_of_one_user(
     return mean_std * (math.sqrt(2 / math.pi) if metric == "mae" else ndtri(0.5 + level / 2))
 
 
-def planned_channel(
+def planned_protocol(
     oracle: Any,
     n_categories: int | None,
     epsilon: float | None,
     need: str = "Planning needs an oracle such as OLH(epsilon=1.0), or a list of them",
-) -> Channel:
-    """Return the channel of an oracle over `n_categories`, or over the domain that it declares."""
+) -> Protocol:
+    """Return the protocol of an oracle over `n_categories`, or over the domain it declares."""
     if not isinstance(oracle, BaseOracle):
         raise TypeError(f"{need}, got {type(oracle).__name__}.")
     oracle = clone(oracle)
     if epsilon is not None:
         oracle.set_params(epsilon=epsilon)
-    return oracle.channel(n_categories)
+    if n_categories is not None:
+        oracle.set_params(categories=n_categories)
+    return oracle.protocol()
 
 
 def mean_variance(noise: Noise, queries: QuerySet, frequencies: np.ndarray, truth: Any) -> float:
@@ -376,8 +381,9 @@ def mean_variance(noise: Noise, queries: QuerySet, frequencies: np.ndarray, trut
     return single * of_categories + pairs * (of_total - of_categories)
 
 
-def _checked(frequencies: Any, d: int) -> np.ndarray:
-    frequencies = np.asarray(frequencies, dtype=np.float64)
+def _checked(frequencies: Any, categories: np.ndarray) -> np.ndarray:
+    d, what = len(categories), "The array of presumed frequencies"
+    frequencies = np.asarray(in_order(frequencies, categories, what), dtype=np.float64)
     if frequencies.shape != (d,):
         raise ValueError(
             f"The presumed frequencies must have shape ({d},), one for each category, got "

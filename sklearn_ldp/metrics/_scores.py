@@ -75,7 +75,7 @@ def bias_variance(frequencies: Any, estimate: Any, *, queries: Any = None) -> Bi
     n = len(estimate)
     if n < 2:
         raise ValueError(f"bias_variance needs at least 2 estimates (rows), got {n}.")
-    matrix = as_query_set(queries).matrix(len(truth), truth)
+    matrix = as_query_set(queries).aligned(estimate.categories).matrix(len(truth), truth)
     answers = estimate.answer(matrix)
     mean, variance = answers.mean(axis=0), answers.var(axis=0, ddof=1)
     # Var(s**2) = (m4 - (n - 3) / (n - 1) s**4) / n, where m4 is the sample's fourth moment.

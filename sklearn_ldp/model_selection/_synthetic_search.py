@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from .._estimate import FrequencyEstimate
 from .._random import as_generator
 from ..metrics import query_errors
 from ..oracles import BaseOracle
@@ -160,7 +161,8 @@ class SyntheticSearch(BaseSearch):
         if self.random_state is not None:
             oracle.set_params(random_state=as_generator(self.random_state))
         # Queries for another number of categories fail here, before anything is simulated.
-        query_errors(synthetic[0], synthetic[:1], queries=query_set, metric=self.metric)
+        one = FrequencyEstimate(synthetic[:1], estimate.categories)
+        query_errors(synthetic[0], one, queries=query_set, metric=self.metric)
         cases = []
         for row, size in zip(synthetic, sizes, strict=True):
             counts = apportion(row, int(size))

@@ -18,6 +18,7 @@ from .._estimate import FrequencyEstimate
 from .._noise import NoiseModel
 from .._random import as_generator
 from ..domains import Domain
+from ..domains._alignment import in_order, own_categories
 from ..domains._columns import as_columns
 from ..mechanisms._coins import CoinStreams
 from ..mechanisms._mechanism import Mechanism
@@ -260,11 +261,16 @@ class BaseOracle(  # type: ignore[call-arg]
         ValueError
             If the two are configured differently; the oracle then stays unchanged.
         """
+        if other is self:
+            raise ValueError(
+                f"{self._name}.merge got this very {self._name}: its reports would count twice, "
+                "and the noise would seem smaller than it is. Merge another server's."
+            )
         if not isinstance(other, BaseOracle):
             raise TypeError(
                 f"{self._name}.merge needs another {self._name}, got {type(other).__name__}."
             )
-        theirs = other._fitted("anything to merge")
+        theirs = other._fitted("reports to merge")
         self._state = self._continued().merged(theirs)
         return self
 
@@ -343,9 +349,11 @@ class BaseOracle(  # type: ignore[call-arg]
             If the counts are not non-negative integers, one per category.
         """
         self._check_parameters()
-        counts = check_counts(counts, f"{self._name}.simulate: counts")
+        what, labels = f"{self._name}.simulate: counts", own_categories(counts)
         is_any = self._state is None and self._is_auto()
-        domain = Domain.of(len(counts), self._name) if is_any else self._domain()
+        given = np.shape(counts)[:1] if labels is None else [labels]
+        domain = Domain.of(given[0] if given else 0, self._name) if is_any else self._domain()
+        counts = check_counts(in_order(counts, domain.categories, what), what)
         if len(counts) != domain.size:
             raise ValueError(
                 f"{self._name}.simulate expects one count for each of its {domain.size} "
