@@ -116,6 +116,11 @@ class FrequencyEstimate:
         return self.values.shape
 
     @property
+    def ndim(self) -> int:
+        """Number of axes, always 2: containers of transformers such as ColumnTransformer ask."""
+        return 2
+
+    @property
     def dtype(self) -> np.dtype:
         """Always float64."""
         return self.values.dtype
