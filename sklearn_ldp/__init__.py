@@ -1,5 +1,8 @@
 """Frequency estimation under local differential privacy, the scikit-learn way."""
 
+import importlib
+from typing import Any
+
 from ._estimate import FrequencyEstimate
 from ._noise import NoiseModel
 from ._version import __version__ as __version__
@@ -73,3 +76,16 @@ __all__ = [
     "SyntheticSearch",
     "best_oracle",
 ]
+
+_SUBMODULES = ("collection", "datasets", "inspection", "metrics", "queries", "utils")
+
+
+def __getattr__(name: str) -> Any:
+    # As in scikit-learn: ``import sklearn_ldp; sklearn_ldp.datasets`` imports what is asked for.
+    if name in _SUBMODULES:
+        return importlib.import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_SUBMODULES})

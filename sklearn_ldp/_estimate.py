@@ -241,7 +241,8 @@ class FrequencyEstimate:
         -------
         pandas.DataFrame
             One row per estimate, of shape (n_estimates, d); indexed by `row_names` if there are
-            any.
+            any. Joint categories of several columns make a MultiIndex with one level per column,
+            which unstacks.
         """
         try:
             import pandas as pd
@@ -249,7 +250,7 @@ class FrequencyEstimate:
             raise ImportError(
                 "FrequencyEstimate needs pandas for this: pip install 'sklearn_ldp[data]'."
             ) from error
-        columns = pd.Index(self.categories, name="category", tupleize_cols=False)
+        columns = _index(self.categories, pd)
         return pd.DataFrame(self.values.copy(), index=self.row_names, columns=columns)
 
     def confidence_interval(self, level: float = 0.95) -> ConfidenceInterval:
@@ -354,6 +355,15 @@ class FrequencyEstimate:
         head = "<tr><th>category</th><th>frequency</th></tr>" if rows else ""
         caption = f"<caption>{html.escape(self._heading())}</caption>"
         return f"<table>{caption}{head}{rows}</table>"
+
+
+def _index(categories: np.ndarray, pd: Any) -> Any:
+    """An index of categories: one level per column where all are tuples of one length."""
+    widths = {len(c) if isinstance(c, tuple) else 0 for c in categories.tolist()}
+    if len(widths) == 1 and (width := widths.pop()) > 1:
+        names = [f"category_{i}" for i in range(width)]
+        return pd.MultiIndex.from_tuples(categories.tolist(), names=names)
+    return pd.Index(categories, name="category", tupleize_cols=False)
 
 
 def _sealed(categories: Any) -> np.ndarray:

@@ -26,6 +26,7 @@ MODULES = [
     "sklearn_ldp.metrics",
     "sklearn_ldp.datasets",
     "sklearn_ldp.inspection",
+    "sklearn_ldp.utils.discovery",
     "sklearn_ldp.utils.estimator_checks",
 ]
 

@@ -487,8 +487,11 @@ def test_to_series(categories):
     series = estimate.to_series()
     assert isinstance(series, pd.Series)
     assert series.name == "frequency"
-    assert series.index.name == "category"
-    assert not isinstance(series.index, pd.MultiIndex)
+    if all(isinstance(c, tuple) for c in categories):  # a level for each column
+        assert series.index.names == ["category_0", "category_1"]
+    else:
+        assert series.index.name == "category"
+        assert not isinstance(series.index, pd.MultiIndex)
     assert series.index.tolist() == categories
     assert series.dtype == np.float64
     assert series[categories[1]] == -0.125

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,7 @@ def as_columns(X: Any, name: str) -> list[np.ndarray]:
     """
     columns = table_columns(X)
     if columns is None:
+        _refuse_unread(X, name)
         array = _as_array(X)
         if array.dtype.kind not in "OUS":
             array = check_array(
@@ -66,7 +68,8 @@ def table_columns(X: Any) -> list | None:
     Parameters
     ----------
     X : object
-        A pandas or polars DataFrame or an Arrow table, or something else.
+        A pandas or polars DataFrame, an Arrow table, anything that streams Arrow columns (such as
+        a DuckDB relation), or something else.
 
     Returns
     -------
@@ -79,7 +82,25 @@ def table_columns(X: Any) -> list | None:
         return list(X.get_columns())
     if hasattr(X, "column_names") and hasattr(X, "itercolumns"):
         return list(X.itercolumns())
+    if hasattr(X, "__arrow_c_stream__") and not hasattr(X, "__array__"):
+        import pyarrow as pa
+
+        return list(pa.table(X).itercolumns())
     return None
+
+
+def _refuse_unread(X: Any, name: str) -> None:
+    """Raise ValueError for what has still to be read before there are values."""
+    if hasattr(X, "collect") and hasattr(X, "collect_schema"):
+        raise ValueError(
+            f"{name} got a lazy data frame ({type(X).__name__}), which holds no values yet: pass "
+            "X.collect(), of the columns that are asked for."
+        )
+    if isinstance(X, Iterator):
+        raise ValueError(
+            f"{name} got a {type(X).__name__}, which can be read only once: pass list(X), or add "
+            "users piece by piece with partial_fit."
+        )
 
 
 def _as_array(X):

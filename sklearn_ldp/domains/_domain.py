@@ -6,6 +6,7 @@ Integers never pass through float64, so 2**53 and 2**53 + 1 stay apart.
 from __future__ import annotations
 
 import math
+import warnings
 from collections import Counter
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
@@ -23,6 +24,10 @@ from ._levels import declared_levels
 from ._values import as_vector, is_missing, sorted_values
 
 _MAX_LISTED = 1 << 27  # categories in a list: beyond that, the list alone takes gigabytes
+
+
+# Users from which on a learned domain is worth a warning, if so many of them are alone.
+_MANY, _NEARLY_EVERY = 200, 0.9
 
 
 class Domain:
@@ -181,6 +186,15 @@ class Domain:
             lists = [_occurring(c, name) if x is None else _distinct(x, name) for x, c in pairs]
         else:
             lists = [_occurring(columns[0] if len(columns) == 1 else _tuples(columns), name)]
+        n, d = len(columns[0]), max(len(array) for array in lists)
+        if n >= _MANY and d > _NEARLY_EVERY * n:
+            warnings.warn(
+                f'{name} with categories="auto" found {d} distinct values among {n} users, so '
+                "nearly every value is a category of its own: no frequency can be estimated. Bin "
+                "continuous values, or declare fewer categories.",
+                UserWarning,
+                stacklevel=4,
+            )
         if math.prod(len(array) for array in lists) < 2:
             _refuse_size(1, name, f" in {len(columns[0])} sample(s)")
         return cls._of_parts([_Part(array) for array in lists], name)

@@ -308,6 +308,10 @@ def _populations(frequencies: Any, n_samples: Any) -> Iterator[tuple[str, np.nda
 
 
 def _named_oracles(oracles: Any) -> dict[str, BaseOracle]:
+    if isinstance(oracles, type):
+        raise TypeError(
+            f"simulate_errors needs oracles such as {oracles.__name__}(), got the class itself."
+        )
     if isinstance(oracles, Mapping):
         named = {str(name): oracle for name, oracle in oracles.items()}
     else:

@@ -26,6 +26,8 @@ from ..protocols import Counts, Protocol, Shards, check_counts
 from ._shared_paragraphs import inherit_parameters
 from ._state import Collected
 
+_ONE_ROW = "an estimate has one row per collection, not one per user"
+
 
 class PrivacyWarning(UserWarning):
     """Warning that a call spends users' privacy where one may not expect it."""
@@ -71,6 +73,19 @@ class BaseOracle(  # type: ignore[call-arg]
         self.n_jobs = n_jobs
 
     _state: Collected | None = None
+
+    #: Checks of scikit-learn's that no oracle can pass, and why.
+    _expected_failed_checks = {
+        "check_fit1d": "the usual input is one value per user, which is 1D",
+        "check_fit_idempotent": "the rows to transform are not categories of the fitted rows",
+        "check_methods_sample_order_invariance": _ONE_ROW,
+        "check_methods_subset_invariance": _ONE_ROW,
+        "check_sample_weight_equivalence_on_dense_data": (
+            "a row of weight 0 is a category that nobody has, a missing row is not a category"
+        ),
+        "check_transformer_data_not_an_array": _ONE_ROW,
+        "check_transformer_general": _ONE_ROW,
+    }
 
     @abstractmethod
     def _make_channel(self, domain: Domain) -> Mechanism:

@@ -1,0 +1,57 @@
+"""Which estimators the package has."""
+
+from __future__ import annotations
+
+import inspect
+
+from .. import model_selection, oracles, postprocessing
+from ..model_selection._base import BaseSearch
+
+__all__ = ["all_estimators"]
+
+_KINDS = {
+    "oracle": (oracles, oracles.BaseOracle),
+    "postprocessor": (postprocessing, postprocessing.BasePostProcessor),
+    "search": (model_selection, BaseSearch),
+}
+
+
+def all_estimators(type_filter: str | None = None) -> list[tuple[str, type]]:
+    """Return all estimators of the package, as scikit-learn's function of this name does.
+
+    Parameters
+    ----------
+    type_filter : {"oracle", "postprocessor", "search"} or None, default=None
+        Which kind to return; None returns all of them.
+
+    Returns
+    -------
+    list of (str, type)
+        Names and classes, sorted by name; base classes are left out.
+
+    Raises
+    ------
+    ValueError
+        If there is no such kind.
+
+    Examples
+    --------
+    >>> from sklearn_ldp.utils.discovery import all_estimators
+    >>> [name for name, _ in all_estimators("search")]
+    ['HeldOutSearch', 'SyntheticSearch']
+    """
+    if type_filter is not None and type_filter not in _KINDS:
+        raise ValueError(
+            f"Argument type_filter must be one of {sorted(_KINDS)} or None, got {type_filter!r}."
+        )
+    found: dict[str, type] = {}
+    for kind, (module, base) in _KINDS.items():
+        if type_filter in (None, kind):
+            exported = {name: getattr(module, name) for name in module.__all__}
+            found |= {
+                name: value
+                for name, value in exported.items()
+                if inspect.isclass(value) and issubclass(value, base)
+                if not inspect.isabstract(value)
+            }
+    return sorted(found.items())

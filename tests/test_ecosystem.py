@@ -1,0 +1,142 @@
+"""What a user of scikit-learn, pandas, polars or Arrow tries in the first hour."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from sklearn.base import clone
+from sklearn.compose import ColumnTransformer
+from sklearn.pipeline import FeatureUnion, make_pipeline
+
+import sklearn_ldp
+from sklearn_ldp import GRR, OLH, FrequencyEstimate, HeldOutSearch, NormSub, SyntheticSearch
+from sklearn_ldp.model_selection import simulate_errors
+from sklearn_ldp.utils.discovery import all_estimators
+
+FRAME = pd.DataFrame({"x": list("abca") * 100, "y": [0, 1] * 200})
+X = OLH(2.0, categories=list("abc"), random_state=0)
+Y = GRR(2.0, categories=2, random_state=0)
+
+
+def columns(**options):
+    parts = [("x", clone(X), ["x"]), ("y", clone(Y), ["y"])]
+    return ColumnTransformer(parts, **options)
+
+
+# -- ColumnTransformer and FeatureUnion -----------------------------------------------------------
+def test_column_transformer_takes_oracles():
+    """Before: "the output of the 'x' transformer should be 2D", as an estimate had no ndim."""
+    fitted = columns().fit(FRAME)
+    together = columns().fit_transform(FRAME)
+    expected = [clone(X).fit(FRAME[["x"]]).frequencies_, clone(Y).fit(FRAME[["y"]]).frequencies_]
+    np.testing.assert_array_equal(together, [np.concatenate(expected)])
+    assert fitted.get_feature_names_out().tolist() == ["x__a", "x__b", "x__c", "y__0", "y__1"]
+    assert fitted.named_transformers_["x"].estimate_.shape == (1, 3)
+
+
+def test_column_transformer_in_pipelines_and_around_them():
+    inside = ColumnTransformer([("x", make_pipeline(clone(X), NormSub()), ["x"])])
+    assert inside.fit_transform(FRAME).sum() == pytest.approx(1)
+    around = make_pipeline(columns(), NormSub()).fit_transform(FRAME)
+    assert around.shape == (1, 5)
+    one = ColumnTransformer([("x", clone(X), "x")]).fit_transform(FRAME)  # a column as 1D
+    assert one.shape == (1, 3)
+    frame = columns().set_output(transform="polars").fit_transform(FRAME)
+    assert frame.columns == ["x__a", "x__b", "x__c", "y__0", "y__1"]
+
+
+def test_feature_union_gives_an_array():
+    union = FeatureUnion([("olh", clone(X)), ("grr", GRR(categories=list("abc"), random_state=0))])
+    assert union.fit_transform(FRAME["x"]).shape == (1, 6)
+
+
+# -- what is not there yet, and what cannot be ----------------------------------------------------
+@pytest.mark.parametrize("categories", ["auto", list("abc")])
+def test_what_has_still_to_be_read(categories):
+    oracle = GRR(categories=categories, random_state=0)
+    with pytest.raises(ValueError, match=r"lazy data frame \(LazyFrame\).*X.collect\(\)"):
+        oracle.fit(pl.LazyFrame({"x": ["a", "b"]}))
+    with pytest.raises(ValueError, match=r"got a generator, which can be read only once"):
+        oracle.fit(c for c in "abc")
+
+
+def test_missing_values_get_a_sentence_and_no_essay():
+    for values in (np.array([1.0, np.nan, 2.0]), ["a", None], pd.Series([1, None])):
+        with pytest.raises(ValueError, match="give missing answers a category of their own") as e:
+            GRR(random_state=0).fit(values)
+        assert "HistGradientBoosting" not in str(e.value)
+
+
+class Relation:
+    """What streams Arrow columns and is neither pandas nor polars nor Arrow itself."""
+
+    def __init__(self, table):
+        self._table = table
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        return self._table.__arrow_c_stream__(requested_schema)
+
+
+def test_anything_that_streams_arrow_columns():
+    table = pa.table({"x": list("abca") * 10})
+    expected = clone(X).fit(table).frequencies_
+    np.testing.assert_array_equal(clone(X).fit(Relation(table)).frequencies_, expected)
+    both = pa.table({"x": ["a", "b"], "y": [0, 1]})
+    assert clone(X).set_params(categories="auto").fit(Relation(both)).categories_.tolist() == [
+        ("a", 0),
+        ("b", 1),
+    ]
+
+
+def test_continuous_columns_are_warned_of():
+    numbers = np.random.default_rng(0).normal(size=1000)
+    with pytest.warns(UserWarning, match="found 1000 distinct values among 1000 users"):
+        GRR(random_state=0).fit(numbers)
+    GRR(random_state=0).fit(numbers.round(1))  # the negative control: a few dozen categories
+    GRR(random_state=0).fit(numbers[:50])  # and too few users to tell
+
+
+# -- discovery ------------------------------------------------------------------------------------
+def test_submodules_are_imported_when_they_are_asked_for():
+    code = (
+        "import sys, sklearn_ldp; assert 'sklearn_ldp.datasets' not in sys.modules; "
+        "sklearn_ldp.datasets.load_us_states; sklearn_ldp.collection.Aggregator; "
+        "sklearn_ldp.utils.discovery.all_estimators; print('datasets' in dir(sklearn_ldp))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "True"
+    with pytest.raises(AttributeError, match="has no attribute 'dataset'"):
+        sklearn_ldp.dataset  # noqa: B018
+
+
+def test_all_estimators():
+    names = [name for name, _ in all_estimators()]
+    assert names == sorted(names)
+    kinds = [dict(all_estimators(kind)) for kind in ("oracle", "postprocessor", "search")]
+    assert kinds[0]["GRR"] is GRR
+    assert kinds[1]["NormSub"] is NormSub
+    assert set(kinds[2].values()) == {HeldOutSearch, SyntheticSearch}
+    assert sum(map(len, kinds)) == len(names)
+    exported = {n for n in sklearn_ldp.__all__ if hasattr(getattr(sklearn_ldp, n), "get_params")}
+    assert exported == set(names)
+    with pytest.raises(ValueError, match="type_filter must be one of"):
+        all_estimators("classifier")
+
+
+# -- small ----------------------------------------------------------------------------------------
+def test_a_class_instead_of_an_oracle():
+    with pytest.raises(TypeError, match=r"oracles such as OLH\(\), got the class itself"):
+        simulate_errors(OLH, [NormSub()], [5, 5])
+
+
+def test_joint_estimates_unstack():
+    joint = FrequencyEstimate([[0.1, 0.2, 0.3, 0.4]], [("F", 0), ("F", 1), ("M", 0), ("M", 1)])
+    table = joint.to_series().unstack()
+    assert table.loc["M", 1] == 0.4
+    assert table.shape == (2, 2)
+    mixed = FrequencyEstimate([[0.5, 0.5]], [("F", 0), "none"])
+    assert mixed.to_frame().columns.tolist() == [("F", 0), "none"]
