@@ -154,6 +154,10 @@ class BaseOracle(  # type: ignore[call-arg]
         twice spends it twice. Only ``random_state=None`` protects anybody. With an int every call
         draws the same coins, which is for simulations.
 
+        An array of reports does not say which epsilon and categories it is of. A file does
+        (:func:`~sklearn_ldp.collection.write_reports`); if you send arrays, send
+        ``oracle.protocol().domain.digest`` with them, and compare it where they are added up.
+
         Parameters
         ----------
         X : array-like of shape (n_samples,) or (n_samples, n_columns)
@@ -232,6 +236,11 @@ class BaseOracle(  # type: ignore[call-arg]
 
     def aggregate(self, reports: Any, *, shards: Any = None) -> Self:
         """Add a batch of reports to the collection, which costs no privacy.
+
+        Arrays carry neither their domain nor a name, so a batch of another order of the
+        categories, or one that was added before, cannot be recognised here: compare
+        ``oracle.protocol().domain.digest``, or use files and an
+        :class:`~sklearn_ldp.collection.Aggregator`, which counts each batch once.
 
         Parameters
         ----------
