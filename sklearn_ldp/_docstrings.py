@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import inspect
+from typing import TypeVar
+
+_T = TypeVar("_T")
 
 
-def fill_in(cls: type, **paragraphs: str) -> type:
+def fill_in(cls: type[_T], **paragraphs: str) -> type[_T]:
     """Replace each ``%(name)s`` in a class's own docstring by the paragraph of that name.
 
     Parameters

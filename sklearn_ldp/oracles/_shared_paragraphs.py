@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 from .._docstrings import fill_in
+
+_T = TypeVar("_T")
 
 _PARAMETERS = """Parameters
 ----------
@@ -45,6 +49,6 @@ feature_names_in_ : ndarray of shape (n_features_in_,)
     Names of these columns, if they have any."""
 
 
-def inherit_parameters(cls: type) -> type:
+def inherit_parameters(cls: type[_T]) -> type[_T]:
     """Fill in the parameters and attributes that all oracles share in a class's docstring."""
     return fill_in(cls, parameters=_PARAMETERS, attributes=_ATTRIBUTES)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import functools
 from abc import ABCMeta, abstractmethod
-from typing import Any, Self
+from typing import Any, Self, TypeVar, overload
 
 import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
@@ -14,6 +14,8 @@ from sklearn.utils.validation import check_array, validate_data
 from .._docstrings import fill_in
 from .._estimate import FrequencyEstimate
 from ._known_noise import NOISE_PARAGRAPHS
+
+_T = TypeVar("_T")
 
 _FITTED = """estimate_ : FrequencyEstimate
     The same frequencies with their categories. Its `noise` and `shards` stay those of the raw
@@ -24,7 +26,7 @@ feature_names_in_ : ndarray of shape (n_features_in_,)
     Names of the columns, if they have any."""
 
 
-def _estimates_stay_estimates(cls: type) -> type:
+def _estimates_stay_estimates(cls: type[_T]) -> type[_T]:
     """Let `set_output` act on plain input only.
 
     A data frame would lose the noise that the next step of a Pipeline needs, so an estimate gives
@@ -96,6 +98,10 @@ class BasePostProcessor(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, m
         self.estimate_ = self._fit_process(self._check(X, reset=True))
         return self
 
+    @overload
+    def transform(self, X: FrequencyEstimate) -> FrequencyEstimate: ...
+    @overload
+    def transform(self, X: Any) -> np.ndarray: ...
     def transform(self, X: Any) -> Any:
         """Post-process estimates, each row on its own.
 
@@ -117,6 +123,10 @@ class BasePostProcessor(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, m
         estimate = self._check(X, reset=False)
         return _as_given(X, copy.copy(self)._process(estimate))
 
+    @overload
+    def fit_transform(self, X: FrequencyEstimate, y: Any = None) -> FrequencyEstimate: ...
+    @overload
+    def fit_transform(self, X: Any, y: Any = None) -> np.ndarray: ...
     def fit_transform(self, X: Any, y: Any = None) -> Any:
         """Post-process the estimates, keep the result and return it.
 
