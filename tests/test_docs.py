@@ -33,7 +33,7 @@ MODULES = [
 GUIDE = sorted((ROOT / "doc" / "user_guide").glob("*.md"))
 PAGES = [
     path
-    for path in [ROOT / "doc" / "index.md", *GUIDE]
+    for path in [ROOT / "doc" / "index.md", ROOT / "doc" / "install.md", *GUIDE]
     if "```python" in path.read_text(encoding="utf-8")
 ]
 DOCTEST_FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
