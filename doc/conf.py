@@ -109,13 +109,18 @@ def quote_trailing_underscores(app, what, name, obj, options, lines):
 
 
 def link_to_defining_class(app, doctree):
-    """Make the source of an inherited method that of the class which defines it."""
+    """Link an inherited method to the source of the class that defines it."""
     for signature in doctree.findall(addnodes.desc_signature):
-        owner, _, name = signature.get("fullname", "").rpartition(".")
-        own = getattr(sys.modules.get(signature.get("module")), owner, None) if owner else None
-        for base in getattr(own, "__mro__", ()):
+        class_name, _, name = signature.get("fullname", "").rpartition(".")
+        own = getattr(sys.modules.get(signature.get("module")), class_name, None)
+        if not isinstance(own, type) or name in vars(own):
+            continue
+        for base in own.__mro__:
             if name in vars(base) and base.__module__.startswith("sklearn_ldp"):
-                signature["module"] = base.__module__
+                # The public module, where viewcode finds the page of the base to link back to.
+                public = base.__module__.partition("._")[0]
+                exported = hasattr(sys.modules[public], base.__name__)
+                signature["module"] = public if exported else base.__module__
                 signature["fullname"] = f"{base.__qualname__}.{name}"
                 break
 
