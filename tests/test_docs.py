@@ -203,7 +203,7 @@ def navigation(index):
     """Pages of the sidebar, by the captions of their groups."""
     blocks = re.findall(r"```{toctree}\n(.*?)```", index, flags=re.DOTALL)
     captions = [re.search(r":caption: (.*)", block)[1] for block in blocks]
-    pages = [re.findall(r"^(?!:)(\S+)$", block, flags=re.MULTILINE) for block in blocks]
+    pages = [re.findall(r"^(?!:)(?:.* <)?([\w/]+)>?$", block, re.MULTILINE) for block in blocks]
     return dict(zip(captions, pages, strict=True))
 
 
