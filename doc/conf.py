@@ -2,9 +2,11 @@
 
 import inspect
 import re
+import sys
 import warnings
 
 import matplotlib as mpl
+from sphinx import addnodes
 
 import sklearn_ldp
 
@@ -20,6 +22,7 @@ extensions = [
     "sphinx.ext.autosummary",
     "sphinx.ext.extlinks",
     "sphinx.ext.mathjax",
+    "sphinx.ext.viewcode",
     "sphinx-mathjax-offline",
     "sphinx_gallery.gen_gallery",
 ]
@@ -73,9 +76,10 @@ html_show_sourcelink = False
 html_copy_source = False
 html_theme_options = {
     "navigation_with_keys": False,
+    "navbar_center": ["navbar-links"],
     "show_nav_level": 1,
     "show_toc_level": 2,
-    "header_links_before_dropdown": 4,
+    "collapse_navigation": True,  # the names of the reference only beside the reference
     # Pages with wide tables have the room to themselves.
     "secondary_sidebar_items": {
         "**": ["page-toc"],
@@ -84,7 +88,8 @@ html_theme_options = {
     "footer_start": ["copyright"],
     "footer_end": [],
 }
-html_sidebars = {"index": [], "api": []}
+# One sidebar for all pages, in the groups of the front page.
+html_sidebars = {"**": ["sidebar-groups"]}
 
 
 def skip_what_others_wrote(app, what, name, obj, skip, options):
@@ -103,6 +108,24 @@ def quote_trailing_underscores(app, what, name, obj, options, lines):
         lines[i] = re.sub(r"(?<![\w`.])([a-z]\w*_)(?=[,)])", r"`\1`", line)
 
 
+def link_to_defining_class(app, doctree):
+    """Link an inherited method to the source of the class that defines it."""
+    for signature in doctree.findall(addnodes.desc_signature):
+        class_name, _, name = signature.get("fullname", "").rpartition(".")
+        own = getattr(sys.modules.get(signature.get("module")), class_name, None)
+        if not isinstance(own, type) or name in vars(own):
+            continue
+        for base in own.__mro__:
+            if name in vars(base) and base.__module__.startswith("sklearn_ldp"):
+                # The public module, where viewcode finds the page of the base to link back to.
+                public = base.__module__.partition("._")[0]
+                exported = hasattr(sys.modules[public], base.__name__)
+                signature["module"] = public if exported else base.__module__
+                signature["fullname"] = f"{base.__qualname__}.{name}"
+                break
+
+
 def setup(app):
+    app.connect("doctree-read", link_to_defining_class, priority=400)  # before viewcode
     app.connect("autodoc-skip-member", skip_what_others_wrote)
     app.connect("autodoc-process-docstring", quote_trailing_underscores, priority=400)

@@ -6,10 +6,12 @@ import inspect
 import pkgutil
 import re
 import sys
+import tomllib
 import types
 from pathlib import Path
 
 import pytest
+import yaml
 
 import sklearn_ldp
 
@@ -34,7 +36,7 @@ MODULES = [
 GUIDE = sorted((ROOT / "doc" / "user_guide").glob("*.md"))
 PAGES = [
     path
-    for path in [ROOT / "doc" / "index.md", *GUIDE]
+    for path in [ROOT / "doc" / "index.md", ROOT / "doc" / "install.md", *GUIDE]
     if "```python" in path.read_text(encoding="utf-8")
 ]
 DOCTEST_FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
@@ -168,3 +170,124 @@ def test_citations_name_this_version():
     assert f"version = {{{sklearn_ldp.__version__}}}" in README
     citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
     assert f"\nversion: {sklearn_ldp.__version__}\n" in citation
+
+
+# ---- installation and navigation ---------------------------------------------------------------
+
+
+def oldest_versions(project):
+    """Name and oldest version of Python, every dependency and what the extras for users install."""
+    extras = [project["optional-dependencies"][name] for name in USER_EXTRAS]
+    requirements = [*project["dependencies"], *(r for extra in extras for r in extra)]
+    pairs = [("Python", project["requires-python"].removeprefix(">="))]
+    return pairs + [tuple(requirement.split(">=")) for requirement in requirements]
+
+
+USER_EXTRAS = ["plot", "data", "progress", "dask"]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+INSTALL = (ROOT / "doc" / "install.md").read_text(encoding="utf-8")
+
+
+def test_the_install_page_names_the_versions_of_pyproject():
+    rows = re.findall(r"^\| ([\w-]+) \| ([\d.]+) \|$", INSTALL, flags=re.MULTILINE)
+    assert rows == oldest_versions(PROJECT)
+
+
+def test_the_install_page_names_what_each_extra_installs():
+    rows = dict(re.findall(r"^\| `(\w+)` \| ([\w, -]+) \|", INSTALL, flags=re.MULTILINE))
+    extras = PROJECT["optional-dependencies"]
+    installs = {name: [r.split(">=")[0] for r in extras[name]] for name in USER_EXTRAS}
+    assert {name: packages.split(", ") for name, packages in rows.items()} == installs
+
+
+def navigation(index):
+    """Pages of the sidebar, by the captions of their groups."""
+    blocks = re.findall(r"```{toctree}\n(.*?)```", index, flags=re.DOTALL)
+    captions = [re.search(r":caption: (.*)", block)[1] for block in blocks]
+    pages = [re.findall(r"^(?!:)(?:.* <)?([\w/]+)>?$", block, re.MULTILINE) for block in blocks]
+    return dict(zip(captions, pages, strict=True))
+
+
+def test_the_sidebar_has_every_page_once():
+    groups = navigation((ROOT / "doc" / "index.md").read_text(encoding="utf-8"))
+    assert list(groups) == [
+        "Getting started",
+        "User guide",
+        "Methods",
+        "Deploying",
+        "Reference",
+        "Project",
+    ]
+    listed = [page for pages in groups.values() for page in pages]
+    written = [
+        path.relative_to(ROOT / "doc").with_suffix("").as_posix()
+        for folder in ["doc", "doc/user_guide"]
+        for path in (ROOT / folder).glob("*.md")
+    ]
+    assert sorted(listed) == sorted({*written, "auto_examples/index"} - {"index"})
+
+
+# ---- habits: every command in a configuration is a target of the Makefile ----------------------
+
+MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
+WORKFLOW = ROOT / ".github" / "workflows" / "ci.yml"
+PRE_COMMIT = ROOT / ".pre-commit-config.yaml"
+CONFIGURATIONS = [PRE_COMMIT, *sorted((ROOT / ".github").rglob("*.yml"))]
+
+
+def make_targets(text):
+    """Targets of the lines that call make; a target that starts a line is one, prose is not."""
+    return re.findall(r"^\s*(?:- )?(?:run: |entry: )?make ([a-z-]+)", text, flags=re.MULTILINE)
+
+
+def unknown_targets(text):
+    return set(make_targets(text)) - set(re.findall(r"^([a-z-]+):", MAKEFILE, flags=re.MULTILINE))
+
+
+@pytest.mark.parametrize("path", CONFIGURATIONS, ids=lambda path: path.name)
+def test_configurations_parse_and_call_targets_that_exist(path):
+    text = path.read_text(encoding="utf-8")
+    assert isinstance(yaml.safe_load(text), dict)
+    assert not unknown_targets(text)
+
+
+def test_a_target_that_does_not_exist_is_found():
+    assert unknown_targets("  - run: make lint\n  - run: make tests\n    entry: make formats") == {
+        "tests",
+        "formats",
+    }
+
+
+def test_the_workflow_runs_what_ci_runs_on_every_supported_python():
+    workflow = yaml.safe_load(WORKFLOW.read_text(encoding="utf-8"))
+    runs = {
+        name: [step["run"] for step in job["steps"] if "run" in step]
+        for name, job in workflow["jobs"].items()
+    }
+    expected = make_targets((ROOT / ".ci" / "run").read_text(encoding="utf-8"))
+    assert expected == ["lint", "test", "demo", "doc", "study-quick"]
+    assert make_targets("\n".join(runs.pop("checks"))) == expected
+    assert runs == {"test-versions": ["make test-versions"], "test-slow": ["make test-slow"]}
+    prefix = "Programming Language :: Python :: 3."
+    supported = [c.split(" :: ")[-1] for c in PROJECT["classifiers"] if c.startswith(prefix)]
+    assert workflow["jobs"]["checks"]["strategy"]["matrix"]["python"] == supported
+
+
+def test_hooks_fetch_nothing():
+    repos = yaml.safe_load(PRE_COMMIT.read_text(encoding="utf-8"))["repos"]
+    assert [repo["repo"] for repo in repos] == ["local"]
+    hooks = {hook["entry"]: hook["language"] for hook in repos[0]["hooks"]}
+    assert hooks == {"make format": "system", "make lint": "system"}
+
+
+@pytest.mark.parametrize("name", ["bug_report", "feature_request"])
+def test_issue_forms_ask_for_synthetic_data(name, capsys):
+    path = ROOT / ".github" / "ISSUE_TEMPLATE" / f"{name}.yml"
+    form = yaml.safe_load(path.read_text(encoding="utf-8"))
+    assert {"name", "description", "body"} <= set(form)
+    fields = {field["id"]: field["attributes"] for field in form["body"] if "id" in field}
+    assert "synthetic data" in path.read_text(encoding="utf-8")
+    if name == "bug_report":
+        assert "repr" in fields["oracle"]["description"]
+        exec(compile(fields["code"]["value"], path.name, "exec"), {})
+        assert capsys.readouterr().out
