@@ -54,7 +54,7 @@ def check_writable(path: Path) -> None:
     """
     target = _target(path)
     folder = target.parent
-    while not os.path.lexists(folder):
+    while not os.path.lexists(folder) and folder != folder.parent:  # a drive may be missing, too
         folder = folder.parent
     temporary = _temporary(folder / target.name)
     with _errors_name(path) if folder == target.parent else _errors_name_folder(target.parent):
