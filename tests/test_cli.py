@@ -6,19 +6,27 @@ import io
 import os
 import subprocess
 import sys
+from itertools import accumulate
 
 import numpy as np
 import pytest
 
 import sklearn_ldp
-from sklearn_ldp import OLH
+from sklearn_ldp import OLH, EmpiricalBayes, postprocessing
 from sklearn_ldp.__main__ import main
+from sklearn_ldp._cli._output import _as_table
 from sklearn_ldp._cli._report import error_tables, pick_table
 from sklearn_ldp._progress import Progress
 from sklearn_ldp.datasets import load_us_states
 from sklearn_ldp.model_selection import ErrorStudy, simulate_errors
 from sklearn_ldp.oracles import BaseOracle
 from sklearn_ldp.queries import groups
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
 
 COLUMNS = ["value", "raw_frequency", "low", "high", "frequency", "count"]
 COUNTS = {"red": 6000, "green": 3000, "blue, dark": 1000, "none": 0}
@@ -117,7 +125,6 @@ def test_a_mistake_ends_in_one_line(argv, fragment, capsys, tmp_path, monkeypatc
     [
         (["demo", "--n-samples", "10000000000"], "331,449,281"),
         (["demo", "--output", "demo.docx"], ".png"),
-        (["demo", "--output", "no/such/folder/demo.png"], "folder/demo.png: cannot write here"),
         (["estimate", "missing.csv"], "missing.csv: No such file"),
         (["plan", "--categories", "missing.txt", "--n-samples", "9"], "missing.txt: No such file"),
         (["study"], "a histogram FILE, or a --distribution"),
@@ -255,11 +262,6 @@ def test_demo_without_noise(tmp_path, capsys):
     assert "0.0%" in capsys.readouterr().out
 
 
-class Terminal(io.StringIO):
-    def isatty(self):
-        return True
-
-
 @pytest.mark.parametrize("has_tqdm", [True, False])
 def test_progress_on_a_terminal(has_tqdm, monkeypatch):
     if not has_tqdm:
@@ -336,7 +338,7 @@ def test_a_learned_domain_is_warned_of(histogram, capsys):
     warning, summary = capsys.readouterr().err.splitlines()
     assert warning.startswith("sklearn-ldp: warning: the domain is learned from the raw values")
     assert "OLH(epsilon=1), 10,000 users" in summary
-    assert summary.endswith("after NormSub")
+    assert summary.endswith("after EmpiricalBayes")
 
 
 def test_named_columns(tmp_path, capsys):
@@ -364,6 +366,98 @@ def test_integers_stay_exact(values, expected, suffix, tmp_path, capsys):
     write_values(path, values)
     assert main(["estimate", str(path), "--output", str(output)]) == 0
     assert [str(value) for value in read_output(output)["value"]] == expected
+
+
+# -- estimate: a header, or the value of a user ---------------------------------------------------
+BROWSERS = ["chrome"] * 3000 + ["firefox"] * 1500 + ["lynx"] * 500
+
+
+def shown(argv, capsys):
+    """Exit code, values in the estimate, and what standard error says."""
+    code = main(["estimate", *map(str, argv)])
+    out, err = capsys.readouterr()
+    return code, [row["value"] for row in rows_of(out)], err
+
+
+@pytest.mark.parametrize("name", ["people.txt", "people.csv", "people.csv.gz"])
+@pytest.mark.parametrize("kind", ["auto", "values"])
+def test_a_header_is_asked_for(name, kind, tmp_path, capsys):
+    path = tmp_path / name
+    write_values(path, BROWSERS, "browser")
+    argv = ["--input-kind", kind]
+    remedies = ("--value-column browser", "--no-header")
+    assert_fails(["estimate", path, *argv], capsys, "line 1: 'browser'", *remedies)
+    code, values, err = shown([path, *argv, "--value-column", "browser"], capsys)
+    assert (code, values) == (0, ["chrome", "firefox", "lynx"])
+    assert "5,000 users" in err
+    code, values, err = shown([path, *argv, "--no-header"], capsys)
+    assert (code, values) == (0, ["browser", "chrome", "firefox", "lynx"])
+    assert "5,001 users" in err
+
+
+def test_a_header_with_blanks_or_commas_is_quoted(tmp_path, capsys):
+    path = tmp_path / "people.txt"
+    write_values(path, BROWSERS, "your browser")
+    assert_fails(["estimate", path], capsys, "--value-column 'your browser'")
+    write_values(path, BROWSERS, "browser, or none")
+    argv = ["estimate", path, "--input-kind", "values"]
+    assert_fails(argv, capsys, "'browser, or none'", "--value-column NAME")
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        ["lynx", "chrome", "chrome", "lynx"],  # it occurs again
+        ["lynx", "chrome", "firefox"],  # all are distinct
+        ["lynx", "chrome"],  # too few to tell
+        ["93", "17", "17", "18", "unknown"],  # a number above numbers
+        ["-1.5", "0", "0", "2.25"],
+    ],
+)
+def test_where_nothing_tells_a_header_the_first_line_is_a_value(values, tmp_path, capsys):
+    path = tmp_path / "people.txt"
+    write_values(path, values)
+    code, found, err = shown([path], capsys)
+    assert (code, set(found)) == (0, set(values))
+    assert f"{len(values)} users" in err
+
+
+def test_text_above_numbers_is_asked_for(tmp_path, capsys):
+    path = tmp_path / "people.txt"
+    write_values(path, ["17", "17", "18"], "age")
+    assert_fails(["estimate", path], capsys, "'age' looks like a header")
+
+
+def test_a_category_is_no_header(tmp_path, capsys):
+    path, domain = tmp_path / "people.txt", tmp_path / "domain.txt"
+    write_values(domain, ["chrome", "firefox", "lynx", "browser"])
+    argv = ["--categories", domain]
+    write_values(path, BROWSERS, "browser")
+    code, values, err = shown([path, *argv], capsys)
+    assert (code, len(values)) == (0, 4)
+    assert "5,001 users" in err
+    for others in (BROWSERS, ["chrome"]):  # with a domain, a line is enough to tell
+        write_values(path, others, "Browser")
+        remedies = ("--value-column Browser", "--no-header", "--categories")
+        assert_fails(["estimate", path, *argv], capsys, "line 1: 'Browser'", *remedies)
+    assert_fails(["estimate", path, *argv, "--no-header"], capsys, "the value 'Browser' (1 user")
+    assert shown([path, *argv, "--value-column", "Browser"], capsys)[0] == 0
+    write_values(path, ["opera", "opera", "chrome"])  # which is a value of users, and no header
+    assert_fails(["estimate", path, *argv], capsys, "the value 'opera' (2 users)")
+
+
+def test_no_header_is_for_lines_of_text(histogram, tmp_path, capsys):
+    argv = ["estimate", histogram, "--no-header"]
+    assert_fails([*argv, "--value-column", "value"], capsys, "not allowed with", code=2)
+    assert_fails([*argv, "--count-column", "count"], capsys, "a histogram needs a header")
+    assert_fails([*argv, "--input-kind", "histogram"], capsys, "a histogram needs a header")
+    assert_fails(argv, capsys, "the first line has 2 columns")
+    code, values, _ = shown([histogram, "--no-header", "--input-kind", "values"], capsys)
+    assert (code, len(values)) == (0, 5)
+    (tmp_path / "inputs").mkdir()
+    make_inputs(tmp_path / "inputs")
+    argv = ["estimate", tmp_path / "inputs" / "values.parquet", "--no-header"]
+    assert_fails(argv, capsys, "values.parquet is Parquet")
 
 
 # -- estimate: what comes out -------------------------------------------------------------------
@@ -409,7 +503,7 @@ def test_columns_agree_with_the_library(histogram, capsys):
     categories, counts = np.array(list(COUNTS)), list(COUNTS.values())
     oracle = sklearn_ldp.OLH(2.0, categories=categories, random_state=0)
     raw = oracle.fit_transform(categories, sample_weight=counts)
-    frequencies = sklearn_ldp.NormSub().fit_transform(raw).values[0]
+    frequencies = EmpiricalBayes().fit_transform(raw).values[0]
     low, high = raw.confidence_interval(0.8)
     expected = [raw.values[0], low[0], high[0], frequencies, frequencies * 10_000]
     for name, column in zip(COLUMNS[1:], expected, strict=True):
@@ -444,6 +538,10 @@ def test_every_method(histogram, capsys):
     oracles, posts = choices("--oracle", capsys), choices("--post", capsys)
     assert {"grr", "oue", "olh"} <= set(oracles)
     assert {"base", "base-pos", "norm-sub", "synthetic-search", "held-out-search"} <= set(posts)
+    exported = [getattr(postprocessing, name) for name in postprocessing.__all__]
+    classes = {found.__name__.lower() for found in exported if isinstance(found, type)}
+    classes.remove("basepostprocessor")
+    assert {name.replace("-", "") for name in posts if not name.endswith("-search")} == classes
     for oracle in oracles:
         assert len(estimate([histogram, "--oracle", oracle], capsys)) == 4
     for post in posts:
@@ -454,6 +552,11 @@ def test_every_method(histogram, capsys):
         assert ("picked by" in err) == post.endswith("search")
         if post == "post-pos":  # which clips what is answered, not what is stored
             assert min(frequencies) >= 0
+
+
+def test_a_method_that_needs_more_says_so(histogram, capsys):
+    argv = ["estimate", histogram, "--oracle", "oue", "--post", "exact-mle"]
+    assert_fails(argv, capsys, "ExactMLE needs the raw estimate of GRR")
 
 
 @pytest.fixture
@@ -506,6 +609,100 @@ def test_an_oracle_of_another_package(third_party, histogram, capsys):
 @pytest.mark.parametrize("command", ["estimate", "study"])
 def test_what_is_no_oracle(third_party, histogram, command, name, fragment, capsys):
     assert_fails([command, histogram, "--oracle", name], capsys, fragment, code=2)
+
+
+# -- tables and folders -------------------------------------------------------------------------
+def on_a_terminal(argv, monkeypatch):
+    stream = Terminal()
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "stdout", stream)
+        assert main([str(a) for a in argv]) == 0
+    return stream.getvalue()
+
+
+def test_a_table_is_aligned_on_a_terminal_and_csv_in_a_pipe(histogram, capsys, monkeypatch):
+    argv = ["estimate", histogram, "--seed", "0"]
+    head, rule, *body = on_a_terminal(argv, monkeypatch).splitlines()
+    assert head.split() == COLUMNS
+    ends = list(accumulate(len(dashes) + 2 for dashes in rule.split()))[1:]
+    names = [line[: rule.index(" ")].rstrip() for line in body]
+    assert names == list(COUNTS)
+    for row, line in zip(estimate([histogram], capsys), body, strict=True):
+        cells = line[len(rule.split()[0]) :].split()
+        for name, cell, end in zip(COLUMNS[1:], cells, ends, strict=True):
+            assert line[: end - 2].endswith(cell)  # the numbers end below the end of their name
+            tolerance = 0.5 if name == "count" else 0.005
+            assert float(cell) == pytest.approx(float(row[name]), abs=tolerance)
+
+
+def test_numbers_on_a_terminal():
+    """Digits as worked out by hand: three of half of the numbers, and no column of mere zeros."""
+    columns = {
+        "n": np.array([5, 1000000]),
+        "a": np.array([0.123456, -0.000123456]),
+        "b": np.array([0.5, 2.0]),
+        "c": np.array([3107.1, 16.0]),
+        "d": np.array([np.inf, 0.0]),
+        "e": np.array(["x", "bell\a"]),
+        "f": np.array([1e-5, 2e-5]),
+    }
+    assert _as_table(columns).splitlines() == [
+        "      n        a    b     c    d  e                 f",
+        "-------  -------  ---  ----  ---  ----------  -------",
+        "      5   0.1235  0.5  3107  inf  x           0.00001",
+        "1000000  -0.0001  2.0    16    0  'bell\\x07'  0.00002",
+    ]
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ["plan", "--n-categories", "9", "--n-samples", "99"],
+        ["study", "--distribution", "us-states", "--repeats", "1", "--post", "base", "smooth"],
+    ],
+)
+def test_planning_is_aligned_on_a_terminal(argv, monkeypatch, capsys):
+    head, rule, *body = on_a_terminal(argv, monkeypatch).splitlines()
+    assert set(rule) == {"-", " "}
+    assert main(argv) == 0
+    rows = rows_of(capsys.readouterr().out)
+    assert head.split() == list(rows[0])
+    assert [line.split()[0] for line in body] == [next(iter(row.values())) for row in rows]
+
+
+def test_missing_folders_are_created(histogram, tmp_path, capsys):
+    study = ["study", histogram, "--repeats", "1", "--post", "base", "--jobs", "1"]
+    commands = [
+        ["estimate", histogram, "--output", tmp_path / "a" / "b" / "out.csv"],
+        ["estimate", histogram, "--output", tmp_path / "c" / "out.parquet"],
+        ["plan", "--n-categories", "9", "--n-samples", "99", "--output", tmp_path / "d" / "p.csv"],
+        [*study, "--checkpoint", tmp_path / "e" / "f" / "s.jsonl"],
+        [*study, "--output", tmp_path / "g" / "errors.csv.gz"],
+        ["demo", "--repeats", "1", "--n-samples", "2000", "--output", tmp_path / "h" / "demo.svg"],
+    ]
+    for argv in commands:
+        assert main([str(a) for a in argv]) == 0
+        assert argv[-1].stat().st_size > 0
+    capsys.readouterr()
+
+
+def test_a_refusal_creates_no_folder(histogram, tmp_path, capsys):
+    output = tmp_path / "none" / "out.csv"
+    assert_fails(["estimate", histogram, "--value-column", "x", "--output", output], capsys)
+    assert_fails(["estimate", tmp_path / "missing", "--output", output], capsys)
+    argv = ["study", histogram, "--checkpoint", output, "--queries", "median"]
+    assert_fails(argv, capsys, "--queries")
+    assert_fails(["plan", "--n-categories", "1", "--n-samples", "9", "--output", output], capsys)
+    assert os.listdir(tmp_path) == [histogram.name]
+
+
+def test_a_folder_that_cannot_be_created_is_named(histogram, capsys):
+    folder = histogram / "none"  # below a file
+    said = f"{folder}: cannot create this folder"
+    assert_fails(["demo", "--output", folder / "demo.png"], capsys, said)
+    assert_fails(["study", histogram, "--checkpoint", folder / "s.jsonl"], capsys, said)
+    argv = ["plan", "--n-categories", "9", "--n-samples", "9", "--output", folder / "p.csv"]
+    assert_fails(argv, capsys, said)
 
 
 # -- estimate: what is refused ------------------------------------------------------------------
@@ -568,7 +765,9 @@ def test_output_is_checked_before_anybody_reports(histogram, tmp_path, capsys, m
     monkeypatch.setattr(BaseOracle, "fit_transform", never)
     argv = ["estimate", histogram, "--output"]
     assert_fails([*argv, tmp_path / "out.xlsx"], capsys, ".parquet")
-    assert_fails([*argv, tmp_path / "none" / "out.csv"], capsys, "cannot write here")
+    below = histogram / "none"
+    assert_fails([*argv, histogram / "out.csv"], capsys, "out.csv: cannot write here")
+    assert_fails([*argv, below / "out.csv"], capsys, f"{below}: cannot create this folder")
     assert_fails([*argv, histogram], capsys, "the input itself")
     (tmp_path / "folder.csv").mkdir()
     assert_fails([*argv, tmp_path / "folder.csv"], capsys, "no file that could be replaced")

@@ -186,7 +186,8 @@ def test_a_batch_that_comes_twice(folder, capsys):
     ("argv", "fragment"),
     [
         (["--output", "a.csv"], ".parquet, .arrows, .jsonl"),
-        (["--output", "none/a.parquet"], "cannot write here"),
+        (["--output", "values.txt/none/a.parquet"], "none: cannot create this folder"),
+        (["--output", "none/a.parquet", "--batch-id", ""], "1 to 1000 characters"),
         (["--output", "a.parquet", "--batch-id", ""], "1 to 1000 characters"),
     ],
 )
@@ -194,6 +195,135 @@ def test_privatize_refuses(argv, fragment, folder, capsys):
     base = ["privatize", "values.txt", "--input-kind", "values", "--categories", "domain.txt"]
     assert_fails([*base, *argv], capsys, fragment)
     assert not list(folder.glob("a.*"))
+    assert not (folder / "none").exists()
+
+
+def test_a_collection_is_not_replaced_unless_forced(folder, capsys):
+    assert privatize("--output", "reports/a.parquet") == 0
+    first = describe_reports("reports/a.parquet")["batch_id"]
+    capsys.readouterr()
+    base = ["privatize", "values.txt", "--input-kind", "values", "--categories", "domain.txt"]
+    argv = [*base, "--output", "reports/a.parquet"]
+    assert_fails(argv, capsys, "reports/a.parquet exists", "every user's epsilon", "--force")
+    assert describe_reports("reports/a.parquet")["batch_id"] == first
+    assert main([*argv, "--force"]) == 0
+    assert describe_reports("reports/a.parquet")["batch_id"] != first
+
+
+def test_missing_folders_are_created(folder, capsys):
+    (folder / "reports").rmdir()
+    assert privatize("--output", "reports/may/a.parquet") == 0
+    assert privatize("--output", "reports/june/a.jsonl") == 0
+    argv = ["--categories", "domain.txt", "--checkpoint", "kept/here/state.npz"]
+    assert main(["aggregate", "missing", *argv]) == 1
+    assert not (folder / "kept").exists()
+    assert main(["aggregate", "reports", *argv]) == 0
+    assert (folder / "kept" / "here" / "state.npz").is_file()
+    assert "reports: 20000" in capsys.readouterr().out
+
+
+def test_privatize_asks_whether_the_first_line_is_a_header(folder, capsys, monkeypatch):
+    content = "browser\n" + "".join(f"{value}\n" for value in VALUES if "," not in value)
+    (folder / "people.txt").write_text(content)
+    argv = ["--categories", "domain.txt", "--output"]
+    for source in ("people.txt", "-"):
+        pipe_in(content.encode(), monkeypatch)
+        remedies = ("--value-column browser", "--no-header")
+        assert_fails(["privatize", source, *argv, "a.parquet"], capsys, "'browser'", *remedies)
+        pipe_in(content.encode(), monkeypatch)
+        out = f"{len(source)}.parquet"
+        assert main(["privatize", source, *argv, out, "--value-column", "browser"]) == 0
+        assert describe_reports(out)["n_samples"] == 9000
+        capsys.readouterr()
+    (folder / "domain.txt").write_text("red\ngreen\nbrowser\n")
+    for options in ([], ["--no-header"]):
+        assert main(["privatize", "people.txt", *argv, "b.parquet", "--force", *options]) == 0
+        assert describe_reports("b.parquet")["n_samples"] == 9001
+
+
+# Every refusal that names a file or a folder, in every command.
+WITH_PATHS = [
+    "estimate missing.csv",
+    "estimate reports",
+    "estimate domain.txt --categories missing.txt",
+    "estimate domain.txt --categories reports",
+    "estimate domain.txt --categories values.txt",
+    "estimate values.txt --input-kind values --categories other.txt",
+    "estimate headed.txt",
+    "estimate headed.txt --no-header --input-kind histogram",
+    "estimate commas.csv",
+    "estimate junk.parquet",
+    "estimate domain.txt --output domain.txt",
+    "estimate domain.txt --output out.xlsx",
+    "estimate domain.txt --output folder.csv",
+    "estimate domain.csv --output domain.csv",
+    "estimate domain.txt --output domain.txt/out.csv",
+    "estimate domain.txt --output domain.txt/none/out.csv",
+    "estimate state.npz",
+    "estimate state.npz --categories other.txt",
+    "estimate state.npz --categories domain.txt --epsilon 2",
+    "privatize missing.csv --categories domain.txt --output a.parquet",
+    "privatize domain.txt --categories other.txt --output a.parquet",
+    "privatize domain.txt --categories domain.txt --output a.csv",
+    "privatize domain.txt --categories domain.txt --output folder.jsonl",
+    "privatize domain.txt --categories domain.txt --output good.parquet",
+    "privatize domain.txt --categories domain.txt --output domain.txt/none/a.parquet",
+    "aggregate missing --categories domain.txt --checkpoint s.npz",
+    "aggregate missing.parquet --categories domain.txt --checkpoint s.npz",
+    "aggregate values.txt --categories domain.txt --checkpoint s.npz",
+    "aggregate reports --categories domain.txt --checkpoint s.npz",
+    "aggregate junk.parquet --categories domain.txt --checkpoint s.npz",
+    "aggregate junk.jsonl --categories domain.txt --checkpoint s.npz",
+    "aggregate good.parquet --categories domain.txt --checkpoint junk.jsonl",
+    "aggregate good.parquet --categories domain.txt --checkpoint reports",
+    "aggregate good.parquet --categories domain.txt --checkpoint domain.txt/none/s.npz",
+    "aggregate good.parquet --categories domain.txt --checkpoint state.npz --epsilon 2",
+    "aggregate good.parquet good.parquet --categories domain.txt --checkpoint s.npz "
+    "--on-repeat stop",
+    "plan --n-samples 9 --categories missing.txt",
+    "plan --n-samples 9 --n-categories 9 --output out.xlsx",
+    "plan --n-samples 9 --n-categories 9 --output domain.txt/none/out.csv",
+    "study missing.csv",
+    "study reports",
+    "study values.txt",
+    "study domain.csv --output domain.csv",
+    "study --distribution us-states --checkpoint junk.jsonl",
+    "study --distribution us-states --checkpoint reports",
+    "study --distribution us-states --checkpoint domain.txt/none/s.jsonl",
+    "demo --output demo.docx",
+    "demo --output domain.txt/none/demo.png",
+    "demo --output folder.png",
+]
+
+
+def test_refusals_show_names_and_no_classes(folder, capsys):
+    """One line, which writes the name of a file as the user did."""
+    (folder / "domain.csv").write_text("value,count\nred,1\ngreen,2\n")
+    (folder / "other.txt").write_text("one\ntwo\nthree\nfour\n")
+    (folder / "commas.csv").write_text("color,age\nred,17\n")
+    (folder / "headed.txt").write_text("color\nred\nred\n")
+    for name in ("junk.parquet", "junk.jsonl"):
+        (folder / name).write_text("junk\n")
+    for name in ("folder.csv", "folder.jsonl", "folder.png"):
+        (folder / name).mkdir()
+    assert privatize("--output", "good.parquet") == 0
+    assert add_up("good.parquet") == 0
+    capsys.readouterr()
+    for line in WITH_PATHS:
+        assert main(line.split()) == 1, line
+        err = capsys.readouterr().err
+        *steps, message = err.splitlines()
+        assert message.startswith("sklearn-ldp: error: ")
+        assert all(step.startswith("[") for step in steps)  # progress, before anything was wrong
+        assert "Path(" not in err
+
+
+def test_suffixes_in_capitals(folder, capsys):
+    """They are fine everywhere, or nowhere: a file that was written can be added up."""
+    assert privatize("--output", "reports/a.JSONL") == 0
+    assert add_up("reports") == 0
+    assert add_up("reports/a.JSONL") == 0
+    assert "reports: 10000" in capsys.readouterr().out
 
 
 def test_privatize_refuses_values_outside_the_domain(folder, capsys):

@@ -7,7 +7,7 @@ import os
 import pytest
 
 from sklearn_ldp._files import _atomic as atomic
-from sklearn_ldp._files._atomic import check_writable, replacing, sweep
+from sklearn_ldp._files._atomic import check_writable, make_folder, replacing, sweep
 from sklearn_ldp._files._source import Source
 
 
@@ -58,15 +58,50 @@ def test_what_a_link_points_to_is_replaced(tmp_path):
     assert names(target.parent) == ["state.npz"]
 
 
-@pytest.mark.parametrize("work", [check_writable, lambda path: replacing(path).__enter__()])
-def test_errors_name_the_file_that_was_asked_for(tmp_path, work):
-    for path in (tmp_path / "none" / "out.csv", tmp_path / "file" / "out.csv"):
-        (tmp_path / "file").write_bytes(b"")
-        with pytest.raises(OSError, match="cannot write here") as caught:
-            work(path)
-        assert caught.value.filename == str(path)
+def start(path):
+    replacing(path).__enter__()
+
+
+@pytest.mark.parametrize(
+    ("work", "folder"), [(check_writable, "file"), (start, "file"), (start, "none")]
+)
+def test_errors_name_the_file_that_was_asked_for(tmp_path, work, folder):
+    path = tmp_path / folder / "out.csv"
+    (tmp_path / "file").write_bytes(b"")
+    with pytest.raises(OSError, match="cannot write here") as caught:
+        work(path)
+    assert caught.value.filename == str(path)
     with pytest.raises(OSError, match="no file that could be replaced"):
         work(tmp_path)
+
+
+def test_missing_folders(tmp_path):
+    """Asking creates none of them, and making one twice is fine."""
+    path = tmp_path / "a" / "b" / "out.csv"
+    check_writable(path)
+    assert names(tmp_path) == []
+    for _ in range(2):
+        make_folder(path)
+        assert names(tmp_path / "a" / "b") == []
+
+
+@pytest.mark.parametrize("work", [check_writable, make_folder])
+def test_errors_name_the_folder_that_cannot_be_created(tmp_path, work):
+    (tmp_path / "file").write_bytes(b"")
+    folder = tmp_path / "file" / "none"
+    with pytest.raises(OSError, match="cannot create this folder") as caught:
+        work(folder / "out.csv")
+    assert caught.value.filename == str(folder)
+    assert names(tmp_path) == ["file"]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="links need rights elsewhere")
+def test_the_folder_is_that_of_the_file_that_a_link_points_to(tmp_path):
+    link = tmp_path / "link.npz"
+    link.symlink_to(tmp_path / "far" / "state.npz")
+    check_writable(link)
+    make_folder(link)
+    assert names(tmp_path) == ["far", "link.npz"]
 
 
 @pytest.mark.parametrize("step", ["fsync", "replace"])

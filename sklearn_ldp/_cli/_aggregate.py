@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import errno
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from .._files._atomic import check_writable
+from .._files._atomic import check_writable, make_folder
 from .._progress import Progress
-from ._arguments import add_shared, say
+from ._arguments import add_shared, check_suffix, say
 from ._methods import make_oracle
 
 TITLE = "files of reports in, a collection that can be resumed out"
@@ -67,7 +69,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         type=Path,
         metavar="FILE",
         required=True,
-        help="the state of the collection (.npz): created if missing, otherwise resumed",
+        help="the state of the collection (.npz): created with its folder if missing, otherwise "
+        "resumed",
     )
     target.add_argument(
         "--dask",
@@ -107,16 +110,25 @@ def _aggregate_here(arguments: argparse.Namespace, oracle: Any, options: dict) -
     from ..collection import aggregate
 
     paths = list(_paths(arguments.files))
+    make_folder(arguments.checkpoint)
     with Progress(len(paths)) as progress:
         batches = _batches(paths, oracle, arguments, progress)
         return aggregate(batches, oracle, **options)
 
 
 def _paths(files: list[Path]) -> Iterator[Path]:
+    from ..collection._formats import SUFFIXES
     from ..collection._stream import report_files
 
     for file in files:
-        yield from [file] if str(file) == "-" else report_files(file)
+        if str(file) == "-":
+            yield file
+            continue
+        if not file.exists():
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(file))
+        if not file.is_dir():
+            check_suffix(file, tuple(SUFFIXES), option="")
+        yield from report_files(file)
 
 
 def _batches(paths: list[Path], oracle: Any, arguments: Any, progress: Progress) -> Iterator[Any]:
@@ -144,5 +156,6 @@ def _aggregate_on_dask(arguments: argparse.Namespace, oracle: Any, options: dict
     if any(str(file) == "-" for file in arguments.files):
         raise ValueError("--dask adds up files that the workers can open, not standard input.")
     paths = [path.resolve() for path in _paths(arguments.files)]
+    make_folder(arguments.checkpoint)
     with Client(arguments.dask) as client:
         return aggregate_dask(client, paths, oracle, progress=True, **options)

@@ -63,7 +63,14 @@ _SHARED: dict[str, dict[str, Any]] = {
         "default": "auto",
         "help": "what FILE holds (default: auto, a histogram if it has both columns)",
     },
-    "--value-column": {"metavar": "NAME", "help": "column of the values (default: value)"},
+    "--value-column": {
+        "metavar": "NAME",
+        "help": "column of the values, as the header calls it (default: value)",
+    },
+    "--no-header": {
+        "action": "store_true",
+        "help": "the first line is the value of a user, although it looks like a header",
+    },
     "--count-column": {
         "metavar": "NAME",
         "help": "column of the numbers of users (default: count)",
@@ -99,7 +106,8 @@ _SHARED: dict[str, dict[str, Any]] = {
     "--output": {
         "type": Path,
         "metavar": "FILE",
-        "help": f"{', '.join(TABLE_SUFFIXES)} (default: CSV on standard output)",
+        "help": f"{', '.join(TABLE_SUFFIXES)}; missing folders are created (default: standard "
+        "output, as an aligned table on a terminal and as CSV in a pipe or a file)",
     },
 }
 
@@ -108,6 +116,14 @@ def add_shared(parser: Any, *names: str, **changes: Any) -> None:
     """Add options that several commands have in common, in this order and with these changes."""
     for name in names:
         parser.add_argument(name, **{**_SHARED[name], **changes})
+
+
+def add_value_options(parser: Any) -> None:
+    """Add the options that say where the values in a file are."""
+    add_shared(parser, "--input-kind")
+    # A column can be named only where there is a header.
+    add_shared(parser.add_mutually_exclusive_group(), "--value-column", "--no-header")
+    add_shared(parser, "--count-column")
 
 
 def check_table_output(path: Path | None, source: Path | None = None) -> None:
@@ -122,11 +138,11 @@ def check_table_output(path: Path | None, source: Path | None = None) -> None:
     check_writable(path)
 
 
-def check_suffix(path: Path, suffixes: tuple[str, ...]) -> None:
-    """Refuse an output file whose name does not end in a known format."""
+def check_suffix(path: Path, suffixes: tuple[str, ...], option: str = "--output ") -> None:
+    """Refuse a file whose name does not end in a known format."""
     if not path.name.lower().endswith(suffixes):
         raise ValueError(
-            f"--output {path}: the name must end in {', '.join(suffixes)}, which says the format."
+            f"{option}{path}: the name must end in {', '.join(suffixes)}, which says the format."
         )
 
 

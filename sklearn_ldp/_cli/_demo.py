@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .._files._atomic import check_writable, replacing
+from .._files._atomic import check_writable, make_folder, replacing
 from .._progress import Progress
 from ._arguments import add_shared, check_suffix, count
 
@@ -173,6 +173,7 @@ def _draw(estimates: dict, study: Any, picks: dict, states: Any, path: Path) -> 
     )
     right.set_title(f"Error on the {queries}, by post-processor")
     figure.legend(*right.get_legend_handles_labels(), loc="outside lower center", ncols=5)
+    make_folder(path)
     with replacing(path) as file:
         figure.savefig(file, format=path.suffix[1:].lower(), dpi=120)
     return f"Picture: {path}"

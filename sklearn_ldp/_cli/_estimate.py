@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ._arguments import add_shared, check_table_output, say
+from ._arguments import add_shared, add_value_options, check_table_output, say
 from ._methods import all_postprocessors, all_searches, make_oracle
 from ._output import write_table
 
@@ -29,7 +29,8 @@ What FILE holds is recognised by its content:
 
   histogram      CSV, CSV.gz or Parquet with the columns value and count (its number of users)
   values         one user per row: CSV, CSV.gz or Parquet with the column value (other columns are
-                 ignored), or plain text with one value per line and no header
+                 ignored), or plain text with one value per line; a first line that looks like a
+                 header is refused until --value-column or --no-header says what it is
   checkpoint     what `sklearn-ldp aggregate` has written: real reports, nothing is simulated; give
                  the --oracle, --epsilon, --categories and --round of the collection"""
 
@@ -57,15 +58,17 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="the public domain, one category per line; without it the domain is learned from the "
         "raw values, which leaks it",
     )
-    add_shared(source, "--input-kind", "--value-column", "--count-column", "--round")
+    add_value_options(source)
+    add_shared(source, "--round")
     method = parser.add_argument_group("method")
     add_shared(method, "--epsilon", "--oracle")
     method.add_argument(
         "--post",
         choices=[*all_postprocessors(), *all_searches()],
-        default="norm-sub",
+        default="empirical-bayes",
         metavar="NAME",
-        help="the post-processor, or a search that picks one: %(choices)s (default: norm-sub)",
+        help="the post-processor, or a search that picks one: %(choices)s (default: "
+        "empirical-bayes)",
     )
     add_shared(method, "--seed", "--jobs")
     target = parser.add_argument_group("output")
@@ -127,15 +130,9 @@ def _simulated(arguments: argparse.Namespace) -> Any:
 def _read(arguments: argparse.Namespace) -> Any:
     from ._input import over_domain, read_categories, read_users
 
-    users = read_users(
-        arguments.file,
-        kind=arguments.input_kind,
-        value_column=arguments.value_column,
-        count_column=arguments.count_column,
-    )
-    if arguments.categories is None:
-        return users
-    return over_domain(users, read_categories(arguments.categories), arguments.file)
+    domain = None if arguments.categories is None else read_categories(arguments.categories)
+    users = read_users(arguments, domain)
+    return users if domain is None else over_domain(users, domain, arguments.file)
 
 
 def _postprocessor(arguments: argparse.Namespace) -> Any:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import csv
+import re
+import shlex
 import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._files._source import Source
+from .._files._source import Source, shorten
 from .._files._text import as_array
 from ..datasets import read_histogram
 
@@ -23,20 +25,20 @@ class Histogram(NamedTuple):
     counts: np.ndarray
 
 
-def read_users(
-    path: Path, *, kind: str, value_column: str | None, count_column: str | None
-) -> Histogram:
+_NUMBER = re.compile(r"[+-]?[0-9]+([.,][0-9]+)?")
+
+
+def read_users(arguments: Any, domain: np.ndarray | None) -> Histogram:
     """Read a file of values or a histogram.
 
     Parameters
     ----------
-    path : Path
-        CSV or lines of text, plain or gzip, or Parquet; ``-`` is standard input, which may hold
-        values but no histogram.
-    kind : {"auto", "values", "histogram"}
-        What the file holds.
-    value_column, count_column : str or None
-        Names of the columns; None means "value" and "count" if the file has them.
+    arguments : Namespace
+        With `file`, which is CSV or lines of text, plain or gzip, or Parquet (``-`` is standard
+        input, which may hold values but no histogram), and with the options of
+        `add_value_options`.
+    domain : ndarray of shape (d,) or None
+        The public categories, which are never taken for a header.
 
     Returns
     -------
@@ -46,10 +48,16 @@ def read_users(
     Raises
     ------
     ValueError
-        If the file is malformed, or does not hold what `kind` says.
+        If the file is malformed, does not hold what the options say, or begins with what looks
+        like a header.
     """
+    path, kind = arguments.file, arguments.input_kind
+    value_column, count_column = arguments.value_column, arguments.count_column
     source = _source(path)
     header = _read_header(source)
+    if arguments.no_header:
+        _check_no_header(source, header, kind, count_column)
+        return _as_histogram(source, Counter(_lines(source)))
     value, count = value_column or "value", count_column or "count"
     has_counts = kind == "auto" and (count_column is not None or {value, count} <= set(header))
     if kind == "histogram" or has_counts:
@@ -64,14 +72,10 @@ def read_users(
     elif value in header or value_column is not None:
         _check_columns(source, header, [value])
         tally = Counter(_cells(source, header.index(value)))
-    elif kind == "auto" and len(header) > 1:
-        raise ValueError(
-            f"{source.name}: the first line has {len(header)} columns, none of them 'value': "
-            f"{header}. Name yours with --value-column (and --count-column, if it is a "
-            "histogram), or say --input-kind values if each line as a whole is a value."
-        )
     else:
+        _check_one_column(source, header, kind)
         tally = Counter(_lines(source))
+        _check_first_line(source, tally, domain)
     return _as_histogram(source, tally)
 
 
@@ -125,6 +129,56 @@ def _check_columns(source: Source, header: list[str], names: list[str]) -> None:
             f"{source.name} has no column {' and no column '.join(map(repr, missing))}; its "
             f"columns are {header}. Name yours with --value-column and --count-column."
         )
+
+
+def _check_no_header(source: Source, header: list[str], kind: str, count: str | None) -> None:
+    if source.is_parquet:
+        raise ValueError(f"--no-header is for text; {source.name} is Parquet: leave it out.")
+    if kind == "histogram" or count is not None:
+        raise ValueError(
+            "--no-header is for values, one per line; a histogram needs a header that names its "
+            "columns."
+        )
+    _check_one_column(source, header, kind)
+
+
+def _check_one_column(source: Source, header: list[str], kind: str) -> None:
+    if kind == "auto" and len(header) > 1:
+        raise ValueError(
+            f"{source.name}: the first line has {len(header)} columns, none of them 'value': "
+            f"{header}. Name yours with --value-column (and --count-column, if it is a "
+            "histogram), or say --input-kind values if each line as a whole is a value."
+        )
+
+
+def _check_first_line(source: Source, tally: Counter, domain: np.ndarray | None) -> None:
+    """Refuse a header that would be counted as the value of a user."""
+    first = next(_lines(source))
+    if tally[first] > 1:
+        return
+    cells = next(csv.reader([first]), [])
+    column = f"--value-column {shlex.quote(cells[0]) if len(cells) == 1 else 'NAME'}"
+    where = f"{source.name}, line 1: {shorten(first)}"
+    if domain is not None:
+        if first not in domain.astype(str):
+            raise ValueError(
+                f"{where} is not in the domain that --categories gives. Say {column} if it is a "
+                "header; if it is a user's value, say --no-header, and add it to the domain or "
+                "correct it."
+            )
+    elif _is_unlike_the_rest(first, tally):
+        raise ValueError(
+            f"{where} looks like a header, because no other line repeats it: say {column} if it "
+            "is one, or --no-header if it is a user's value."
+        )
+
+
+def _is_unlike_the_rest(first: str, tally: Counter) -> bool:
+    """Whether a line that occurs once stands above values that repeat and are not of its kind."""
+    if tally.total() == len(tally):  # all are distinct, so nothing can be told
+        return False
+    others = (value for value in tally if value != first)
+    return not (_NUMBER.fullmatch(first) and any(map(_NUMBER.fullmatch, others)))
 
 
 def _lines(source: Source) -> Iterator[str]:

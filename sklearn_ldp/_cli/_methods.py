@@ -8,7 +8,7 @@ import re
 from argparse import ArgumentTypeError
 from typing import Any
 
-from .. import model_selection, oracles
+from .. import model_selection, oracles, postprocessing
 
 
 def all_oracles() -> dict[str, type[oracles.BaseOracle]]:
@@ -71,9 +71,24 @@ def make_oracle(arguments: Any, categories: Any) -> oracles.BaseOracle:
     return oracle_class(arguments.oracle)(arguments.epsilon, categories=categories)
 
 
-def all_postprocessors() -> dict[str, Any]:
-    """Return an instance of every post-processor, such as ``{"norm-sub": NormSub(), ..}``."""
+def default_postprocessors() -> dict[str, Any]:
+    """Return those for any domain and any oracle, such as ``{"norm-sub": NormSub(), ..}``."""
     return {_kebab(type(post).__name__): post for post in model_selection.default_candidates()}
+
+
+def all_postprocessors() -> dict[str, Any]:
+    """Return an instance of every post-processor that the package exports, the default ones first.
+
+    Those that are not among the default ones may need more than an estimate and its noise, and
+    say so when they are used.
+    """
+    exported = (getattr(postprocessing, name) for name in postprocessing.__all__)
+    return default_postprocessors() | {
+        name: found()
+        for found in exported
+        if _is_concrete(found, postprocessing.BasePostProcessor)
+        and (name := _kebab(found.__name__)) not in default_postprocessors()
+    }
 
 
 def all_searches() -> dict[str, type]:
@@ -83,7 +98,11 @@ def all_searches() -> dict[str, type]:
 
 
 def _is_oracle(found: Any) -> bool:
-    is_class = inspect.isclass(found) and issubclass(found, oracles.BaseOracle)
+    return _is_concrete(found, oracles.BaseOracle)
+
+
+def _is_concrete(found: Any, base: type) -> bool:
+    is_class = inspect.isclass(found) and issubclass(found, base)
     return is_class and not inspect.isabstract(found)
 
 

@@ -1,4 +1,4 @@
-"""Tables as CSV or Parquet, on standard output or in a file that appears whole or not at all."""
+"""Tables: aligned on a terminal, CSV in a pipe, and CSV or Parquet in a file."""
 
 from __future__ import annotations
 
@@ -12,15 +12,26 @@ from typing import Any
 
 import numpy as np
 
-from .._files._atomic import replacing
+from .._files._atomic import make_folder, replacing
+from .._table import format_table
 
 TABLE_SUFFIXES = (".csv", ".csv.gz", ".parquet")
 
 
 def write_table(columns: Mapping[str, Any], path: Path | None) -> None:
-    """Write columns as CSV or Parquet, depending on the suffix of `path`; None is CSV on stdout."""
+    """Write columns to a file, whose folder is created if missing, or to standard output.
+
+    Parameters
+    ----------
+    columns : mapping of str to ndarray
+        The columns, by their names.
+    path : Path or None
+        Its suffix says the format. None is standard output, where a person at a terminal gets an
+        aligned table with a few digits, and a program behind a pipe gets CSV with all of them.
+    """
     if path is None:
-        sys.stdout.write(_as_csv(columns))
+        is_terminal = sys.stdout.isatty()
+        sys.stdout.write(f"{_as_table(columns)}\n" if is_terminal else _as_csv(columns))
         return
     if path.name.lower().endswith(".parquet"):
         check_parquet(path)
@@ -29,6 +40,7 @@ def write_table(columns: Mapping[str, Any], path: Path | None) -> None:
     content = _as_csv(columns).encode("utf-8")
     if path.name.lower().endswith(".gz"):
         content = gzip.compress(content, mtime=0)
+    make_folder(path)
     with replacing(path) as file:
         file.write(content)
 
@@ -49,6 +61,7 @@ def _write_parquet(columns: Mapping[str, Any], path: Path) -> None:
     from pyarrow.parquet import write_table as write_parquet
 
     table = pa.table({name: pa.array(column.tolist()) for name, column in columns.items()})
+    make_folder(path)
     with replacing(path) as file:
         write_parquet(table, file)
 
@@ -64,3 +77,26 @@ def _as_csv(columns: Mapping[str, Any]) -> str:
 def _as_text(column: np.ndarray) -> list:
     """Integers and text as they are, other numbers with ten digits: far more than noise leaves."""
     return [f"{x:.10g}" for x in column] if column.dtype.kind == "f" else column.tolist()
+
+
+def _as_table(columns: Mapping[str, Any]) -> str:
+    cells = [_as_cells(column) for column in columns.values()]
+    left = [i for i, column in enumerate(columns.values()) if column.dtype.kind not in "iuf"]
+    return format_table(list(columns), list(zip(*cells, strict=True)), left=left)
+
+
+def _as_cells(column: np.ndarray) -> list[str]:
+    if column.dtype.kind != "f":
+        # What would break the line, or steer the terminal, is shown as Python writes it.
+        return [text if text.isprintable() else repr(text) for text in map(str, column.tolist())]
+    decimals = _decimals(column)
+    cells = [f"{x:.{decimals}f}" for x in column]
+    surplus = min(len(cell) - len(cell.rstrip("0")) for cell in cells) if decimals else 0
+    # A column of whole numbers loses its decimal points, too.
+    return [cell[: len(cell) - surplus].rstrip(".") for cell in cells]
+
+
+def _decimals(column: np.ndarray) -> int:
+    """Decimals that show three digits of half of the numbers, and more of the larger ones."""
+    sizes = np.abs(column[np.isfinite(column) & (column != 0)])
+    return int(np.clip(2 - np.floor(np.log10(np.median(sizes))), 0, 12)) if sizes.size else 0

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from .._files._atomic import check_writable
+from .._files._atomic import check_writable, make_folder
 from .._progress import Progress
-from ._arguments import add_shared, check_suffix, say
+from ._arguments import add_shared, add_value_options, check_suffix, say
 from ._methods import make_oracle
 
 _SUFFIXES = {".parquet": "parquet", ".arrows": "arrow", ".jsonl": "jsonl"}
@@ -24,7 +24,9 @@ Randomise the value of each user independently, and write the reports as one bat
 with the configuration by which a collector refuses batches of another collection.
 
 FILE is a histogram or values, as for `sklearn-ldp estimate`; - reads values from standard input,
-one per line (or a CSV with a header, see --value-column)."""
+one per line (or a CSV with a header, see --value-column).
+
+An output file that exists is refused: each call spends every user's epsilon again."""
 
 EPILOG = """\
 privacy: the batch costs each user epsilon. Another batch of the same values costs it once more.
@@ -39,7 +41,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
     source = parser.add_argument_group("input")
     source.add_argument("file", type=Path, metavar="FILE", help="values or a histogram; - is stdin")
-    add_shared(source, "--categories", "--input-kind", "--value-column", "--count-column")
+    add_shared(source, "--categories")
+    add_value_options(source)
     method = parser.add_argument_group("method")
     add_shared(method, "--epsilon", "--oracle", "--seed")
     target = parser.add_argument_group("output")
@@ -48,7 +51,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         type=Path,
         metavar="FILE",
         required=True,
-        help=f"{', '.join(_SUFFIXES)}; - is standard output",
+        help=f"{', '.join(_SUFFIXES)}; missing folders are created; - is standard output",
+    )
+    target.add_argument(
+        "--force",
+        action="store_true",
+        help="replace an existing output; its users have spent epsilon, and spend it once more",
     )
     target.add_argument(
         "--format",
@@ -74,18 +82,14 @@ def run(arguments: argparse.Namespace) -> None:
     if not is_stdout:
         check_suffix(path, tuple(_SUFFIXES))
         check_writable(path)
+        _check_new(path, arguments.force)
     categories = read_categories(arguments.categories)
-    users = read_users(
-        arguments.file,
-        kind=arguments.input_kind,
-        value_column=arguments.value_column,
-        count_column=arguments.count_column,
-    )
-    users = over_domain(users, categories, arguments.file)
+    users = over_domain(read_users(arguments, categories), categories, arguments.file)
     oracle = make_oracle(arguments, categories)
+    reports = _reports(oracle, users.counts, arguments.seed)
     batch_id = write_reports(
         sys.stdout.buffer if is_stdout else path,
-        _reports(oracle, users.counts, arguments.seed),
+        reports if is_stdout else _before_writing(reports, path),
         oracle,
         batch_id=arguments.batch_id,
         collection_round=arguments.round,
@@ -98,6 +102,20 @@ def run(arguments: argparse.Namespace) -> None:
         f"batch {batch_id}: {users.counts.sum():,} reports of {type(oracle).__name__}; each user "
         f"has spent epsilon {oracle.epsilon:g}"
     )
+
+
+def _check_new(path: Path, force: bool) -> None:
+    if path.exists() and not force:
+        raise ValueError(
+            f"--output {path} exists, and each call of privatize spends every user's epsilon "
+            "again: name another file for another batch, or replace this one with --force."
+        )
+
+
+def _before_writing(reports: Iterator[np.ndarray], path: Path) -> Iterator[np.ndarray]:
+    """Yield all reports, and create the folder when the file is about to be written."""
+    yield from reports
+    make_folder(path)
 
 
 def _reports(oracle: Any, counts: np.ndarray, seed: int | None) -> Iterator[np.ndarray]:

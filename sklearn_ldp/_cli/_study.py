@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from .._files._atomic import check_writable, make_folder
 from ._arguments import (
     ORACLE_NAMES,
     add_shared,
@@ -16,7 +17,13 @@ from ._arguments import (
     positive,
     say,
 )
-from ._methods import all_postprocessors, all_searches, oracle_class, oracle_name
+from ._methods import (
+    all_postprocessors,
+    all_searches,
+    default_postprocessors,
+    oracle_class,
+    oracle_name,
+)
 from ._output import write_table
 
 _DISTRIBUTIONS = ["zipf", "beta", "uniform", "us-states"]
@@ -53,7 +60,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--checkpoint",
         type=Path,
         metavar="FILE",
-        help="a file to resume from, created if missing (JSON lines)",
+        help="a file to resume from, created with its folder if missing (JSON lines)",
     )
 
 
@@ -102,9 +109,9 @@ def _add_methods(parser: Any) -> None:
         "--post",
         nargs="+",
         choices=posts,
-        default=list(all_postprocessors()),
+        default=list(default_postprocessors()),
         metavar="NAME",
-        help="%(choices)s (default: all but the search)",
+        help=f"%(choices)s (default: all up to {list(default_postprocessors())[-1]})",
     )
     parser.add_argument(
         "--epsilon",
@@ -133,10 +140,14 @@ def run(arguments: argparse.Namespace) -> None:
     from ..model_selection import simulate_errors
 
     check_table_output(arguments.output, arguments.file)
+    if arguments.checkpoint is not None:
+        check_writable(arguments.checkpoint)
     frequencies, n_samples, labels = _population(arguments)
     posts = all_postprocessors()
     searches = {name: search() for name, search in all_searches().items()}
     queries = {text: _query_set(text, labels) for text in arguments.queries}
+    if arguments.checkpoint is not None:
+        make_folder(arguments.checkpoint)
     try:
         study = simulate_errors(
             {name: oracle_class(name)() for name in arguments.oracle},

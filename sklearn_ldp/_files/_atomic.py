@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -48,11 +48,36 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
 
 
 def check_writable(path: Path) -> None:
-    """Raise OSError if `replacing` could not write this file: to be asked before long work."""
-    temporary = _temporary(_target(path))
-    with _errors_name(path):
+    """Raise OSError if the file could not be written: to be asked before long work.
+
+    A missing folder is no obstacle if `make_folder` could create it; the error names it if not.
+    """
+    target = _target(path)
+    folder = target.parent
+    while not os.path.lexists(folder) and folder != folder.parent:  # a drive may be missing, too
+        folder = folder.parent
+    temporary = _temporary(folder / target.name)
+    with _errors_name(path) if folder == target.parent else _errors_name_folder(target.parent):
         temporary.open("xb").close()
     _remove(temporary)
+
+
+def make_folder(path: Path) -> None:
+    """Create the folder of a file that is about to be written, if it is missing.
+
+    Parameters
+    ----------
+    path : Path
+        The file. If it is a link, the folder is that of the file which it points to.
+
+    Raises
+    ------
+    OSError
+        If the folder cannot be created. The error names it.
+    """
+    folder = _target(path).parent
+    with _errors_name_folder(folder):
+        folder.mkdir(parents=True, exist_ok=True)
 
 
 def sweep(path: Path) -> None:
@@ -79,14 +104,17 @@ def _temporary(target: Path) -> Path:
 
 
 @contextmanager
-def _errors_name(path: Path) -> Iterator[None]:
+def _errors_name(path: Path, what: str = "cannot write here") -> Iterator[None]:
     try:
         yield
     except OSError as error:
         if error.errno is None:
             raise
-        what = f"cannot write here ({error.strerror})"
-        raise OSError(error.errno, what, str(path)) from error
+        raise OSError(error.errno, f"{what} ({error.strerror})", str(path)) from error
+
+
+def _errors_name_folder(folder: Path) -> AbstractContextManager[None]:
+    return _errors_name(folder, "cannot create this folder")
 
 
 def _remove(temporary: Path) -> None:

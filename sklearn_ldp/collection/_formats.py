@@ -249,10 +249,11 @@ def format_of(path: Any, form: str) -> str:
         if form not in FORMATS:
             raise ValueError(f"format must be one of {sorted(FORMATS)} or 'auto', got {form!r}.")
         return _readable(form)
-    suffix = Path(path).suffix if isinstance(path, (str, Path)) else None
+    suffix = Path(path).suffix.lower() if isinstance(path, (str, Path)) else None
     if suffix not in SUFFIXES:
+        name = str(path) if isinstance(path, Path) else path
         raise ValueError(
-            f"The format of {path!r:.200} is unknown: give a name that ends with one of "
+            f"The format of {name!r:.200} is unknown: give a name that ends with one of "
             f"{', '.join(SUFFIXES)}, or pass format=."
         )
     return _readable(SUFFIXES[suffix])

@@ -153,7 +153,7 @@ def report_files(path: Any) -> list[Path]:
     files = [
         file
         for file in sorted(path.rglob("*"))
-        if file.suffix in SUFFIXES
+        if file.suffix.lower() in SUFFIXES
         and file.is_file()
         and not any(part.startswith((".", "_")) for part in file.relative_to(path).parts)
     ]
