@@ -330,6 +330,8 @@ def test_a_second_estimate_keeps_the_order_of_the_first():
     assert [line.get_label() for line in first.ax_.lines].count("truth") == 1
     names = [t.get_text() for t in first.ax_.get_legend().get_texts()]
     assert names == ["truth", "raw estimate", "turned"]
+    # Drawn alone, the second one knows how many it shows, but not what has chosen them.
+    assert second.plot().ax_.get_xlabel() == "3 of 4 categories"
 
 
 def test_overlaid_estimates_stand_apart():
@@ -355,7 +357,7 @@ def test_intervals_and_truth_beside_a_post_processed_estimate():
     assert after.interval is None
     n_bars = [len(c.get_segments()) for c in display.ax_.collections if hasattr(c, "get_segments")]
     assert n_bars == [4]
-    np.testing.assert_array_equal(drawn(display.ax_, "truth")[1], TRUTH[[1, 3, 0, 2]])
+    np.testing.assert_array_equal(drawn(display.ax_, "truth")[1], TRUTH)
 
 
 def test_other_categories_do_not_fit_on_the_axes():
