@@ -158,7 +158,7 @@ def _draw(estimates: dict, study: Any, picks: dict, states: Any, path: Path) -> 
     FrequencyDisplay.from_estimate(NormSub().fit_transform(raw), **look)
     left.xaxis.set_major_formatter(PercentFormatter(1, decimals=0, symbol=""))
     intervals = f"95 % intervals that hold for all {len(states.categories)} states at once"
-    left.set(xlabel=f"share of residents, in %, with {intervals}", ylabel="")
+    left.set(xlabel=f"share of residents, in %, with\n{intervals}", ylabel="")
     left.set_title(f"OLH, epsilon = {raw.oracle.epsilon:g}, {states.n_samples:,} reports")
     left.legend(loc="lower right", frameon=False)
 
