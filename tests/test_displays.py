@@ -12,9 +12,12 @@ import numpy as np
 import pytest
 from matplotlib.colors import to_hex
 from sklearn.exceptions import NotFittedError
-from sklearn.pipeline import make_pipeline
+from sklearn.experimental import enable_halving_search_cv  # noqa: F401
+from sklearn.model_selection import GridSearchCV, HalvingGridSearchCV
+from sklearn.pipeline import Pipeline, make_pipeline
 
 from sklearn_ldp import (
+    GRR,
     OLH,
     OUE,
     Base,
@@ -32,6 +35,7 @@ from sklearn_ldp.inspection import (
     SearchDisplay,
 )
 from sklearn_ldp.inspection._style import styles
+from sklearn_ldp.metrics import make_frequency_scorer, make_held_out_scorer
 from sklearn_ldp.model_selection import default_candidates, simulate_errors
 from sklearn_ldp.queries import random_sets
 
@@ -173,6 +177,155 @@ def test_curves_are_kept_and_take_keywords(study):
         assert container.get_label() == name
         assert container.lines[0].get_markersize() == 11
         assert container.lines[1] == ()  # no caps
+
+
+# -- ErrorCurveDisplay of scikit-learn's searches -------------------------------------------------
+USERS = np.repeat(np.arange(4), COUNTS // 2)
+PIPE = Pipeline([("oracle", GRR(categories=4, random_state=0)), ("post", Base())])
+GRID = {"oracle__epsilon": [2, 0.5, 1], "post": [Base(), NormSub()]}
+
+
+def searched(grid=GRID, pipe=PIPE, search=GridSearchCV, **kwargs):
+    kwargs = {"cv": 3, "scoring": make_frequency_scorer("mse"), "error_score": "raise", **kwargs}
+    shuffled = np.random.default_rng(0).permutation(USERS)
+    return search(pipe, grid, **kwargs).fit(shuffled)
+
+
+@pytest.fixture(scope="module")
+def grid_search():
+    return searched()
+
+
+def ring(display):
+    """The point that is marked on the axes."""
+    (line,) = [line for line in display.ax_.lines if line.get_label() == "chosen"]
+    assert line is display.chosen_
+    return line.get_xdata()[0], line.get_ydata()[0]
+
+
+def test_a_grid_search_over_epsilon(grid_search):
+    display = ErrorCurveDisplay.from_grid_search(grid_search)
+    results, drawn = grid_search.cv_results_, lines(display)
+    assert list(drawn) == list(display.curves) == ["Base", "NormSub"]
+    splits = -np.array([results[f"split{i}_test_score"] for i in range(3)])
+    for i, (x, y, ends) in enumerate(drawn.values()):
+        mine = [2 + i, 4 + i, i]  # epsilon 0.5, 1 and 2 in the order of the grid
+        np.testing.assert_array_equal(x, [0.5, 1, 2])
+        np.testing.assert_allclose(y, splits[:, mine].mean(axis=0))
+        bar = splits[:, mine].std(axis=0, ddof=1) / np.sqrt(3)
+        np.testing.assert_allclose(np.diff(ends)[:, 0], 2 * bar)
+    best = grid_search.best_params_
+    assert display.chosen == (str(best["post"]).removesuffix("()"), best["oracle__epsilon"])
+    assert ring(display) == (best["oracle__epsilon"], -grid_search.best_score_)
+    texts = [text.get_text() for text in display.ax_.get_legend().get_texts()]
+    assert sorted(texts) == ["Base", "NormSub", "chosen"]
+    labels = (display.ax_.get_xlabel(), display.ax_.get_ylabel())
+    assert labels == ("epsilon", "MSE, mean of 3 splits")
+    assert display.ax_.get_yscale() == "log"
+    for name in ("oracle__epsilon", "param_oracle__epsilon"):
+        again = ErrorCurveDisplay.from_grid_search(grid_search, x=name, ax=display.ax_, ms=9)
+        assert again.ax_ is display.ax_
+        assert again.chosen == display.chosen
+    display.figure_.canvas.draw()
+
+
+def test_the_mark_is_on_what_the_search_has_chosen(grid_search):
+    """The largest epsilon is not marked for being the best, but for being chosen."""
+    search = searched(refit=lambda results: 3)
+    display = ErrorCurveDisplay.from_grid_search(search)
+    assert display.chosen == ("NormSub", 0.5)
+    assert ring(display) == (0.5, -search.cv_results_["mean_test_score"][3])
+    curves = ErrorCurveDisplay.from_grid_search(grid_search).curves
+    assert ErrorCurveDisplay(curves).plot().chosen_ is None
+    for wrong in (("Base", 0.7), ("Norm", 1.0)):
+        with pytest.raises(ValueError, match="has no point of"):
+            ErrorCurveDisplay(curves, chosen=wrong).plot()
+
+
+def test_a_grid_search_with_several_metrics():
+    scoring = {name: make_frequency_scorer(name) for name in ("mse", "mae")}
+    search = searched(scoring=scoring, refit="mae")
+    results = search.cv_results_
+    for metric, expected in ((None, "mae"), ("mae", "mae"), ("mse", "mse")):
+        display = ErrorCurveDisplay.from_grid_search(search, metric=metric)
+        assert display.error_name == f"{expected.upper()}, mean of 3 splits"
+        assert ring(display)[1] == -results[f"mean_test_{expected}"][search.best_index_]
+    unchosen = searched(scoring=scoring, refit=False)
+    assert ErrorCurveDisplay.from_grid_search(unchosen, metric="mse").chosen_ is None
+    for metric in (None, "rmse"):
+        with pytest.raises(ValueError, match=r"one of \['mse', 'mae'\], got"):
+            ErrorCurveDisplay.from_grid_search(unchosen, metric=metric)
+
+
+def test_a_halving_search_has_a_curve_for_each_number_of_users():
+    search = searched(search=HalvingGridSearchCV, random_state=0, min_resources=100)
+    results = search.cv_results_
+    display = ErrorCurveDisplay.from_grid_search(search)
+    assert results["iter"].max() > 0
+    assert "Base, iteration 0 (n_samples = 100)" in display.curves
+    assert sum(len(curve.x) for curve in display.curves.values()) == len(results["iter"])
+    name, x = display.chosen
+    assert name.endswith(
+        f"iteration {results['iter'].max()} (n_samples = {search.n_resources_[-1]})"
+    )
+    assert ring(display) == (x, -search.best_score_)
+
+
+def test_candidates_that_set_other_parameters():
+    """What a candidate does not set is that of its step, or of the searched estimator."""
+    grids = [
+        {"oracle__epsilon": [0.5]},
+        {"post": [NormSub()]},
+        {"oracle": [OUE(3.0, categories=4, random_state=0)], "post": [NormSub()]},
+        {"post": [Norm()], "oracle__n_jobs": [1], "oracle__epsilon": [4.0]},
+    ]
+    display = ErrorCurveDisplay.from_grid_search(searched(grids))
+    places = {name: curve.x.tolist() for name, curve in display.curves.items()}
+    oue = "OUE(categories=4, epsilon=3.0, random_state=0)"
+    assert places == {
+        "error": [0.5],
+        "NormSub": [1.0],
+        f"NormSub, {oue}": [3.0],
+        "Norm, oracle__n_jobs = 1": [4.0],
+    }
+
+
+def test_one_curve_and_an_oracle_alone():
+    search = searched({"epsilon": [1, 2]}, pipe=PIPE[0])
+    display = ErrorCurveDisplay.from_grid_search(search)
+    assert list(display.curves) == ["error"]
+    assert display.x_name == "epsilon"
+
+
+def test_errors_below_0_are_drawn():
+    """Unbiased estimates of an error may be negative, and a logarithm would hide those."""
+    reports = GRR(1.0, categories=4, random_state=0).privatize(USERS[::10])
+    server = Pipeline([("oracle", GRR(1.0, categories=4, input="reports")), ("post", Base())])
+    grid = {"oracle__epsilon": [1.0], "post": [Base(), Norm(), NormSub()]}
+    search = GridSearchCV(server, grid, cv=2, scoring=make_held_out_scorer()).fit(reports)
+    search.cv_results_["mean_test_score"][0] = 0.1  # whatever these reports say
+    display = ErrorCurveDisplay.from_grid_search(search)
+    assert display.ax_.get_yscale() == "linear"
+    assert display.curves["Base"].error[0] == -0.1
+    assert display.error_name == "error, mean of 2 splits"
+
+
+def test_a_search_that_does_not_fit():
+    with pytest.raises(NotFittedError):
+        ErrorCurveDisplay.from_grid_search(GridSearchCV(PIPE, GRID))
+    for other in (NormSub(), SyntheticSearch(), None):
+        with pytest.raises(TypeError, match="needs a fitted GridSearchCV.*SearchDisplay"):
+            ErrorCurveDisplay.from_grid_search(other)
+    search = searched({"post": [Base(), NormSub()]})
+    with pytest.raises(ValueError, match="looks for one epsilon.*found 0"):
+        ErrorCurveDisplay.from_grid_search(search)
+    with pytest.raises(ValueError, match=r"x must be one of .*\['post'\], got 'epsilon'"):
+        ErrorCurveDisplay.from_grid_search(search, x="epsilon")
+    with pytest.raises(ValueError, match="numbers on the x axis.*name a parameter with numbers"):
+        ErrorCurveDisplay.from_grid_search(search, x="post")
+    twice = searched([{"oracle__epsilon": [1.0]}, {"oracle__epsilon": [1.0]}])
+    with pytest.raises(ValueError, match="several candidates called 'error'"):
+        ErrorCurveDisplay.from_grid_search(twice)
 
 
 # -- ErrorDotDisplay ------------------------------------------------------------------------------
@@ -330,6 +483,8 @@ def test_a_second_estimate_keeps_the_order_of_the_first():
     assert [line.get_label() for line in first.ax_.lines].count("truth") == 1
     names = [t.get_text() for t in first.ax_.get_legend().get_texts()]
     assert names == ["truth", "raw estimate", "turned"]
+    # Drawn alone, the second one knows how many it shows, but not what has chosen them.
+    assert second.plot().ax_.get_xlabel() == "3 of 4 categories"
 
 
 def test_overlaid_estimates_stand_apart():
@@ -355,7 +510,7 @@ def test_intervals_and_truth_beside_a_post_processed_estimate():
     assert after.interval is None
     n_bars = [len(c.get_segments()) for c in display.ax_.collections if hasattr(c, "get_segments")]
     assert n_bars == [4]
-    np.testing.assert_array_equal(drawn(display.ax_, "truth")[1], TRUTH[[1, 3, 0, 2]])
+    np.testing.assert_array_equal(drawn(display.ax_, "truth")[1], TRUTH)
 
 
 def test_other_categories_do_not_fit_on_the_axes():

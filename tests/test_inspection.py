@@ -19,6 +19,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 
 import sklearn_ldp
 from sklearn_ldp import (
+    OLH,
     OUE,
     BasePos,
     FrequencyEstimate,
@@ -27,6 +28,7 @@ from sklearn_ldp import (
     NormSub,
     SyntheticSearch,
 )
+from sklearn_ldp.datasets import make_zipf
 from sklearn_ldp.inspection import FrequencyDisplay
 from sklearn_ldp.metrics import make_frequency_scorer
 
@@ -61,7 +63,7 @@ def drawn(display, label):
     return np.asarray({**lines, **estimates}[label].get_ydata())
 
 
-def test_it_draws_the_largest_first():
+def test_a_part_of_the_domain_starts_with_the_largest():
     display = FrequencyDisplay.from_estimate(ESTIMATE, k=3)
     assert ticks(display) == ["b", "d", "a"]
     np.testing.assert_array_equal(drawn(display, "raw estimate"), [0.5, 0.4, 0.2])
@@ -71,18 +73,116 @@ def test_it_draws_the_largest_first():
 
 
 def test_truth_orders_the_picture():
-    display = FrequencyDisplay.from_estimate(ESTIMATE, truth=TRUTH, name="mine")
-    assert ticks(display) == list("abcd")
-    np.testing.assert_array_equal(drawn(display, "truth"), TRUTH)
-    np.testing.assert_array_equal(drawn(display, "mine"), ESTIMATE.values[0])
+    truth = [0.1, 0.4, 0.3, 0.2]
+    display = FrequencyDisplay.from_estimate(ESTIMATE, truth=truth, name="mine")
+    assert ticks(display) == list("bcda")
+    np.testing.assert_array_equal(drawn(display, "truth"), [0.4, 0.3, 0.2, 0.1])
+    np.testing.assert_array_equal(drawn(display, "mine"), [0.5, -0.1, 0.4, 0.2])
     assert legend(display) == {"truth", "mine"}
 
 
+NUMBERS = FrequencyEstimate(ESTIMATE.values, [10, 20, 30, 40], NOISE)
+UNSORTED = FrequencyEstimate(ESTIMATE.values, [10, 40, 30, 20], NOISE)
+
+
+@pytest.mark.parametrize(
+    ("estimate", "arguments", "places", "label"),
+    [
+        # The noise orders no picture that can do without: a whole domain, and numbers.
+        (ESTIMATE, {}, [0, 1, 2, 3], "all 4 categories"),
+        (ESTIMATE, {"k": None}, [0, 1, 2, 3], "all 4 categories"),
+        (NUMBERS, {"k": 3}, [0, 1, 3], "3 of 4 categories, those with the largest estimates"),
+        (UNSORTED, {"k": 3}, [1, 3, 0], "3 of 4 categories, largest estimates first"),
+        (ESTIMATE, {"k": 3}, [1, 3, 0], "3 of 4 categories, largest estimates first"),
+        (NUMBERS, {"truth": TRUTH[::-1], "k": 2}, [3, 2], "2 of 4 categories, largest true freq"),
+        (NUMBERS, {"truth": TRUTH[::-1]}, [3, 2, 1, 0], "all 4 categories, largest true freq"),
+        # What is asked for.
+        (ESTIMATE, {"order": "frequency"}, [1, 3, 0, 2], "all 4 categories, largest estimates"),
+        (ESTIMATE, {"order": "domain", "k": 2}, [1, 3], "2 of 4 categories, those with the lar"),
+        (ESTIMATE, {"order": "domain", "truth": TRUTH[::-1]}, [0, 1, 2, 3], "all 4 categories"),
+        (ESTIMATE, {"by": "rank"}, [1, 3, 0, 2], "rank"),
+        (NUMBERS, {"by": "rank", "k": 3}, [1, 3, 0], "rank, the first 3 of 4 categories"),
+    ],
+)
+def test_order_of_the_categories(estimate, arguments, places, label):
+    """Which categories are shown, in which order, and that the axis says so."""
+    display = FrequencyDisplay.from_estimate(estimate, **arguments)
+    np.testing.assert_array_equal(display.categories, estimate.categories[places])
+    np.testing.assert_array_equal(drawn(display, "raw estimate"), estimate.values[0, places])
+    found = display.ax_.get_xlabel()
+    assert found == label or (label.endswith(("freq", "estimates", "lar")) and label in found)
+    assert display.n_categories == 4
+    again = display.plot().ax_
+    assert again.get_xlabel() == found
+
+
+def test_order_is_checked():
+    with pytest.raises(ValueError, match='"auto", "domain" or "frequency", got \'size\''):
+        FrequencyDisplay.from_estimate(ESTIMATE, order="size")
+    with pytest.raises(ValueError, match='order="domain" needs by="category"'):
+        FrequencyDisplay.from_estimate(ESTIMATE, by="rank", order="domain")
+
+
+def test_axes_say_what_the_intervals_are():
+    def label(display):
+        return display.ax_.get_ylabel().replace("\n", " ")
+
+    plain = "frequency, with 95 % intervals that hold for all 4 categories at once"
+    raw = FrequencyDisplay.from_estimate(ESTIMATE)
+    assert label(raw) == plain
+    assert label(raw.plot()) == plain
+    assert raw.level == 0.95
+    # Intervals that come second are told too, at all their levels.
+    second = FrequencyDisplay.from_estimate(NormSub().fit_transform(ESTIMATE))
+    assert (label(second), second.level) == ("frequency", None)
+    FrequencyDisplay.from_estimate(ESTIMATE, ax=second.ax_)
+    assert label(second) == plain
+    FrequencyDisplay.from_estimate(ESTIMATE, ax=second.ax_, level=0.999)
+    assert label(second).startswith("frequency, with 95 % and 99.9 % intervals that hold for all 4")
+    # A label of the user's stays, and nothing is said about what is not known.
+    raw.ax_.set_ylabel("share")
+    FrequencyDisplay.from_estimate(ESTIMATE, ax=raw.ax_, level=0.999)
+    assert label(raw) == "share"
+    silent = FrequencyDisplay(["a", "b"], [0.5, 0.5], interval=([0.4, 0.4], [0.6, 0.6])).plot()
+    assert (label(silent), silent.ax_.get_xlabel()) == ("frequency", "")
+
+
+def segments(display):
+    """Lower and upper ends of the bars that are on the axes."""
+    (bars,) = display.errorbar_.lines[2]
+    return np.transpose([segment[:, 1] for segment in bars.get_segments()])
+
+
+def test_intervals_hold_for_the_winners(seed):
+    """The 30 largest of 2,000 estimates are chosen by the noise; their intervals allow for it.
+
+    By 10,000 simulated collections, all 30 intervals of a picture hold with probability 97.4 %, so
+    fewer than 93 % of 300 pictures have a probability of 2e-5 (binomial). The negative control are
+    95 % intervals for single categories, which hold for 30 % of the winners and never for all 30.
+    """
+    counts = make_zipf(100_000, 2000, return_counts=True, random_state=0)
+    truth, n_repeats, ax = counts / counts.sum(), 300, plt.figure().subplots()
+    collections = OLH(1.0, random_state=seed).simulate(counts, n_repeats)
+    held, held_alone = np.empty((2, n_repeats, 30), dtype=bool)
+    for i in range(n_repeats):
+        ax.clear()
+        display = FrequencyDisplay.from_estimate(collections[i], ax=ax)
+        shown = truth[display.categories]
+        low, high = segments(display)
+        held[i] = (low <= shown) & (shown <= high)
+        low, high = (end[0, display.categories] for end in collections[i].confidence_interval(0.95))
+        held_alone[i] = (low <= shown) & (shown <= high)
+    assert held.all(axis=1).mean() >= 0.93
+    assert held.mean() >= 0.93
+    assert held_alone.all(axis=1).mean() < 0.93
+    assert held_alone.mean() < 0.93
+
+
 def test_intervals_of_raw_estimates_only():
-    display = FrequencyDisplay.from_estimate(ESTIMATE, level=0.5)
-    low, high = ESTIMATE.confidence_interval(0.5)
-    order = [1, 3, 0, 2]
-    np.testing.assert_array_equal(display.interval, [low[0, order], high[0, order]])
+    display = FrequencyDisplay.from_estimate(ESTIMATE, level=0.6, k=3)
+    low, high = ESTIMATE.confidence_interval(0.9)  # one of four that miss with 40 % together
+    order = [1, 3, 0]
+    np.testing.assert_allclose(display.interval, [low[0, order], high[0, order]])
     (bars,) = (c for c in display.ax_.collections if hasattr(c, "get_segments"))
     ends = np.array([segment[:, 1] for segment in bars.get_segments()])
     np.testing.assert_allclose(ends, np.transpose(display.interval))
@@ -152,7 +252,8 @@ def test_rows_of_categories():
     np.testing.assert_allclose(segments[0], segments[1][:, :, ::-1])
     assert [label.get_text() for label in lying.ax_.get_yticklabels()] == ticks(upright)
     assert lying.ax_.yaxis_inverted()
-    assert (lying.ax_.get_xlabel(), lying.ax_.get_ylabel()) == ("frequency", "")
+    assert lying.ax_.get_xlabel() == upright.ax_.get_ylabel()
+    assert lying.ax_.get_ylabel() == upright.ax_.get_xlabel().replace(", ", ",\n")
     # What follows lies down too.
     second = FrequencyDisplay.from_estimate(NormSub().fit_transform(ESTIMATE), ax=lying.ax_)
     assert second.orientation == "horizontal"
@@ -185,7 +286,7 @@ def test_from_estimator(estimator):
 def test_from_post_processor():
     post = NormSub().fit(ESTIMATE)
     np.testing.assert_array_equal(
-        FrequencyDisplay.from_estimator(post).frequencies, np.sort(post.frequencies_)[::-1]
+        FrequencyDisplay.from_estimator(post).frequencies, post.frequencies_
     )
 
 

@@ -49,6 +49,7 @@ with tempfile.TemporaryDirectory() as folder:
 successor.add(reports, batch_id="thursday")
 
 # %%
-# An estimate can be made at any moment.
-estimate = NormSub().fit_transform(successor.estimate_)
-_ = estimate.plot()
+# An estimate can be made at any moment. The raw one has intervals, and the other one is consistent.
+raw = successor.estimate_
+display = raw.plot()
+_ = NormSub().fit_transform(raw).plot(ax=display.ax_)

@@ -154,10 +154,11 @@ def _draw(estimates: dict, study: Any, picks: dict, states: Any, path: Path) -> 
     left, right = figure.subplots(1, 2)
     raw = estimates["OLH"]
     look = {"k": None, "truth": states.frequencies, "orientation": "horizontal", "ax": left}
-    FrequencyDisplay.from_estimate(raw, name="raw estimate, 95 % interval", **look)
+    FrequencyDisplay.from_estimate(raw, name="raw estimate with its interval", **look)
     FrequencyDisplay.from_estimate(NormSub().fit_transform(raw), **look)
     left.xaxis.set_major_formatter(PercentFormatter(1, decimals=0, symbol=""))
-    left.set_xlabel("share of residents, in %")
+    intervals = f"95 % intervals that hold for all {len(states.categories)} states at once"
+    left.set(xlabel=f"share of residents, in %, with\n{intervals}", ylabel="")
     left.set_title(f"OLH, epsilon = {raw.oracle.epsilon:g}, {states.n_samples:,} reports")
     left.legend(loc="lower right", frameon=False)
 

@@ -32,7 +32,12 @@ class Estimate(Protocol):
 
 
 class FrequencyDisplay:
-    """Estimated frequencies of the largest categories, with intervals and the truth.
+    """Estimated frequencies of all or the largest categories, with intervals and the truth.
+
+    The intervals hold for all categories of the domain at once (Bonferroni), not for each one by
+    itself: the largest of many noisy estimates are large by their noise, so most intervals for
+    single categories would miss the truth there. The axes say so, and how many categories of the
+    domain are shown.
 
     Use :meth:`from_estimate` or :meth:`from_estimator` to create a display. A second estimate of
     the same categories is drawn on the same axes with ``ax=display.ax_``: it keeps the order of
@@ -47,6 +52,15 @@ class FrequencyDisplay:
         Their estimated frequencies.
     interval : tuple of two array-like of shape (k,) or None, default=None
         Lower and upper ends of confidence intervals; None draws none.
+    level : float or None, default=None
+        Probability that the intervals of all `n_categories` categories hold at once; with None
+        the axes say nothing about them.
+    n_categories : int or None, default=None
+        Number of categories in the domain, of which `categories` are all or some; with None the
+        axes do not mention it.
+    order : {"domain", "frequency"} or None, default=None
+        The order of the picture, as the axes describe it: that of the domain, or the largest first
+        (by the truth if it is given). With None the axes do not mention it.
     truth : array-like of shape (k,) or None, default=None
         True frequencies; None draws none.
     name : str or None, default=None
@@ -86,6 +100,9 @@ class FrequencyDisplay:
         frequencies: Any,
         *,
         interval: Any = None,
+        level: float | None = None,
+        n_categories: int | None = None,
+        order: str | None = None,
         truth: Any = None,
         name: str | None = None,
         by: str = "category",
@@ -94,6 +111,9 @@ class FrequencyDisplay:
         self.categories = categories
         self.frequencies = frequencies
         self.interval = interval
+        self.level = level
+        self.n_categories = n_categories
+        self.order = order
         self.truth = truth
         self.name = name
         self.by = by
@@ -107,13 +127,14 @@ class FrequencyDisplay:
         k: int | None = 30,
         truth: Any = None,
         level: float = 0.95,
+        order: str = "auto",
         name: str | None = None,
         by: str = "category",
         orientation: str = "vertical",
         ax: Any = None,
         **kwargs: Any,
     ) -> FrequencyDisplay:
-        """Draw the k largest categories of an estimate.
+        """Draw all categories of an estimate, or the k largest.
 
         Parameters
         ----------
@@ -126,12 +147,21 @@ class FrequencyDisplay:
         truth : array-like of shape (d,), default=None
             True frequencies.
         level : float, default=0.95
-            Coverage of the intervals.
+            Probability that the intervals of all d categories hold at once, whichever of them are
+            shown. Each is an interval of ``estimate.confidence_interval`` at the level
+            ``1 - (1 - level) / d``.
+        order : {"auto", "domain", "frequency"}, default="auto"
+            Order of the categories: that of the domain, or the largest first, by the truth if it
+            is given and otherwise by the estimate. "auto" takes the order of the domain, which
+            the noise cannot change, if there is no truth and either all categories are shown or
+            they are numbers or dates in rising order; otherwise the largest come first. Axes that
+            already show an estimate keep their order.
         name : str, default=None
             Name of the estimate in the legend; None takes the names of its post-processors.
         by : {"category", "rank"}, default="category"
             Whether the axis of the categories shows their names or, for many categories, their
-            ranks. Axes that already show an estimate keep what they show.
+            ranks, which are always in the order of the frequencies. Axes that already show an
+            estimate keep what they show.
         orientation : {"vertical", "horizontal"}, default="vertical"
             Direction in which the frequencies grow. Axes that already show an estimate keep it.
         ax : matplotlib Axes, default=None
@@ -143,18 +173,28 @@ class FrequencyDisplay:
         -------
         FrequencyDisplay
             The display, already drawn.
+
+        Raises
+        ------
+        TypeError
+            If it is no estimate.
+        ValueError
+            If there are several estimates, or another parameter is not as described.
         """
-        _check(estimate, k, truth, by, orientation)
+        _check(estimate, k, truth, level, order, by, orientation)
+        n_categories = len(estimate.categories)
         first = next(iter(_displays_on(ax)), None)
+        described = None  # the first display on the axes has described the order
         if first is None:
-            order_by = estimate.values[0] if truth is None else np.asarray(truth)
-            shown = np.argsort(-order_by, kind="stable")[:k]
+            shown, described = _shown(estimate, k, truth, order, by)
         else:
             shown = first._places_among(estimate.categories)
             by, orientation = first.by, first.orientation
         interval = None
         if estimate.is_raw and estimate.noise is not None:
-            low, high = estimate.confidence_interval(level)
+            # The estimate chooses which categories are shown. Bonferroni over the whole domain
+            # holds for any choice.
+            low, high = estimate.confidence_interval(1 - (1 - level) / n_categories)
             interval = low[0, shown], high[0, shown]
         if name is None:
             name = " + ".join(estimate.postprocessors) or "raw estimate"
@@ -162,6 +202,9 @@ class FrequencyDisplay:
             estimate.categories[shown],
             estimate.values[0, shown],
             interval=interval,
+            level=None if interval is None else level,
+            n_categories=n_categories,
+            order=described,
             truth=None if truth is None else np.asarray(truth)[shown],
             name=name,
             by=by,
@@ -218,6 +261,9 @@ class FrequencyDisplay:
             ax = new_axes("FrequencyDisplay", size)
         if not others:
             self._prepare(ax)
+        values = ax.yaxis if first.orientation == "vertical" else ax.xaxis
+        if values.get_label_text() == _values_label(others):  # and not a label of the user's
+            values.set_label_text(_values_label([*others, self]))
         place = np.arange(1.0, len(order) + 1)
         self.truth_ = None
         if self.truth is not None and all(other.truth is None for other in others):
@@ -236,10 +282,9 @@ class FrequencyDisplay:
         is_vertical = self.orientation == "vertical"
         values, names = (ax.yaxis, ax.xaxis) if is_vertical else (ax.xaxis, ax.yaxis)
         (ax.axhline if is_vertical else ax.axvline)(0, color="grey", linewidth=0.8, zorder=0)
-        values.set_label_text("frequency")
-        if self.by == "rank":
-            names.set_label_text("rank")
-        else:
+        values.set_label_text(_values_label([]))
+        names.set_label_text(self._names_label())
+        if self.by == "category":
             n = len(self.categories)
             rotation = 90 if is_vertical else 0
             name_ticks(
@@ -250,6 +295,22 @@ class FrequencyDisplay:
             ax.set_axisbelow(True)
         if not is_vertical:
             ax.invert_yaxis()  # the first category at the top
+
+    def _names_label(self) -> str:
+        """What the axis of the categories shows: how many of how many, in which order."""
+        k, d = len(self.categories), self.n_categories
+        if self.by == "rank":
+            return "rank" if d in (k, None) else f"rank, the first {k:,} of {d:,} categories"
+        if d is None:
+            return ""
+        kind = "estimates" if self.truth is None else "true frequencies"
+        order = {"frequency": f"largest {kind} first"}
+        if k < d:
+            order["domain"] = f"those with the largest {kind}"
+        what = (f"all {k:,}" if k == d else f"{k:,} of {d:,}") + " categories"
+        # A label beside few rows has little room, so it takes two lines.
+        comma = ",\n" if self.orientation == "horizontal" and k < 15 else ", "
+        return comma.join([what, order[self.order]] if self.order in order else [what])
 
     def _draw_truth(self, ax: Any, place: np.ndarray, truth: np.ndarray) -> Any:
         look: dict[str, Any] = {"linewidth": 1.2}
@@ -309,7 +370,45 @@ def _displays_on(ax: Any) -> list[FrequencyDisplay]:
     return [container.display for container in containers if hasattr(container, "display")]
 
 
-def _check(estimate: Any, k: Any, truth: Any, by: str, orientation: str) -> None:
+def _shown(
+    estimate: Estimate, k: int | None, truth: Any, order: str, by: str
+) -> tuple[np.ndarray, str]:
+    """The places of the categories to show, and "domain" or "frequency", which orders them."""
+    frequencies = estimate.values[0] if truth is None else np.asarray(truth)
+    largest = np.argsort(-frequencies, kind="stable")
+    shown = largest[:k]
+    if order == "auto":
+        is_all = len(shown) == len(largest)
+        follows = truth is None and by != "rank" and (is_all or _rises(estimate.categories))
+        order = "domain" if follows else "frequency"
+    return (np.sort(shown) if order == "domain" else shown), order
+
+
+def _rises(categories: Any) -> bool:
+    """Whether the categories are numbers or dates in rising order."""
+    categories = np.asarray(categories)
+    return categories.dtype.kind in "iufM" and bool(np.all(categories[:-1] < categories[1:]))
+
+
+def _values_label(displays: list[FrequencyDisplay]) -> str:
+    """What the axis of the frequencies says about the intervals that are drawn."""
+    drawn = [
+        (f"{100 * display.level:g} %", display.n_categories)
+        for display in displays
+        if display.interval is not None
+        and display.level is not None
+        and display.n_categories is not None
+    ]
+    if not drawn:
+        return "frequency"
+    levels, sizes = (list(dict.fromkeys(items)) for items in zip(*drawn, strict=True))
+    which = f"all {sizes[0]:,} categories" if len(sizes) == 1 else "all categories"
+    return f"frequency, with {' and '.join(levels)} intervals\nthat hold for {which} at once"
+
+
+def _check(
+    estimate: Any, k: Any, truth: Any, level: Any, order: str, by: str, orientation: str
+) -> None:
     if not isinstance(estimate, Estimate):
         raise TypeError(
             "FrequencyDisplay.from_estimate needs a FrequencyEstimate, got "
@@ -317,6 +416,14 @@ def _check(estimate: Any, k: Any, truth: Any, by: str, orientation: str) -> None
         )
     if k is not None and (not isinstance(k, Integral) or k < 1):
         raise ValueError(f"Argument k must be an integer >= 1 or None, got {k!r}.")
+    if not 0 < level < 1:
+        raise ValueError(f"Argument level must fulfil 0 < level < 1, got {level}.")
+    if order not in ("auto", "domain", "frequency"):
+        raise ValueError(f'Argument order must be "auto", "domain" or "frequency", got {order!r}.')
+    if by == "rank" and order == "domain":
+        raise ValueError(
+            'Ranks are in the order of the frequencies; order="domain" needs by="category".'
+        )
     if by not in ("category", "rank"):
         raise ValueError(f'Argument by must be "category" or "rank", got {by!r}.')
     if orientation not in ("vertical", "horizontal"):

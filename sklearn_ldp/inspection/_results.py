@@ -22,6 +22,17 @@ def column(results: Any, name: str, display: str) -> np.ndarray:
         ) from error
 
 
+def numbers(values: Any, name: str, remedy: str) -> np.ndarray:
+    """Return positions on the x axis, or raise an error that says what to do."""
+    try:
+        return np.asarray(values).astype(float)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"ErrorCurveDisplay needs numbers on the x axis, and {name!r} holds "
+            f"{np.asarray(values).tolist()[0]!r}; {remedy}"
+        ) from None
+
+
 def ambiguous(
     results: Any, rows: np.ndarray, used: list[str], display: str, where: str
 ) -> ValueError:
