@@ -153,15 +153,17 @@ def segments(display):
     return np.transpose([segment[:, 1] for segment in bars.get_segments()])
 
 
-def test_intervals_hold_for_the_winners(seed):
+@pytest.mark.parametrize("n_repeats", [40, pytest.param(300, marks=pytest.mark.slow)])
+def test_intervals_hold_for_the_winners(n_repeats, seed):
     """The 30 largest of 2,000 estimates are chosen by the noise; their intervals allow for it.
 
     By 10,000 simulated collections, all 30 intervals of a picture hold with probability 97.4 %, so
-    fewer than 93 % of 300 pictures have a probability of 2e-5 (binomial). The negative control are
-    95 % intervals for single categories, which hold for 30 % of the winners and never for all 30.
+    fewer than 93 % of 300 pictures have a probability of 2e-5 (binomial); of 40 only the single
+    intervals are counted, of which 99.8 % hold. The negative control are 95 % intervals for single
+    categories, which hold for 30 % of the winners and never for all 30.
     """
     counts = make_zipf(100_000, 2000, return_counts=True, random_state=0)
-    truth, n_repeats, ax = counts / counts.sum(), 300, plt.figure().subplots()
+    truth, ax = counts / counts.sum(), plt.figure().subplots()
     collections = OLH(1.0, random_state=seed).simulate(counts, n_repeats)
     held, held_alone = np.empty((2, n_repeats, 30), dtype=bool)
     for i in range(n_repeats):
@@ -172,8 +174,8 @@ def test_intervals_hold_for_the_winners(seed):
         held[i] = (low <= shown) & (shown <= high)
         low, high = (end[0, display.categories] for end in collections[i].confidence_interval(0.95))
         held_alone[i] = (low <= shown) & (shown <= high)
-    assert held.all(axis=1).mean() >= 0.93
     assert held.mean() >= 0.93
+    assert n_repeats < 300 or held.all(axis=1).mean() >= 0.93
     assert held_alone.all(axis=1).mean() < 0.93
     assert held_alone.mean() < 0.93
 
