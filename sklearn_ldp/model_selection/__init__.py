@@ -3,6 +3,7 @@
 from ._candidates import candidate_name, default_candidates
 from ._error_study import ErrorStudy
 from ._held_out_search import HeldOutSearch
+from ._refit import least_epsilon
 from ._simulation import simulate_errors
 from ._synthetic_search import SyntheticSearch
 
@@ -12,5 +13,6 @@ __all__ = [
     "SyntheticSearch",
     "candidate_name",
     "default_candidates",
+    "least_epsilon",
     "simulate_errors",
 ]
