@@ -45,7 +45,7 @@ class EpsilonScorer(BaseScorer):
     """The scorer that `make_epsilon_scorer` returns; it is a class so that it can be pickled."""
 
     # With metadata routing on, nobody has to say that this scorer needs no weights.
-    __metadata_request__score = {"sample_weight": False}
+    _requests_weights = False
 
     @property
     def __name__(self):

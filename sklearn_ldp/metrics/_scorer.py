@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import Any, Self
 from uuid import uuid4
 
+from sklearn import get_config
 from sklearn.pipeline import Pipeline
-from sklearn.utils.metadata_routing import _MetadataRequester
+from sklearn.utils.metadata_routing import MetadataRequest
 
 from ..oracles import BaseOracle
 
@@ -16,14 +17,11 @@ from ..oracles import BaseOracle
 _given: set[tuple[str, type[Warning]]] = set()
 
 
-class BaseScorer(_MetadataRequester):
-    """Base of the scorers, which `GridSearchCV` and similar tools call with users left out.
+class BaseScorer:
+    """Base of the scorers, which `GridSearchCV` and similar tools call with users left out."""
 
-    ``set_score_request(sample_weight=True)`` asks scikit-learn's metadata routing for the weights.
-    """
-
-    # The weights are an argument of __call__, which is no method that scikit-learn looks at.
-    __metadata_request__score = {"sample_weight": None}
+    # Whether scikit-learn's metadata routing brings the weights: None makes it ask the user.
+    _requests_weights: bool | str | None = None
 
     def __init__(self) -> None:
         self._identity = uuid4().hex
@@ -36,7 +34,53 @@ class BaseScorer(_MetadataRequester):
         """The name that scikit-learn's displays write on an axis."""
         raise NotImplementedError
 
+    def set_score_request(self, *, sample_weight: bool | str | None) -> Self:
+        """Ask scikit-learn's metadata routing for the weights, as its own scorers do.
+
+        Parameters
+        ----------
+        sample_weight : bool, str or None
+            Whether the weights are passed to this scorer; a str is the name under which the caller
+            gives them, and None makes it an error to give any before this is said.
+
+        Returns
+        -------
+        self : object
+            The scorer.
+
+        Raises
+        ------
+        RuntimeError
+            If metadata routing is off.
+        ValueError
+            If `sample_weight` is no such request.
+        """
+        if not get_config()["enable_metadata_routing"]:
+            raise RuntimeError(
+                f"{self!r}.set_score_request needs metadata routing: call "
+                "sklearn.set_config(enable_metadata_routing=True) first."
+            )
+        self._routing_of(sample_weight)  # refuses what is no request
+        self._requests_weights = sample_weight
+        return self
+
+    def get_metadata_routing(self) -> MetadataRequest:
+        """Return what the scorer asks of metadata routing.
+
+        Returns
+        -------
+        MetadataRequest
+            The request for `sample_weight`.
+        """
+        return self._routing_of(self._requests_weights)
+
+    def _routing_of(self, request: bool | str | None) -> MetadataRequest:
+        routing = MetadataRequest(owner=self)
+        routing.score.add_request(param="sample_weight", alias=request)
+        return routing
+
     def _routing_repr(self) -> str:
+        """Return how errors of metadata routing call the scorer: as the user has made it."""
         return repr(self)
 
     def _accept_sample_weight(self) -> bool:
@@ -46,8 +90,8 @@ class BaseScorer(_MetadataRequester):
     def _warn_once(self, message: str, category: type[Warning]) -> None:
         """Warn, unless this scorer has given a warning of this category in this process."""
         if (self._identity, category) not in _given:
-            _given.add((self._identity, category))
             warnings.warn(message, category, stacklevel=3)
+            _given.add((self._identity, category))  # not reached where warnings are errors
 
     def _warn_of_lost_weights(self, oracle: BaseOracle, sample_weight: Any) -> None:
         """Warn if the oracle was fitted with weights, and none came with the users left out."""

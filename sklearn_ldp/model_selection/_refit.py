@@ -92,8 +92,8 @@ def least_epsilon(
     ... ).fit(values)
     >>> search.best_params_
     {'epsilon': 1.0}
-    >>> least_epsilon(tolerance=10)(search.cv_results_)  # any error up to 11 times the least
-    0
+    >>> least_epsilon(tolerance=1)(search.cv_results_)  # any error up to twice the least
+    2
     """
     limits = {
         "max_error": max_error,
