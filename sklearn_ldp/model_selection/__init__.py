@@ -1,4 +1,4 @@
-"""Searches that choose a post-processor from an estimate, and studies on known frequencies."""
+"""Searches for a post-processor, studies on known frequencies, and the choice of an epsilon."""
 
 from ._candidates import candidate_name, default_candidates
 from ._error_study import ErrorStudy
