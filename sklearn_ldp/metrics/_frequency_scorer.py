@@ -25,9 +25,10 @@ def make_frequency_scorer(metric: str = "mse", *, queries: Any = None) -> Freque
     is for real users, the scorer gives a :class:`~sklearn_ldp.PrivacyWarning`: once per scorer, and
     with ``n_jobs`` once in each process. For a simulation, give the oracle a seed.
 
-    Weights (numbers of users) reach a scorer only through scikit-learn's metadata routing, see the
-    second example. Otherwise ``GridSearchCV.fit(X, oracle__sample_weight=...)`` weights the
-    estimate and not the truth, and the scorer warns of it.
+    In a search over a Pipeline, weights (numbers of users) reach the scorer only through
+    scikit-learn's metadata routing, see the second example. Without it,
+    ``GridSearchCV.fit(X, oracle__sample_weight=...)`` weights the estimate and not the truth, and
+    the scorer warns of it.
 
     Parameters
     ----------
