@@ -159,7 +159,7 @@ def test_scorer_says_what_the_raw_values_would(seed):
     # The same pipeline, reading raw values, tells what the score should be.
     raw_values = make_pipeline(OUE(categories=CATEGORIES), BasePos())
     raw_values.steps[0] = (raw_values.steps[0][0], clone(pipe[0]).fit(train))
-    raw_values[0].set_params(input="values")
+    raw_values[0].set_params(input="values", random_state=0)
     raw_values[-1].fit(pipe[0].estimate_)
     scorer = make_held_out_scorer(queries=GROUPS)
     client = OUE(categories=CATEGORIES, random_state=np.random.default_rng(seed))
@@ -205,3 +205,24 @@ def test_scorer_pickles(queries):
     assert repr(twin) == repr(scorer) == repr(clone(scorer, safe=False))
     assert "make_held_out_scorer(queries=" in repr(scorer)
     assert twin(pipe, test) == scorer(pipe, test)
+
+
+@pytest.mark.parametrize("oracle", [GRR(), OUE()], ids=repr)
+def test_weights_are_numbers_of_reports(oracle):
+    _, test, train = split_reports(oracle, 0)
+    pipe = make_pipeline(server(oracle), NormSub()).fit(train)
+    weights = np.arange(len(test)) % 3
+    scorer = make_held_out_scorer(queries=GROUPS)
+    score = scorer(pipe, test, sample_weight=weights)
+    assert score == scorer(pipe, np.repeat(test, weights, axis=0))
+    assert score != scorer(pipe, test)
+    assert pipe[0].n_samples_seen_ == len(train)
+    with pytest.raises(ValueError, match="one sample_weight for each row"):
+        scorer(pipe, test, sample_weight=weights[1:])
+
+
+def test_weights_of_the_fit_alone_are_noticed():
+    _, test, train = split_reports(GRR(), 0)
+    oracle = server(GRR()).fit(train, sample_weight=np.ones(len(train), dtype=int))
+    with pytest.warns(UserWarning, match="GRR was fitted with sample_weight"):
+        make_held_out_scorer()(oracle, test)

@@ -1,6 +1,7 @@
 """Errors against brute force, and the scorer in scikit-learn's model selection."""
 
 import pickle
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -26,9 +27,16 @@ from sklearn_ldp import (
     FrequencyEstimate,
     NormSub,
     PostPos,
+    PrivacyWarning,
     SyntheticSearch,
 )
-from sklearn_ldp.metrics import frequency_mae, frequency_mse, make_frequency_scorer, query_errors
+from sklearn_ldp.metrics import (
+    frequency_mae,
+    frequency_mse,
+    make_epsilon_scorer,
+    make_frequency_scorer,
+    query_errors,
+)
 from sklearn_ldp.queries import full_domain, groups, query_matrix, random_sets, top_k
 
 TRUTH = np.array([0.4, 0.3, 0.2, 0.1])
@@ -242,7 +250,7 @@ def test_score_of_a_search_at_the_end():
 
 def test_score_costs_no_privacy():
     """No second release, so no PrivacyWarning (an error here), and the estimate does not change."""
-    pipe = pipeline(NormSub(), oracle=OUE(2.0, categories=CATEGORIES)).fit(VALUES)
+    pipe = pipeline(NormSub()).fit(VALUES)
     before = pipe[-1].frequencies_.copy()
     scorer = make_frequency_scorer()
     assert scorer(pipe, HELD_OUT) == scorer(pipe, HELD_OUT)
@@ -354,3 +362,119 @@ def test_scorer_can_be_cloned():
     """GridSearchCV clones all its parameters, including its scoring."""
     search = GridSearchCV(pipeline(NormSub()), {}, cv=2, scoring=make_frequency_scorer())
     assert np.isfinite(clone(search).fit(VALUES).best_score_)
+
+
+# -- weights ----------------------------------------------------------------------------------
+WEIGHTS = [4, 0, 2, 4]  # of the rows a, b, c, d
+
+
+@pytest.mark.parametrize("dtype", [int, float, np.uint8])
+def test_weights_are_numbers_of_users(dtype):
+    pipe = pipeline(NormSub()).fit(VALUES)
+    scorer, weights = make_frequency_scorer(), np.array(WEIGHTS, dtype=dtype)
+    weighted = scorer(pipe, CATEGORIES, sample_weight=weights)
+    assert weighted == scorer(pipe, np.repeat(CATEGORIES, WEIGHTS))
+    assert weighted != scorer(pipe, CATEGORIES)
+    truth = pipe[0].true_frequencies(CATEGORIES, weights)
+    np.testing.assert_array_equal(truth, [0.4, 0, 0.2, 0.4])
+
+
+def test_true_frequencies_of_the_same_category_in_several_rows():
+    oracle = GRR(categories=CATEGORIES)
+    truth = oracle.true_frequencies(["a", "b", "a"], sample_weight=[1, 5, 2])
+    np.testing.assert_array_equal(truth, [3 / 8, 5 / 8, 0, 0])
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        ([1, 2, 3], "OUE expects one sample_weight for each row of X: expected 4, got 3"),
+        ([0.5, 1, 1, 1], "OUE: sample_weight must be whole numbers"),
+        ([-1, 1, 1, 1], "OUE: sample_weight must not be negative"),
+        ([0, 0, 0, 0], "OUE: sample_weight are all zero"),
+    ],
+)
+def test_malformed_weights(weights, message):
+    pipe = pipeline(NormSub()).fit(VALUES)
+    with pytest.raises(ValueError, match=message):
+        make_frequency_scorer()(pipe, CATEGORIES, sample_weight=weights)
+
+
+def test_weights_of_the_fit_alone_are_noticed():
+    """The estimate knows the weights and the truth does not; once per scorer, and its copies."""
+    oracle = OUE(2.0, categories=CATEGORIES, random_state=0)
+    pipe = make_pipeline(oracle, NormSub()).fit(CATEGORIES, oue__sample_weight=WEIGHTS)
+    scorer = make_frequency_scorer()
+    with pytest.warns(UserWarning, match="OUE was fitted with sample_weight.*set_score_request"):
+        scorer(pipe, HELD_OUT)
+    assert scorer(pipe, HELD_OUT) == clone(scorer, safe=False)(pipe, HELD_OUT)
+    other = make_frequency_scorer()
+    assert other(pipe, HELD_OUT, sample_weight=np.ones(50, dtype=int)) == scorer(pipe, HELD_OUT)
+    with pytest.warns(UserWarning, match="was fitted with sample_weight"):
+        other(make_pipeline(pipe[0].partial_fit(VALUES)), HELD_OUT)
+    make_frequency_scorer()(make_pipeline(pipe[0].fit(VALUES)), HELD_OUT)  # fit forgets them
+
+
+# -- raw values in earnest --------------------------------------------------------------------
+def test_raw_values_in_earnest_are_said_once():
+    """Once per scorer however often it is called, also where every warning is shown."""
+    pipe = pipeline(NormSub(), oracle=OUE(2.0, categories=CATEGORIES)).fit(VALUES)
+    scorer = make_frequency_scorer()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for copy_ in [scorer, pickle.loads(pickle.dumps(scorer)), clone(scorer, safe=False)] * 100:
+            copy_(pipe, HELD_OUT)
+    assert [w.category for w in caught] == [PrivacyWarning]
+    assert "OUE has random_state=None" in str(caught[0].message)
+    assert caught[0].filename == __file__
+    with pytest.warns(PrivacyWarning, match="spends epsilon again"):
+        make_frequency_scorer()(pipe, HELD_OUT)  # another scorer
+
+
+def test_a_search_in_earnest_says_so_once():
+    scorer = make_frequency_scorer()
+    search = GridSearchCV(OUE(categories=CATEGORIES), {"epsilon": [1, 2]}, cv=3, scoring=scorer)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        search.fit(VALUES)
+        clone(search).fit(VALUES)
+    assert [w.category for w in caught] == [PrivacyWarning]
+
+
+def test_where_warnings_are_errors_every_call_in_earnest_is_one():
+    pipe = pipeline(NormSub(), oracle=OUE(2.0, categories=CATEGORIES)).fit(VALUES)
+    scorer = make_frequency_scorer()
+    for _ in range(2):
+        with pytest.raises(PrivacyWarning):
+            scorer(pipe, HELD_OUT)
+
+
+@pytest.mark.parametrize("kind", [int, np.random.default_rng, np.random.RandomState])
+def test_a_seed_is_a_simulation(kind):
+    """No warning, which would be an error here."""
+    pipe = pipeline(NormSub(), oracle=OUE(2.0, categories=CATEGORIES, random_state=kind(0)))
+    make_frequency_scorer()(pipe.fit(VALUES), HELD_OUT)
+
+
+# -- the cost ---------------------------------------------------------------------------------
+def test_epsilon_scorer():
+    scorer = make_epsilon_scorer()
+    pipe = pipeline(NormSub()).fit(VALUES)
+    assert scorer(pipe, HELD_OUT) == scorer(pipe[0], HELD_OUT, None, [1] * 50) == -2.0
+    assert repr(pickle.loads(pickle.dumps(scorer))) == repr(scorer) == "make_epsilon_scorer()"
+    with pytest.raises(TypeError, match="needs an oracle"):
+        scorer(NormSub(), HELD_OUT)
+
+
+def test_epsilon_of_whole_oracles():
+    """Where the grid has oracles, no parameter is called epsilon, but the score tells it."""
+    scoring = {"error": make_frequency_scorer(), "epsilon": make_epsilon_scorer()}
+    oracles = [GRR(0.5, categories=4, random_state=0), OUE(3.0, categories=4, random_state=0)]
+    search = GridSearchCV(
+        Pipeline([("oracle", oracles[0]), ("post", NormSub())]),
+        {"oracle": oracles},
+        cv=2,
+        scoring=scoring,
+        refit="error",
+    ).fit(np.arange(400) % 4)
+    np.testing.assert_array_equal(search.cv_results_["mean_test_epsilon"], [-0.5, -3.0])

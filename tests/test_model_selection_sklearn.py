@@ -4,12 +4,20 @@ On raw values every fold and candidate is a new collection from the same users, 
 simulations only. On reports all of it is post-processing, and costs no privacy.
 """
 
+import pickle
+
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+from sklearn import config_context
+from sklearn.base import clone
+from sklearn.exceptions import UnsetMetadataPassedError
 from sklearn.model_selection import (
     GridSearchCV,
+    LearningCurveDisplay,
     RandomizedSearchCV,
     ShuffleSplit,
+    ValidationCurveDisplay,
     cross_val_score,
     cross_validate,
     validation_curve,
@@ -29,7 +37,12 @@ from sklearn_ldp import (
     SubsetSelection,
 )
 from sklearn_ldp.datasets import make_zipf
-from sklearn_ldp.metrics import frequency_mse, make_frequency_scorer, make_held_out_scorer
+from sklearn_ldp.metrics import (
+    frequency_mse,
+    make_epsilon_scorer,
+    make_frequency_scorer,
+    make_held_out_scorer,
+)
 from sklearn_ldp.queries import groups, top_k
 
 D = 64
@@ -183,3 +196,162 @@ def test_scores_on_reports_are_those_on_values_on_average(seed):
     for sample, is_unbiased in ((differences, True), (biased, False)):
         z = np.mean(sample) / (np.std(sample, ddof=1) / np.sqrt(60))
         assert (abs(z) < 6.5) == is_unbiased
+
+
+# -- displays ---------------------------------------------------------------------------------
+@pytest.mark.parametrize("negate", [False, True])
+def test_curve_displays_name_the_score(negate):
+    """The label tells whether the axis shows the error or its negative."""
+    pipe, scorer = pipeline(GRR(random_state=0)), make_frequency_scorer()
+    kwargs = {"cv": 2, "scoring": scorer, "negate_score": negate}
+    epsilons = {"param_name": "oracle__epsilon", "param_range": [1.0, 2.0]}
+    for display in (
+        ValidationCurveDisplay.from_estimator(pipe, VALUES, None, **epsilons, **kwargs),
+        LearningCurveDisplay.from_estimator(pipe, VALUES, None, train_sizes=[0.5, 1.0], **kwargs),
+    ):
+        expected = "Frequency mse" if negate else "Negative frequency mse"
+        assert display.ax_.get_ylabel() == expected
+        plt.close(display.figure_)
+
+
+def test_learning_curve_display_on_reports():
+    reports, pipe = reports_pipeline(GRR(1.0))
+    display = LearningCurveDisplay.from_estimator(
+        pipe, reports, None, train_sizes=[0.5, 1.0], cv=2, scoring=make_held_out_scorer()
+    )
+    assert display.ax_.get_ylabel() == "Negative held out mse"
+    plt.close(display.figure_)
+
+
+def test_names_of_scorers():
+    scorers = [make_frequency_scorer("mae"), make_held_out_scorer(), make_epsilon_scorer()]
+    names = ["neg_frequency_mae", "neg_held_out_mse", "neg_epsilon"]
+    assert [scorer.__name__ for scorer in scorers] == names
+    assert [pickle.loads(pickle.dumps(scorer)).__name__ for scorer in scorers] == names
+
+
+# -- weights, and metadata routing ------------------------------------------------------------
+# Every category is in both folds, with other numbers of users.
+ROWS = np.tile(np.arange(D), 2)
+USERS = np.random.default_rng(0).integers(1, 500, 2 * D)
+FOLDS = [(np.arange(D), np.arange(D, 2 * D)), (np.arange(D, 2 * D), np.arange(D))]
+
+
+def score_by_hand(pipe, weights):
+    scores = []
+    for train, test in FOLDS:
+        fitted = clone(pipe).fit(ROWS[train], oracle__sample_weight=weights[train])
+        truth = np.bincount(ROWS[test], weights[test], minlength=D) / weights[test].sum()
+        scores.append(-frequency_mse(truth, fitted[-1].estimate_))
+    return scores
+
+
+def splits(search):
+    return [search.cv_results_[f"split{i}_test_score"][0] for i in range(2)]
+
+
+@pytest.fixture
+def routing():
+    with config_context(enable_metadata_routing=True):
+        yield
+
+
+def test_a_search_without_routing_tells_that_it_loses_the_weights():
+    pipe = pipeline(GRR(3.0, random_state=0))
+    search = GridSearchCV(pipe, {}, cv=FOLDS, scoring=make_frequency_scorer())
+    with pytest.warns(UserWarning, match="enable_metadata_routing=True") as caught:
+        search.fit(ROWS, oracle__sample_weight=USERS)
+    assert len(caught) == 1
+    by_hand = score_by_hand(pipe, USERS)
+    assert not np.isclose(splits(search), by_hand).any()
+
+
+def routed(oracle_request=True, score_request=True):
+    oracle = GRR(3.0, random_state=0).set_fit_request(sample_weight=oracle_request)
+    scorer = make_frequency_scorer().set_score_request(sample_weight=score_request)
+    return pipeline(oracle), scorer
+
+
+@pytest.mark.usefixtures("routing")
+def test_routed_weights_reach_the_fit_and_the_truth():
+    pipe, scorer = routed()
+    for copy_ in (scorer, pickle.loads(pickle.dumps(scorer)), clone(scorer, safe=False)):
+        search = GridSearchCV(pipe, {}, cv=FOLDS, scoring=copy_).fit(ROWS, sample_weight=USERS)
+        with config_context(enable_metadata_routing=False):
+            by_hand = score_by_hand(pipe, USERS)
+        np.testing.assert_allclose(splits(search), by_hand)
+    assert search.best_estimator_[0].n_samples_seen_ == USERS.sum()
+
+
+@pytest.mark.usefixtures("routing")
+def test_routed_weights_of_another_name():
+    pipe, scorer = routed("users", "users")
+    search = GridSearchCV(pipe, {}, cv=FOLDS, scoring=scorer).fit(ROWS, users=USERS)
+    twin = routed()
+    expected = GridSearchCV(twin[0], {}, cv=FOLDS, scoring=twin[1]).fit(ROWS, sample_weight=USERS)
+    assert splits(search) == splits(expected)
+
+
+@pytest.mark.usefixtures("routing")
+def test_routed_weights_of_a_cross_validation_with_several_scorers():
+    pipe, scorer = routed()
+    scoring = {"error": scorer, "epsilon": make_epsilon_scorer()}  # the latter asks for nothing
+    results = cross_validate(pipe, ROWS, cv=FOLDS, scoring=scoring, params={"sample_weight": USERS})
+    with config_context(enable_metadata_routing=False):
+        np.testing.assert_allclose(results["test_error"], score_by_hand(pipe, USERS))
+    np.testing.assert_array_equal(results["test_epsilon"], [-3, -3])
+
+
+@pytest.mark.usefixtures("routing")
+def test_routed_weights_of_reports():
+    """Each report counts as often as its weight says, in the fit and in the score."""
+    reports, pipe = reports_pipeline(GRR(1.0))
+    pipe["oracle"].set_fit_request(sample_weight=True)
+    scorer = make_held_out_scorer().set_score_request(sample_weight=True)
+    kept = np.arange(len(reports)) < 6000
+    folds = [(np.arange(0, 8000, 2), np.arange(1, 8000, 2))]
+    weighted = cross_val_score(
+        pipe, reports, cv=folds, scoring=scorer, params={"sample_weight": kept.astype(int)}
+    )
+    fewer = [(np.arange(0, 6000, 2), np.arange(1, 6000, 2))]
+    np.testing.assert_allclose(
+        weighted, cross_val_score(pipe, reports, cv=fewer, scoring=make_held_out_scorer())
+    )
+
+
+@pytest.mark.usefixtures("routing")
+@pytest.mark.parametrize("make_scorer", [make_frequency_scorer, make_held_out_scorer])
+def test_a_scorer_without_a_request_is_asked_for_one(make_scorer):
+    """As with scikit-learn's own scorers: weights that nobody has asked for are an error."""
+    pipe, _ = routed()
+    search = GridSearchCV(pipe, {}, cv=FOLDS, scoring=make_scorer())
+    with pytest.raises(UnsetMetadataPassedError, match=r"make_\w+_scorer.*score"):
+        search.fit(ROWS, sample_weight=USERS)
+
+
+@pytest.mark.usefixtures("routing")
+def test_requests_are_checked():
+    with pytest.raises(TypeError):
+        make_frequency_scorer().set_score_request(groups=True)
+    with pytest.raises(ValueError, match="alias"):
+        make_frequency_scorer().set_score_request(sample_weight=3)
+
+
+def test_requests_need_routing():
+    with pytest.raises(RuntimeError, match="enable_metadata_routing"):
+        make_frequency_scorer().set_score_request(sample_weight=True)
+
+
+def test_weights_of_a_bare_oracle_with_several_scorers():
+    """Without routing, newer versions of scikit-learn ask each scorer whether it takes weights."""
+    scoring = {"error": make_frequency_scorer(), "epsilon": make_epsilon_scorer()}
+    oracle = GRR(3.0, categories=D, random_state=0)
+    search = GridSearchCV(oracle, {}, cv=FOLDS, scoring=scoring, refit="error")
+    if hasattr(GridSearchCV, "_check_scorers_accept_sample_weight"):
+        search.fit(ROWS, sample_weight=USERS)
+        fitted = clone(oracle).fit(ROWS[:D], sample_weight=USERS[:D])
+        expected = make_frequency_scorer()(fitted, ROWS[D:], sample_weight=USERS[D:])
+        assert search.cv_results_["split0_test_error"][0] == expected
+    else:
+        with pytest.warns(UserWarning, match="enable_metadata_routing=True"):
+            search.fit(ROWS, sample_weight=USERS)

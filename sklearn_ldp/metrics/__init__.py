@@ -1,6 +1,7 @@
 """Errors of estimates, expected errors of planned collections, and scorers for searches."""
 
 from ._audit import AuditResult, audit_epsilon
+from ._epsilon_scorer import make_epsilon_scorer
 from ._errors import frequency_mae, frequency_mse, query_errors
 from ._frequency_scorer import make_frequency_scorer
 from ._held_out_score import held_out_score, make_held_out_scorer
@@ -25,6 +26,7 @@ __all__ = [
     "frequency_mse",
     "heavy_hitter_scores",
     "held_out_score",
+    "make_epsilon_scorer",
     "make_frequency_scorer",
     "make_held_out_scorer",
     "query_errors",

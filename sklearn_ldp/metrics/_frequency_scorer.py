@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.pipeline import Pipeline
 
 from .._released import estimate_of
-from ..oracles import BaseOracle
+from ..oracles import PrivacyWarning
 from ..queries import as_query_set
 from ._errors import METRICS, query_errors
+from ._scorer import BaseScorer, oracle_and_its_input
 
 
 def make_frequency_scorer(metric: str = "mse", *, queries: Any = None) -> FrequencyScorer:
@@ -21,7 +21,14 @@ def make_frequency_scorer(metric: str = "mse", *, queries: Any = None) -> Freque
 
     Privacy: scoring itself randomises no values, but the score is a function of the raw values of
     the users who were left out. And in a search every fold and every candidate is a new collection
-    from the same users, who spend epsilon each time.
+    from the same users, who spend epsilon each time. If the oracle has ``random_state=None``, which
+    is for real users, the scorer gives a :class:`~sklearn_ldp.PrivacyWarning`: once per scorer, and
+    with ``n_jobs`` once in each process. For a simulation, give the oracle a seed.
+
+    In a search over a Pipeline, weights (numbers of users) reach the scorer only through
+    scikit-learn's metadata routing, see the second example. Without it,
+    ``GridSearchCV.fit(X, oracle__sample_weight=...)`` weights the estimate and not the truth, and
+    the scorer warns of it.
 
     Parameters
     ----------
@@ -33,7 +40,9 @@ def make_frequency_scorer(metric: str = "mse", *, queries: Any = None) -> Freque
     Returns
     -------
     callable
-        ``scorer(estimator, X, y=None) -> float``; greater is better.
+        ``scorer(estimator, X, y=None, sample_weight=None) -> float``; greater is better. The
+        weights are the numbers of users of each row, as in the oracle's `fit`.
+        ``scorer.set_score_request(sample_weight=True)`` asks metadata routing for them.
 
     See Also
     --------
@@ -51,20 +60,43 @@ def make_frequency_scorer(metric: str = "mse", *, queries: Any = None) -> Freque
     >>> scores = cross_val_score(pipe, values, cv=2, scoring=make_frequency_scorer("mse"))
     >>> bool((scores < 0).all())
     True
+
+    A search over a histogram, whose rows hold many users each:
+
+    >>> import numpy as np
+    >>> from sklearn import config_context
+    >>> from sklearn.model_selection import GridSearchCV
+    >>> rows, n_users = np.unique(np.c_[values, np.arange(1000) % 2], axis=0, return_counts=True)
+    >>> with config_context(enable_metadata_routing=True):
+    ...     oracle = GRR(categories=8, random_state=0).set_fit_request(sample_weight=True)
+    ...     scorer = make_frequency_scorer().set_score_request(sample_weight=True)
+    ...     search = GridSearchCV(
+    ...         make_pipeline(oracle, NormSub()),
+    ...         {"grr__epsilon": [0.5, 4.0]},
+    ...         scoring=scorer,
+    ...         cv=[(rows[:, 1] == 0, rows[:, 1] == 1)],
+    ...     ).fit(rows[:, 0], sample_weight=n_users)
+    >>> search.best_params_
+    {'grr__epsilon': 4.0}
     """
     if metric not in METRICS:
         raise ValueError(f"Argument metric must be one of {METRICS}, got {metric!r}.")
     return FrequencyScorer(metric, as_query_set(queries))
 
 
-class FrequencyScorer:
+class FrequencyScorer(BaseScorer):
     """The scorer that `make_frequency_scorer` returns; it is a class so that it can be pickled."""
 
     def __init__(self, metric, queries):
+        super().__init__()
         self.metric = metric
         self.queries = queries
 
-    def __call__(self, estimator, X, y=None):
+    @property
+    def __name__(self):
+        return f"neg_frequency_{self.metric}"
+
+    def __call__(self, estimator, X, y=None, sample_weight=None):
         oracle, X = oracle_and_its_input(estimator, X)
         if oracle.input == "reports":
             raise ValueError(
@@ -74,26 +106,19 @@ class FrequencyScorer:
                 "values."
             )
         estimate = estimate_of(estimator)
-        errors = query_errors(
-            oracle.true_frequencies(X), estimate, queries=self.queries, metric=self.metric
-        )
+        self._warn_of_lost_weights(oracle, sample_weight)
+        if oracle.random_state is None:
+            self._warn_once(
+                f"A frequency scorer reads users' raw values, and this {type(oracle).__name__} has "
+                "random_state=None, which is for real users: in a search each of them spends "
+                "epsilon again for every candidate and every fold. For a simulation give the "
+                "oracle a seed; for real users collect once, and score the reports with "
+                "make_held_out_scorer.",
+                PrivacyWarning,
+            )
+        truth = oracle.true_frequencies(X, sample_weight)
+        errors = query_errors(truth, estimate, queries=self.queries, metric=self.metric)
         return -float(np.mean(errors))
 
     def __repr__(self):
         return f"make_frequency_scorer({self.metric!r}, queries={self.queries!r})"
-
-
-def oracle_and_its_input(estimator, X):
-    """Return the oracle inside an estimator, and X as the oracle receives it."""
-    if hasattr(estimator, "best_estimator_"):  # GridSearchCV and similar tools
-        return oracle_and_its_input(estimator.best_estimator_, X)
-    if isinstance(estimator, BaseOracle):
-        return estimator, X
-    steps = estimator.steps if isinstance(estimator, Pipeline) else []
-    for i, (_, step) in enumerate(steps):
-        if isinstance(step, BaseOracle):
-            return step, estimator[:i].transform(X) if i else X
-    raise TypeError(
-        "Scoring frequencies needs an oracle, or a Pipeline with an oracle among its steps, got "
-        f"{type(estimator).__name__}."
-    )

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any
 
 from .._estimate import FrequencyEstimate
 from .._released import estimate_of
 from ..queries import as_query_set, query_matrix
 from ._errors import as_truth_and_estimate, query_errors
-from ._frequency_scorer import oracle_and_its_input
 from ._planning import mean_variance
+from ._scorer import BaseScorer, oracle_and_its_input
 
 
 def held_out_score(estimate: Any, held_out: FrequencyEstimate, *, queries: Any = None) -> float:
@@ -103,7 +104,10 @@ def make_held_out_scorer(*, queries: Any = None) -> HeldOutScorer:
     Returns
     -------
     callable
-        ``scorer(estimator, X, y=None) -> float``; greater is better.
+        ``scorer(estimator, X, y=None, sample_weight=None) -> float``; greater is better. The
+        weights are the numbers of times that each report was received, as in the oracle's `fit`.
+        ``scorer.set_score_request(sample_weight=True)`` asks metadata routing for them, as with
+        :func:`make_frequency_scorer`.
 
     See Also
     --------
@@ -130,25 +134,33 @@ def make_held_out_scorer(*, queries: Any = None) -> HeldOutScorer:
     return HeldOutScorer(as_query_set(queries))
 
 
-class HeldOutScorer:
+class HeldOutScorer(BaseScorer):
     """The scorer that `make_held_out_scorer` returns; it is a class so that it can be pickled."""
 
     def __init__(self, queries):
+        super().__init__()
         self.queries = queries
 
-    def __call__(self, estimator, X, y=None):
+    @property
+    def __name__(self):
+        return "neg_held_out_mse"
+
+    def __call__(self, estimator, X, y=None, sample_weight=None):
         oracle, X = oracle_and_its_input(estimator, X)
         if oracle.input != "reports":
             raise ValueError(
                 "A held-out scorer reads reports, but this pipeline reads raw values: score it "
                 'with make_frequency_scorer (simulation), or give the oracle input="reports".'
             )
+        estimate = estimate_of(estimator)
+        self._warn_of_lost_weights(oracle, sample_weight)
         queries = self.queries
         if queries.depends_on_truth:
             raw = oracle.frequencies_
             queries = query_matrix(queries.matrix(len(raw), raw))
-        # Given reports, transform makes a separate estimate from them, at no privacy cost.
-        return held_out_score(estimate_of(estimator), oracle.transform(X), queries=queries)
+        # A separate estimate of these reports, which costs no privacy: transform takes no weights.
+        held_out = copy(oracle).fit(X, sample_weight=sample_weight).estimate_
+        return held_out_score(estimate, held_out, queries=queries)
 
     def __repr__(self):
         return f"make_held_out_scorer(queries={self.queries!r})"

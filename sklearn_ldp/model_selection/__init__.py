@@ -1,8 +1,9 @@
-"""Searches that choose a post-processor from an estimate, and studies on known frequencies."""
+"""Searches for a post-processor, studies on known frequencies, and the choice of an epsilon."""
 
 from ._candidates import candidate_name, default_candidates
 from ._error_study import ErrorStudy
 from ._held_out_search import HeldOutSearch
+from ._refit import least_epsilon
 from ._simulation import simulate_errors
 from ._synthetic_search import SyntheticSearch
 
@@ -12,5 +13,6 @@ __all__ = [
     "SyntheticSearch",
     "candidate_name",
     "default_candidates",
+    "least_epsilon",
     "simulate_errors",
 ]

@@ -24,7 +24,7 @@ from ..mechanisms._coins import CoinStreams
 from ..mechanisms._mechanism import Mechanism
 from ..protocols import Counts, Protocol, Shards, check_counts
 from ._shared_paragraphs import inherit_parameters
-from ._state import Collected
+from ._state import Collected, check_weights
 
 _ONE_ROW = "an estimate has one row per collection, not one per user"
 
@@ -391,7 +391,7 @@ class BaseOracle(  # type: ignore[call-arg]
         oracle = self._unfitted(self.get_params(deep=False), domain)
         return FrequencyEstimate(noise.debias(support), domain.categories, noise, oracle)
 
-    def true_frequencies(self, X: Any) -> np.ndarray:
+    def true_frequencies(self, X: Any, sample_weight: Any = None) -> np.ndarray:
         """Return the raw frequencies of users' values, to judge estimates in simulations.
 
         Privacy: not private at all.
@@ -400,6 +400,8 @@ class BaseOracle(  # type: ignore[call-arg]
         ----------
         X : array-like of shape (n_samples,) or (n_samples, n_columns)
             One value per user.
+        sample_weight : array-like of shape (n_samples,), default=None
+            The number of users of each row, as for `fit`.
 
         Returns
         -------
@@ -409,11 +411,14 @@ class BaseOracle(  # type: ignore[call-arg]
         Raises
         ------
         ValueError
-            If a value is not a category, or the domain is not known.
+            If a value is not a category, the domain is not known, or the weights are malformed.
         """
         domain = self._domain()
         codes = domain.encode(X, self._name)
-        return np.bincount(codes, minlength=domain.size) / len(codes)
+        if sample_weight is not None:
+            sample_weight = check_weights(sample_weight, len(codes), self._name)
+        counts = np.bincount(codes, sample_weight, minlength=domain.size)
+        return counts / counts.sum()
 
     # -- what is known after fit --------------------------------------------------------------
     @property

@@ -12,6 +12,7 @@ from .._estimate import FrequencyEstimate
 from ..domains._values import group_codes
 from ..protocols import Counts
 from ._base import BaseOracle
+from ._state import check_weights
 
 
 def estimate_by_group(
@@ -68,7 +69,9 @@ def estimate_by_group(
     state = apart._started(X)
     reads = oracle.input == "reports"
     rows = state.protocol.check(X) if reads else state.protocol.domain.encode(X, apart._name)
-    weights = None if sample_weight is None else state.checked_weights(sample_weight, len(rows))
+    weights = (
+        None if sample_weight is None else check_weights(sample_weight, len(rows), apart._name)
+    )
     sizes = np.bincount(groups, weights, minlength=len(names))
     if not sizes.all():
         empty = [name for name, size in zip(names, sizes, strict=True) if not size]

@@ -30,6 +30,8 @@ class Collected:
         The parameters of the oracle that started the collection.
     first : int, default=0
         Position of the first user in the streams of coins.
+    is_weighted : bool, default=False
+        Whether some rows stood for several users (``sample_weight``).
     """
 
     protocol: Protocol
@@ -37,6 +39,7 @@ class Collected:
     streams: CoinStreams
     parameters: dict[str, Any]
     first: int = 0
+    is_weighted: bool = False
 
     @property
     def mechanism(self) -> Any:
@@ -105,7 +108,7 @@ class Collected:
     ) -> Collected:
         n_users, ends = n_rows, None
         if sample_weight is not None:
-            ends = np.cumsum(self.checked_weights(sample_weight, n_rows))
+            ends = np.cumsum(check_weights(sample_weight, n_rows, self.protocol.name))
             n_users = int(ends[-1])
 
         def reports_of_users(start, stop):
@@ -122,18 +125,8 @@ class Collected:
             n_jobs,
             None if parts is None else parts_of_users,
         )
-        return replace(self, counts=counts)
-
-    def checked_weights(self, sample_weight: Any, n_rows: int) -> np.ndarray:
-        """Return the number of users of each row, or raise ValueError."""
-        name = self.protocol.name
-        weights = check_counts(sample_weight, f"{name}: sample_weight")
-        if len(weights) != n_rows:
-            raise ValueError(
-                f"{name} expects one sample_weight for each row of X: expected {n_rows}, got "
-                f"{len(weights)}."
-            )
-        return weights
+        is_weighted = self.is_weighted or sample_weight is not None
+        return replace(self, counts=counts, is_weighted=is_weighted)
 
     def checked_shards(self, shards: Any, n_rows: int) -> np.ndarray:
         """Return the shard of each report, or raise ValueError."""
@@ -158,4 +151,16 @@ class Collected:
                 f"{self.protocol.name}.merge refuses a differently configured oracle ({what}): "
                 "reports of two protocols do not add up. Make an estimate of each instead."
             )
-        return replace(self, counts=self.counts + other.counts)
+        is_weighted = self.is_weighted or other.is_weighted
+        return replace(self, counts=self.counts + other.counts, is_weighted=is_weighted)
+
+
+def check_weights(sample_weight: Any, n_rows: int, name: str) -> np.ndarray:
+    """Return the number of users of each row as int64 of shape (n_rows,), or raise ValueError."""
+    weights = check_counts(sample_weight, f"{name}: sample_weight")
+    if len(weights) != n_rows:
+        raise ValueError(
+            f"{name} expects one sample_weight for each row of X: expected {n_rows}, got "
+            f"{len(weights)}."
+        )
+    return weights
