@@ -130,7 +130,7 @@ class FrequencyEstimate:
         """Whether no post-processor has changed the estimate."""
         return not self.postprocessors
 
-    def __reduce__(self) -> tuple:
+    def __reduce__(self) -> tuple[Any, ...]:
         # Copies go through __init__, so that they are as read-only as the original.
         return type(self), tuple(getattr(self, field.name) for field in fields(self))
 

@@ -40,7 +40,7 @@ class QuerySet:
     """
 
     depends_on_truth = False
-    names: list | None = None
+    names: list[Any] | None = None
 
     def matrix(self, n_categories: int, frequencies: Any = None) -> sparse.csr_array:
         """Return the queries over a domain.

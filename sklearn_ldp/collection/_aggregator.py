@@ -68,7 +68,7 @@ class CollectionSummary:
     refused: tuple[Refusal, ...]
     shard_sizes: tuple[int, ...]
 
-    def __str__(self):
+    def __str__(self) -> str:
         lines = [f"{key}: {value}" for key, value in self.configuration.items()]
         lines += [
             f"reports: {self.n_samples}",
@@ -245,10 +245,10 @@ class Aggregator:
                 raise
 
     # -- what was collected -------------------------------------------------------------------
-    def __contains__(self, batch_id):
+    def __contains__(self, batch_id: object) -> bool:
         return batch_id in self._ledger
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return (
             f"Aggregator({self._protocol.name}, {self.n_samples} reports in "
             f"{len(self._ledger)} batches)"
@@ -381,10 +381,10 @@ class Aggregator:
         result._refusals.extend(Refusal(*refusal) for refusal in state.refused)
         return result
 
-    def __getstate__(self):
+    def __getstate__(self) -> dict[str, Any]:
         return {key: value for key, value in vars(self).items() if key != "_lock"}
 
-    def __setstate__(self, state):
+    def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state, _lock=threading.RLock())
 
 

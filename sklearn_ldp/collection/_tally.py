@@ -68,7 +68,7 @@ class Tally:
         """Number of reports."""
         return int(self.sizes.sum())
 
-    def __add__(self, other):
+    def __add__(self, other: Tally) -> Tally:
         if not isinstance(other, Tally):
             return NotImplemented
         refuse_difference("Tally", other, self.configuration, self.counts)

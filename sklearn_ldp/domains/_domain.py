@@ -76,6 +76,8 @@ class Domain:
     #: Whether the list of categories is unknown: True for an open domain only.
     is_open = False
 
+    size: int
+
     def __init__(self, categories: Any) -> None:
         self._set(_parts(categories, "Domain"), "Domain")
 
@@ -126,7 +128,7 @@ class Domain:
         return cls._of_parts(_parts(categories, name), name)
 
     @classmethod
-    def product(cls, columns: Sequence) -> Domain:
+    def product(cls, columns: Sequence[Any]) -> Domain:
         """Return the domain of all combinations of several columns' categories.
 
         Parameters

@@ -76,6 +76,11 @@ class ErrorCurveDisplay:
     array([0.5, 1. , 2. ])
     """
 
+    ax_: Any
+    figure_: Any
+    errorbars_: dict[str, Any]
+    chosen_: Any
+
     def __init__(
         self,
         curves: Any,

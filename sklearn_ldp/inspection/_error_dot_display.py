@@ -59,6 +59,11 @@ class ErrorDotDisplay:
     (['GRR', 'OLH', 'OUE'], ['Base', 'Norm'])
     """
 
+    ax_: Any
+    figure_: Any
+    lines_: dict[str, Any]
+    picks_: Any
+
     def __init__(
         self,
         rows: Any,

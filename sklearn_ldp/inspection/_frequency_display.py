@@ -94,6 +94,12 @@ class FrequencyDisplay:
     >>> both = FrequencyDisplay.from_estimate(consistent, ax=display.ax_)
     """
 
+    ax_: Any
+    figure_: Any
+    errorbar_: Any
+    band_: Any
+    truth_: Any
+
     def __init__(
         self,
         categories: Any,

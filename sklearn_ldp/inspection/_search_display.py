@@ -53,6 +53,11 @@ class SearchDisplay:
     True
     """
 
+    ax_: Any
+    figure_: Any
+    errorbar_: Any
+    chosen_: Any
+
     def __init__(
         self,
         candidates: Any,

@@ -44,7 +44,7 @@ class AuditResult:
     lower_bound: float
     confidence: float
     n_trials: int
-    pair: tuple
+    pair: tuple[Any, ...]
 
     @property
     def is_violated(self) -> bool:
@@ -57,7 +57,7 @@ def audit_epsilon(
     *,
     n_trials: int = 1_000_000,
     confidence: float = 0.99,
-    pair: tuple | None = None,
+    pair: tuple[Any, Any] | None = None,
     mechanism: Any = None,
     random_state: Any = None,
 ) -> AuditResult:

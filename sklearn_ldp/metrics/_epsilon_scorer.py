@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ._scorer import BaseScorer, oracle_and_its_input
 
 
@@ -48,12 +50,12 @@ class EpsilonScorer(BaseScorer):
     _requests_weights = False
 
     @property
-    def __name__(self):
+    def __name__(self) -> str:
         return "neg_epsilon"
 
-    def __call__(self, estimator, X, y=None, sample_weight=None):
+    def __call__(self, estimator: Any, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         oracle, _ = oracle_and_its_input(estimator, X)
         return -float(oracle.epsilon)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return "make_epsilon_scorer()"

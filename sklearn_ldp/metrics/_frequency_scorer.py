@@ -8,7 +8,7 @@ import numpy as np
 
 from .._released import estimate_of
 from ..oracles import PrivacyWarning
-from ..queries import as_query_set
+from ..queries import QuerySet, as_query_set
 from ._errors import METRICS, query_errors
 from ._scorer import BaseScorer, oracle_and_its_input
 
@@ -87,16 +87,16 @@ def make_frequency_scorer(metric: str = "mse", *, queries: Any = None) -> Freque
 class FrequencyScorer(BaseScorer):
     """The scorer that `make_frequency_scorer` returns; it is a class so that it can be pickled."""
 
-    def __init__(self, metric, queries):
+    def __init__(self, metric: Any, queries: QuerySet) -> None:
         super().__init__()
         self.metric = metric
         self.queries = queries
 
     @property
-    def __name__(self):
+    def __name__(self) -> str:
         return f"neg_frequency_{self.metric}"
 
-    def __call__(self, estimator, X, y=None, sample_weight=None):
+    def __call__(self, estimator: Any, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         oracle, X = oracle_and_its_input(estimator, X)
         if oracle.input == "reports":
             raise ValueError(
@@ -120,5 +120,5 @@ class FrequencyScorer(BaseScorer):
         errors = query_errors(truth, estimate, queries=self.queries, metric=self.metric)
         return -float(np.mean(errors))
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"make_frequency_scorer({self.metric!r}, queries={self.queries!r})"

@@ -7,7 +7,7 @@ from typing import Any
 
 from .._estimate import FrequencyEstimate
 from .._released import estimate_of
-from ..queries import as_query_set, query_matrix
+from ..queries import QuerySet, as_query_set, query_matrix
 from ._errors import as_truth_and_estimate, query_errors
 from ._planning import mean_variance
 from ._scorer import BaseScorer, oracle_and_its_input
@@ -137,15 +137,15 @@ def make_held_out_scorer(*, queries: Any = None) -> HeldOutScorer:
 class HeldOutScorer(BaseScorer):
     """The scorer that `make_held_out_scorer` returns; it is a class so that it can be pickled."""
 
-    def __init__(self, queries):
+    def __init__(self, queries: QuerySet) -> None:
         super().__init__()
         self.queries = queries
 
     @property
-    def __name__(self):
+    def __name__(self) -> str:
         return "neg_held_out_mse"
 
-    def __call__(self, estimator, X, y=None, sample_weight=None):
+    def __call__(self, estimator: Any, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         oracle, X = oracle_and_its_input(estimator, X)
         if oracle.input != "reports":
             raise ValueError(
@@ -162,5 +162,5 @@ class HeldOutScorer(BaseScorer):
         held_out = copy(oracle).fit(X, sample_weight=sample_weight).estimate_
         return held_out_score(estimate, held_out, queries=queries)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"make_held_out_scorer(queries={self.queries!r})"

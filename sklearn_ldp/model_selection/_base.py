@@ -41,6 +41,12 @@ class BaseSearch(BasePostProcessor):
         "n_jobs": [None, Integral],
     }
 
+    results_: dict[str, np.ndarray]
+    best_index_: int
+    best_params_: dict[str, Any]
+    best_score_: float
+    best_estimator_: Any
+
     @abstractmethod
     def _cases(self, estimate: FrequencyEstimate) -> list[Case]:
         """Return the cases to judge the candidates on; raise errors before any long work starts."""
@@ -86,7 +92,7 @@ class BaseSearch(BasePostProcessor):
         """Return the estimate, with the noise that the search knows if the estimate does not."""
         return estimate
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.requires_fit = True
         return tags

@@ -486,10 +486,10 @@ class BaseOracle(  # type: ignore[call-arg]
         """
         return self._fitted("feature names").protocol.domain.names
 
-    def __sklearn_is_fitted__(self):
+    def __sklearn_is_fitted__(self) -> bool:
         return self._state is not None
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.string = True
         tags.input_tags.categorical = True

@@ -57,6 +57,8 @@ class BasePostProcessor(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, m
 
     _parameter_constraints: dict = {}
 
+    estimate_: FrequencyEstimate
+
     def __init_subclass__(cls, **kwargs: Any) -> None:
         # What many have in common stands once, and in their docstrings as %(fitted)s or %(noise)s.
         super().__init_subclass__(**kwargs)
@@ -195,7 +197,7 @@ class BasePostProcessor(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, m
             return np.asarray([str(c) for c in self.estimate_.categories], dtype=object)
         return super().get_feature_names_out(input_features)
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.requires_fit = False
         return tags

@@ -248,6 +248,8 @@ class BaseCut(BaseThreshold):
     array([0.213])
     """
 
+    threshold_: np.ndarray
+
     def _process(self, estimate):
         threshold = self._threshold(estimate)
         self.threshold_ = threshold[:, 0]

@@ -87,7 +87,7 @@ def _plausible(counts, std, n_samples):
 
 
 @lru_cache(maxsize=256)
-def power_law_exponent(n_samples, n_categories):
+def power_law_exponent(n_samples: int, n_categories: int) -> float | None:
     """Exponent of the power law with mean n / d (Calibrate's mean-variance fit).
 
     This is the mean count of the categories. It is known exactly, because the frequencies sum to 1.
@@ -275,6 +275,9 @@ class Calibrate(BaseCalibrate):
     >>> Calibrate(scipy.stats.norm(1667, 40)).fit(estimate).frequencies_.round(3)
     array([0.166, 0.168, 0.167, 0.166, 0.167, 0.168])
     """
+
+    params_: dict[str, np.ndarray]
+    prior_: list[Any]
 
     _parameter_constraints: dict = {
         "prior": [StrOptions(set(FAMILIES)), HasMethods(["cdf", "support"])],

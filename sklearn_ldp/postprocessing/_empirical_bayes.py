@@ -164,6 +164,9 @@ def _scaled(f, std, slope):
 class _LearntPrior(BasePostProcessor):
     """Base of both classes: a hook learns the prior of a row, and the posterior mean follows."""
 
+    prior_support_: list[np.ndarray]
+    prior_weights_: list[np.ndarray]
+
     _parameter_constraints: dict = {"simplex": ["boolean"], "noise": NOISE_CONSTRAINT}
 
     def __init__(self, *, simplex: bool = True, noise: float | Noise | None = None) -> None:

@@ -217,6 +217,9 @@ class ExactMLE(BasePostProcessor):
     array([0.75, 0.25, 0.  , 0.  ])
     """
 
+    gap_: float
+    n_iter_: int
+
     _parameter_constraints: dict = {
         "epsilon": [None, Interval(Real, 0, None, closed="neither")],
         "tol": [Interval(Real, 0, None, closed="left")],

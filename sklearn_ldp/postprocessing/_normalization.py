@@ -213,6 +213,8 @@ class Norm(BasePostProcessor):
     array([ 0.875,  0.625, -0.5  ])
     """
 
+    shift_: np.ndarray
+
     def _process(self, estimate):
         shift = norm_shift(estimate.values)
         self.shift_ = shift[:, 0]
@@ -249,6 +251,8 @@ class NormMul(BasePostProcessor):
     >>> NormMul().fit([[0.75, 0.5, -0.125]]).frequencies_
     array([0.6, 0.4, 0. ])
     """
+
+    factor_: np.ndarray
 
     def _process(self, estimate):
         values, factor = _scaled(base_pos(estimate.values))
@@ -288,6 +292,8 @@ class NormSub(BasePostProcessor):
     array([0.625, 0.375, 0.   ])
     """
 
+    shift_: np.ndarray
+
     def _process(self, estimate):
         values, shift = _norm_sub(estimate.values)
         self.shift_ = shift[:, 0]
@@ -326,6 +332,8 @@ class NormCut(BasePostProcessor):
     >>> NormCut().fit([[0.5, 0.375, 0.25, -0.125]]).frequencies_
     array([0.5  , 0.375, 0.   , 0.   ])
     """
+
+    threshold_: np.ndarray
 
     def _process(self, estimate):
         threshold = norm_cut_threshold(estimate.values)
@@ -376,6 +384,8 @@ class NormHyb(BaseThreshold):
     >>> NormHyb(n_kept=1).fit([[0.5, 0.375, 0.25, -0.125]]).frequencies_
     array([0.5   , 0.3125, 0.1875, 0.    ])
     """
+
+    threshold_: np.ndarray
 
     def _process(self, estimate):
         threshold = self._threshold(estimate)

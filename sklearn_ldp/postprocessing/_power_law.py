@@ -116,6 +116,8 @@ class Power(BaseCalibrate):
     array([0.748, 0.243, 0.036, 0.011])
     """
 
+    exponent_: np.ndarray
+
     _parameter_constraints: dict = {
         "fit_method": [StrOptions({"mean-variance", "mle"})],
         "exponent": [None, Interval(Real, 0, None, closed="left")],

@@ -283,6 +283,8 @@ class Smooth(BasePostProcessor):
     1.8e-06
     """
 
+    bandwidth_: np.ndarray
+
     _parameter_constraints: dict = {
         "bandwidth": [None, Interval(Real, 0, None, closed="left")],
         "circular": ["boolean"],

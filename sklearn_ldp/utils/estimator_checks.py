@@ -207,7 +207,7 @@ def _runs(channel: Channel, code: int) -> Iterator[tuple[tuple, Fraction]]:
                 break
 
 
-def exact_report_distribution(channel: Channel, code: int) -> dict[tuple, Fraction]:
+def exact_report_distribution(channel: Channel, code: int) -> dict[tuple[int, ...], Fraction]:
     """Return the probability of every report, by running the channel on every fall of its coins.
 
     Parameters
@@ -229,7 +229,7 @@ def exact_report_distribution(channel: Channel, code: int) -> dict[tuple, Fracti
     >>> exact_report_distribution(DirectChannel(3, threshold=2**63), code=0)
     {(1,): Fraction(1, 4), (2,): Fraction(1, 4), (0,): Fraction(1, 2)}
     """
-    distribution: dict[tuple, Fraction] = {}
+    distribution: dict[tuple[int, ...], Fraction] = {}
     for report, chance in _runs(channel, code):
         distribution[report] = distribution.get(report, Fraction(0)) + chance
     return distribution
