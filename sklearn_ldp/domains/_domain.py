@@ -7,21 +7,26 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections import Counter
 from collections.abc import Sequence
-from collections.abc import Set as AbstractSet
 from functools import cached_property
 from itertools import product, zip_longest
-from numbers import Integral
 from typing import Any
 
 import numpy as np
-from sklearn.utils._param_validation import InvalidParameterError
 
 from ._canonical import list_digest, word_digest
+from ._category_list import (
+    CategoryList,
+    comparable,
+    distinct,
+    lists_of,
+    occurring,
+    one_list,
+    refuse_infinite,
+    refuse_size,
+)
 from ._columns import as_columns, table_columns
 from ._levels import declared_levels
-from ._values import as_vector, is_missing, sorted_values
 
 _MAX_LISTED = 1 << 27  # categories in a list: beyond that, the list alone takes gigabytes
 
@@ -79,17 +84,17 @@ class Domain:
     size: int
 
     def __init__(self, categories: Any) -> None:
-        self._set(_parts(categories, "Domain"), "Domain")
+        self._set(lists_of(categories, "Domain"), "Domain")
 
-    def _set(self, parts: list[_Part], name: str) -> None:
+    def _set(self, parts: list[CategoryList], name: str) -> None:
         self._parts = parts
         self.size = math.prod(part.size for part in parts)
         if self.size < 2:
-            _refuse_size(self.size, name)
+            refuse_size(self.size, name)
         self._dtype = np.min_scalar_type(self.size - 1)
 
     @classmethod
-    def _of_parts(cls, parts: list[_Part], name: str) -> Domain:
+    def _of_parts(cls, parts: list[CategoryList], name: str) -> Domain:
         domain = cls.__new__(cls)
         domain._set(parts, name)
         return domain
@@ -125,7 +130,7 @@ class Domain:
                 'and servers must share it before any report is made (categories="auto" learns it '
                 "from the raw values in fit, which is for simulations)."
             )
-        return cls._of_parts(_parts(categories, name), name)
+        return cls._of_parts(lists_of(categories, name), name)
 
     @classmethod
     def product(cls, columns: Sequence[Any]) -> Domain:
@@ -141,7 +146,7 @@ class Domain:
         Domain
             Its categories are tuples in C order: the last column varies fastest.
         """
-        return cls._of_parts([_single(column, "Domain") for column in columns], "Domain")
+        return cls._of_parts([one_list(column, "Domain") for column in columns], "Domain")
 
     @classmethod
     def open(cls) -> Domain:
@@ -182,12 +187,12 @@ class Domain:
         columns = as_columns(X, name)
         for level, column in zip_longest(levels, columns):
             if level is None:
-                _refuse_infinite(column, name)
+                refuse_infinite(column, name)
         if any(level is not None for level in levels):
             pairs = zip(levels, columns, strict=True)
-            lists = [_occurring(c, name) if x is None else _distinct(x, name) for x, c in pairs]
+            lists = [occurring(c, name) if x is None else distinct(x, name) for x, c in pairs]
         else:
-            lists = [_occurring(columns[0] if len(columns) == 1 else _tuples(columns), name)]
+            lists = [occurring(columns[0] if len(columns) == 1 else _tuples(columns), name)]
         n, d = len(columns[0]), max(len(array) for array in lists)
         if n >= _MANY and d > _NEARLY_EVERY * n:
             warnings.warn(
@@ -198,8 +203,8 @@ class Domain:
                 stacklevel=4,
             )
         if math.prod(len(array) for array in lists) < 2:
-            _refuse_size(1, name, f" in {len(columns[0])} sample(s)")
-        return cls._of_parts([_Part(array) for array in lists], name)
+            refuse_size(1, name, f" in {len(columns[0])} sample(s)")
+        return cls._of_parts([CategoryList(array) for array in lists], name)
 
     # -- what is in it ------------------------------------------------------------------------
     @cached_property
@@ -236,7 +241,7 @@ class Domain:
         if len(self._parts) == len(other._parts):  # products need not be listed
             parts = zip(self._parts, other._parts, strict=True)
             return all(one is part or one.listed == part.listed for one, part in parts)
-        return _comparable(self.categories) == _comparable(other.categories)
+        return comparable(self.categories) == comparable(other.categories)
 
     def __hash__(self) -> int:
         return hash((type(self), self.size))
@@ -378,176 +383,10 @@ class OpenDomain(Domain):
 
     def encode_columns(self, columns: list[np.ndarray], name: str) -> np.ndarray:
         values = columns[0] if len(columns) == 1 else _tuples(columns)
-        _refuse_infinite(values, name)
+        refuse_infinite(values, name)
         return np.array([word_digest(value) for value in values.tolist()], dtype=np.uint64)
 
     encode_columns.__doc__ = Domain.encode_columns.__doc__
-
-
-class _Part:
-    """A read-only list of distinct categories, and the map from values to their positions."""
-
-    def __init__(self, categories: np.ndarray):
-        self.categories = categories.copy()
-        self.categories.flags.writeable = False
-        self.size = len(categories)
-        self._first: int | None = None
-        if self.size and categories.dtype.kind in "iu":
-            first = int(categories[0])
-            if int(categories[-1]) == first + self.size - 1 and np.all(np.diff(categories) == 1):
-                self._first = first
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {"categories": self.categories, "size": self.size, "_first": self._first}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state)
-        self.categories.flags.writeable = False
-
-    @cached_property
-    def listed(self) -> list:
-        """The categories as a list in which missing ones are None, and so equal."""
-        return _comparable(self.categories)
-
-    @cached_property
-    def _codes(self) -> dict[Any, int]:
-        """The place of each category."""
-        return {category: i for i, category in enumerate(self.listed)}
-
-    @property
-    def shown(self) -> str:
-        """The first categories, for errors and representations."""
-        first = ", ".join(repr(c) for c in self.categories[:3].tolist())
-        return first if self.size <= 3 else f"{first}, ..."
-
-    def encode(self, values: np.ndarray, name: str, where: str = "") -> np.ndarray:
-        """Return the codes of values; raise ValueError if one is not a category."""
-        if self._first is not None and values.dtype.kind in "iu":
-            return self._encode_range(values, self._first, name, where)
-        if None not in self._codes:
-            _refuse_infinite(values, name)
-        rows, code_of = values.tolist(), self._codes.get
-        codes = np.fromiter((code_of(row, -1) for row in rows), np.int64, len(rows))
-        for i in np.flatnonzero(codes < 0):
-            codes[i] = self._codes.get(_without_nan(rows[i]), -1)
-            if codes[i] < 0:
-                self._refuse(rows[i], name, where)
-        return codes
-
-    def _encode_range(self, values, first, name, where):
-        """Codes if the categories are consecutive integers, by subtraction."""
-        outside = (values < first) | (values > first + self.size - 1)
-        if outside.any():
-            self._refuse(values[int(np.argmax(outside))].item(), name, where)
-        codes = values.astype(np.int64, copy=False) - first
-        return codes.astype(np.min_scalar_type(self.size - 1))
-
-    def _refuse(self, value, name, where):
-        if is_missing(value):
-            raise ValueError(
-                f"Input X contains NaN (or another missing value){where}, and {name} has no "
-                "category for it: drop those users, or give missing answers a category of their "
-                "own."
-            )
-        raise ValueError(
-            f"{name} got the unknown category {value!r}{where}; its {self.size} categories are "
-            f"{self.shown}. The domain is public: list every category in categories=, one of them "
-            "for all others."
-        )
-
-
-# -- what a list of categories may be --------------------------------------------------------------
-def _parts(categories: Any, name: str) -> list[_Part]:
-    """The list of categories of each column that a specification stands for."""
-    is_list = isinstance(categories, (list, tuple))
-    if is_list and categories and all(_is_column(column) for column in categories):
-        return [_single(column, name) for column in categories]
-    return [_single(categories, name)]
-
-
-def _is_column(column: Any) -> bool:
-    """Whether an element of a list holds a column's categories and is not itself a category."""
-    return declared_levels(column) is not None or (hasattr(column, "shape") and np.ndim(column) > 0)
-
-
-def _single(categories: Any, name: str) -> _Part:
-    """The list of categories of one column."""
-    if isinstance(categories, Domain):
-        return _Part(categories.categories)
-    if isinstance(categories, AbstractSet):
-        raise InvalidParameterError(
-            f"{name} needs categories in an order that is the same in every process, but a "
-            f"{type(categories).__name__} has no such order: a client and a server would number "
-            "them differently. Give a list, such as sorted(categories)."
-        )
-    levels = declared_levels(categories)
-    if levels is not None:
-        array = as_vector(levels)
-    elif getattr(categories, "name", None) == "category" and hasattr(categories, "ordered"):
-        raise ValueError(
-            f"{name} got a CategoricalDtype without categories: declare them, as in "
-            "CategoricalDtype(['red', 'green'])."
-        )
-    elif isinstance(categories, Integral) and not isinstance(categories, bool):
-        array = np.arange(max(int(categories), 0))
-    else:
-        array = as_vector(categories)
-    return _Part(_distinct(array, name))
-
-
-def _distinct(array: np.ndarray, name: str) -> np.ndarray:
-    """Return the categories; raise ValueError if they are not distinct, or fewer than two."""
-    items = [_without_nan(item) for item in array.tolist()]
-    try:
-        counted = Counter(items)
-    except TypeError as error:
-        raise ValueError(f"{name} needs hashable categories, got an element of {error}.") from None
-    if len(counted) < len(items):
-        twice = counted.most_common(1)[0][0]
-        raise ValueError(f"{name} needs distinct categories, got {twice!r} more than once.")
-    if len(items) < 2:
-        _refuse_size(len(items), name)
-    return array
-
-
-def _without_nan(value: Any) -> Any:
-    """Return the value with None for what is missing in it, as NaN does not equal itself."""
-    if isinstance(value, tuple):
-        return tuple(_without_nan(part) for part in value)
-    return None if is_missing(value) else value
-
-
-def _comparable(categories: np.ndarray) -> list:
-    """Return the categories as a list in which missing ones are equal."""
-    items = categories.tolist()
-    return items if categories.dtype.kind in "iuUSb" else [_without_nan(item) for item in items]
-
-
-def _refuse_size(size: int, name: str, where: str = "") -> None:
-    raise ValueError(
-        f"{name} needs at least 2 categories, got {size}{where}: with a single one there "
-        "is nothing to protect and nothing to learn. Declare the whole domain in categories=."
-    )
-
-
-def _occurring(values: np.ndarray, name: str) -> np.ndarray:
-    """The distinct values in order; a missing one is refused."""
-    is_object = values.dtype == object
-    array = as_vector(sorted_values(set(values.tolist()))) if is_object else np.unique(values)
-    if any(is_missing(c) for c in array.tolist()):
-        raise ValueError(
-            f"Input X contains NaN (or another missing value), and {name} has no category for it: "
-            "drop those users, or give missing answers a category of their own."
-        )
-    return array
-
-
-def _refuse_infinite(values: np.ndarray, name: str) -> None:
-    if values.dtype.kind == "f" and not np.isfinite(values).all():
-        raise ValueError(
-            f"Input X contains NaN or infinity, and {name} has no category for it: drop those "
-            "users, or give missing answers a category of their own."
-        )
 
 
 # -- rows of several columns -----------------------------------------------------------------------
