@@ -58,7 +58,7 @@ class SubsetSelection(BaseOracle):
 
     See Also
     --------
-    ProjectiveGeometryResponse : As accurate within a few percent, with one integer per report.
+    ProjectiveGeometryResponse : Nearly as accurate on large domains, with one integer per report.
 
     References
     ----------
