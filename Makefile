@@ -46,10 +46,12 @@ test-versions: $(VENV)-oldest/.versions $(VENV)-newest/.versions ## the quick te
 	@$(call quick_tests,$(VENV)-oldest)
 	@$(call quick_tests,$(VENV)-newest)
 
-lint: $(VENV)/.lint ## ruff (rules and format), mypy, codespell, docstrings
+lint: $(VENV)/.lint ## ruff (rules and format), mypy and pyright, codespell, docstrings
 	@$(BIN) -m ruff check .
 	@$(BIN) -m ruff format --check .
 	@$(BIN) -m mypy
+	@$(BIN) -m mypy --strict tests/typing
+	@$(BIN) -m basedpyright --pythonpath $(BIN)
 	@$(BIN) -m codespell_lib
 	@$(BIN) .ci/check_docstrings.py
 
