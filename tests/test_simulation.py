@@ -330,7 +330,9 @@ def test_a_killed_study_is_continued(tmp_path):
 )
 def test_refusals(changes, message, tmp_path, monkeypatch):
     started = []
-    monkeypatch.setattr("sklearn_ldp.model_selection._simulation._run", started.append)
+    monkeypatch.setattr(
+        "sklearn_ldp.model_selection._simulation.run", lambda *call: started.append(call)
+    )
     with pytest.raises((ValueError, TypeError), match=message):
         a_study(checkpoint=tmp_path / "study.jsonl", **changes)
     assert not started

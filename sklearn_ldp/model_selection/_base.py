@@ -7,7 +7,6 @@ from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
-from joblib import Parallel, delayed
 from sklearn.base import clone
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
@@ -16,6 +15,7 @@ from .._estimate import FrequencyEstimate
 from ..metrics import query_errors
 from ..postprocessing import BasePostProcessor
 from ._candidates import as_candidates, candidate_name
+from ._parallel import each_warning_once, run
 
 _TASK = 100_000  # estimates post-processed by one task, which takes about a tenth of a second
 
@@ -61,6 +61,11 @@ class BaseSearch(BasePostProcessor):
                 f"{type(self).__name__} got an estimate of 1 feature(s), that is one category, so "
                 "there is nothing to choose: give an estimate of at least two categories."
             )
+        with each_warning_once():
+            return self._best(candidates, estimate)
+
+    def _best(self, candidates: list, estimate: FrequencyEstimate) -> FrequencyEstimate:
+        """Compare the candidates, and return what the best one makes of the estimate."""
         cases = self._cases(estimate)
         self.results_ = _results(candidates, self._errors(candidates, cases))
         self.best_index_ = int(np.argmin(self.results_["mean_error"]))
@@ -75,14 +80,13 @@ class BaseSearch(BasePostProcessor):
         n_tasks = min(-(-n_values // _TASK), len(candidates))
         metric = self._error_metric()
         # Candidates are dealt out in turn, because costly ones stand next to each other.
-        parts = Parallel(n_jobs=self.n_jobs)(
-            delayed(_errors)([clone(one) for one in candidates[i::n_tasks]], cases, metric)
+        every = range(len(candidates))
+        tasks = [
+            ([(j, clone(candidates[j])) for j in every[i::n_tasks]], cases, metric)
             for i in range(n_tasks)
-        )
-        errors = np.empty((len(candidates), parts[0].shape[1]))
-        for i, part in enumerate(parts):
-            errors[i::n_tasks] = part
-        return errors
+        ]
+        errors = dict(pair for part in run(_errors, tasks, self.n_jobs) for pair in part)
+        return np.array([errors[j] for j in every])
 
     def _process(self, estimate):
         check_is_fitted(self, "best_estimator_")
@@ -98,9 +102,9 @@ class BaseSearch(BasePostProcessor):
         return tags
 
 
-def _errors(candidates: list, cases: list[Case], metric: Any) -> np.ndarray:
-    """Return the error of each candidate on each row of the cases."""
-    return np.array([_errors_of_one(candidate, cases, metric) for candidate in candidates])
+def _errors(candidates: list, cases: list[Case], metric: Any) -> list[tuple[int, np.ndarray]]:
+    """Return the error of each numbered candidate on each row of the cases, with its number."""
+    return [(i, _errors_of_one(candidate, cases, metric)) for i, candidate in candidates]
 
 
 def _errors_of_one(candidate: Any, cases: list[Case], metric: Any) -> np.ndarray:

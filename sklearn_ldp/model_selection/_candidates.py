@@ -87,6 +87,7 @@ def as_candidates(candidates: Any, name: str) -> list:
     if isinstance(candidates, Mapping):
         expanded = [_grid(key, grid, name) for key, grid in candidates.items()]
         candidates = [candidate for grid in expanded for candidate in grid]
+    candidates = list(candidates)
     if not candidates:
         raise ValueError(f"{name} needs at least one candidate.")
     for candidate in candidates:

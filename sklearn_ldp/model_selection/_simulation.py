@@ -12,7 +12,6 @@ from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
-from joblib import Parallel, delayed
 from sklearn.base import clone
 
 from .._estimate import FrequencyEstimate
@@ -27,6 +26,7 @@ from ._base import BaseSearch
 from ._candidates import as_candidates, candidate_name
 from ._error_study import ErrorStudy
 from ._held_out_search import HeldOutSearch
+from ._parallel import run
 from ._study_ledger import Ledger
 
 _TASK = 400_000  # estimates post-processed by one task, which takes about a tenth of a second
@@ -135,7 +135,7 @@ def simulate_errors(
     ledger = Ledger(checkpoint)
     tasks = _tasks([row for row in rows if row.key not in ledger])
     with Progress(len(tasks)) if progress and tasks else nullcontext() as bar:
-        for errors, name in _run(tasks, n_jobs):
+        for errors, name in run(_work, [(task,) for task in tasks], n_jobs):
             ledger.add(errors)
             if bar is not None:
                 bar.finish(name)
@@ -217,18 +217,6 @@ def _tasks(rows: list[_Row]) -> list[list[_Row]]:
         cell = part[0].cell
         size += len({row.post_name for row in part}) * cell.n_repeats * len(cell.counts)
     return tasks
-
-
-def _run(tasks: list[list[_Row]], n_jobs: int | None) -> Iterator[tuple[dict, str]]:
-    """Return the results of the tasks as they are finished, in any order."""
-    parallel = Parallel(n_jobs=n_jobs, return_as="generator_unordered")
-    try:
-        results = parallel(delayed(_work)(task) for task in tasks)
-    except (NotImplementedError, ValueError) as error:  # a backend that has only lists
-        if "return_as" not in str(error) and "enerator" not in str(error):
-            raise
-        results = Parallel(n_jobs=n_jobs)(delayed(_work)(task) for task in tasks)
-    return results
 
 
 def _work(task: list[_Row]) -> tuple[dict[str, np.ndarray], str]:

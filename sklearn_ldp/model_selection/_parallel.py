@@ -1,0 +1,84 @@
+"""Tasks run through joblib, and each of their warnings once, whatever number of tasks gives it."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from joblib import Parallel, delayed
+
+
+def run(function: Callable, tasks: Iterable[tuple], n_jobs: int | None) -> Iterator[Any]:
+    """Yield ``function(*task)`` for each task as soon as it is finished, in any order."""
+    calls = [delayed(_call)(function, task) for task in tasks]
+    given: set[tuple[type[Warning], str]] = set()
+    for result, warned in _finished(calls, n_jobs):
+        for warning in _distinct(warned, given):
+            warnings.warn(warning, stacklevel=2)
+        yield result
+
+
+@contextmanager
+def each_warning_once() -> Iterator[None]:
+    """Give each distinct warning of a block once, at its end.
+
+    In a thread that is not the main one the warnings come as they are, because Python changes the
+    filters of warnings for all threads.
+    """
+    caught: list[Warning] = []
+    try:
+        with _recorded(caught):
+            yield
+    finally:
+        for warning in _distinct(caught, set()):
+            warnings.warn(warning, stacklevel=3)
+
+
+def _finished(calls: list, n_jobs: int | None) -> Iterable[tuple[Any, list[Warning]]]:
+    parallel = Parallel(n_jobs=n_jobs, return_as="generator_unordered")
+    try:
+        return parallel(calls)
+    except (NotImplementedError, ValueError) as error:  # a backend that has only lists
+        if "return_as" not in str(error) and "enerator" not in str(error):
+            raise
+        return Parallel(n_jobs=n_jobs)(calls)
+
+
+def _call(function: Callable, task: tuple) -> tuple[Any, list[Warning]]:
+    """Return the result of a task and its warnings, which a worker could only print."""
+    warned: list[Warning] = []
+    with _recorded(warned):
+        result = function(*task)
+    return result, list(_distinct(warned, set()))
+
+
+@contextmanager
+def _recorded(into: list[Warning]) -> Iterator[None]:
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            yield
+        finally:
+            into.extend(_as_warning(one) for one in caught)
+
+
+def _as_warning(caught: warnings.WarningMessage) -> Warning:
+    message = caught.message
+    return message if isinstance(message, Warning) else caught.category(message)
+
+
+def _distinct(
+    warned: Iterable[Warning], given: set[tuple[type[Warning], str]]
+) -> Iterator[Warning]:
+    """Yield the warnings that are not among the given ones, and put them there."""
+    for warning in warned:
+        key = type(warning), str(warning)
+        if key not in given:
+            given.add(key)
+            yield warning
