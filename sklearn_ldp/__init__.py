@@ -1,9 +1,9 @@
 """Frequency estimation under local differential privacy, the scikit-learn way."""
 
-import importlib
-from typing import Any
+from typing import TYPE_CHECKING
 
 from ._estimate import FrequencyEstimate
+from ._lazy import lazy_submodules
 from ._noise import NoiseModel
 from ._version import __version__ as __version__
 from .domains import Domain
@@ -77,15 +77,14 @@ __all__ = [
     "best_oracle",
 ]
 
-_SUBMODULES = ("collection", "datasets", "inspection", "metrics", "queries", "utils")
-
-
-def __getattr__(name: str) -> Any:
-    # As in scikit-learn: ``import sklearn_ldp; sklearn_ldp.datasets`` imports what is asked for.
-    if name in _SUBMODULES:
-        return importlib.import_module(f"{__name__}.{name}")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_SUBMODULES})
+if TYPE_CHECKING:
+    from . import collection as collection
+    from . import datasets as datasets
+    from . import inspection as inspection
+    from . import metrics as metrics
+    from . import queries as queries
+    from . import utils as utils
+else:
+    __getattr__, __dir__ = lazy_submodules(
+        __name__, ("collection", "datasets", "inspection", "metrics", "queries", "utils")
+    )

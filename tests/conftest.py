@@ -15,6 +15,8 @@ settings.register_profile("quick", max_examples=50, derandomize=True, deadline=N
 settings.register_profile("thorough", max_examples=500, deadline=None, database=None)
 settings.load_profile("quick")
 
+collect_ignore = ["typing"]  # for type checkers, with mistakes in it
+
 SHARED_DATA = Path(__file__).parents[2] / "shared" / "data"
 
 

@@ -1,12 +1,11 @@
 """Discovery of all estimators, and checks that third-party estimators can run on themselves."""
 
-import importlib
-from typing import Any
+from typing import TYPE_CHECKING
 
-_SUBMODULES = ("discovery", "estimator_checks")
+from .._lazy import lazy_submodules
 
-
-def __getattr__(name: str) -> Any:
-    if name in _SUBMODULES:
-        return importlib.import_module(f"{__name__}.{name}")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+if TYPE_CHECKING:
+    from . import discovery as discovery
+    from . import estimator_checks as estimator_checks
+else:
+    __getattr__, __dir__ = lazy_submodules(__name__, ("discovery", "estimator_checks"))

@@ -14,7 +14,6 @@ import sklearn_ldp
 from sklearn_ldp import (
     GRR,
     OLH,
-    ConfidenceInterval,
     EmpiricalBayes,
     FrequencyEstimate,
     NormSub,
@@ -43,7 +42,7 @@ assert_type(NormSub().fit_transform(array).shape, tuple[Any, ...])
 
 # What a reader takes from an estimate.
 estimate = oracle.estimate_
-interval: ConfidenceInterval = estimate.confidence_interval(0.95)
+low: np.ndarray = estimate.confidence_interval(0.95).low
 best: list[tuple[Any, float]] = estimate.top(3)
 queries: QuerySet = groups({"made by one company": ["edge", "safari"]})
 search = SyntheticSearch(queries=queries).fit(estimate)
@@ -54,12 +53,14 @@ assert_type(search.estimate_, FrequencyEstimate)
 server = Aggregator(oracle)
 counts: int = server.n_samples
 factory: Callable[[float], sklearn_ldp.OLH] = OLH
+users: np.ndarray = sklearn_ldp.datasets.make_zipf(10, 100)
 
 # Mistakes that both find.
 OLH(eps=1.0)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
 OLH("1")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 estimate.confidence_interval("95")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 NormSub().fit_transform(oracle.estimate_).privatize  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue]
+sklearn_ldp.OHL  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue]
 best_oracle("one", 100)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 
 # Mistakes that pyright finds.
