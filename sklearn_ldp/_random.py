@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from numbers import Integral
-from typing import Any
 
 import numpy as np
 
+RandomState = int | np.random.RandomState | np.random.Generator | None
 
-def root_entropy(random_state: Any) -> list[int]:
+
+def root_entropy(random_state: RandomState) -> list[int]:
     """Return entropy from a seed, or drawn from a generator, which is advanced by that."""
     if isinstance(random_state, Integral):
         return [int(random_state)]
@@ -22,7 +23,7 @@ def root_entropy(random_state: Any) -> list[int]:
     )
 
 
-def as_generator(random_state: Any) -> np.random.Generator:
+def as_generator(random_state: RandomState) -> np.random.Generator:
     """Return a generator for simulations, which release nothing; None gives a fresh one."""
     if random_state is None:
         return np.random.default_rng()

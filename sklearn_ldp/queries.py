@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from ._random import as_generator
+from ._random import RandomState, as_generator
 from .domains._alignment import order_of, own_categories
 from .domains._values import group_codes
 
@@ -289,7 +289,7 @@ def query_matrix(matrix: Any) -> QuerySet:
     return _MatrixQueries(matrix, categories=categories)
 
 
-def random_sets(size: float, *, n_sets: int = 100, random_state: Any = 0) -> QuerySet:
+def random_sets(size: float, *, n_sets: int = 100, random_state: RandomState = 0) -> QuerySet:
     """Ask for the total frequency of random sets of categories, drawn without replacement.
 
     The mean squared error over *all* sets of the given size has a closed form, which the metrics
@@ -325,9 +325,9 @@ def random_sets(size: float, *, n_sets: int = 100, random_state: Any = 0) -> Que
     if not _is_count(n_sets):
         raise ValueError(f"random_sets needs n_sets >= 1, an integer, got {n_sets!r}.")
     # The seed is fixed here, so that a query set stands for the same sets wherever it is used.
-    is_seed = isinstance(random_state, Integral)
-    seed = int(random_state) if is_seed else int(as_generator(random_state).integers(1 << 32))
-    return _RandomSets(size, n_sets, seed)
+    if not isinstance(random_state, Integral):
+        random_state = int(as_generator(random_state).integers(1 << 32))
+    return _RandomSets(size, n_sets, int(random_state))
 
 
 def top_k(k: int) -> QuerySet:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from .._files._atomic import replacing
-from .._random import as_generator
+from .._random import RandomState, as_generator
 from ..protocols import Protocol, as_protocol
 from ._arrow import from_columns, report_fields, to_columns
 from ._batches import RefusedBatchError, check_batch_id
@@ -29,7 +29,7 @@ def write_reports(
     batch_id: str | None = None,
     collection_round: str = "",
     format: str = "auto",
-    random_state: Any = None,
+    random_state: RandomState = None,
 ) -> str:
     """Write a batch of reports to a file that describes them.
 
@@ -117,7 +117,7 @@ def _columns(reports, protocol):
         raise RefusedBatchError(f"The batch is not written: {error}") from None
 
 
-def _shuffled(n: int, random_state: Any) -> np.ndarray:
+def _shuffled(n: int, random_state: RandomState) -> np.ndarray:
     """A uniform permutation: the order of random 64-bit keys."""
     if random_state is not None:
         return as_generator(random_state).permutation(n)

@@ -6,6 +6,8 @@ from typing import Any
 import numpy as np
 from scipy.special import betainc
 
+from .._random import RandomState
+
 # Generator.multivariate_hypergeometric needs fewer people than this in all.
 _MAX_POPULATION = 1_000_000_000
 
@@ -16,7 +18,7 @@ def make_zipf(
     *,
     exponent: float = 1.5,
     return_counts: bool = False,
-    random_state: Any = None,
+    random_state: RandomState = None,
 ) -> np.ndarray:
     r"""Draw users whose values follow a truncated Zipf law.
 
@@ -94,7 +96,7 @@ def make_beta(
     a: float = 50,
     b: float = 2,
     return_counts: bool = False,
-    random_state: Any = None,
+    random_state: RandomState = None,
 ) -> np.ndarray:
     r"""Draw users whose values follow a Beta law cut into buckets of equal width.
 
@@ -165,7 +167,7 @@ def make_beta(
     return _draw(n_samples, frequencies, return_counts, random_state)
 
 
-def sample_counts(counts: Any, n_samples: int, *, random_state: Any = None) -> np.ndarray:
+def sample_counts(counts: Any, n_samples: int, *, random_state: RandomState = None) -> np.ndarray:
     """Draw people from a population without replacement, histogram in, histogram out.
 
     The result is the histogram of a simple random sample: no category exceeds its count in the

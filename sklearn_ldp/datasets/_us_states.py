@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import Bunch
 
+from .._random import RandomState
 from ._generators import sample_counts
 
 _DESCR = """\
@@ -26,7 +27,7 @@ def load_us_states(
     n_samples: int | None = None,
     return_X_y: bool = False,
     as_frame: bool = False,
-    random_state: Any = None,
+    random_state: RandomState = None,
 ) -> Any:
     """Load the resident populations of the US states at the 2020 census.
 

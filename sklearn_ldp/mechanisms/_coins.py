@@ -13,11 +13,10 @@ from decimal import Context, Decimal
 from fractions import Fraction
 from functools import lru_cache
 from itertools import accumulate
-from typing import Any
 
 import numpy as np
 
-from .._random import root_entropy
+from .._random import RandomState, root_entropy
 
 TWO_64 = 1 << 64
 _MANY_COINS = 1 << 16  # from here on a table for eight coins at a time is faster
@@ -306,7 +305,7 @@ class CoinStreams:
     ``random_state=None`` every stream is the secure source.
     """
 
-    def __init__(self, random_state: Any):
+    def __init__(self, random_state: RandomState):
         self.is_secure = random_state is None
         self._entropy = None if self.is_secure else root_entropy(random_state)
 

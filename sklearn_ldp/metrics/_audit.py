@@ -10,7 +10,7 @@ import numpy as np
 from scipy.stats import beta
 from sklearn.base import clone
 
-from .._random import as_generator
+from .._random import RandomState, as_generator
 from ..domains._values import as_vector
 from ..oracles import BaseOracle
 
@@ -59,7 +59,7 @@ def audit_epsilon(
     confidence: float = 0.99,
     pair: tuple[Any, Any] | None = None,
     mechanism: Any = None,
-    random_state: Any = None,
+    random_state: RandomState = None,
 ) -> AuditResult:
     """Find a lower bound of the epsilon that a mechanism spends, by telling two values apart.
 

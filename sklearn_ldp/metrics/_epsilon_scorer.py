@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from numpy.typing import ArrayLike
+
 from ._scorer import BaseScorer, oracle_and_its_input
 
 
@@ -53,7 +55,9 @@ class EpsilonScorer(BaseScorer):
     def __name__(self) -> str:
         return "neg_epsilon"
 
-    def __call__(self, estimator: Any, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+    def __call__(
+        self, estimator: Any, X: Any, y: Any = None, sample_weight: ArrayLike | None = None
+    ) -> float:
         oracle, _ = oracle_and_its_input(estimator, X)
         return -float(oracle.epsilon)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from .._released import estimate_of
 from ..oracles import PrivacyWarning
@@ -96,7 +97,9 @@ class FrequencyScorer(BaseScorer):
     def __name__(self) -> str:
         return f"neg_frequency_{self.metric}"
 
-    def __call__(self, estimator: Any, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+    def __call__(
+        self, estimator: Any, X: Any, y: Any = None, sample_weight: ArrayLike | None = None
+    ) -> float:
         oracle, X = oracle_and_its_input(estimator, X)
         if oracle.input == "reports":
             raise ValueError(

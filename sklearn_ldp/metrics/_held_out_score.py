@@ -5,6 +5,8 @@ from __future__ import annotations
 from copy import copy
 from typing import Any
 
+from numpy.typing import ArrayLike
+
 from .._estimate import FrequencyEstimate
 from .._released import estimate_of
 from ..queries import QuerySet, as_query_set, query_matrix
@@ -145,7 +147,9 @@ class HeldOutScorer(BaseScorer):
     def __name__(self) -> str:
         return "neg_held_out_mse"
 
-    def __call__(self, estimator: Any, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+    def __call__(
+        self, estimator: Any, X: Any, y: Any = None, sample_weight: ArrayLike | None = None
+    ) -> float:
         oracle, X = oracle_and_its_input(estimator, X)
         if oracle.input != "reports":
             raise ValueError(

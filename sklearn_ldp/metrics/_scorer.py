@@ -6,6 +6,7 @@ import warnings
 from typing import Any, Self
 from uuid import uuid4
 
+from numpy.typing import ArrayLike
 from sklearn import get_config
 from sklearn.pipeline import Pipeline
 from sklearn.utils.metadata_routing import MetadataRequest
@@ -26,7 +27,9 @@ class BaseScorer:
     def __init__(self) -> None:
         self._identity = uuid4().hex
 
-    def __call__(self, estimator: Any, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+    def __call__(
+        self, estimator: Any, X: Any, y: Any = None, sample_weight: ArrayLike | None = None
+    ) -> float:
         raise NotImplementedError
 
     @property
@@ -93,7 +96,7 @@ class BaseScorer:
             warnings.warn(message, category, stacklevel=3)
             _given.add((self._identity, category))  # not reached where warnings are errors
 
-    def _warn_of_lost_weights(self, oracle: BaseOracle, sample_weight: Any) -> None:
+    def _warn_of_lost_weights(self, oracle: BaseOracle, sample_weight: ArrayLike | None) -> None:
         """Warn if the oracle was fitted with weights, and none came with the users left out."""
         if sample_weight is None and oracle._fitted("score").is_weighted:
             self._warn_once(

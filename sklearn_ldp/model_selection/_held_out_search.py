@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.utils._param_validation import Interval
 
 from .._estimate import FrequencyEstimate
-from .._random import as_generator
+from .._random import RandomState, as_generator
 from ..postprocessing import norm
 from ..queries import as_query_set, query_matrix
 from ._base import BaseSearch, Case
@@ -133,7 +133,7 @@ class HeldOutSearch(BaseSearch):
         test_size: float = 0.2,
         n_splits: int = 10,
         n_jobs: int | None = None,
-        random_state: Any = 0,
+        random_state: RandomState = 0,
     ) -> None:
         self.candidates = candidates
         self.queries = queries

@@ -16,7 +16,7 @@ from sklearn.base import clone
 
 from .._estimate import FrequencyEstimate
 from .._progress import Progress
-from .._random import root_entropy
+from .._random import RandomState, root_entropy
 from .._version import __version__
 from ..metrics import query_errors
 from ..oracles import BaseOracle
@@ -43,7 +43,7 @@ def simulate_errors(
     metrics: Any = "mse",
     n_repeats: int = 30,
     n_jobs: int | None = None,
-    random_state: Any = 0,
+    random_state: RandomState = 0,
     checkpoint: Any = None,
     progress: bool = False,
 ) -> ErrorStudy:
@@ -250,7 +250,7 @@ def _cells(
     n_samples: Any,
     epsilons: Any,
     n_repeats: int,
-    random_state: Any,
+    random_state: RandomState,
 ) -> Iterator[_Cell]:
     entropy = root_entropy(random_state)
     named = _named_oracles(oracles)

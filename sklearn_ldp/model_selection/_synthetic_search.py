@@ -12,7 +12,7 @@ from sklearn.base import clone
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from .._estimate import FrequencyEstimate
-from .._random import as_generator
+from .._random import RandomState, as_generator
 from ..metrics import query_errors
 from ..oracles import BaseOracle
 from ..postprocessing import NormSub
@@ -121,7 +121,7 @@ class SyntheticSearch(BaseSearch):
         oracle: BaseOracle | None = None,
         n_samples: Any = None,
         n_jobs: int | None = None,
-        random_state: Any = None,
+        random_state: RandomState = None,
     ) -> None:
         self.candidates = candidates
         self.queries = queries

@@ -9,6 +9,7 @@ from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -16,7 +17,7 @@ from sklearn.utils.validation import validate_data
 
 from .._estimate import FrequencyEstimate
 from .._noise import NoiseModel
-from .._random import as_generator
+from .._random import RandomState, as_generator
 from ..domains import Domain
 from ..domains._alignment import in_order, own_categories
 from ..domains._columns import as_columns
@@ -62,7 +63,7 @@ class BaseOracle(  # type: ignore[call-arg]
         categories: Any = "auto",
         input: str = "values",
         n_shards: int = 10,
-        random_state: Any = None,
+        random_state: RandomState = None,
         n_jobs: int | None = None,
     ) -> None:
         self.epsilon = epsilon
@@ -176,7 +177,7 @@ class BaseOracle(  # type: ignore[call-arg]
         return self.protocol().privatize(X, self.random_state)
 
     # -- server side --------------------------------------------------------------------------
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         """Collect once: randomise the users' values (or read their reports) and add them up.
 
         Privacy: spends epsilon of every user in `X` when it holds values; nothing when it holds
@@ -205,7 +206,7 @@ class BaseOracle(  # type: ignore[call-arg]
         """
         return self._collect(self._started(X), X, sample_weight, is_new=True)
 
-    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         """Add more users to the collection.
 
         Privacy: the same as for `fit`; the users should be new ones. With a seed, adding values in
@@ -298,7 +299,9 @@ class BaseOracle(  # type: ignore[call-arg]
         self._state = self._continued().merged(theirs)
         return self
 
-    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> FrequencyEstimate:
+    def fit_transform(
+        self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None
+    ) -> FrequencyEstimate:
         """Collect once and return the estimate, the same release that `frequencies_` holds.
 
         Parameters
@@ -391,7 +394,7 @@ class BaseOracle(  # type: ignore[call-arg]
         oracle = self._unfitted(self.get_params(deep=False), domain)
         return FrequencyEstimate(noise.debias(support), domain.categories, noise, oracle)
 
-    def true_frequencies(self, X: Any, sample_weight: Any = None) -> np.ndarray:
+    def true_frequencies(self, X: Any, sample_weight: ArrayLike | None = None) -> np.ndarray:
         """Return the raw frequencies of users' values, to judge estimates in simulations.
 
         Privacy: not private at all.
@@ -587,7 +590,9 @@ class BaseOracle(  # type: ignore[call-arg]
         fitted._state = fitted._started().emptied(counts)
         return fitted
 
-    def _collect(self, state: Collected, X: Any, sample_weight: Any, *, is_new: bool) -> Self:
+    def _collect(
+        self, state: Collected, X: Any, sample_weight: ArrayLike | None, *, is_new: bool
+    ) -> Self:
         """Add rows to a collection: first all checks, then the work, then the new state."""
         if self.input == "reports":
             self._state = state.with_reports(X, sample_weight, self.n_jobs)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.utils import check_consistent_length
 
@@ -16,7 +17,7 @@ from ._state import check_weights
 
 
 def estimate_by_group(
-    oracle: BaseOracle, X: Any, by: Any, *, sample_weight: Any = None
+    oracle: BaseOracle, X: Any, by: Any, *, sample_weight: ArrayLike | None = None
 ) -> FrequencyEstimate:
     """Estimate the distribution of each group of users, such as each region or each week.
 

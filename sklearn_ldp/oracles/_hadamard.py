@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from .._random import RandomState
 from ..mechanisms._channel import Channel
 from ..mechanisms._coins import TWO_64, exp_lower_bound, group_threshold
 from ..mechanisms._covariance import gram, inner
@@ -93,7 +94,7 @@ class HadamardResponse(BaseOracle):
         categories: Any = "auto",
         input: str = "values",
         n_shards: int = 10,
-        random_state: Any = None,
+        random_state: RandomState = None,
         n_jobs: int | None = None,
         n_blocks: int | str = 1,
     ) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from .._random import RandomState
 from ..mechanisms._coins import direct_threshold, exp_lower_bound
 from ..mechanisms.algebra._finite_field import FiniteField, field_orders_beside
 from ._base import BaseOracle
@@ -114,7 +115,7 @@ class OLH(BaseOracle):
         categories: Any = "auto",
         input: str = "values",
         n_shards: int = 10,
-        random_state: Any = None,
+        random_state: RandomState = None,
         n_jobs: int | None = None,
         hash_range: int | str = "auto",
         hash_family: str = "linear",

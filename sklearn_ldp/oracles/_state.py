@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..mechanisms._coins import CoinStreams
 from ..protocols import Counts, Protocol, check_counts, expand
@@ -69,7 +70,11 @@ class Collected:
         return replace(self, counts=counts, first=self.position)
 
     def with_values(
-        self, codes: np.ndarray, sample_weight: Any, n_jobs: int | None, parts: Any = None
+        self,
+        codes: np.ndarray,
+        sample_weight: ArrayLike | None,
+        n_jobs: int | None,
+        parts: Any = None,
     ) -> Collected:
         """Return the collection with users added, whose codes are randomised.
 
@@ -92,7 +97,7 @@ class Collected:
         return self._with(len(codes), sample_weight, n_jobs, make_reports, parts)
 
     def with_reports(
-        self, reports: Any, sample_weight: Any, n_jobs: int | None, parts: Any = None
+        self, reports: Any, sample_weight: ArrayLike | None, n_jobs: int | None, parts: Any = None
     ) -> Collected:
         """Return the collection with reports added; the arguments are those of `with_values`."""
         reports = self.protocol.check(reports)
@@ -101,7 +106,7 @@ class Collected:
     def _with(
         self,
         n_rows: int,
-        sample_weight: Any,
+        sample_weight: ArrayLike | None,
         n_jobs: int | None,
         make_reports: Callable[[Any, int], np.ndarray],
         parts: np.ndarray | None,
@@ -155,7 +160,7 @@ class Collected:
         return replace(self, counts=self.counts + other.counts, is_weighted=is_weighted)
 
 
-def check_weights(sample_weight: Any, n_rows: int, name: str) -> np.ndarray:
+def check_weights(sample_weight: ArrayLike | None, n_rows: int, name: str) -> np.ndarray:
     """Return the number of users of each row as int64 of shape (n_rows,), or raise ValueError."""
     weights = check_counts(sample_weight, f"{name}: sample_weight")
     if len(weights) != n_rows:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from .._random import RandomState
 from ..domains import Domain
 from ..mechanisms._coins import CoinStreams
 from ..mechanisms._mechanism import Mechanism
@@ -139,7 +140,7 @@ class Protocol:
         }
 
     # -- using it -----------------------------------------------------------------------------
-    def privatize(self, X: Any, random_state: Any = None) -> np.ndarray:
+    def privatize(self, X: Any, random_state: RandomState = None) -> np.ndarray:
         """Randomise users' values into reports, as each client does.
 
         Privacy: each call spends epsilon of every user in `X`. Only ``random_state=None`` protects

@@ -57,6 +57,7 @@ users: np.ndarray = sklearn_ldp.datasets.make_zipf(10, 100)
 
 # Mistakes that both find.
 OLH(eps=1.0)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+OLH(1.0, random_state="0")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 OLH("1")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 estimate.confidence_interval("95")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 NormSub().fit_transform(oracle.estimate_).privatize  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue]
