@@ -14,6 +14,19 @@ from sklearn_ldp.postprocessing import BasePostProcessor
 USERS = np.random.default_rng(0).integers(0, 50, 20)  # fewer users than categories
 
 
+class Frost(UserWarning):
+    """A class that pickle cannot build, because it is made of more than its text."""
+
+    def __init__(self, degrees, unit):
+        super().__init__(f"{degrees} {unit}")
+
+
+class Frozen(BasePostProcessor):
+    def _process(self, estimate):
+        warnings.warn(Frost(-5, "C"), stacklevel=2)
+        return estimate.values
+
+
 class Grumbler(BasePostProcessor):
     """Warns at every estimate, of the same thing and of its first value."""
 
@@ -30,10 +43,10 @@ def search(n_jobs=None):
     )
 
 
-def study(n_jobs=None):
+def study(n_jobs=None, post=Grumbler):
     return simulate_errors(
         GRR(),
-        [Grumbler()],
+        [post()],
         np.full(50, 1 / 50),
         n_samples=[20, 25, 30],  # nine cells make two tasks
         epsilons=[0.5, 1, 2],
@@ -63,6 +76,11 @@ def test_a_search_gives_each_warning_once(n_jobs):
 @pytest.mark.parametrize("n_jobs", [None, 2])
 def test_a_study_gives_each_warning_once(n_jobs):
     assert given(study, n_jobs) == COLD
+
+
+def test_warnings_that_cannot_be_pickled_come_as_text():
+    """An exception that a worker cannot send would end its whole pool."""
+    assert given(lambda n_jobs: study(n_jobs, Frozen), 2) == [("UserWarning", "Frost: -5 C")]
 
 
 def test_filters_are_obeyed_and_come_back():

@@ -69,8 +69,12 @@ def _recorded(into: list[Warning]) -> Iterator[None]:
 
 
 def _as_warning(caught: warnings.WarningMessage) -> Warning:
-    message = caught.message
-    return message if isinstance(message, Warning) else caught.category(message)
+    """Return a warning of the same class and text that can be pickled, as workers send it."""
+    text = str(caught.message)
+    try:
+        return caught.category(text)
+    except TypeError:  # a class that cannot be made of a text alone
+        return UserWarning(f"{caught.category.__name__}: {text}")
 
 
 def _distinct(
