@@ -46,8 +46,8 @@ class ProjectiveGeometryResponse(BaseOracle):
 
     A report is one integer in [0, K), and decoding takes near-linear time. For 1,000 or more
     categories and epsilon up to 3 the total variance is within 3 % of that of `SubsetSelection`.
-    It is up to 1.5 times as large where the categories fill only a small part of the smallest
-    space that holds them, as few categories or a large epsilon may do; `best_oracle` compares.
+    With fewer categories or a larger epsilon, up to 4, it may be 1.5 times as large, if the
+    categories fill only a small part of the smallest space that holds them; `best_oracle` compares.
 
     Privacy: one `fit`, `partial_fit`, `privatize` or `transform` on values spends epsilon of each
     user; all that is done with reports is free.
