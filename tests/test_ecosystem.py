@@ -13,7 +13,16 @@ from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import FeatureUnion, make_pipeline
 
 import sklearn_ldp
-from sklearn_ldp import GRR, OLH, FrequencyEstimate, HeldOutSearch, NormSub, SyntheticSearch
+from sklearn_ldp import (
+    GRR,
+    OLH,
+    FrequencyEstimate,
+    HeldOutSearch,
+    NormSub,
+    PrivacyWarning,
+    SyntheticSearch,
+)
+from sklearn_ldp.domains._alignment import order_of
 from sklearn_ldp.model_selection import simulate_errors
 from sklearn_ldp.utils.discovery import all_estimators
 
@@ -92,12 +101,41 @@ def test_anything_that_streams_arrow_columns():
     ]
 
 
+@pytest.mark.parametrize("categories", ["auto", list("abc")])
+def test_what_streams_only_once_is_read_once(categories):
+    """Before: with "auto" the second reading found 0 samples."""
+    table = pa.table({"x": list("abca") * 10})
+    oracle = clone(X).set_params(categories=categories)
+    expected = clone(oracle).fit(table).frequencies_
+    np.testing.assert_array_equal(oracle.fit(table.to_reader()).frequencies_, expected)
+    assert oracle.partial_fit(table.to_reader()).n_samples_seen_ == 80
+    with pytest.warns(PrivacyWarning):
+        assert oracle.transform(table.to_reader()).noise.n_samples == 40
+
+
 def test_continuous_columns_are_warned_of():
     numbers = np.random.default_rng(0).normal(size=1000)
     with pytest.warns(UserWarning, match="found 1000 distinct values among 1000 users"):
         GRR(random_state=0).fit(numbers)
     GRR(random_state=0).fit(numbers.round(1))  # the negative control: a few dozen categories
     GRR(random_state=0).fit(numbers[:50])  # and too few users to tell
+
+
+# -- labels ---------------------------------------------------------------------------------------
+def test_labels_of_many_categories_are_looked_up():
+    """Before: 14 s for 20,000 categories, as each label was compared with a new set of all."""
+    names = [f"c{i}" for i in range(500)]
+
+    class Counted(str):
+        hashed = 0
+
+        def __hash__(self):
+            Counted.hashed += 1
+            return super().__hash__()
+
+    order = order_of([*reversed(names)], np.array([Counted(n) for n in names], dtype=object), "x")
+    np.testing.assert_array_equal(order, np.arange(500)[::-1])
+    assert Counted.hashed < 10 * len(names)
 
 
 # -- discovery ------------------------------------------------------------------------------------

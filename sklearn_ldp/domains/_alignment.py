@@ -54,8 +54,9 @@ def order_of(labels: list, categories: np.ndarray, what: str) -> np.ndarray:
     """
     place = {label: i for i, label in enumerate(labels)}
     wanted = categories.tolist()
+    known = set(wanted)
     missing = [category for category in wanted if category not in place]
-    extra = [label for label in place if label not in set(wanted)]
+    extra = [label for label in place if label not in known]
     if missing or extra or len(place) < len(labels):
         if missing:
             problem = f"has no label for the category {missing[0]!r}"

@@ -62,6 +62,28 @@ def as_columns(X: Any, name: str) -> list[np.ndarray]:
     return columns
 
 
+def read_once(X: Any) -> Any:
+    """Return X, or a table of what it streams, which may be streamed only once.
+
+    Parameters
+    ----------
+    X : object
+        A container of users' values.
+
+    Returns
+    -------
+    object
+        An Arrow table if X only streams Arrow columns, as a DuckDB relation or a reader of record
+        batches does; otherwise X itself.
+    """
+    is_held = any(hasattr(X, name) for name in ("iloc", "get_columns", "itercolumns", "__array__"))
+    if is_held or not hasattr(X, "__arrow_c_stream__"):
+        return X
+    import pyarrow as pa
+
+    return pa.table(X)
+
+
 def table_columns(X: Any) -> list | None:
     """Return the columns of a data frame or table unchanged; None for anything else.
 
@@ -76,16 +98,13 @@ def table_columns(X: Any) -> list | None:
     list or None
         One series or array per column.
     """
+    X = read_once(X)
     if hasattr(X, "iloc") and hasattr(X, "columns"):
         return [X.iloc[:, i] for i in range(X.shape[1])]
     if hasattr(X, "get_columns"):
         return list(X.get_columns())
     if hasattr(X, "column_names") and hasattr(X, "itercolumns"):
         return list(X.itercolumns())
-    if hasattr(X, "__arrow_c_stream__") and not hasattr(X, "__array__"):
-        import pyarrow as pa
-
-        return list(pa.table(X).itercolumns())
     return None
 
 

@@ -20,7 +20,7 @@ from .._noise import NoiseModel
 from .._random import RandomState, as_generator
 from ..domains import Domain
 from ..domains._alignment import in_order, own_categories
-from ..domains._columns import as_columns
+from ..domains._columns import as_columns, read_once
 from ..mechanisms._coins import CoinStreams
 from ..mechanisms._mechanism import Mechanism
 from ..protocols import Counts, Protocol, Shards, check_counts
@@ -204,6 +204,7 @@ class BaseOracle(  # type: ignore[call-arg]
         ValueError
             If `X` or `sample_weight` is malformed; the oracle then stays unchanged.
         """
+        X = read_once(X)
         return self._collect(self._started(X), X, sample_weight, is_new=True)
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
@@ -231,7 +232,7 @@ class BaseOracle(  # type: ignore[call-arg]
         ValueError
             As for `fit`; the oracle then stays unchanged.
         """
-        is_new = self._state is None
+        is_new, X = self._state is None, read_once(X)
         state = self._started(X) if is_new else self._continued()
         return self._collect(state, X, sample_weight, is_new=is_new)
 
@@ -341,6 +342,7 @@ class BaseOracle(  # type: ignore[call-arg]
         state = self._continued().emptied()
         if self.input == "reports":
             return self._estimate_of(state.with_reports(X, None, self.n_jobs))
+        X = read_once(X)
         columns = as_columns(X, self._name)
         self._check_features(X, len(columns), reset=False)
         warnings.warn(
