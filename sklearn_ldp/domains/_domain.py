@@ -27,9 +27,9 @@ from ._category_list import (
 )
 from ._columns import as_columns, table_columns
 from ._levels import declared_levels
+from ._values import objects
 
 _MAX_LISTED = 1 << 27  # categories in a list: beyond that, the list alone takes gigabytes
-
 
 # Users from which on a learned domain is worth a warning, if so many of them are alone.
 _MANY, _NEARLY_EVERY = 200, 0.9
@@ -192,7 +192,7 @@ class Domain:
             pairs = zip(levels, columns, strict=True)
             lists = [occurring(c, name) if x is None else distinct(x, name) for x, c in pairs]
         else:
-            lists = [occurring(columns[0] if len(columns) == 1 else _tuples(columns), name)]
+            lists = [occurring(_joined(columns), name)]
         n, d = len(columns[0]), max(len(array) for array in lists)
         if n >= _MANY and d > _NEARLY_EVERY * n:
             warnings.warn(
@@ -217,8 +217,7 @@ class Domain:
                 f"A domain of {self.size:.3g} combinations cannot be listed one by one: join fewer "
                 "columns, or coarser categories."
             )
-        listed = np.empty(self.size, dtype=object)
-        listed[:] = list(product(*(part.categories.tolist() for part in self._parts)))
+        listed = objects(list(product(*(part.categories.tolist() for part in self._parts))))
         listed.flags.writeable = False
         return listed
 
@@ -309,7 +308,7 @@ class Domain:
             Codes.
         """
         if len(self._parts) == 1:
-            values = columns[0] if len(columns) == 1 else _tuples(columns)
+            values = _joined(columns)
             return self._parts[0].encode(values, name).astype(self._dtype, copy=False)
         if len(columns) != len(self._parts):
             raise ValueError(
@@ -382,20 +381,15 @@ class OpenDomain(Domain):
         return {}
 
     def encode_columns(self, columns: list[np.ndarray], name: str) -> np.ndarray:
-        values = columns[0] if len(columns) == 1 else _tuples(columns)
+        values = _joined(columns)
         refuse_infinite(values, name)
         return np.array([word_digest(value) for value in values.tolist()], dtype=np.uint64)
 
     encode_columns.__doc__ = Domain.encode_columns.__doc__
 
 
-# -- rows of several columns -----------------------------------------------------------------------
-def _rows(columns: list[np.ndarray]) -> list[tuple]:
-    return list(zip(*(column.tolist() for column in columns), strict=True))
-
-
-def _tuples(columns: list[np.ndarray]) -> np.ndarray:
-    rows = _rows(columns)
-    array = np.empty(len(rows), dtype=object)
-    array[:] = rows
-    return array
+def _joined(columns: list[np.ndarray]) -> np.ndarray:
+    """Return the single column, or the rows of several columns as tuples."""
+    if len(columns) == 1:
+        return columns[0]
+    return objects(list(zip(*(column.tolist() for column in columns), strict=True)))

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from ._values import objects
+
 
 def declared_levels(column: Any) -> np.ndarray | None:
     """Return the levels that a column or a dtype declares, in their order.
@@ -27,14 +29,8 @@ def declared_levels(column: Any) -> np.ndarray | None:
     if type(dtype).__name__ == "Enum" and hasattr(dtype, "categories"):  # polars' Enum
         return np.array(list(dtype.categories), dtype=object)
     if hasattr(column, "dictionary") and hasattr(column, "indices"):  # Arrow's DictionaryArray
-        return _objects(column.dictionary.to_pylist())
+        return objects(column.dictionary.to_pylist())
     if hasattr(column, "chunks") and hasattr(column, "unify_dictionaries"):  # Arrow's ChunkedArray
         chunks = column.unify_dictionaries().chunks
         return declared_levels(chunks[0]) if chunks and hasattr(chunks[0], "dictionary") else None
     return None
-
-
-def _objects(items: list) -> np.ndarray:
-    array = np.empty(len(items), dtype=object)
-    array[:] = items
-    return array

@@ -28,10 +28,10 @@ def as_vector(values: Any) -> np.ndarray:
     if isinstance(values, (list, tuple, range, dict)):
         values = list(values)
         if any(isinstance(v, (tuple, list)) for v in values) or not is_uniform(values):
-            return _objects([tuple(v) if isinstance(v, list) else v for v in values])
+            return objects([tuple(v) if isinstance(v, list) else v for v in values])
     array = np.asarray(values)
     if array.ndim == 2:
-        return _objects([tuple(row) for row in array.tolist()])
+        return objects([tuple(row) for row in array.tolist()])
     if array.ndim != 1:
         raise ValueError(
             f"Expected a list of categories or values, got an array of shape {array.shape}."
@@ -135,7 +135,19 @@ def group_codes(labels: Any, name: str, each: str) -> tuple[list, np.ndarray]:
     return names, np.array([place[label] for label in items])
 
 
-def _objects(items: list) -> np.ndarray:
+def objects(items: list) -> np.ndarray:
+    """Return a 1-D array of objects, in which tuples and lists stay whole.
+
+    Parameters
+    ----------
+    items : list of length n
+        Objects of any types.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+        Of dtype object.
+    """
     array = np.empty(len(items), dtype=object)
     array[:] = items
     return array

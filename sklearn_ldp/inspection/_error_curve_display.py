@@ -9,7 +9,7 @@ import numpy as np
 
 from ._grid_search import curves_of
 from ._results import ambiguous, column, error_name, numbers
-from ._style import legend_outside, merged, new_axes, styles
+from ._style import RING, legend_outside, merged, new_axes, styles
 
 
 class ErrorCurve(NamedTuple):
@@ -295,8 +295,7 @@ class ErrorCurveDisplay:
         }
         self.chosen_ = None
         if chosen is not None:
-            ring = {"marker": "o", "markersize": 14, "markerfacecolor": "none", "color": "0.3"}
-            (self.chosen_,) = ax.plot(*chosen, linestyle="none", label="chosen", **ring)
+            (self.chosen_,) = ax.plot(*chosen, label="chosen", **RING)
         ax.set_xscale(x_scale)
         # Bars that reach below 0 are clipped; otherwise they would be left out with their point.
         ax.set_yscale(y_scale, **({"nonpositive": "clip"} if y_scale == "log" else {}))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ._results import ambiguous, column, error_name
-from ._style import legend_outside, merged, name_ticks, new_axes, styles
+from ._style import RING, legend_outside, merged, name_ticks, new_axes, styles
 
 
 class ErrorDotDisplay:
@@ -190,10 +190,7 @@ class ErrorDotDisplay:
             )
         self.picks_ = None
         if picked:
-            ring = {"marker": "o", "markersize": 14, "markerfacecolor": "none", "color": "0.3"}
-            (self.picks_,) = ax.plot(
-                *zip(*picked, strict=True), linestyle="none", label=self.pick_name, **ring
-            )
+            (self.picks_,) = ax.plot(*zip(*picked, strict=True), label=self.pick_name, **RING)
         for edge in place[1:] - 0.5:
             ax.axhline(edge, color="0.9", linewidth=0.8, zorder=0)
         name_ticks(ax.yaxis, place, self.rows)

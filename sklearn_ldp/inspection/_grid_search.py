@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from ..model_selection._cv_results import mean_errors, metric_names, split_scores
 from ._results import numbers
 
 
@@ -118,15 +119,12 @@ def _value(estimator: Any, candidate: dict[str, Any], name: str) -> Any:
 def _errors(search: Any, metric: str | None) -> tuple[np.ndarray, np.ndarray | None, str]:
     """The mean errors of the candidates, their standard errors, and what they are called."""
     results = search.cv_results_
-    metrics = [key.removeprefix("mean_test_") for key in results if key.startswith("mean_test_")]
+    metrics = metric_names(results)
     refit = search.refit if isinstance(search.refit, str) else None
     key = metric or (metrics[0] if len(metrics) == 1 else refit)
     if key not in metrics:
         raise ValueError(f"Argument metric must be one of {metrics}, got {metric!r}.")
-    splits = [
-        np.asarray(results[f"split{i}_test_{key}"], dtype=float) for i in range(search.n_splits_)
-    ]
-    error = -np.asarray(results[f"mean_test_{key}"], dtype=float)
+    splits, error = split_scores(results, key), mean_errors(results, key)
     bars = np.std(splits, axis=0, ddof=1) / np.sqrt(len(splits)) if len(splits) > 1 else None
     name = key if key != "score" else getattr(search.scoring, "metric", search.scoring)
     name = name.removeprefix("neg_").replace("_", " ") if isinstance(name, str) else "error"

@@ -11,6 +11,15 @@ COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#000000", "#56b4e9", "#e6
 LINES: tuple = ("-", (0, (5, 1.5)), (0, (1, 1)), (0, (4, 1.2, 1, 1.2)))
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "<", "h", ">", "p", "d", "1", "2", "3", "4")
 
+# A mark around a point, which leaves the point to be seen.
+RING = {
+    "linestyle": "none",
+    "marker": "o",
+    "markersize": 14,
+    "markerfacecolor": "none",
+    "color": "0.3",
+}
+
 # Methods that the papers draw in the same panel are neighbours here, and neighbours differ most.
 _METHODS = (
     "Base",

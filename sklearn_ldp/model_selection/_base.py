@@ -12,6 +12,7 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from .._estimate import FrequencyEstimate
+from ..domains._values import objects
 from ..metrics import query_errors
 from ..postprocessing import BasePostProcessor
 from ._candidates import as_candidates, candidate_name
@@ -124,8 +125,7 @@ def _errors_of_one(candidate: Any, cases: list[Case], metric: Any) -> np.ndarray
 def _results(candidates: list, errors: np.ndarray) -> dict[str, np.ndarray]:
     """Return one row per candidate, like GridSearchCV's cv_results_."""
     mean = errors.mean(axis=1)
-    params = np.empty(len(candidates), dtype=object)
-    params[:] = [candidate.get_params(deep=False) for candidate in candidates]
+    params = objects([candidate.get_params(deep=False) for candidate in candidates])
     n_rows = errors.shape[1]
     spread = errors.std(axis=1, ddof=1) if n_rows > 1 else np.full(len(mean), np.nan)
     return {

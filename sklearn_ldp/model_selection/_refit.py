@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from numbers import Real
 from typing import Any
 
 import numpy as np
+
+from ._cv_results import mean_errors, metric_names, split_scores
 
 
 def least_epsilon(
@@ -124,7 +125,7 @@ class LeastEpsilon:
     def __call__(self, cv_results: Mapping[str, Any]) -> int:
         epsilons = _epsilons(cv_results["params"], self.epsilon)
         metric = _metric(cv_results, self.score)
-        errors = -np.asarray(cv_results[f"mean_test_{metric}"], dtype=float)
+        errors = mean_errors(cv_results, metric)
         is_known = np.isfinite(errors)
         if "iter" in cv_results:
             is_known &= np.asarray(cv_results["iter"]) == np.max(cv_results["iter"])
@@ -187,8 +188,7 @@ def _epsilons(params: Sequence[Mapping[str, Any]], name: str | None) -> np.ndarr
 
 def _metric(cv_results: Mapping[str, Any], score: str | None) -> str:
     """Return the name of the score, as it stands in the columns of the results."""
-    prefix = "mean_test_"
-    names = sorted(key.removeprefix(prefix) for key in cv_results if key.startswith(prefix))
+    names = sorted(metric_names(cv_results))
     if score is None and len(names) == 1:
         return names[0]
     if score not in names:
@@ -201,12 +201,10 @@ def _metric(cv_results: Mapping[str, Any], score: str | None) -> str:
 
 def _standard_error(cv_results: Mapping[str, Any], metric: str, candidate: int) -> float:
     """Return the standard error of a candidate's mean score over the folds."""
-    pattern = re.compile(rf"split\d+_test_{re.escape(metric)}")
-    columns = [key for key in cv_results if pattern.fullmatch(key)]
-    if len(columns) < 2:
+    scores = [split[candidate] for split in split_scores(cv_results, metric)]
+    if len(scores) < 2:
         raise ValueError(
-            f"least_epsilon needs at least 2 folds for a standard error, got {len(columns)}: take "
+            f"least_epsilon needs at least 2 folds for a standard error, got {len(scores)}: take "
             "more folds, or give max_error or tolerance."
         )
-    scores = [cv_results[key][candidate] for key in columns]
     return float(np.std(scores, ddof=1) / np.sqrt(len(scores)))
