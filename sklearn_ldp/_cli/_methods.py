@@ -83,11 +83,10 @@ def all_postprocessors() -> dict[str, Any]:
     say so when they are used.
     """
     exported = (getattr(postprocessing, name) for name in postprocessing.__all__)
-    return default_postprocessors() | {
-        name: found()
-        for found in exported
-        if _is_concrete(found, postprocessing.BasePostProcessor)
-        and (name := _kebab(found.__name__)) not in default_postprocessors()
+    concrete = [one for one in exported if _is_concrete(one, postprocessing.BasePostProcessor)]
+    first = default_postprocessors()
+    return first | {
+        name: found() for found in concrete if (name := _kebab(found.__name__)) not in first
     }
 
 
