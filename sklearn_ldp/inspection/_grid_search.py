@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ..model_selection._cv_results import mean_errors, metric_names, split_scores
+from .._cv_results import mean_errors, metric_names, split_scores
 from ._results import numbers
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ._cv_results import mean_errors, metric_names, split_scores
+from .._cv_results import mean_errors, metric_names, split_scores
 
 
 def least_epsilon(
