@@ -15,6 +15,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import validate_data
 
+from .._documentation import Documented
 from .._estimate import FrequencyEstimate
 from .._noise import NoiseModel
 from .._random import RandomState, as_generator
@@ -36,7 +37,7 @@ class PrivacyWarning(UserWarning):
 
 @inherit_parameters
 class BaseOracle(  # type: ignore[call-arg]
-    TransformerMixin, BaseEstimator, metaclass=ABCMeta, auto_wrap_output_keys=None
+    Documented, TransformerMixin, BaseEstimator, metaclass=ABCMeta, auto_wrap_output_keys=None
 ):
     """Base of all frequency oracles.
 

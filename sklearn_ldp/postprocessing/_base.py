@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_array, validate_data
 
 from .._docstrings import fill_in
+from .._documentation import Documented
 from .._estimate import FrequencyEstimate
 from ._known_noise import NOISE_PARAGRAPHS
 
@@ -47,7 +48,9 @@ def _estimates_stay_estimates(cls: type[_T]) -> type[_T]:
 
 
 @_estimates_stay_estimates
-class BasePostProcessor(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, metaclass=ABCMeta):
+class BasePostProcessor(
+    Documented, OneToOneFeatureMixin, TransformerMixin, BaseEstimator, metaclass=ABCMeta
+):
     """Base of all post-processors.
 
     Like :class:`~sklearn.preprocessing.Normalizer`, they treat every row on its own, so `transform`
