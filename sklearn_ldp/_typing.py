@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
     from typing import Protocol, SupportsFloat, TypeAlias
 
     import numpy as np
@@ -63,6 +64,16 @@ if TYPE_CHECKING:
         def cdf(self, x: Any, /) -> Any: ...
         def support(self) -> Any: ...
 
+    class SupportsRead(Protocol):
+        """A binary file to read."""
+
+        def read(self) -> Any: ...
+
+    class SupportsWrite(Protocol):
+        """A binary file to write."""
+
+        def write(self, data: Any, /) -> Any: ...
+
     class Table(Protocol):
         """Columns by name: an ErrorStudy, a data frame, a dict of arrays."""
 
@@ -89,12 +100,15 @@ if TYPE_CHECKING:
     #: "all", a list, or a grid of parameters (or a list of grids) for each class name.
     Candidates: TypeAlias = str | Sequence[PostProcessor] | Mapping[Any, Any]
     OracleOrProtocol: TypeAlias = BaseOracle | protocols.Protocol
+    #: A file of reports: to read (also its content), and to write.
+    ReportSource: TypeAlias = str | Path | bytes | bytearray | memoryview | SupportsRead
+    ReportSink: TypeAlias = str | Path | SupportsWrite
     FilePath: TypeAlias = str | os.PathLike[str]
 else:
     # The names exist, so that `typing.get_type_hints` can read the signatures.
     Axes = DataFrame = PolarsDataFrame = Series = Any
     BaseOracle = BasePostProcessor = FrequencyDisplay = FrequencyEstimate = Any
     SupportsArray = SupportsToNumpy = SupportsArrowStream = SupportsCategories = SparseMatrix = Any
-    Distribution = Table = Any
+    Distribution = Table = SupportsRead = SupportsWrite = ReportSource = ReportSink = Any
     Column = Rows = Values = Categories = Frequencies = Matrix = Queries = Metric = Any
     PostProcessor = Candidates = OracleOrProtocol = FilePath = Any

@@ -415,7 +415,7 @@ def _error_of_one_user(
 
 
 def planned_protocol(
-    oracle: BaseOracle,
+    oracle: object,
     n_categories: int | None,
     epsilon: float | None,
     need: str = "Planning needs an oracle such as OLH(epsilon=1.0), or a list of them",
@@ -423,12 +423,12 @@ def planned_protocol(
     """Return the protocol of an oracle over `n_categories`, or over the domain it declares."""
     if not isinstance(oracle, BaseOracle):
         raise TypeError(f"{need}, got {type(oracle).__name__}.")
-    oracle = clone(oracle)
+    planned: BaseOracle = clone(oracle)
     if epsilon is not None:
-        oracle.set_params(epsilon=epsilon)
+        planned.set_params(epsilon=epsilon)
     if n_categories is not None:
-        oracle.set_params(categories=n_categories)
-    return oracle.protocol()
+        planned.set_params(categories=n_categories)
+    return planned.protocol()
 
 
 def mean_variance(

@@ -6,6 +6,7 @@ might have, so some mistakes are found by pyright only.
 """
 
 import datetime
+import io
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, assert_type
@@ -36,7 +37,7 @@ from sklearn_ldp import (
     SyntheticSearch,
     best_oracle,
 )
-from sklearn_ldp.collection import Aggregator
+from sklearn_ldp.collection import Aggregator, aggregate, read_reports, write_reports
 from sklearn_ldp.inspection import (
     ErrorCurveDisplay,
     ErrorDotDisplay,
@@ -231,7 +232,27 @@ grid = GridSearchCV(
 )
 ErrorCurveDisplay.from_grid_search(grid)
 
+# Files of reports: by name, open, or in memory.
+protocol = oracle.protocol("March")
+Aggregator(protocol)
+write_reports("a.parquet", oracle.privatize(values), oracle)
+write_reports(Path("a.jsonl"), oracle.privatize(values), protocol)
+write_reports(io.BytesIO(), [[1, 2]], oracle, format="arrow")
+with open("a.arrows", "rb") as file:
+    ok = [
+        read_reports("a.parquet", oracle),
+        read_reports(Path("a.jsonl"), protocol),
+        read_reports(file, oracle, format="arrow"),
+        read_reports(file.read(), oracle, format="arrow"),
+        aggregate(Path("folder"), oracle),
+        aggregate((oracle.privatize(values) for _ in range(3)), server, batch_id="a"),
+    ]
+
 # Mistakes that both find.
+Aggregator("OLH")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+Aggregator(OLH)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+read_reports(3, oracle)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+read_reports(oracle, "a.parquet")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 oracle.fit(3)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 oracle.fit(value for value in values)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 oracle.fit(table.lazy())  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
