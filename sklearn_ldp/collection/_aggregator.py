@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, Self
 from sklearn.base import clone
 
 from .._estimate import FrequencyEstimate
+from .._typing import OracleOrProtocol
 from ..oracles import BaseOracle
 from ..protocols import as_protocol
 from . import _checkpoint
@@ -123,7 +124,7 @@ class Aggregator:
     """
 
     def __init__(
-        self, oracle: Any, *, collection_round: str = "", on_repeat: str = "raise"
+        self, oracle: OracleOrProtocol, *, collection_round: str = "", on_repeat: str = "raise"
     ) -> None:
         if on_repeat not in ("raise", "ignore"):
             raise ValueError(f'on_repeat must be "raise" or "ignore", got {on_repeat!r}.')
@@ -344,7 +345,7 @@ class Aggregator:
     def load(
         cls,
         path: str | PathLike[str],
-        oracle: Any,
+        oracle: OracleOrProtocol,
         *,
         collection_round: str = "",
         on_repeat: str = "raise",

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from .._files._atomic import replacing, sweep
+from .._typing import FilePath
 from ..protocols import Counts
 from ..protocols._protocol import configuration_difference
 
@@ -60,7 +61,7 @@ class Checkpoint:
     refused: list
 
 
-def write(path: Any, state: Checkpoint) -> None:
+def write(path: FilePath, state: Checkpoint) -> None:
     """Write a checkpoint atomically; it is complete and on disk when this returns."""
     content = _pack(state)
     sweep(Path(path))
@@ -98,7 +99,7 @@ def _pack(state: Checkpoint) -> bytes:
     return bytes(content)
 
 
-def read(path: Any, configuration: dict[str, Any], empty: Counts) -> Checkpoint:
+def read(path: FilePath, configuration: dict[str, Any], empty: Counts) -> Checkpoint:
     """Read a checkpoint of the expected configuration, with counts of the same shape as `empty`.
 
     The seal is checked before anything else is read, so that damage is recognised as such. Since

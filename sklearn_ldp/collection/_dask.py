@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from .._progress import Progress
+from .._typing import OracleOrProtocol
 from ..protocols import Protocol
 from ._aggregator import Aggregator, Refusal
 from ._batches import RefusedBatchError, RepeatedBatchError, repeated
@@ -27,7 +28,7 @@ _ARITY = 8  # sums that are added up into one
 def aggregate_dask(
     client: Any,
     files: Any,
-    oracle: Any,
+    oracle: OracleOrProtocol | Aggregator,
     *,
     collection_round: str = "",
     checkpoint: str | PathLike[str] | None = None,

@@ -12,6 +12,7 @@ import numpy as np
 
 from .._files._atomic import replacing
 from .._random import RandomState, as_generator
+from .._typing import OracleOrProtocol, ReportSink, ReportSource
 from ..protocols import Protocol, as_protocol
 from ._arrow import from_columns, report_fields, to_columns
 from ._batches import RefusedBatchError, check_batch_id
@@ -22,9 +23,9 @@ from ._tally import Tally, tally_batch
 
 
 def write_reports(
-    path: Any,
+    path: ReportSink,
     reports: Any,
-    oracle: Any,
+    oracle: OracleOrProtocol,
     *,
     batch_id: str | None = None,
     collection_round: str = "",
@@ -125,7 +126,11 @@ def _shuffled(n: int, random_state: RandomState) -> np.ndarray:
 
 
 def read_reports(
-    path: Any, oracle: Any, *, collection_round: str = "", format: str = "auto"
+    path: ReportSource,
+    oracle: OracleOrProtocol,
+    *,
+    collection_round: str = "",
+    format: str = "auto",
 ) -> np.ndarray:
     """Read a batch of reports that `write_reports` wrote.
 
@@ -158,7 +163,11 @@ def read_reports(
 
 
 def tally_file(
-    path: Any, oracle: Any, *, collection_round: str = "", format: str = "auto"
+    path: ReportSource,
+    oracle: OracleOrProtocol,
+    *,
+    collection_round: str = "",
+    format: str = "auto",
 ) -> Tally:
     """Add up a file of reports: a pure function that a worker can call.
 
@@ -189,7 +198,7 @@ def tally_file(
     return tally_source(path, as_protocol(oracle, collection_round), format)
 
 
-def tally_source(path: Any, protocol: Protocol, form: str = "auto") -> Any:
+def tally_source(path: ReportSource, protocol: Protocol, form: str = "auto") -> Tally:
     """Add up a file as `tally_file` does, for a protocol that exists already."""
     pieces = _read(path, protocol, form)
     header, first = next(pieces)
@@ -202,7 +211,7 @@ def tally_source(path: Any, protocol: Protocol, form: str = "auto") -> Any:
     return tally_batch(chunks(), protocol, header.batch_id)
 
 
-def describe_reports(path: Any, *, format: str = "auto") -> dict[str, Any]:
+def describe_reports(path: ReportSource, *, format: str = "auto") -> dict[str, Any]:
     """Read what a file states about its reports, but not the reports themselves.
 
     Parameters
@@ -233,7 +242,7 @@ def describe_reports(path: Any, *, format: str = "auto") -> dict[str, Any]:
         source.close()
 
 
-def _read(path: Any, protocol: Protocol, form: str) -> Iterator[tuple[Header, np.ndarray]]:
+def _read(path: ReportSource, protocol: Protocol, form: str) -> Iterator[tuple[Header, np.ndarray]]:
     """Yield pieces of reports in canonical form; the digest is compared after the last one."""
     form = format_of(path, form)
     source = open_source(path, form)

@@ -7,6 +7,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from .._typing import FilePath, OracleOrProtocol
 from ._aggregator import Aggregator
 from ._batches import RefusedBatchError, RepeatedBatchError, check_batch_id
 from ._convert import is_iterator
@@ -16,7 +17,7 @@ from ._report_files import describe_reports, tally_source
 
 def aggregate(
     source: Any,
-    oracle: Any,
+    oracle: OracleOrProtocol | Aggregator,
     *,
     batch_id: str | None = None,
     collection_round: str = "",
@@ -145,7 +146,7 @@ def _name(prefix):
     return prefix
 
 
-def report_files(path: Any) -> list[Path]:
+def report_files(path: FilePath) -> list[Path]:
     """The files of reports in a folder and its subfolders, sorted by name; or the file itself."""
     path = Path(path)
     if not path.is_dir():

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from .._typing import OracleOrProtocol
 from ..protocols import Counts, Protocol, as_protocol
 from ..protocols._protocol import configuration_difference
 from ._batches import RefusedBatchError, check_batch_id, repeated
@@ -91,7 +92,9 @@ def refuse_difference(name: str, theirs: Tally, configuration: dict, ours: Count
         )
 
 
-def tally_reports(reports: Any, oracle: Any, batch_id: str, *, collection_round: str = "") -> Tally:
+def tally_reports(
+    reports: Any, oracle: OracleOrProtocol, batch_id: str, *, collection_round: str = ""
+) -> Tally:
     """Add up one batch of reports: a pure function that a worker can call.
 
     Memory stays bounded whatever the number of reports: arrays are processed in pieces,

@@ -2,7 +2,6 @@
 
 import re
 from os import PathLike, fspath
-from typing import Any
 
 import numpy as np
 from sklearn.utils import Bunch
@@ -20,7 +19,7 @@ def read_histogram(
     value_column: str = "value",
     count_column: str = "count",
     dtype: type[str] | None = None,
-) -> Any:
+) -> Bunch:
     r"""Read a histogram: one row per category, with the number of users who hold it.
 
     The format is recognised by the content: Parquet (which needs pyarrow), otherwise CSV in UTF-8

@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
+from scipy import sparse
 
 from .._noise import ChannelNoise, Noise, NoiseModel, as_rows
+from .._typing import Matrix
 from ._coins import Coins
 from ._covariance import drawn_covariances, inner, joint_covariances
 from ._laws import JointSupport, PublicPart, ReportLaw
@@ -194,7 +196,7 @@ class Channel(Mechanism):
         noise = self.noise(sizes if len(sizes) > 1 else int(sizes[0]))
         return noise.debias(support), noise
 
-    def noise(self, n_samples: Any) -> NoiseModel:
+    def noise(self, n_samples: ArrayLike) -> NoiseModel:
         """Return the noise of estimates from a given number of users.
 
         Parameters
@@ -234,7 +236,7 @@ class Channel(Mechanism):
         """
         return self.null_variance + frequencies * self.slope
 
-    def total_variance(self, frequencies: Any = None) -> float:
+    def total_variance(self, frequencies: ArrayLike | None = None) -> float:
         """Return the sum of the variances of all categories, times the number of users.
 
         Parameters
@@ -253,7 +255,7 @@ class Channel(Mechanism):
             frequencies = np.full(self.n_categories, 1 / self.n_categories)
         return float(self.variances(np.asarray(frequencies, dtype=np.float64)).sum())
 
-    def answer_variances(self, matrix: Any, frequencies: np.ndarray) -> np.ndarray:
+    def answer_variances(self, matrix: Matrix, frequencies: np.ndarray) -> np.ndarray:
         """Return the variances of answers to linear queries of the raw estimate, for one user.
 
         They are linear in the frequencies (which sum to 1), so that unbiased estimates of the
@@ -278,7 +280,7 @@ class Channel(Mechanism):
             variances[several] = self.covariances(rows[several], frequencies, diagonal=True)
         return variances
 
-    def answer_covariance(self, matrix: Any, frequencies: np.ndarray) -> np.ndarray:
+    def answer_covariance(self, matrix: Matrix, frequencies: np.ndarray) -> np.ndarray:
         """Return the covariances of answers to linear queries of the raw estimate, for one user.
 
         Parameters
@@ -299,7 +301,9 @@ class Channel(Mechanism):
         np.fill_diagonal(result, self.answer_variances(rows, frequencies))
         return result
 
-    def covariances(self, rows: Any, frequencies: np.ndarray, *, diagonal: bool) -> np.ndarray:
+    def covariances(
+        self, rows: sparse.csr_array, frequencies: np.ndarray, *, diagonal: bool
+    ) -> np.ndarray:
         """Return the covariances of sums of categories, for one user; a channel may override it.
 
         Parameters

@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ._coins import Coins
 from ._reports import bits_for, expect
@@ -149,7 +150,7 @@ class Mechanism(ABC):
         """
         return tallies
 
-    def as_reports(self, reports: Any) -> np.ndarray:
+    def as_reports(self, reports: ArrayLike) -> np.ndarray:
         """Return the reports in any array of integers, in canonical form.
 
         Parameters

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,11 +12,13 @@ from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import clone
 
 from .._estimate import FrequencyEstimate
 from .._progress import Progress
 from .._random import RandomState, root_entropy
+from .._typing import Candidates, FilePath, Metric, PostProcessor, Queries
 from .._version import __version__
 from ..metrics import query_errors
 from ..oracles import BaseOracle
@@ -33,18 +35,18 @@ _TASK = 400_000  # estimates post-processed by one task, which takes about a ten
 
 
 def simulate_errors(
-    oracles: Any,
-    postprocessors: Any,
-    frequencies: Any,
-    n_samples: Any = None,
-    epsilons: Any = None,
-    queries: Any = None,
+    oracles: BaseOracle | Iterable[BaseOracle] | Mapping[Any, BaseOracle],
+    postprocessors: PostProcessor | Candidates,
+    frequencies: ArrayLike | Mapping[Any, ArrayLike],
+    n_samples: ArrayLike | None = None,
+    epsilons: ArrayLike | None = None,
+    queries: Queries | Mapping[Any, Queries | None] | None = None,
     *,
-    metrics: Any = "mse",
+    metrics: Metric | Iterable[Metric] = "mse",
     n_repeats: int = 30,
     n_jobs: int | None = None,
     random_state: RandomState = 0,
-    checkpoint: Any = None,
+    checkpoint: FilePath | None = None,
     progress: bool = False,
 ) -> ErrorStudy:
     """Simulate the errors of oracles with post-processors, over epsilons, queries and metrics.

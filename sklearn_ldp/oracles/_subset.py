@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 from numbers import Integral
-from typing import Any
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from .._random import RandomState
+from .._typing import Categories
 from ..mechanisms._channel import Channel
 from ..mechanisms._coins import TWO_64, SeededCoins, exp_lower_bound, group_threshold
 from ..mechanisms._laws import JointSupport
@@ -91,7 +91,7 @@ class SubsetSelection(BaseOracle):
         self,
         epsilon: float = 1.0,
         *,
-        categories: Any = "auto",
+        categories: Categories = "auto",
         input: str = "values",
         n_shards: int = 10,
         random_state: RandomState = None,

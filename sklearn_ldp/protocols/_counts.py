@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -65,7 +65,7 @@ class Counts:
     def __add__(self, other: Counts) -> Counts:
         return Counts(self.tallies + other.tallies, self.sizes + other.sizes)
 
-    def of_shards(self, shards: Any) -> Counts:
+    def of_shards(self, shards: slice | Sequence[int] | np.ndarray) -> Counts:
         """Return the counts of some shards of each group."""
         return Counts(self.tallies[:, shards], self.sizes[:, shards])
 

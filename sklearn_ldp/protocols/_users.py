@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+from numpy.typing import ArrayLike
 
 
-def check_counts(counts: Any, what: str) -> np.ndarray:
+def check_counts(counts: ArrayLike, what: str) -> np.ndarray:
     """Return numbers of users as int64 of shape (n,).
 
     Parameters
