@@ -150,6 +150,7 @@ class Aggregator:
             raise ValueError(f'on_repeat must be "raise" or "ignore", got {on_repeat!r}.')
         self._protocol = as_protocol(oracle, collection_round)
         self._oracle = clone(oracle) if isinstance(oracle, BaseOracle) else None
+        self._bits = self._protocol.mechanism.agreement_bits
         self._counts = self._protocol.empty
         self._ledger: dict[str, int] = {}
         self._digests: dict[str, bytes] = {}
@@ -285,10 +286,9 @@ class Aggregator:
 
     def _refuse_copies(self, tally: Tally) -> dict[bytes, str]:
         """Raise if a batch has the reports of another one; return what to know the new ones by."""
-        bits = self._protocol.mechanism.agreement_bits
         keys: dict[bytes, str] = {}
         for batch, digest in tally.digests.items():
-            key = copy_key(digest, tally.batches[batch], bits)
+            key = copy_key(digest, tally.batches[batch], self._bits)
             original = self._copies.get(key) or keys.get(key)
             if original is not None:
                 raise copied("Aggregator", batch, original)
@@ -505,8 +505,7 @@ class Aggregator:
             return None
         with self._lock:
             ours = State(self._counts, self._ledger, self._digests)
-            bits = protocol.mechanism.agreement_bits
-            joined = join(path, found, ours, home.unsaved, bits)
+            joined = join(path, found, ours, home.unsaved, self._bits)
             n_new = self._n_refused - home.n_refused
             new = list(self._refusals)[-n_new:] if n_new else []
             self._refusals.clear()
@@ -521,8 +520,7 @@ class Aggregator:
 
     def _restore(self, state: State) -> None:
         self._counts, self._ledger, self._digests = state
-        bits = self._protocol.mechanism.agreement_bits
-        self._copies = copy_keys(self._ledger, self._digests, bits)
+        self._copies = copy_keys(self._ledger, self._digests, self._bits)
         self._sources = Sources(self._caps, self._ledger)
 
     @classmethod

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..protocols import Protocol
+from ..protocols import Counts, Protocol
 from ._arrow import report_fields, to_columns
 from ._header import ContentDigest
 
@@ -57,7 +57,7 @@ class Beginning:
         return bytes.fromhex(self._digest.hexdigest()) if self._digest else b""
 
 
-def batch_digest(tallies: np.ndarray, beginning: Beginning, file_sha256: str = "") -> bytes:
+def batch_digest(counts: Counts, beginning: Beginning, file_sha256: str = "") -> bytes:
     """Return the digest of a batch: 16 bytes each for its sums, its beginning and its file.
 
     Half of a SHA-256 each is enough: whoever can find two batches of the same digest has made both
@@ -65,7 +65,7 @@ def batch_digest(tallies: np.ndarray, beginning: Beginning, file_sha256: str = "
 
     Parameters
     ----------
-    tallies : ndarray of shape (n_shards, tally_size)
+    counts : Counts
         Sums of the batch's reports. How they are dealt out to shards does not matter.
     beginning : Beginning
         What has seen the batch.
@@ -78,7 +78,7 @@ def batch_digest(tallies: np.ndarray, beginning: Beginning, file_sha256: str = "
     bytes
         The digest.
     """
-    parts = _of_sums(tallies), beginning.digest(), _of_file(file_sha256)
+    parts = _of_sums(counts), beginning.digest(), _of_file(file_sha256)
     return b"".join(part[:_PART].ljust(_PART, b"\0") for part in parts)
 
 
@@ -89,9 +89,12 @@ def _of_file(sha256: str) -> bytes:
         return b""
 
 
-def _of_sums(tallies: np.ndarray) -> bytes:
+def _of_sums(counts: Counts) -> bytes:
     """SHA-256 of the counts that are not 0, with their places, as little-endian integers."""
-    total = tallies.sum(axis=0)
+    shards = np.flatnonzero(counts.sizes[0])  # few, if the batch is small
+    total = (
+        counts.tallies[0, shards].sum(axis=0) if len(shards) > 1 else counts.tallies[0, shards[0]]
+    )
     cells = np.flatnonzero(total)
     sha = hashlib.sha256(cells.astype("<i8").tobytes())
     sha.update(total[cells].astype("<i8").tobytes())
@@ -127,11 +130,11 @@ def copy_key(digest: bytes, n_samples: int, agreement_bits: float) -> bytes:
         A key that two honest batches share with a probability of at most 2**-128; empty if there
         is none, because the batch is too small.
     """
-    if not digest:
+    if not digest or n_samples * agreement_bits < _ENOUGH_BITS:
         return b""
     if _bits_of_sums(n_samples, agreement_bits) >= _ENOUGH_BITS:
         return digest[:_PART]
-    if min(n_samples, _BEGINNING) * agreement_bits >= _ENOUGH_BITS:
+    if _BEGINNING * agreement_bits >= _ENOUGH_BITS:
         return digest[: 2 * _PART]
     return b""
 

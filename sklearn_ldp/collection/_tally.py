@@ -237,7 +237,7 @@ def tally_batch(reports: Any, protocol: Protocol, batch_id: str, file_sha256: st
     except ValueError as error:
         raise RefusedBatchError(f"Batch {batch_id!r} is refused: {error}") from None
     counts = counts.rolled(_first_shard(batch_id, counts.n_shards))
-    digest = batch_digest(counts.tallies[0], beginning, file_sha256)
+    digest = batch_digest(counts, beginning, file_sha256)
     return Tally.of(protocol, counts, {batch_id: counts.n_samples}, {batch_id: digest})
 
 
