@@ -125,10 +125,11 @@ def aggregate_dask(
         must_raise = on_refusal == "raise"
         found, refused = cluster.describe(_paths(files))
         _note(aggregator, refused, must_raise)
-        by_id = {file.batch_id: file for file in found}
+        by_id: dict[str, _File] = {}
         alone: list[_File] = []
         while found or alone:
             now, suspect, found = _first_copies(found, aggregator, keeper.known, must_raise)
+            by_id |= {file.batch_id: file for file in now}
             alone, again = [], [*alone, *suspect]
             for part in cluster.add_up(now, again, progress):
                 alone += [by_id[batch] for batch in _add(part, aggregator, keeper, must_raise)]
