@@ -111,6 +111,57 @@ class Channel(Mechanism):
         """Number of counts in a tally."""
         return self.n_categories
 
+    @property
+    def agreement_bits(self) -> float:
+        """How rarely two honest reports are equal, see :class:`Mechanism`.
+
+        By default a bound that holds for all channels: equal reports both support the category of
+        one of the users, or both do not.
+        """
+        return _bits(float(self.p) ** 2 + (1 - float(self.p)) ** 2)
+
+    def two_level_bits(self, n_kinds: int, share: float) -> float:
+        """Return `agreement_bits` if reports have one probability where they support a category.
+
+        Parameters
+        ----------
+        n_kinds : int
+            Number of different reports; those that support the user's category are equally likely,
+            and so are the others.
+        share : float
+            Share of them that support a given category.
+
+        Returns
+        -------
+        float
+            The bits.
+        """
+        p = float(self.p)
+        return math.log2(n_kinds) - math.log2(p**2 / share + (1 - p) ** 2 / (1 - share))
+
+    def check_tallies(self, tallies: np.ndarray, sizes: np.ndarray) -> None:
+        """Refuse sums that are not those of so many reports.
+
+        Parameters
+        ----------
+        tallies : ndarray of shape (m, tally_size)
+            Sums of what `tally` returned, int64.
+        sizes : ndarray of shape (m,)
+            Number of reports in each of them, int64.
+
+        Raises
+        ------
+        ValueError
+            As for any mechanism; and if a count exceeds the number of reports, because a report
+            counts at most once for a category or a kind of reports.
+        """
+        largest = tallies.max(axis=1, initial=0)
+        if np.any(largest > sizes):
+            raise ValueError(
+                f"one of its counts is {largest.max()}, expected at most the number of reports"
+            )
+        super().check_tallies(tallies, sizes)
+
     def decode(self, tallies: np.ndarray) -> np.ndarray:
         """Turn tallies into support counts.
 
@@ -426,3 +477,7 @@ def randomised_response(
     other = coins.integers(n_values - 1, moved.size)
     result[moved] = other + (other >= result[moved])
     return result
+
+
+def _bits(probability: float) -> float:
+    return max(-math.log2(probability), 0.0)

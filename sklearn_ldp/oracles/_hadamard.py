@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from numbers import Integral
 
@@ -157,6 +158,16 @@ class HadamardChannel(Channel):
     @property
     def report_bits(self):
         return bits_for(self.n_columns)
+
+    @property
+    def tally_sum(self):
+        return 1
+
+    @property
+    def agreement_bits(self):
+        inside = float(self._inside)  # with blocks, `p` is not the probability of support
+        equal = inside**2 / self.half + (1 - inside) ** 2 / (self.n_columns - self.half)
+        return -math.log2(equal)
 
     def decode_operations(self, n_samples):
         return n_samples + self.n_columns * bits_for(self.order)

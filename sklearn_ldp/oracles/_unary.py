@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 
 import numpy as np
@@ -122,6 +123,11 @@ class UnaryChannel(Channel):
     @property
     def report_bits(self):
         return self.n_categories
+
+    @property
+    def agreement_bits(self):
+        one, zero = (p**2 + (1 - p) ** 2 for p in (float(self.p), float(self.q)))
+        return -math.log2(one) - (self.n_categories - 1) * math.log2(zero)
 
     def decode_operations(self, n_samples):
         return n_samples * self.n_categories
