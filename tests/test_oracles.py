@@ -291,7 +291,7 @@ def test_interrupted_work_changes_nothing(monkeypatch):
 
     monkeypatch.setattr("sklearn_ldp.oracles._unary.UnaryChannel.count_support", interrupt)
     with pytest.raises(KeyboardInterrupt):
-        oracle.partial_fit([0, 1])
+        oracle.partial_fit(np.arange(10_000) % 3)
     monkeypatch.undo()
     np.testing.assert_array_equal(oracle.support_counts_, counts)
     assert oracle.n_samples_seen_ == 3

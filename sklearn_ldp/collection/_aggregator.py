@@ -17,7 +17,7 @@ from ..oracles import BaseOracle
 from ..protocols import as_protocol
 from . import _checkpoint
 from ._batches import RefusedBatchError, check_batch_id, repeated
-from ._tally import Tally, refuse_difference, tally_batch
+from ._tally import Batch, Tally, count_batch, refuse_difference
 
 _KEPT_REFUSALS = 1000  # a bound on what hostile clients can make a collector remember
 _REASON_CHARACTERS = 500
@@ -163,11 +163,11 @@ class Aggregator:
         if self._is_repeat([batch_id]):
             return self
         try:
-            tally = tally_batch(reports, self._protocol, batch_id)
+            batch = count_batch(reports, self._protocol, batch_id)
         except RefusedBatchError as error:
             self.note_refusal(batch_id, error)
             raise
-        self._commit(tally)
+        self._commit(batch)
         return self
 
     def merge(self, other: Aggregator | Tally) -> Self:
@@ -228,8 +228,8 @@ class Aggregator:
             self.note_refusal(seen[0], error)
             raise error
 
-    def _commit(self, tally: Tally) -> None:
-        """Add a whole tally: ledger and counts change together, even if Ctrl-C interrupts."""
+    def _commit(self, tally: Tally | Batch) -> None:
+        """Add all of it: ledger and counts change together, even if Ctrl-C interrupts."""
         with self._lock:
             if self._is_repeat(tally.batches):  # another thread has just added it
                 return

@@ -113,7 +113,7 @@ def read(path: Any, configuration: dict[str, Any], empty: Counts) -> Checkpoint:
             "an earlier checkpoint, or add its batches again."
         )
     try:
-        return _unpacked(_members(content), configuration, empty.tallies.shape[1:])
+        return _unpacked(_members(content), configuration, empty.shape[1:])
     except Exception as error:  # whatever a forged file makes the readers raise
         raise CheckpointError(f"{path} is not a checkpoint of this collection: {error}.") from None
 

@@ -12,7 +12,7 @@ from .._progress import Progress
 from ..protocols import Protocol
 from ._aggregator import Aggregator, Refusal
 from ._batches import RefusedBatchError, RepeatedBatchError, repeated
-from ._report_files import describe_reports, tally_source
+from ._report_files import count_source, describe_reports
 from ._stream import report_files, started
 from ._tally import Tally
 
@@ -272,7 +272,7 @@ def _add_up(files: list[_File], protocol: Protocol) -> _Part:
 
 def _tally(file: _File, protocol: Protocol) -> _Part:
     try:
-        tally = tally_source(file.path, protocol)
+        tally = Tally.of(protocol, *count_source(file.path, protocol))
         if tally.batches != {file.batch_id: file.n_samples}:
             raise RefusedBatchError(
                 f"File {file.path} is refused: it was replaced after its header was read"

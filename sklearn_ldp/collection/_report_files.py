@@ -18,7 +18,7 @@ from ._batches import RefusedBatchError, check_batch_id
 from ._convert import as_chunks
 from ._formats import FORMATS, format_of, open_source
 from ._header import ContentDigest, Header
-from ._tally import Tally, tally_batch
+from ._tally import Batch, Tally, count_batch
 
 
 def write_reports(
@@ -186,11 +186,12 @@ def tally_file(
     RefusedBatchError
         For the same reasons as in `read_reports`.
     """
-    return tally_source(path, as_protocol(oracle, collection_round), format)
+    protocol = as_protocol(oracle, collection_round)
+    return Tally.of(protocol, *count_source(path, protocol, format))
 
 
-def tally_source(path: Any, protocol: Protocol, form: str = "auto") -> Any:
-    """Add up a file as `tally_file` does, for a protocol that exists already."""
+def count_source(path: Any, protocol: Protocol, form: str = "auto") -> Batch:
+    """Check and count a file as `tally_file` does, for a protocol that exists already."""
     pieces = _read(path, protocol, form)
     header, first = next(pieces)
 
@@ -199,7 +200,7 @@ def tally_source(path: Any, protocol: Protocol, form: str = "auto") -> Any:
         for _, chunk in pieces:
             yield chunk
 
-    return tally_batch(chunks(), protocol, header.batch_id)
+    return count_batch(chunks(), protocol, header.batch_id)
 
 
 def describe_reports(path: Any, *, format: str = "auto") -> dict[str, Any]:

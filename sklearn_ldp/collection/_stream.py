@@ -11,7 +11,7 @@ from ._aggregator import Aggregator
 from ._batches import RefusedBatchError, RepeatedBatchError, check_batch_id
 from ._convert import is_iterator
 from ._formats import SUFFIXES
-from ._report_files import describe_reports, tally_source
+from ._report_files import count_source, describe_reports
 
 
 def aggregate(
@@ -171,12 +171,12 @@ def _add(aggregator, name, reports, resumed):
         batch_id = describe_reports(reports)["batch_id"]
         if batch_id in resumed or aggregator._is_repeat([batch_id]):
             return
-        tally = tally_source(reports, aggregator._protocol)
+        batch = count_source(reports, aggregator._protocol)
     except RefusedBatchError as error:
         if not isinstance(error, RepeatedBatchError):
             aggregator.note_refusal(reports, error)
         raise
-    aggregator.merge(tally)
+    aggregator._commit(batch)
 
 
 class _Keeper:

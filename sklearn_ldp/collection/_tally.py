@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -82,7 +82,7 @@ class Tally:
 def refuse_difference(name: str, theirs: Tally, configuration: dict, ours: Counts) -> None:
     """Raise RefusedBatchError if a tally has another configuration or number of shards."""
     what = configuration_difference(theirs.configuration, configuration)
-    if not what and theirs.tallies.shape != ours.tallies.shape[1:]:
+    if not what and theirs.tallies.shape != ours.shape[1:]:
         what = f"{len(theirs.sizes)} shards instead of {ours.n_shards}"
     if what:
         raise RefusedBatchError(
@@ -133,27 +133,43 @@ def tally_reports(reports: Any, oracle: Any, batch_id: str, *, collection_round:
     return tally_batch(reports, as_protocol(oracle, collection_round), batch_id)
 
 
+class Batch(NamedTuple):
+    """A batch whose small reports may still wait to be tallied; `Tally` is for those who ask."""
+
+    counts: Counts
+    batches: dict[str, int]
+
+
 def tally_batch(reports: Any, protocol: Protocol, batch_id: str) -> Tally:
     """Add up a batch as `tally_reports` does, for a protocol that exists already."""
+    return Tally.of(protocol, *count_batch(reports, protocol, batch_id))
+
+
+def count_batch(reports: Any, protocol: Protocol, batch_id: str) -> Batch:
+    """Check and count a batch in the time that its reports take, whatever the tallies take."""
     check_batch_id(batch_id)
     counts = protocol.empty
+    first_shard = _first_shard(batch_id, counts.n_shards)
     try:
         for chunk in as_chunks(reports, protocol):
-            counts = _added(counts, chunk, protocol)
+            counts = _added(counts, chunk, protocol, first_shard)
         if not counts.n_samples:
             raise ValueError("it holds no reports")
     except ValueError as error:
         raise RefusedBatchError(f"Batch {batch_id!r} is refused: {error}") from None
-    counts = counts.rolled(_first_shard(batch_id, counts.n_shards))
-    return Tally.of(protocol, counts, {batch_id: counts.n_samples})
+    return Batch(counts, {batch_id: counts.n_samples})
 
 
-def _added(counts: Counts, chunk: Any, protocol: Protocol) -> Counts:
+def _added(counts: Counts, chunk: Any, protocol: Protocol, first_shard: int) -> Counts:
     if not len(chunk):
         return counts
     # Checked piece by piece, while a piece is in the processor's cache.
     return counts.added(
-        protocol.mechanism, len(chunk), lambda i, j: protocol.check(chunk[i:j]), protocol.n_jobs
+        protocol.mechanism,
+        len(chunk),
+        lambda i, j: protocol.check(chunk[i:j]),
+        protocol.n_jobs,
+        first_shard=first_shard,
     )
 
 

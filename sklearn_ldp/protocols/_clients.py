@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from ..mechanisms._coins import CoinStreams
@@ -60,7 +62,7 @@ def block_users(mechanism: Mechanism) -> int:
     int
         A power of two.
     """
-    return 1 << int(np.clip(22 - np.log2(mechanism.report_bytes), 6, 15))
+    return 1 << int(min(max(22 - math.log2(mechanism.report_bytes), 6), 15))
 
 
 def chunk_users(mechanism: Mechanism) -> int:
