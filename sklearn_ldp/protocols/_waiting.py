@@ -56,8 +56,8 @@ class Waiting(NamedTuple):
 
 def can_wait(reports: np.ndarray) -> bool:
     """Whether reports stay what they are when they are joined with others of their mechanism."""
-    # NumPy makes floats of unsigned and signed integers of 64 bits.
-    return reports.dtype.kind in "biu" and reports.dtype != np.uint64
+    # Booleans may be another form of reports, and NumPy makes floats of uint64 beside int64.
+    return reports.dtype.kind in "iu" and reports.dtype != np.uint64
 
 
 def sorted_parts(parts: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
