@@ -33,7 +33,8 @@ oracle, n, d, work = eval(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), sys.
 oracle.set_params(categories=d)
 counts = np.full(d, n // d)
 counts[0] += n - counts.sum()
-values = np.repeat(np.arange(d, dtype=np.int16), counts) if work in ("values", "privatize") else None
+needs_values = work in ("values", "privatize")
+values = np.repeat(np.arange(d, dtype=np.int16), counts) if needs_values else None
 before = memory("VmRSS")
 if work == "histogram":
     oracle.fit(np.arange(d), sample_weight=counts)

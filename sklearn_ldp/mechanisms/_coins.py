@@ -237,8 +237,8 @@ class Coins:
         bits = np.zeros((n, -(-(n_columns or n_items) // 8) * 8), dtype=bool)
         bits[:, :n_items] = self.bernoulli(min(max(share, 1), 4095) << 52, (n, n_items))
         missing = sizes - _row_sums(bits)
-        starts = np.arange(n, dtype=np.int32 if bits.size < 1 << 31 else np.int64)  # to be sorted
-        starts *= bits.shape[1]
+        small = np.int32 if bits.size < 1 << 31 else np.int64  # half as much to sort
+        starts = (np.arange(n) * bits.shape[1]).astype(small)
         active = np.flatnonzero(missing)
         while active.size:
             self._adjust(bits.reshape(-1), missing, active, starts[active], n_items)

@@ -46,6 +46,7 @@ def privatize(
         The reports.
     """
     randomise = mechanism.draw if for_sums else mechanism.privatize
+    pieces: Iterator[np.ndarray]
     if streams.is_secure:
         coins, size = streams.block(0), chunk_users(mechanism)
         spans = range(0, max(len(codes), 1), size)
@@ -68,12 +69,12 @@ def _seeded(
 
 def _concatenated(pieces: Iterator[np.ndarray], n: int) -> np.ndarray:
     """Join pieces of n rows in all, of which only one is held beside the result."""
-    piece = next(pieces)
-    if len(piece) == n:
-        return piece
-    result = np.empty((n, *piece.shape[1:]), dtype=piece.dtype)
+    first = next(pieces)
+    if len(first) == n:
+        return first
+    result = np.empty((n, *first.shape[1:]), dtype=first.dtype)
     stop = 0
-    for piece in chain([piece], pieces):
+    for piece in chain([first], pieces):
         start, stop = stop, stop + len(piece)
         result[start:stop] = piece
     return result
