@@ -24,7 +24,7 @@ from ._caps import NO_CAPS, Caps, Sources
 from ._checkpoint import CheckpointError
 from ._digest import copy_key, copy_keys, is_of_file, is_same
 from ._sums import refuse_overflow
-from ._tally import Tally, checked_tally, refuse_difference, tally_batch
+from ._tally import Batch, Tally, checked_tally, count_batch, refuse_difference
 from ._unsaved import Joined, State, Unsaved, join
 
 _KEPT_REFUSALS = 1000  # a bound on what hostile clients can make a collector remember
@@ -196,11 +196,11 @@ class Aggregator:
     def _add(self, reports: Any, batch_id: str, known: Collection[str] = frozenset()) -> None:
         """Add a batch; if it is one of the `known` ones and the same, nobody is told."""
         try:
-            tally = tally_batch(reports, self._protocol, batch_id)
+            batch = count_batch(reports, self._protocol, batch_id)
         except RefusedBatchError as error:
             self.note_refusal(batch_id, error)
             raise
-        self._commit(tally, known)
+        self._commit(batch, known)
 
     def merge(self, other: Aggregator | Tally) -> Self:
         """Add what another server or a worker has added up.
@@ -285,7 +285,7 @@ class Aggregator:
             return True
         raise repeated("Aggregator", seen)
 
-    def _refuse_copies(self, tally: Tally) -> dict[bytes, str]:
+    def _refuse_copies(self, tally: Tally | Batch) -> dict[bytes, str]:
         """Raise if a batch has the reports of another one; return what to know the new ones by."""
         keys: dict[bytes, str] = {}
         for batch, digest in tally.digests.items():
@@ -307,8 +307,8 @@ class Aggregator:
                 return True
             return any(batch in self._ledger for batch in tally.batches)
 
-    def _commit(self, tally: Tally, known: Collection[str] = frozenset()) -> None:
-        """Add a whole tally: ledger and counts change together, even if Ctrl-C interrupts."""
+    def _commit(self, tally: Tally | Batch, known: Collection[str] = frozenset()) -> None:
+        """Add all of it: ledger and counts change together, even if Ctrl-C interrupts."""
         with self._lock:
             try:
                 digests = {batch: tally.digests.get(batch, b"") for batch in tally.batches}
@@ -630,7 +630,7 @@ class _Home:
         self.unsaved.end_writing()
 
 
-def _refuse_overflow(tally: Tally, counts: Any) -> None:
+def _refuse_overflow(tally: Tally | Batch, counts: Any) -> None:
     try:
         refuse_overflow(tally.n_samples + counts.n_samples)
     except ValueError as error:

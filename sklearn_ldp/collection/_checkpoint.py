@@ -214,7 +214,7 @@ def read(
             f"{other}). Go back to an earlier checkpoint, or add its batches again."
         )
     try:
-        return _unpacked(_members(content), configuration, empty.tallies.shape[1:], mechanism, seal)
+        return _unpacked(_members(content), configuration, empty.shape[1:], mechanism, seal)
     except Exception as error:  # whatever a forged file makes the readers raise
         raise CheckpointError(f"{path} is not a checkpoint of this collection: {error}.") from None
 

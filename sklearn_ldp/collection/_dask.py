@@ -15,7 +15,7 @@ from ._aggregator import Aggregator, Refusal
 from ._authentication import Key
 from ._batches import RefusedBatchError, repeated
 from ._caps import Caps
-from ._report_files import read_header, tally_source
+from ._report_files import count_source, read_header
 from ._stream import Keeper, collecting, report_files
 from ._tally import Tally
 
@@ -326,7 +326,7 @@ def _add_up(files: list[_File], terms: _Terms) -> _Part:
 
 def _tally(file: _File, terms: _Terms) -> _Part:
     try:
-        tally = tally_source(file.path, terms.protocol, key=terms.key)
+        tally = Tally.of(terms.protocol, *count_source(file.path, terms.protocol, key=terms.key))
         if tally.batches != {file.batch_id: file.n_samples}:
             raise RefusedBatchError(
                 f"File {file.path} is refused: it was replaced after its header was read"

@@ -20,7 +20,7 @@ from ._batches import RefusedBatchError, check_batch_id
 from ._convert import as_chunks
 from ._formats import FORMATS, format_of, open_source
 from ._header import ContentDigest, Header
-from ._tally import Tally, tally_batch
+from ._tally import Batch, Tally, count_batch
 
 
 def write_reports(
@@ -211,13 +211,14 @@ def tally_file(
         For the same reasons as in `read_reports`.
     """
     secret = as_key(key)
-    return tally_source(path, as_protocol(oracle, collection_round), format, secret).signed(secret)
+    protocol = as_protocol(oracle, collection_round)
+    return Tally.of(protocol, *count_source(path, protocol, format, secret)).signed(secret)
 
 
-def tally_source(
+def count_source(
     path: ReportSource, protocol: Protocol, form: str = "auto", key: Key | None = None
-) -> Tally:
-    """Add up a file as `tally_file` does, for a protocol that exists already."""
+) -> Batch:
+    """Check and count a file as `tally_file` does, for a protocol that exists already."""
     pieces = _read(path, protocol, form, key)
     header, first = next(pieces)
 
@@ -226,7 +227,7 @@ def tally_source(
         for _, chunk in pieces:
             yield chunk
 
-    return tally_batch(chunks(), protocol, header.batch_id, header.sha256)
+    return count_batch(chunks(), protocol, header.batch_id, header.sha256)
 
 
 def describe_reports(path: ReportSource, *, format: str = "auto") -> dict[str, Any]:

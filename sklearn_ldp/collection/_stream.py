@@ -17,7 +17,7 @@ from ._checkpoint import CheckpointError
 from ._convert import is_iterator
 from ._formats import SUFFIXES
 from ._lock import LockedError, locked
-from ._report_files import read_header, tally_source
+from ._report_files import count_source, read_header
 
 
 def aggregate(
@@ -222,11 +222,11 @@ def _add(aggregator, name, reports, known):
         aggregator._caps.refuse_size(header.batch_id, header.n_samples)
         if aggregator._is_known(header.batch_id, header.sha256, known):
             return
-        tally = tally_source(reports, aggregator._protocol, key=aggregator._key)
+        batch = count_source(reports, aggregator._protocol, key=aggregator._key)
     except RefusedBatchError as error:
         aggregator.note_refusal(reports, error)
         raise
-    aggregator._commit(tally, known)
+    aggregator._commit(batch, known)
 
 
 class Keeper:

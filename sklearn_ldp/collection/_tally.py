@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -149,7 +149,7 @@ class Tally:
 def refuse_difference(name: str, theirs: Tally, configuration: dict, ours: Counts) -> None:
     """Raise RefusedBatchError if a tally has another configuration or number of shards."""
     what = configuration_difference(theirs.configuration, configuration)
-    if not what and theirs.tallies.shape != ours.tallies.shape[1:]:
+    if not what and theirs.tallies.shape != ours.shape[1:]:
         what = f"{len(theirs.sizes)} shards instead of {ours.n_shards}"
     if what:
         raise RefusedBatchError(
@@ -225,29 +225,51 @@ def tally_reports(
     return tally_batch(reports, as_protocol(oracle, collection_round), batch_id).signed(secret)
 
 
-def tally_batch(reports: Any, protocol: Protocol, batch_id: str, file_sha256: str = "") -> Tally:
+class Batch(NamedTuple):
+    """A batch whose small reports may still wait to be tallied; `Tally` is for those who ask."""
+
+    counts: Counts
+    batches: dict[str, int]
+    digests: dict[str, bytes]
+
+    @property
+    def n_samples(self) -> int:
+        """Number of reports."""
+        return self.counts.n_samples
+
+
+def tally_batch(reports: Any, protocol: Protocol, batch_id: str) -> Tally:
     """Add up a batch as `tally_reports` does, for a protocol that exists already."""
+    return Tally.of(protocol, *count_batch(reports, protocol, batch_id))
+
+
+def count_batch(reports: Any, protocol: Protocol, batch_id: str, file_sha256: str = "") -> Batch:
+    """Check and count a batch in the time that its reports take, whatever the tallies take."""
     check_batch_id(batch_id)
     counts = protocol.empty
+    first_shard = _first_shard(batch_id, counts.n_shards)
     beginning = Beginning(protocol)
     try:
         for chunk in beginning.watch(as_chunks(reports, protocol)):
-            counts = _added(counts, chunk, protocol)
+            counts = _added(counts, chunk, protocol, first_shard)
         if not counts.n_samples:
             raise ValueError("it holds no reports")
     except ValueError as error:
         raise RefusedBatchError(f"Batch {batch_id!r} is refused: {error}") from None
-    counts = counts.rolled(_first_shard(batch_id, counts.n_shards))
     digest = batch_digest(counts, beginning, file_sha256)
-    return Tally.of(protocol, counts, {batch_id: counts.n_samples}, {batch_id: digest})
+    return Batch(counts, {batch_id: counts.n_samples}, {batch_id: digest})
 
 
-def _added(counts: Counts, chunk: Any, protocol: Protocol) -> Counts:
+def _added(counts: Counts, chunk: Any, protocol: Protocol, first_shard: int) -> Counts:
     if not len(chunk):
         return counts
     # Checked piece by piece, while a piece is in the processor's cache.
     return counts.added(
-        protocol.mechanism, len(chunk), lambda i, j: protocol.check(chunk[i:j]), protocol.n_jobs
+        protocol.mechanism,
+        len(chunk),
+        lambda i, j: protocol.check(chunk[i:j]),
+        protocol.n_jobs,
+        first_shard=first_shard,
     )
 
 

@@ -11,7 +11,7 @@ from ..protocols import Counts
 from ._batches import RefusedBatchError, copied, other_content
 from ._checkpoint import Checkpoint, CheckpointError
 from ._digest import copy_keys, is_same
-from ._tally import Tally
+from ._tally import Batch, Tally
 
 _MOST_BYTES = 1 << 26
 _SAVE_BYTES = _MOST_BYTES // 2
@@ -41,6 +41,26 @@ class _Added(NamedTuple):
             flat[self.cells] += self.values
 
 
+class _Waiting(NamedTuple):
+    """A small batch whose reports have not been summed up."""
+
+    batches: dict[str, int]
+    digests: dict[str, bytes]
+    counts: Counts
+
+    @property
+    def n_bytes(self) -> int:
+        return self.counts.n_waiting_bytes + self.counts.sizes.nbytes + 500
+
+    def add_to(self, tallies: np.ndarray, sizes: np.ndarray) -> None:
+        """Add them, in place."""
+        sizes += self.counts.sizes[0]
+        self.counts.add_to(tallies[None])
+
+
+_Item = _Added | _Waiting
+
+
 class Unsaved:
     """Sums that another writer of the same checkpoint may lack, or may have counted as well.
 
@@ -50,11 +70,11 @@ class Unsaved:
     """
 
     def __init__(self) -> None:
-        self._items: list[_Added] = []
-        self._in_writing: list[_Added] = []
+        self._items: list[_Item] = []
+        self._in_writing: list[_Item] = []
         self._n_bytes = 0
 
-    def __iter__(self) -> Iterator[_Added]:
+    def __iter__(self) -> Iterator[_Item]:
         return iter([*self._in_writing, *self._items])
 
     @property
@@ -67,13 +87,15 @@ class Unsaved:
         """Ids of all batches."""
         return {batch for item in self for batch in item.batches}
 
-    def add(self, tally: Tally) -> None:
-        """Keep a tally that was added."""
-        self._append(
-            _Added(tally.batches, tally.digests, tally.sizes.copy(), *_compact(tally.tallies))
-        )
+    def add(self, tally: Tally | Batch) -> None:
+        """Keep what was added."""
+        counts, names = tally.counts, (tally.batches, tally.digests)
+        if counts.is_waiting:
+            self._append(_Waiting(*names, counts))
+        else:
+            self._append(_Added(*names, counts.sizes[0].copy(), *_compact(counts.tallies[0])))
         if self._n_bytes > _MOST_BYTES and len(self._items) > 1:
-            self._put_together(tally.tallies.shape)
+            self._put_together(counts.shape[1:])
 
     def begin_writing(self) -> None:
         """All that is here goes into the state that is about to be written."""
@@ -83,13 +105,13 @@ class Unsaved:
         """The state has been written."""
         self._in_writing = []
 
-    def keep(self, items: list[_Added]) -> None:
+    def keep(self, items: list[_Item]) -> None:
         """Forget all but these."""
         self._in_writing, self._items, self._n_bytes = [], [], 0
         for item in items:
             self._append(item)
 
-    def _append(self, item: _Added) -> None:
+    def _append(self, item: _Item) -> None:
         self._items.append(item)
         self._n_bytes += item.n_bytes
 
@@ -181,7 +203,7 @@ def join(path: Any, found: Checkpoint, ours: State, unsaved: Unsaved, bits: floa
         return Joined(State(theirs.counts + ours.counts, batches, digests), [], [])
     originals = copy_keys(theirs.batches, theirs.digests, bits)
     tallies, sizes = theirs.counts.tallies[0].copy(), theirs.counts.sizes[0].copy()
-    missing: list[_Added] = []
+    missing: list[_Item] = []
     left_out: list[str] = []
     refused: list[RefusedBatchError] = [other_content(name, batch) for batch in contested]
     for item in unsaved:

@@ -94,6 +94,26 @@ class Mechanism(ABC):
             Integer reports.
         """
 
+    def draw(self, codes: np.ndarray, coins: Coins) -> np.ndarray:
+        """Randomise codes for a sum only: what `tally` counts as it counts the reports.
+
+        A mechanism whose reports take longer to write down than to add up may return them in
+        another form, which never leaves the process: an array of booleans, one row per user.
+
+        Parameters
+        ----------
+        codes : ndarray whose first axis is the users
+            As for `privatize`.
+        coins : Coins
+            As for `privatize`, of which it draws the same.
+
+        Returns
+        -------
+        ndarray whose first axis is the users
+            By default, the reports.
+        """
+        return self.privatize(codes, coins)
+
     # -- on the server ------------------------------------------------------------------------
     @abstractmethod
     def check_reports(self, reports: np.ndarray) -> np.ndarray:

@@ -22,6 +22,7 @@ from .._typing import Candidates, FilePath, Metric, PostProcessor, Queries
 from .._version import __version__
 from ..metrics import query_errors
 from ..oracles import BaseOracle
+from ..protocols import check_counts, check_total
 from ..queries import QuerySet, as_query_set
 from ._apportionment import apportion
 from ._base import BaseSearch
@@ -284,7 +285,8 @@ def _populations(frequencies: Any, n_samples: Any) -> Iterator[tuple[str, np.nda
                     f"simulate_errors needs n_samples=, or whole counts instead of "
                     f"frequencies{of}, to know how many users there are."
                 )
-            yield str(name), values.astype(np.int64)
+            whole = given if np.asarray(given).dtype.kind in "iu" else values
+            yield str(name), check_counts(whole, f"simulate_errors: frequencies{of}")
             continue
         if not np.isclose(values.sum(), 1.0, rtol=0, atol=1e-6):
             raise ValueError(
@@ -294,6 +296,7 @@ def _populations(frequencies: Any, n_samples: Any) -> Iterator[tuple[str, np.nda
         for size in np.atleast_1d(n_samples).tolist():
             if not isinstance(size, Integral) or size < 1:
                 raise ValueError(f"simulate_errors needs n_samples >= 1, integers, got {size!r}.")
+            check_total(int(size), "simulate_errors: n_samples")
             yield str(name), apportion(values, int(size))
 
 

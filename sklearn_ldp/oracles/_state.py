@@ -92,7 +92,8 @@ class Collected:
         start = self.position
 
         def make_reports(rows, first):
-            return privatize(self.mechanism, codes[rows], start + first, self.streams)
+            chosen = codes[rows]
+            return privatize(self.mechanism, chosen, start + first, self.streams, for_sums=True)
 
         return self._with(len(codes), sample_weight, n_jobs, make_reports, parts)
 

@@ -115,6 +115,8 @@ def power_law_exponent(n_samples: int, n_categories: int) -> float | None:
 
     if excess(_EXPONENTS[1]) >= 0:
         return None
+    if excess(_EXPONENTS[0]) <= 0:  # two categories, whose counts are uniform on 0 .. n
+        return _EXPONENTS[0]
     return brentq(excess, *_EXPONENTS, xtol=1e-12)
 
 

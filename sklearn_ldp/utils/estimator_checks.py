@@ -186,8 +186,8 @@ class _ScriptedCoins(Coins):
         chances = [Fraction(1, high)] * high
         return np.array([self._draw(chances) for _ in range(size)], dtype=np.int64)
 
-    def subsets(self, sizes, n_items):
-        bits = np.zeros((len(sizes), n_items), dtype=bool)
+    def subsets(self, sizes, n_items, n_columns=None):
+        bits = np.zeros((len(sizes), n_columns or n_items), dtype=bool)
         for row, size in zip(bits, sizes, strict=True):
             members = list(combinations(range(n_items), int(size)))
             row[list(members[self._draw([Fraction(1, len(members))] * len(members))])] = True
@@ -330,12 +330,13 @@ def check_client_needs_no_fit(oracle: BaseOracle) -> None:
 
 
 def check_batches_add_up(oracle: BaseOracle) -> None:
-    """Assert that reports give the same counts in any order and any split."""
+    """Assert that reports give the same counts in any order and any split, and within `fit`."""
     reports = _small(oracle).privatize(_VALUES)
     whole = _small(oracle).aggregate(reports)
     split = _small(oracle).aggregate(reports[150:]).aggregate(reports[:1]).aggregate(reports[1:150])
     assert _same(whole, split)
     assert _same(whole, _small(oracle, input="reports").fit(reports))
+    assert _same(whole, _small(oracle).fit(_VALUES))  # by the mechanism's `draw`
 
 
 def check_merge(oracle: BaseOracle) -> None:
