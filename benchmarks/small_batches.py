@@ -29,22 +29,25 @@ OTHERS = [
 ]
 
 
-def a_second(oracle: Any, size: int, n_categories: int, seconds: float) -> tuple[float, int]:
+def a_second(oracle: Any, size: int, n_batches: int, n_categories: int) -> tuple[float, int]:
     """Return how many batches of a size are added in a second, and how many counts are kept."""
-    oracle = oracle.set_params(categories=n_categories, random_state=0)
-    n = min(max(64 * size, 1000), 10**6)
-    reports = oracle.privatize(np.random.default_rng(0).integers(n_categories, size=n))
-    # The copies are those of a reader that decodes one batch after the other.
-    batches = [reports[i : i + size].copy() for i in range(0, n - size + 1, size)]
-    server = Aggregator(oracle).add(batches[0], "first")
-    done, start = 0, time.perf_counter()
-    while (spent := time.perf_counter() - start) < seconds:
-        server.add(batches[done % len(batches)], f"batch {done}")
-        done += 1
+    oracle = oracle.set_params(categories=n_categories, random_state=np.random.default_rng(0))
+    rng = np.random.default_rng(1)
+    server, spent = Aggregator(oracle).add(oracle.privatize([0]), "first"), 0.0
+    done = 0
+    while done < n_batches:
+        # No two batches are the same; they are made while the clock stands still.
+        n_made = min(n_batches - done, max(10_000 // size, 1))
+        reports = oracle.privatize(rng.integers(n_categories, size=n_made * size))
+        start = time.process_time()
+        for i in range(n_made):
+            server.add(reports[i * size : (i + 1) * size], f"batch {done + i}")
+        spent += time.process_time() - start
+        done += n_made
+    start = time.process_time()
     tally = server.tally()  # sums that nobody has read would be no work
-    assert tally.n_samples == size * done + len(batches[0])
-    spent = time.perf_counter() - start
-    return done / spent, tally.tallies.size
+    assert tally.n_samples == size * done + 1
+    return done / (spent + time.process_time() - start), tally.tallies.size
 
 
 def main() -> None:
@@ -54,14 +57,17 @@ def main() -> None:
     )
     parser.add_argument("--categories", type=int, default=1000)
     parser.add_argument("--large", type=int, default=10_000, help="reports in a large batch")
-    parser.add_argument("--seconds", type=float, default=1.0, help="time for each measurement")
+    parser.add_argument("--batches", type=int, default=10_000, help="batches of one report")
+    parser.add_argument("--large-batches", type=int, default=30)
     arguments = parser.parse_args()
     rows = []
     with threadpool_limits(limits=1):
         for oracle in [cls() for _, cls in all_estimators("oracle")] + OTHERS:
             name = str(oracle)
-            small, n_counts = a_second(oracle, 1, arguments.categories, arguments.seconds)
-            large = a_second(oracle, arguments.large, arguments.categories, arguments.seconds)[0]
+            small, n_counts = a_second(oracle, 1, arguments.batches, arguments.categories)
+            large = a_second(
+                oracle, arguments.large, arguments.large_batches, arguments.categories
+            )[0]
             cells = f"{n_counts:,}", f"{small:,.0f}", f"{large * arguments.large / 1e6:.2f}"
             rows.append([name, *cells])
     header = ["oracle", "counts", "batches of one\na second", "million reports a second\nin large"]

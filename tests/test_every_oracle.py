@@ -22,8 +22,10 @@ from sklearn_ldp import (
     Base,
     BaseCut,
     EmpiricalBayes,
+    HadamardResponse,
     HeldOutSearch,
     NormSub,
+    ProjectiveGeometryResponse,
     SyntheticSearch,
     best_oracle,
 )
@@ -322,3 +324,30 @@ def test_the_guide_writes_the_same_oracle():
     written = (Path(__file__).parent / "random_question.py").read_text(encoding="utf-8")
     code = written[written.index("class RandomQuestion") :].rstrip()
     assert code in page.read_text(encoding="utf-8")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "oracle", [OLH(4.0, categories=10**7), ProjectiveGeometryResponse(4.0, categories=10**7)]
+)
+def test_a_domain_that_cannot_be_decoded_is_refused_at_once(oracle):
+    """By client and server, before anybody spends epsilon; planning may still ask about it."""
+    message = "cannot collect 10,000,000 categories at epsilon=4: for any number of users n its"
+    protocol = oracle.protocol()
+    for call in [
+        lambda: oracle.privatize([1]),
+        lambda: oracle.fit([1]),
+        lambda: clone(oracle).aggregate([[0, 0]]),
+        lambda: Aggregator(protocol),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            call()
+    assert protocol.mechanism.decode_operations(100) > 1e9
+
+
+@pytest.mark.slow
+def test_hadamard_response_is_not_refused():
+    """The negative control: what the message recommends works."""
+    oracle = HadamardResponse(4.0, categories=10**7, random_state=0)
+    assert oracle.privatize([1, 9_999_999]).shape == (2,)
+    oracle.protocol().refuse_size()

@@ -234,7 +234,8 @@ class Coins:
         n = len(sizes)
         # Any share would do; a coarse one lets all blocks of users share a table of octets.
         share = round(4096 * int(sizes.sum()) / max(n * n_items, 1))
-        bits = np.zeros((n, -(-(n_columns or n_items) // 8) * 8), dtype=bool)
+        bits = np.empty((n, -(-(n_columns or n_items) // 8) * 8), dtype=bool)
+        bits[:, n_items:] = False
         bits[:, :n_items] = self.bernoulli(min(max(share, 1), 4095) << 52, (n, n_items))
         missing = sizes - _row_sums(bits)
         small = np.int32 if bits.size < 1 << 31 else np.int64  # half as much to sort

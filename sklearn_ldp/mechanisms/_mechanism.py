@@ -201,6 +201,21 @@ class Mechanism(ABC):
                 f"each of its {sizes.sum()} reports add up to {self.tally_sum}"
             )
 
+    def decode_operations(self, n_samples: int) -> int:
+        """Return the order of the number of operations from reports to what estimates need.
+
+        Parameters
+        ----------
+        n_samples : int
+            Number of reports.
+
+        Returns
+        -------
+        int
+            By default, one operation for each report.
+        """
+        return n_samples
+
     def decode(self, tallies: np.ndarray) -> np.ndarray:
         """Turn tallies into the counts that estimates are made from.
 

@@ -17,6 +17,8 @@ from ..mechanisms._mechanism import Mechanism
 from ._clients import privatize
 from ._counts import Counts
 
+# Beyond, a collection would need gigabytes for its counts, or many minutes for each estimate.
+_MAX_CELLS, _MAX_OPERATIONS = 1 << 27, 10**10
 # These follow from the other entries, so they are mentioned only if nothing else differs.
 _CONSEQUENCES = ("report", "p", "q")
 
@@ -160,6 +162,7 @@ class Protocol:
         ndarray whose first axis is the users
             The reports.
         """
+        self.refuse_size()
         codes = self.domain.encode(X, self.name)
         return privatize(self.mechanism, codes, 0, CoinStreams(random_state))
 
@@ -193,8 +196,29 @@ class Protocol:
     @cached_property
     def empty(self) -> Counts:
         """The counts of no reports; with a single shard if more would not fit in memory."""
+        self.refuse_size()
         shards = Counts.most(self.mechanism, self.n_shards)
         return Counts.empty(self.mechanism, self.n_shards if shards == self.n_shards else 1)
+
+    def refuse_size(self) -> None:
+        """Raise ValueError if the reports of any number of users are too costly to decode.
+
+        Raises
+        ------
+        ValueError
+            If the domain is too large for this mechanism at this epsilon.
+        """
+        if self.domain.is_open:
+            return
+        cells, operations = self.mechanism.tally_size, self.mechanism.decode_operations(0)
+        if cells > _MAX_CELLS or operations > _MAX_OPERATIONS:
+            raise ValueError(
+                f"{self.name} cannot collect {self.domain.size:,} categories at "
+                f"epsilon={self.epsilon:g}: for any number of users n its reports are added up in "
+                f"{cells:.1e} counts and decoded in about {float(operations):.0e} operations, and "
+                f"the limits are {_MAX_CELLS:.1e} and {float(_MAX_OPERATIONS):.0e}. Use "
+                "HadamardResponse, which is linear in the categories, or fewer categories."
+            )
 
     def __getstate__(self) -> dict[str, Any]:
         names = self.__dataclass_fields__
