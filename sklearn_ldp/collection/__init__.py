@@ -2,6 +2,7 @@
 
 from ..protocols import Protocol
 from ._aggregator import Aggregator, CollectionSummary, Refusal
+from ._assigned import assigned_parts, check_assigned
 from ._batches import RefusedBatchError, RepeatedBatchError
 from ._caps import Caps
 from ._checkpoint import CheckpointError
@@ -26,6 +27,8 @@ __all__ = [
     "Tally",
     "aggregate",
     "aggregate_dask",
+    "assigned_parts",
+    "check_assigned",
     "describe_reports",
     "hash_function_test",
     "poisoning_gain",
