@@ -8,6 +8,7 @@ from ._caps import Caps
 from ._checkpoint import CheckpointError
 from ._configuration import report_configuration
 from ._dask import aggregate_dask
+from ._pair_tests import joint_support_test
 from ._poisoning import poisoning_gain
 from ._report_files import describe_reports, read_reports, tally_file, write_reports
 from ._report_tests import ReportTest, hash_function_test, support_size_test
@@ -31,6 +32,7 @@ __all__ = [
     "check_assigned",
     "describe_reports",
     "hash_function_test",
+    "joint_support_test",
     "poisoning_gain",
     "read_reports",
     "report_configuration",
