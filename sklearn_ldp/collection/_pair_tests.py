@@ -189,10 +189,9 @@ def largest_pair(both: np.ndarray, n: int, channel: Channel, joint: JointSupport
     values = [(k == 2) - joint.other - gain * (k - 2 * q) for k in (2, 1, 0)]
     twice = np.clip(expected, 0, np.minimum(single[v], single[w]))
     reports_of = [twice, total - 2 * twice, n - total + twice]
-    variance, third = (
-        sum(m * value**power for m, value in zip(reports_of, values, strict=True))
-        for power in (2, 3)
-    )
+    terms = list(zip(reports_of, values, strict=True))
+    variance = np.sum([m * value**2 for m, value in terms], axis=0)
+    third = np.sum([m * value**3 for m, value in terms], axis=0)
     is_random = variance > 1e-9 * max(n, 1)
     if not np.any(is_random):
         return ReportTest(0.0, 0, 1.0, n)
