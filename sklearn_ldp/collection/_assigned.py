@@ -8,17 +8,18 @@ from typing import Any
 
 import numpy as np
 
+from .._typing import Column, OracleOrProtocol
 from ..domains._canonical import canonical
 from ..mechanisms._laws import PublicPart
 from ..protocols import Protocol
+from ._authentication import LEAST_BYTES
 from ._convert import as_chunks
 
-_LEAST_KEY = 16  # bytes
 _WORDS = 8  # 64-bit words per digest: a second digest is hardly ever needed
 
 
 def assigned_parts(
-    oracle: Any, tokens: Any, key: bytes, *, collection_round: str = ""
+    oracle: OracleOrProtocol, tokens: Column, key: bytes, *, collection_round: str = ""
 ) -> np.ndarray:
     """Return the hash functions that a collector assigns to the users of given tokens.
 
@@ -49,7 +50,7 @@ def assigned_parts(
     key : bytes
         At least 16 random bytes, new for each round (``secrets.token_bytes(32)``). Either it stays
         secret, and clients ask for their parts; or it is published once the tokens are given out,
-        and clients compute their parts.
+        and clients compute their parts. Do not take the key that signs files.
     collection_round : str, default=""
         Name of the collection.
 
@@ -101,7 +102,12 @@ def assigned_parts(
 
 
 def check_assigned(
-    reports: Any, oracle: Any, tokens: Any, key: bytes, *, collection_round: str = ""
+    reports: Any,
+    oracle: OracleOrProtocol,
+    tokens: Column,
+    key: bytes,
+    *,
+    collection_round: str = "",
 ) -> np.ndarray:
     """Tell which reports carry the hash function that was assigned to their user.
 
@@ -186,10 +192,10 @@ def _round_key(protocol: Protocol, part: PublicPart, key: bytes) -> bytes:
             f"Argument key must be bytes, such as secrets.token_bytes(32), got "
             f"{type(key).__name__}."
         )
-    if len(key) < _LEAST_KEY:
+    if len(key) < LEAST_BYTES:
         raise ValueError(
-            f"Argument key must have at least {_LEAST_KEY} bytes, so that nobody can guess it, got "
-            f"{len(key)}: use secrets.token_bytes(32)."
+            f"Argument key must have at least {LEAST_BYTES} bytes, so that nobody can guess it, "
+            f"got {len(key)}: use secrets.token_bytes(32)."
         )
     configuration = {
         "oracle": protocol.name,

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
+from .._typing import Column, OracleOrProtocol
 from ..mechanisms._laws import JointSupport, PublicPart
 from ..oracles.channels import Channel
 from ..protocols import Protocol, as_protocol
@@ -17,7 +18,9 @@ _N_EXAMINED = 1024  # pairs of the largest z-scores, whose p-values are computed
 _CELLS = 1 << 22  # reports times categories that are multiplied at a time
 
 
-def joint_support_test(reports: Any, oracle: Any, *, among: Any = None) -> ReportTest:
+def joint_support_test(
+    reports: Any, oracle: OracleOrProtocol, *, among: Column | None = None
+) -> ReportTest:
     """Test whether reports support pairs of categories together more often than honest users' do.
 
     Fake users who promote several categories gain most from reports that support all of them. If
@@ -111,7 +114,7 @@ def _of_functions(reports: Any, protocol: Protocol, part: PublicPart) -> ReportT
     return ReportTest(float(z), len(found), min(len(found) * p_value, 1.0), n)
 
 
-def _paired(among: Any, protocol: Protocol) -> np.ndarray:
+def _paired(among: Column | None, protocol: Protocol) -> np.ndarray:
     """Return the codes of the categories to pair."""
     domain = protocol.domain
     codes = np.arange(domain.size) if among is None else domain.encode(among, "joint_support_test")
