@@ -108,10 +108,11 @@ def poisoning_gain(
 
     Two categories, with hash functions that the attackers choose, or that are assigned to them:
 
-    >>> poisoning_gain(OLH(), 0.01, 2, n_categories=1000, epsilon=1.0).round(3)
-    np.float64(0.067)
-    >>> poisoning_gain(OLH(), 0.01, 2, n_categories=1000, epsilon=1.0, attack="assigned").round(3)
-    np.float64(0.033)
+    >>> round(poisoning_gain(OLH(), 0.01, 2, n_categories=1000, epsilon=1.0), 3)
+    0.067
+    >>> options = {"n_categories": 1000, "epsilon": 1.0, "attack": "assigned"}
+    >>> round(poisoning_gain(OLH(), 0.01, 2, **options), 3)
+    0.033
     """
     if isinstance(oracle, (list, tuple)):
         options: dict[str, Any] = {
