@@ -167,13 +167,15 @@ def test_parts_depend_on_key_round_oracle_and_token():
 # -- clients and collectors ---------------------------------------------------------------------
 @pytest.mark.parametrize("oracle", HASHING, ids=repr)
 @pytest.mark.parametrize("seed_of_oracle", [None, 3])
-def test_reports_carry_their_parts(oracle, seed_of_oracle):
+def test_reports_carry_their_parts(oracle, seed_of_oracle, monkeypatch):
+    # Chunks of as many users as share a stream of coins, so that there are two of each.
+    monkeypatch.setattr("sklearn_ldp.protocols._clients._CHUNK_BYTES", 1)
     oracle = over(oracle, 40, seed_of_oracle)
-    parts = assigned_parts(oracle, range(20_000), KEY)
-    values = np.arange(20_000) % 40
+    parts = assigned_parts(oracle, range(40_000), KEY)
+    values = np.arange(40_000) % 40
     reports = oracle.privatize(values, parts=parts)
     np.testing.assert_array_equal(reports[:, 0], parts)
-    assert check_assigned(reports, oracle, range(20_000), KEY).all()
+    assert check_assigned(reports, oracle, range(40_000), KEY).all()
     # Estimates are those of honest functions: within 6 standard errors (error rate 1e-7).
     server = clone(oracle).aggregate(reports)
     z = (server.frequencies_ - 1 / 40) / np.sqrt(server.noise_.variance(np.full(40, 1 / 40)))
