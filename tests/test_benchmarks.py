@@ -5,10 +5,13 @@ from functools import partial
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
-from benchmarks import _peers, regression
+from benchmarks import _peers, poisoned_estimates, regression, report_test_power
 from benchmarks._contest import ORACLES, PEERS, Result
 from benchmarks._race_report import BEGIN, END, Growth, draw, page, refresh
+from sklearn_ldp import GRR, OLH, OUE, HadamardResponse
+from sklearn_ldp.collection import poisoning_gain
 from sklearn_ldp.postprocessing import norm_sub
 
 
@@ -123,3 +126,47 @@ def test_the_figure_names_everybody(tmp_path):
     draw(results(), tmp_path / "race.svg")
     svg = (tmp_path / "race.svg").read_text()
     assert all(name in svg for name in ("sklearn_ldp", *PEERS, *ORACLES))
+
+
+@pytest.mark.parametrize("oracle", [GRR(1.0), OUE(1.0)], ids=repr)
+def test_ldp_recover_is_norm_sub_of_a_stretched_estimate(oracle):
+    """Its even split over the positive categories is a constant, which the projection takes away.
+
+    Negative control: with known targets it is something else.
+    """
+    d, eta = 50, 0.1
+    truth = np.arange(d) + 1
+    raw = oracle.set_params(categories=d, random_state=0).simulate(truth * 1000, 20).values
+    channel = oracle.channel(d)
+    np.testing.assert_allclose(
+        poisoned_estimates.recover(raw, channel, eta), norm_sub((1 + eta) * raw), atol=1e-12
+    )
+    fake = poisoned_estimates.fake_part(oracle, d, np.array([3, 4]))
+    known = poisoned_estimates.recover(raw, channel, eta, fake)
+    assert np.abs(known - norm_sub((1 + eta) * raw)).max() > 0.001
+
+
+@pytest.mark.parametrize("oracle", [GRR(1.0), OUE(1.0)], ids=repr)
+def test_fake_part_is_what_reports_of_the_attack_gain(oracle):
+    d, targets = 40, np.array([30, 31, 35])
+    fake = poisoned_estimates.fake_part(oracle, d, targets)
+    gain = poisoning_gain(oracle, 1.0, 3, n_categories=d)
+    assert fake[targets].sum() == pytest.approx(gain)
+
+
+def test_power_is_that_of_the_public_tests():
+    """Counted in pieces, the p-values are those of the functions that the page names."""
+    for oracle in (OUE(1.0), OLH(1.0), OLH(hash_family="mixing"), HadamardResponse()):
+        oracle.set_params(categories=report_test_power.D, random_state=0)
+        reports = oracle.privatize(np.arange(3000) % 7)
+        pieces = [report_test_power.Counted.of(x, oracle) for x in (reports[:1000], reports[1000:])]
+        counted = report_test_power.Counted.sum(pieces)
+        np.testing.assert_allclose(
+            counted.frequencies, clone(oracle).aggregate(reports).frequencies_, atol=1e-12
+        )
+        for test, p_value in zip(report_test_power.TESTS.values(), counted.p_values(), strict=True):
+            if np.isnan(p_value):
+                with pytest.raises(TypeError):
+                    test(reports, clone(oracle))
+            else:
+                assert p_value == pytest.approx(test(reports, clone(oracle)).p_value)

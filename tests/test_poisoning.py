@@ -9,6 +9,7 @@ from estimators import ORACLES
 from scipy import stats
 from sklearn.base import clone
 
+from benchmarks._attacks import chosen_functions, disguised_bits, subsets_with_targets
 from sklearn_ldp import (
     BLH,
     GRR,
@@ -20,6 +21,7 @@ from sklearn_ldp import (
 )
 from sklearn_ldp.collection import (
     hash_function_test,
+    joint_support_test,
     poisoning_gain,
     read_reports,
     support_size_test,
@@ -252,6 +254,92 @@ def test_reports_from_files_and_in_pieces(tmp_path):
     assert (at_once.statistic, at_once.n_samples) == (pieces.statistic, pieces.n_samples)
     with pytest.raises(ValueError, match="cannot have made these reports"):
         support_size_test(reports[:, :19], oracle)
+
+
+# -- pairs --------------------------------------------------------------------------------------
+# Reports whose joint law is known, and the attack on several targets that is hardest to see.
+PAIRED = [
+    (OUE(), disguised_bits),
+    (SUE(), disguised_bits),
+    (SubsetSelection(), subsets_with_targets),
+    (OLH(), chosen_functions),
+    (BLH(), chosen_functions),
+    (MIXING, chosen_functions),
+]
+TARGETS = np.array([21, 33, 38])
+
+
+@pytest.mark.parametrize("n", [2000, 30_000])
+@pytest.mark.parametrize(
+    ("oracle", "attack"), PAIRED, ids=lambda x: getattr(x, "__name__", repr(x))
+)
+def test_honest_pairs_pass_and_promoted_ones_do_not(oracle, attack, n, seed):
+    """Fails by chance once in 10,000 runs of each."""
+    oracle = over(oracle, 40)
+    reports, _ = honest_reports(oracle, n, 10 * seed)
+    result = joint_support_test(reports, oracle)
+    assert (result.n_samples, result.has_power) == (n, True)
+    assert result.p_value > 1e-4
+    # Three targets at once, by a tenth of the users, or by 5 % if there are many.
+    m = n // 10 if n < 10_000 else n // 20
+    fake = attack(oracle, TARGETS, 2 * m, np.random.default_rng(seed)).astype(reports.dtype)
+    assert joint_support_test(np.concatenate([reports, fake]), oracle).p_value < 1e-4
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("epsilon", [1.0, 4.0])
+@pytest.mark.parametrize("oracle", [OUE(), OLH(), MIXING], ids=repr)
+def test_p_values_of_honest_pairs_are_not_too_small(oracle, epsilon, seed):
+    """Of 200 collections, at most 26 at a level of 5 %: binomial, error rate 1e-5 of each.
+
+    At epsilon 4 pairs are rare, and their counts are skewed.
+    """
+    oracle = over(oracle, 30, epsilon=epsilon)
+
+    def n_rejected(n_fake):
+        values = []
+        for i in range(200):
+            reports, _ = honest_reports(oracle, 1000, 10_000 * seed + 2 * i)
+            values.append(joint_support_test(np.r_[reports, reports[:n_fake]], oracle).p_value)
+        return np.count_nonzero(np.array(values) <= 0.05)
+
+    bound = stats.binom.isf(1e-5, 200, 0.05)
+    assert n_rejected(0) <= bound
+    assert n_rejected(300) > bound  # negative control: some users count twice
+
+
+def test_pairs_of_some_categories():
+    oracle = OUE(1.0, categories=[f"page {i}" for i in range(5000)])
+    reports = np.random.default_rng(0).random((2000, 5000)) < float(oracle.channel().q)
+    with pytest.raises(ValueError, match=r"at most 2048 categories, got 5000.*among="):
+        joint_support_test(reports, oracle)
+    among = ["page 7", "page 4000", "page 7", "page 12"]
+    result = joint_support_test(reports, oracle, among=among)
+    assert result.degrees_of_freedom == 3
+    assert result.p_value > 1e-4
+    reports[:300, [7, 4000]] = True
+    assert joint_support_test(reports, oracle, among=among).p_value < 1e-9
+    assert joint_support_test(reports, oracle, among=["page 7", "page 12"]).p_value > 1e-4
+
+
+def test_pairs_are_unknown_or_do_not_occur():
+    result = joint_support_test(np.zeros(5000, dtype=int), GRR(categories=5))
+    assert (result.has_power, result.p_value) == (False, 1.0)
+    with pytest.raises(TypeError, match="Use support_size_test"):
+        joint_support_test([1, 2], HadamardResponse(categories=5))
+
+
+def test_directions_of_linear_hashing_are_counted(seed):
+    """The counts are those of the definition: functions with equal values at two categories."""
+    for oracle in (OLH(1.0, categories=30), BLH(categories=30), OLH(2.0, categories=30)):
+        channel = oracle.channel()
+        functions = np.random.default_rng(seed).integers(channel.n_functions, size=500)
+        values = channel.hash(functions[:, None], np.arange(30))
+        counts = np.bincount(functions, minlength=channel.n_functions)
+        found, q = channel.public_part.collisions(counts)
+        assert q == float(channel.q)
+        pairs = (values[:, :, None] == values[:, None, :]).sum(axis=0)
+        assert set(pairs[np.triu_indices(30, 1)].tolist()) <= set(found.tolist())
 
 
 # -- hash functions -----------------------------------------------------------------------------

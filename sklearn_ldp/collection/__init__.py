@@ -2,11 +2,13 @@
 
 from ..protocols import Protocol
 from ._aggregator import Aggregator, CollectionSummary, Refusal
+from ._assigned import assigned_parts, check_assigned
 from ._batches import RefusedBatchError, RepeatedBatchError
 from ._caps import Caps
 from ._checkpoint import CheckpointError
 from ._configuration import report_configuration
 from ._dask import aggregate_dask
+from ._pair_tests import joint_support_test
 from ._poisoning import poisoning_gain
 from ._report_files import describe_reports, read_reports, tally_file, write_reports
 from ._report_tests import ReportTest, hash_function_test, support_size_test
@@ -26,8 +28,11 @@ __all__ = [
     "Tally",
     "aggregate",
     "aggregate_dask",
+    "assigned_parts",
+    "check_assigned",
     "describe_reports",
     "hash_function_test",
+    "joint_support_test",
     "poisoning_gain",
     "read_reports",
     "report_configuration",

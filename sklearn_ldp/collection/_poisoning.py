@@ -7,9 +7,12 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+from scipy import stats
 
 from .._typing import BaseOracle
 from ..metrics._planning import planned_protocol
+
+ATTACKS = ("maximal", "input", "assigned")
 
 
 def poisoning_gain(
@@ -36,6 +39,12 @@ def poisoning_gain(
     "input" attack follows the protocol and only lies about the value, which no collector can tell
     from a change of opinion: then :math:`G = \\beta (1 - f_T)`.
 
+    If a collector assigns the hash functions of local hashing
+    (:func:`~sklearn_ldp.collection.assigned_parts`), the largest attack that is left is
+    "assigned": to report the value that the function gives to most targets. M is the mean number of
+    these: of balls in the fullest of g boxes, if r balls fall at random. (It is 1 for r = 1, and
+    :math:`1 + 1 / g` for r = 2.)
+
     The smaller epsilon is, the more one report weighs and the larger the gain is: privacy and
     robustness are in conflict.
 
@@ -53,7 +62,7 @@ def poisoning_gain(
         Size d of the domain; None takes that of the oracle's declared categories.
     epsilon : float, default=None
         Privacy budget of one report; None takes the oracle's.
-    attack : {"maximal", "input"}, default="maximal"
+    attack : {"maximal", "input", "assigned"}, default="maximal"
         What the fake users do.
 
     Returns
@@ -64,12 +73,20 @@ def poisoning_gain(
     Raises
     ------
     ValueError
-        If an argument is out of its range, or the domain is not known.
+        If an argument is out of its range, or the domain is not known; or if the attack is
+        "assigned" and the oracle's users draw no hash function.
+
+    See Also
+    --------
+    joint_support_test : A test for fake users who promote several categories.
+    assigned_parts : Hash functions that no client can choose.
 
     Notes
     -----
     With hash functions that are drawn at random (``hash_family="mixing"``) M = r is a bound, which
-    attackers reach if they find a function that maps all targets to one value. Post-processing
+    attackers reach if they find a function that maps all targets to one value. With linear hashing
+    the mean of the "assigned" attack is exact for r = 2 and for targets in general position;
+    targets on a line in the space of the functions share a value less often. Post-processing
     changes the gain; after :class:`~sklearn_ldp.NormSub` it is usually smaller.
 
     References
@@ -88,6 +105,14 @@ def poisoning_gain(
     array([5.824, 0.032, 0.033])
     >>> poisoning_gain(OUE(), 0.01, 1, n_categories=1000, epsilon=1.0, attack="input")
     0.01
+
+    Two categories, with hash functions that the attackers choose, or that are assigned to them:
+
+    >>> round(poisoning_gain(OLH(), 0.01, 2, n_categories=1000, epsilon=1.0), 3)
+    0.067
+    >>> options = {"n_categories": 1000, "epsilon": 1.0, "attack": "assigned"}
+    >>> round(poisoning_gain(OLH(), 0.01, 2, **options), 3)
+    0.033
     """
     if isinstance(oracle, (list, tuple)):
         options: dict[str, Any] = {
@@ -100,8 +125,8 @@ def poisoning_gain(
     for name, value in (("share", share), ("target_frequency", target_frequency)):
         if not (isinstance(value, Real) and 0 <= float(value) <= 1):
             raise ValueError(f"Argument {name} must be a number from 0 to 1, got {value!r}.")
-    if attack not in ("maximal", "input"):
-        raise ValueError(f'Argument attack must be "maximal" or "input", got {attack!r}.')
+    if attack not in ATTACKS:
+        raise ValueError(f"Argument attack must be one of {ATTACKS}, got {attack!r}.")
     need = "poisoning_gain needs an oracle such as OLH()"
     channel: Any = planned_protocol(oracle, n_categories, epsilon, need).mechanism
     r, d = n_targets, channel.n_categories
@@ -110,5 +135,41 @@ def poisoning_gain(
     if attack == "input":
         return float(share * (1 - target_frequency))
     p, q = float(channel.p), float(channel.q)
-    weight = (min(r, channel.largest_support) - r * q) / (p - q)
-    return float(share * (weight - target_frequency))
+    supported: float = min(r, channel.largest_support)
+    if attack == "assigned":
+        part = channel.public_part
+        if part is None or part.privatize is None:
+            raise ValueError(
+                f'The attack "assigned" is for oracles whose users draw a hash function; users of '
+                f"{type(oracle).__name__} draw none. Use OLH or BLH."
+            )
+        supported = _fullest_box(int(r), round(1 / channel.q))
+    return float(share * ((supported - r * q) / (p - q) - target_frequency))
+
+
+def _fullest_box(n_balls: int, n_boxes: int) -> float:
+    """Return the mean number of balls in the fullest box, if all balls fall at random.
+
+    Given their sum, independent Poisson numbers are the numbers of balls in the boxes. So the
+    chance that none exceeds m is a coefficient of a power of the truncated series of that law.
+    """
+    law = stats.poisson.pmf(np.arange(n_balls + 1), n_balls / n_boxes)
+    of_sum = stats.poisson.pmf(n_balls, n_balls)
+    mean = 0.0
+    for most in range(n_balls):
+        at_most = np.where(np.arange(n_balls + 1) <= most, law, 0.0)
+        chance = _power(at_most, n_boxes)[n_balls] / of_sum
+        mean += 1 - chance
+        if 1 - chance < 1e-12:
+            break
+    return mean
+
+
+def _power(series: np.ndarray, exponent: int) -> np.ndarray:
+    """Return the power of a truncated series, by repeated squaring."""
+    n, result = len(series), np.eye(1, len(series))[0]
+    while exponent:
+        if exponent & 1:
+            result = np.convolve(result, series)[:n]
+        series, exponent = np.convolve(series, series)[:n], exponent >> 1
+    return result

@@ -97,16 +97,18 @@ def support_size_test(reports: Any, oracle: OracleOrProtocol) -> ReportTest:
 
     See Also
     --------
-    hash_function_test : A stronger test where users choose a hash function.
+    joint_support_test : A test for fake users who promote several categories.
+    hash_function_test : A test of the hash functions, for users who choose one.
     poisoning_gain : What the fake users could gain.
 
     Notes
     -----
     The test detects fake reports that support too many categories, too few, or a number that varies
     too little: the maximal gain attack on unary encoding, even if it pads its reports to the mean
-    size [1]_. It does not detect fake users who draw the size of their reports from the honest law,
-    nor those who follow the protocol and lie about their values. A small p-value says that
-    some reports are not honest, or that clients have a bug; it does not say which.
+    size [1]_. It does not detect fake users who draw the size of their reports from the honest law
+    (:func:`joint_support_test` does, if they promote several categories), nor those who follow the
+    protocol and lie about their values. A small p-value says that some reports are not honest, or
+    that clients have a bug; it does not say which.
 
     References
     ----------
@@ -136,18 +138,31 @@ def support_size_test(reports: Any, oracle: OracleOrProtocol) -> ReportTest:
         )
     sizes, law = channel.support_sizes, channel.law_of_reports
     if sizes is not None and np.count_nonzero(sizes) == 1:
-        n = sum(len(chunk) for chunk in _checked(reports, protocol))
+        n = sum(len(chunk) for chunk in checked_chunks(reports, protocol))
         return ReportTest(0.0, 0, 1.0, n)
     if sizes is not None:
         return _pearson(_size_counts(reports, protocol), sizes)
     if law is not None:
-        counts = (law.count(chunk, channel.n_categories) for chunk in _checked(reports, protocol))
-        return _wald(sum(counts), channel, law)
+        chunks = checked_chunks(reports, protocol)
+        return _wald(sum(law.count(chunk, channel.n_categories) for chunk in chunks), channel, law)
     return _drawn(reports, protocol)
 
 
-def _checked(reports: Any, protocol: Protocol) -> Iterator[np.ndarray]:
-    """Yield reports in canonical form, few enough at a time to examine all their categories."""
+def checked_chunks(reports: Any, protocol: Protocol) -> Iterator[np.ndarray]:
+    """Yield reports in canonical form, few enough at a time to examine all their categories.
+
+    Parameters
+    ----------
+    reports : array-like, Arrow stream or iterator of those
+        Reports as returned by the protocol's `privatize`.
+    protocol : Protocol
+        What the reports are of.
+
+    Yields
+    ------
+    ndarray whose first axis is the users
+        Checked reports.
+    """
     size = max(_CELLS // protocol.domain.size, 1)
     for chunk in as_chunks(reports, protocol):
         for start in range(0, len(chunk), size):
@@ -157,7 +172,7 @@ def _checked(reports: Any, protocol: Protocol) -> Iterator[np.ndarray]:
 def _size_counts(reports: Any, protocol: Protocol) -> np.ndarray:
     """Number of reports that support 0, 1, .., d categories."""
     channel: Any = protocol.mechanism
-    counts = (_sizes(channel, chunk) for chunk in _checked(reports, protocol))
+    counts = (_sizes(channel, chunk) for chunk in checked_chunks(reports, protocol))
     return sum(counts, np.zeros(channel.n_categories + 1, dtype=np.int64))
 
 
@@ -172,7 +187,7 @@ def _drawn(reports: Any, protocol: Protocol) -> ReportTest:
     channel: Any = protocol.mechanism
     d = channel.n_categories
     observed, support = np.zeros(d + 1, dtype=np.int64), np.zeros(d, dtype=np.int64)
-    for chunk in _checked(reports, protocol):
+    for chunk in checked_chunks(reports, protocol):
         observed += _sizes(channel, chunk)
         support += channel.count_support(chunk)
     n = int(observed.sum())
@@ -274,13 +289,18 @@ def hash_function_test(reports: Any, oracle: OracleOrProtocol) -> ReportTest:
 
     See Also
     --------
-    support_size_test : The test for other oracles.
+    joint_support_test : A test that detects chosen functions of both families.
+    assigned_parts : Functions that nobody can choose.
 
     Notes
     -----
-    The test does not detect fake users who draw functions honestly and lie about the value. They
-    gain less: only one function in :math:`g^{r - 1}` supports all of their targets. Nor does it
-    detect a small number of fake users.
+    The test detects functions that occur too often: with linear hashing a few percent of fake
+    users, with mixing only those who send the same function as others. Attackers can find as many
+    mixing functions as they like that map their targets to one value, all of them different, and
+    this test does not see these; nor does it see one percent of chosen linear functions. The page
+    on deployments has its power. It does not detect fake users who draw functions honestly and lie
+    about the value. They gain less: only one function in :math:`g^{r - 1}` supports all of their
+    targets.
 
     Examples
     --------
@@ -302,7 +322,7 @@ def hash_function_test(reports: Any, oracle: OracleOrProtocol) -> ReportTest:
             f"hash_function_test is for OLH, BLH and other oracles whose users draw a hash "
             f"function; users of {protocol.name} draw none. Use support_size_test."
         )
-    drawn = np.concatenate([part.of_reports(chunk) for chunk in _checked(reports, protocol)])
+    drawn = np.concatenate([part.of_reports(chunk) for chunk in checked_chunks(reports, protocol)])
     n, size, shares = len(drawn), part.n_values, part.shares
     if size > _MAX_COUNTED or n < 0.1 * size:
         return _pairs_test(drawn, 1 / size if shares is None else float(np.sum(shares**2)))

@@ -14,7 +14,7 @@ from .._noise import ChannelNoise, Noise, NoiseModel, as_rows
 from .._typing import Matrix
 from ._coins import Coins
 from ._covariance import drawn_covariances, inner, joint_covariances
-from ._laws import JointSupport, PublicPart, ReportLaw
+from ._laws import JointSupport, ReportLaw
 from ._mechanism import Mechanism
 
 
@@ -416,11 +416,6 @@ class Channel(Mechanism):
     def law_of_reports(self) -> ReportLaw | None:
         """The law of all kinds of reports if these are few enough to be listed, otherwise None."""
         return self.report_law
-
-    @property
-    def public_part(self) -> PublicPart | None:
-        """What a client draws without looking at its value, such as a hash function; or None."""
-        return None
 
     def contributions(self, law: ReportLaw, weights: np.ndarray) -> np.ndarray:
         """Return what each kind of report adds to n times a linear answer.

@@ -8,6 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ._coins import Coins
+
 
 @dataclass(frozen=True, eq=False)
 class ReportLaw:
@@ -111,8 +113,40 @@ class PublicPart(NamedTuple):
         Number of values that the part takes.
     shares : ndarray of shape (n_values,) or None
         Probabilities of these values; None if all are equally likely.
+    n_draws : int or None
+        The part is made of a uniform number below this; None means below `n_values`.
+    of_draws : callable or None
+        Returns the parts made of such numbers, of shape (n,); None if they are the numbers
+        themselves.
+    privatize : callable or None
+        Randomises codes of shape (n,), given parts of shape (n,) and coins, into reports. It must
+        keep epsilon for every part. None if a collector cannot assign the part.
+    collisions : callable or None
+        Takes the number of reports of each part, of shape (n_values,). Returns, for each of some
+        classes of pairs of categories, the number of reports that support both of a pair or
+        neither, whatever the answer is; and the probability of that. None if it is not known.
     """
 
     of_reports: Callable[[np.ndarray], np.ndarray]
     n_values: int
     shares: np.ndarray | None = None
+    n_draws: int | None = None
+    of_draws: Callable[[np.ndarray], np.ndarray] | None = None
+    privatize: Callable[[np.ndarray, np.ndarray, Coins], np.ndarray] | None = None
+    collisions: Callable[[np.ndarray], tuple[np.ndarray, float]] | None = None
+
+    def draw(self, uniform: Callable[[int], np.ndarray]) -> np.ndarray:
+        """Draw parts.
+
+        Parameters
+        ----------
+        uniform : callable
+            Returns uniform integers below a number.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            int64.
+        """
+        draws = uniform(self.n_values if self.n_draws is None else self.n_draws)
+        return draws if self.of_draws is None else self.of_draws(draws)

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ._coins import Coins
+from ._laws import PublicPart
 from ._reports import bits_for, expect
 
 
@@ -113,6 +114,11 @@ class Mechanism(ABC):
             By default, the reports.
         """
         return self.privatize(codes, coins)
+
+    @property
+    def public_part(self) -> PublicPart | None:
+        """What a client draws without looking at its value, such as a hash function; or None."""
+        return None
 
     # -- on the server ------------------------------------------------------------------------
     @abstractmethod

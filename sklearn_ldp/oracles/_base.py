@@ -151,7 +151,7 @@ class BaseOracle(  # type: ignore[call-arg]
         return self._protocol_over(domain).mechanism
 
     # -- client side --------------------------------------------------------------------------
-    def privatize(self, X: Values) -> np.ndarray:
+    def privatize(self, X: Values, *, parts: ArrayLike | None = None) -> np.ndarray:
         """Randomise users' values into reports, as each client does; no fit is needed.
 
         Privacy: each call spends epsilon of every user in `X`; randomising the same users' values
@@ -166,6 +166,10 @@ class BaseOracle(  # type: ignore[call-arg]
         ----------
         X : array-like of shape (n_samples,) or (n_samples, n_columns)
             One value per user.
+        parts : array-like of int of shape (n_samples,), default=None
+            The public part of each report (its hash function), where the collector assigns it: what
+            :func:`~sklearn_ldp.collection.assigned_parts` returns. None lets each client draw its
+            own.
 
         Returns
         -------
@@ -175,9 +179,11 @@ class BaseOracle(  # type: ignore[call-arg]
         Raises
         ------
         ValueError
-            If a value is not a category, or the domain is not known.
+            If a value is not a category, the domain is not known, or a part does not exist.
+        TypeError
+            If parts are given to an oracle whose reports have none.
         """
-        return self.protocol().privatize(X, self.random_state)
+        return self.protocol().privatize(X, self.random_state, parts)
 
     # -- server side --------------------------------------------------------------------------
     def fit(self, X: Values, y: object = None, sample_weight: ArrayLike | None = None) -> Self:

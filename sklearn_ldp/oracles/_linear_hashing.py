@@ -129,9 +129,12 @@ class LinearHashChannel(Channel):
         return self._n_prefixes(self.n_tried) * self._n_cells(self.n_tried)
 
     def privatize(self, codes, coins):
-        reports = np.empty((len(codes), 2), dtype=np.int64)
         vectors = coins.integers(self.n_vectors, len(codes))
-        reports[:, 0] = self._functions.of_uniform_vectors(vectors)
+        return self._with_functions(codes, self._functions.of_uniform_vectors(vectors), coins)
+
+    def _with_functions(self, codes, functions, coins):
+        reports = np.empty((len(codes), 2), dtype=np.int64)
+        reports[:, 0] = functions
         value = self.hash(reports[:, 0], codes.astype(np.int64))
         reports[:, 1] = randomised_response(value, self.field.order, self.threshold, coins)
         return reports
@@ -223,7 +226,25 @@ class LinearHashChannel(Channel):
         # All multiples of a function share a number; only the function 0 shares it with no other.
         shares = np.full(self.n_functions, (self.field.order - 1) / self.n_vectors)
         shares[0] = 1 / self.n_vectors
-        return PublicPart(lambda reports: reports[:, 0], self.n_functions, shares)
+        return PublicPart(
+            lambda reports: reports[:, 0],
+            self.n_functions,
+            shares,
+            self.n_vectors,
+            self._functions.of_uniform_vectors,
+            self._with_functions,
+            self._collisions if self.n_vectors <= _MAX_LAW else None,
+        )
+
+    def _collisions(self, counts):
+        """Count the functions that map two categories to one value, for each direction v - w.
+
+        These are the functions with <a, v - w> = 0: as if all reports had the value 0.
+        """
+        functions, g = self._functions, self.field.order
+        table = np.zeros((1, self.n_functions, g))
+        table[0, :, 0] = counts
+        return np.rint(functions.gather(table)[0, functions.vectors[1:]]).astype(np.int64), 1 / g
 
     def _spread(self, weights):
         """Return, for each report, the sum of the weights of the categories that it supports."""

@@ -41,10 +41,18 @@ class MixingHash(Mechanism):
         x = _mix(_mix(seeds.astype(np.uint64)) ^ digests)
         return ((x >> np.uint64(32)) * np.uint64(self.hash_range)) >> np.uint64(32)
 
+    @property
+    def public_part(self):
+        return PublicPart(lambda reports: reports[:, 0], self.n_seeds, privatize=self.with_seeds)
+
     def privatize(self, codes, coins):
-        reports = np.empty((len(codes), 2), dtype=np.int64)
-        reports[:, 0] = coins.integers(self.n_seeds, len(codes))
-        value = self.hash(reports[:, 0], codes)
+        return self.with_seeds(codes, coins.integers(self.n_seeds, len(codes)), coins)
+
+    def with_seeds(self, digests, seeds, coins):
+        """Randomise digests under given seeds."""
+        reports = np.empty((len(digests), 2), dtype=np.int64)
+        reports[:, 0] = seeds
+        value = self.hash(reports[:, 0], digests)
         reports[:, 1] = randomised_response(value, self.hash_range, self.threshold, coins)
         return reports
 
@@ -125,7 +133,10 @@ class MixingHashChannel(Channel):
 
     @property
     def public_part(self):
-        return PublicPart(lambda reports: reports[:, 0], self.client.n_seeds)
+        return self.client.public_part._replace(privatize=self._with_seeds)
+
+    def _with_seeds(self, codes, seeds, coins):
+        return self.client.with_seeds(self.digests[codes], seeds, coins)
 
     def count_support(self, reports):
         counts = np.zeros(self.n_categories, dtype=np.int64)

@@ -21,6 +21,7 @@ def privatize(
     streams: CoinStreams,
     *,
     for_sums: bool = False,
+    parts: np.ndarray | None = None,
 ) -> np.ndarray:
     """Randomise the codes of users at positions first, first + 1, .. of the collection.
 
@@ -39,32 +40,41 @@ def privatize(
         Source of the coins.
     for_sums : bool, default=False
         Whether the reports are only to be tallied, see `Mechanism.draw`.
+    parts : ndarray of shape (n,), default=None
+        The public part of each report, if the collector assigns it.
 
     Returns
     -------
     ndarray whose first axis is the users
         The reports.
     """
-    randomise = mechanism.draw if for_sums else mechanism.privatize
+    randomise: Callable = mechanism.draw if for_sums else mechanism.privatize
+    inputs = [codes]
+    if parts is not None:
+        assert mechanism.public_part is not None
+        assert mechanism.public_part.privatize is not None
+        randomise, inputs = mechanism.public_part.privatize, [codes, parts]
     pieces: Iterator[np.ndarray]
     if streams.is_secure:
         coins, size = streams.block(0), chunk_users(mechanism)
         spans = range(0, max(len(codes), 1), size)
-        pieces = (randomise(codes[start : start + size], coins) for start in spans)
+        pieces = (randomise(*(x[start : start + size] for x in inputs), coins) for start in spans)
     else:
-        pieces = _seeded(randomise, codes, first, streams, block_users(mechanism))
+        pieces = _seeded(randomise, inputs, first, streams, block_users(mechanism))
     return _concatenated(pieces, len(codes))
 
 
 def _seeded(
-    randomise: Callable, codes: np.ndarray, first: int, streams: CoinStreams, size: int
+    randomise: Callable, inputs: list[np.ndarray], first: int, streams: CoinStreams, size: int
 ) -> Iterator[np.ndarray]:
-    for block in range(first // size, -(-(first + len(codes)) // size)):
-        start, stop = max(first, block * size), min(first + len(codes), (block + 1) * size)
-        padded = np.zeros((size, *codes.shape[1:]), dtype=codes.dtype)
+    end = first + len(inputs[0])
+    for block in range(first // size, -(-end // size)):
+        start, stop = max(first, block * size), min(end, (block + 1) * size)
         inside = slice(start - block * size, stop - block * size)
-        padded[inside] = codes[start - first : stop - first]
-        yield randomise(padded, streams.block(block))[inside]
+        padded = [np.zeros((size, *x.shape[1:]), dtype=x.dtype) for x in inputs]
+        for whole, x in zip(padded, inputs, strict=True):
+            whole[inside] = x[start - first : stop - first]
+        yield randomise(*padded, streams.block(block))[inside]
 
 
 def _concatenated(pieces: Iterator[np.ndarray], n: int) -> np.ndarray:

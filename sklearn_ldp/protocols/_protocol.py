@@ -144,7 +144,9 @@ class Protocol:
         }
 
     # -- using it -----------------------------------------------------------------------------
-    def privatize(self, X: Values, random_state: RandomState = None) -> np.ndarray:
+    def privatize(
+        self, X: Values, random_state: RandomState = None, parts: ArrayLike | None = None
+    ) -> np.ndarray:
         """Randomise users' values into reports, as each client does.
 
         Privacy: each call spends epsilon of every user in `X`. Only ``random_state=None`` protects
@@ -156,15 +158,46 @@ class Protocol:
             One value per user.
         random_state : int, RandomState, Generator or None, default=None
             None is the secure source; anything else is for simulations.
+        parts : array-like of int of shape (n,), default=None
+            The public part of each report, as
+            :func:`~sklearn_ldp.collection.assigned_parts` returns them. None lets clients draw.
 
         Returns
         -------
         ndarray whose first axis is the users
             The reports.
+
+        Raises
+        ------
+        ValueError
+            If a value is not a category, or a part is none of the mechanism's.
+        TypeError
+            If parts are given to a mechanism that has none.
         """
         self.refuse_size()
         codes = self.domain.encode(X, self.name)
-        return privatize(self.mechanism, codes, 0, CoinStreams(random_state))
+        checked = None if parts is None else self._checked_parts(parts, len(codes))
+        return privatize(self.mechanism, codes, 0, CoinStreams(random_state), parts=checked)
+
+    def _checked_parts(self, parts: ArrayLike, n: int) -> np.ndarray:
+        part = self.mechanism.public_part
+        if part is None or part.privatize is None:
+            raise TypeError(
+                f"{self.name} takes no parts=: its users draw no part of their report without "
+                "looking at their value. Use OLH or BLH."
+            )
+        array = np.asarray(parts)
+        if (
+            array.dtype.kind not in "iu"
+            or array.shape != (n,)
+            or (n and not 0 <= array.min() <= array.max() < part.n_values)
+        ):
+            raise ValueError(
+                f"{self.name} expects parts= to be one integer per user, in "
+                f"[0, {part.n_values - 1}], got an array of dtype {array.dtype} and shape "
+                f"{array.shape} for {n} users: pass what assigned_parts returns for this oracle."
+            )
+        return array.astype(np.int64)
 
     def check(self, reports: ArrayLike) -> np.ndarray:
         """Return reports in canonical form.

@@ -125,6 +125,7 @@ def oracle_checks() -> list[Callable[[BaseOracle], None]]:
     """
     return [
         check_exact_epsilon,
+        check_epsilon_of_assigned_parts,
         check_exact_support_probabilities,
         check_one_release,
         check_client_needs_no_fit,
@@ -194,12 +195,14 @@ class _ScriptedCoins(Coins):
         return bits
 
 
-def _runs(channel: Channel, code: int) -> Iterator[tuple[tuple, Fraction]]:
+def _runs(
+    randomise: Callable[[np.ndarray, Any], np.ndarray], code: int
+) -> Iterator[tuple[tuple, Fraction]]:
     """Yield a report and its chance for every way in which the coins can fall for one user."""
     script: list[int] | None = []
     while script is not None:
         coins = _ScriptedCoins(script)
-        report = channel.privatize(np.array([code]), coins)
+        report = randomise(np.array([code]), coins)
         yield tuple(np.ravel(report).tolist()), coins.chance
         script = None
         for place in reversed(range(len(coins.outcomes))):
@@ -230,8 +233,14 @@ def exact_report_distribution(channel: Channel, code: int) -> dict[tuple[int, ..
     >>> exact_report_distribution(DirectChannel(3, threshold=2**63), code=0)
     {(1,): Fraction(1, 4), (2,): Fraction(1, 4), (0,): Fraction(1, 2)}
     """
+    return _distribution(channel.privatize, code)
+
+
+def _distribution(
+    randomise: Callable[[np.ndarray, Any], np.ndarray], code: int
+) -> dict[tuple[int, ...], Fraction]:
     distribution: dict[tuple[int, ...], Fraction] = {}
-    for report, chance in _runs(channel, code):
+    for report, chance in _runs(randomise, code):
         distribution[report] = distribution.get(report, Fraction(0)) + chance
     return distribution
 
@@ -261,6 +270,42 @@ def check_exact_epsilon(oracle: BaseOracle) -> None:
     assert worst <= bound, f"epsilon is exceeded: ratio {float(worst)}"
     if bound < 2**24:  # beyond, the resolution of 2**-64 shows
         assert worst >= bound * (1 - Fraction(1, 10**12)), "privacy budget is wasted"
+
+
+def check_epsilon_of_assigned_parts(oracle: BaseOracle) -> None:
+    """Assert by enumeration that every public part which a collector may assign keeps epsilon.
+
+    Given the part, no report tells two values apart by more than exp(epsilon), and carries another
+    part. With parts drawn as clients draw them, reports have the law of `privatize`. Oracles whose
+    parts cannot be assigned pass.
+    """
+    channel = _enumerable(oracle)
+    part = channel.public_part
+    if part is None or part.privatize is None:
+        return
+    assign, bound = part.privatize, exp_lower_bound(oracle.epsilon)
+    n_draws = part.n_values if part.n_draws is None else part.n_draws
+    drawn = part.draw(np.arange).tolist()
+    assert len(drawn) == n_draws
+    laws: list[dict[tuple[int, ...], Fraction]] = [{} for _ in range(_SMALL)]
+    for value in range(part.n_values):
+
+        def randomise(codes: np.ndarray, coins: Any, value: int = value) -> np.ndarray:
+            return assign(codes, np.full(len(codes), value), coins)
+
+        given = [_distribution(randomise, code) for code in range(_SMALL)]
+        assert all(law.keys() == given[0].keys() for law in given), "a report betrays"
+        for report in given[0]:
+            chances = [law[report] for law in given]
+            assert max(chances) <= bound * min(chances), "an assigned part exceeds epsilon"
+            reports = channel.check_reports(np.array([report]))
+            assert part.of_reports(reports).tolist() == [value], "a report carries another part"
+        share = Fraction(drawn.count(value), n_draws)
+        for total, law in zip(laws, given, strict=True):
+            for report, chance in law.items():
+                total[report] = total.get(report, Fraction(0)) + share * chance
+    expected = [exact_report_distribution(channel, code) for code in range(_SMALL)]
+    assert laws == expected, "drawing a part, and randomising given it, is not `privatize`"
 
 
 def check_exact_support_probabilities(oracle: BaseOracle) -> None:

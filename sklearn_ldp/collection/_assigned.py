@@ -1,0 +1,224 @@
+"""Hash functions that the collector assigns, so that no client can choose its own."""
+
+from __future__ import annotations
+
+import hmac
+import json
+from typing import Any
+
+import numpy as np
+
+from .._typing import Column, OracleOrProtocol
+from ..domains._canonical import canonical
+from ..mechanisms._laws import PublicPart
+from ..protocols import Protocol
+from ._authentication import LEAST_BYTES
+from ._convert import as_chunks
+
+_WORDS = 8  # 64-bit words per digest: a second digest is hardly ever needed
+
+
+def assigned_parts(
+    oracle: OracleOrProtocol, tokens: Column, key: bytes, *, collection_round: str = ""
+) -> np.ndarray:
+    """Return the hash functions that a collector assigns to the users of given tokens.
+
+    A user of local hashing draws a hash function, the public part of her report, and attackers gain
+    most by choosing it. They cannot if the collector derives it,
+
+    .. math:: \\mathrm{part} = H(\\mathrm{key}, \\mathrm{round}, \\mathrm{token}),
+
+    where H is HMAC-SHA-512, reduced exactly to the law of honest parts, by rejection. The client
+    randomises its value with ``oracle.privatize(values, parts=parts)``, and the collector accepts a
+    report if it carries the part of its token (`check_assigned`).
+
+    Privacy: costs none. The mechanism keeps epsilon for every single part, which the tests prove by
+    enumeration, so even a collector who assigns parts in bad faith learns no more than epsilon.
+    But a report that travels with its token can be linked to it, and so can its part as long as the
+    key exists: check the reports where tokens are known anyway (where users log in, or at a
+    relay), pass on the reports without tokens, and delete the key when the round ends.
+
+    Parameters
+    ----------
+    oracle : oracle or Protocol
+        :class:`~sklearn_ldp.OLH`, :class:`~sklearn_ldp.BLH`, or any other whose channel has a
+        `public_part` that can be assigned. It need not be fitted.
+    tokens : array-like of shape (n,)
+        One text, bytes or number per user, which the user cannot choose and which stays the same
+        within a round: the number of an account or of a device, or a place in a list. Who can have
+        as many tokens as he likes can choose his functions again.
+    key : bytes
+        At least 16 random bytes, new for each round (``secrets.token_bytes(32)``). Either it stays
+        secret, and clients ask for their parts; or it is published once the tokens are given out,
+        and clients compute their parts. Do not take the key that signs files.
+    collection_round : str, default=""
+        Name of the collection.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+        Parts, int64.
+
+    Raises
+    ------
+    TypeError
+        If the mechanism's users draw no public part, or `key` is not bytes, or a token has no
+        canonical form.
+    ValueError
+        If the key is too short.
+
+    See Also
+    --------
+    check_assigned : What the collector does with the reports.
+    poisoning_gain : With ``attack="assigned"``, what fake users can still gain.
+
+    Notes
+    -----
+    Every part is as likely as in an honest report, and as independent of the others as HMAC-SHA-512
+    is a random function. The derivation is part of the protocol, and does not change between
+    releases: the key of the round is HMAC(key, configuration), where the configuration is the JSON
+    (keys sorted, no spaces) of the oracle's name, `configuration` of the mechanism, the number of
+    draws, and the round; a token's words are the eight big-endian 64-bit words of HMAC(key of the
+    round, counter || token), with one byte of counter, from 0, and the first word below the largest
+    multiple of the number of draws counts.
+
+    Examples
+    --------
+    >>> from sklearn_ldp import OLH
+    >>> from sklearn_ldp.collection import assigned_parts, check_assigned
+    >>> oracle = OLH(1.0, categories=["yes", "no"], random_state=0)
+    >>> key, tokens = bytes(range(32)), ["user 17", "user 18", "user 19"]
+    >>> parts = assigned_parts(oracle, tokens, key)
+    >>> reports = oracle.privatize(["yes", "no", "no"], parts=parts)
+    >>> reports[2] = reports[0]  # user 19 prefers another function
+    >>> check_assigned(reports, oracle, tokens, key)
+    array([ True,  True, False])
+    """
+    protocol = _protocol(oracle, collection_round)
+    part = _assignable(protocol)
+    round_key = _round_key(protocol, part, key)
+    texts = [canonical(token) for token in _listed(tokens)]
+    return part.draw(lambda high: _uniform(texts, round_key, high))
+
+
+def check_assigned(
+    reports: Any,
+    oracle: OracleOrProtocol,
+    tokens: Column,
+    key: bytes,
+    *,
+    collection_round: str = "",
+) -> np.ndarray:
+    """Tell which reports carry the hash function that was assigned to their user.
+
+    Privacy: costs none; see :func:`assigned_parts` on what tokens reveal.
+
+    Parameters
+    ----------
+    reports : array-like, Arrow stream or iterator of those
+        Reports as returned by the oracle's `privatize`.
+    oracle : oracle or Protocol
+        As for :func:`assigned_parts`, with declared categories.
+    tokens : array-like of shape (n,)
+        The token of each report's user.
+    key : bytes
+        As for :func:`assigned_parts`.
+    collection_round : str, default=""
+        Name of the collection.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+        Booleans: True for a report to accept. It is False if the function is another one, and for a
+        token's second and further reports in this call.
+
+    Raises
+    ------
+    TypeError
+        As for :func:`assigned_parts`.
+    ValueError
+        If a report cannot come from the oracle, or there is not one token per report.
+
+    See Also
+    --------
+    assigned_parts : The functions that are assigned, with an example.
+    hash_function_test : A test of functions that clients draw.
+    """
+    protocol = _protocol(oracle, collection_round)
+    part = _assignable(protocol)
+    checked = np.concatenate([protocol.check(chunk) for chunk in as_chunks(reports, protocol)])
+    tokens = _listed(tokens)
+    if len(tokens) != len(checked):
+        raise ValueError(
+            f"check_assigned got {len(checked)} reports and {len(tokens)} tokens: pass the token "
+            "of each report's user, in the order of the reports."
+        )
+    is_assigned = part.of_reports(checked) == assigned_parts(protocol, tokens, key)
+    seen: set[bytes] = set()
+    for i, token in enumerate(tokens):
+        text = canonical(token)
+        is_assigned[i] &= text not in seen
+        seen.add(text)
+    return is_assigned
+
+
+def _protocol(oracle: Any, collection_round: str) -> Protocol:
+    if not hasattr(oracle, "protocol") or isinstance(oracle, type):
+        raise TypeError(f"assigned_parts needs an oracle such as OLH(), got {oracle!r}.")
+    return oracle.protocol(collection_round)
+
+
+def _assignable(protocol: Protocol) -> PublicPart:
+    part = protocol.mechanism.public_part
+    if part is None or part.privatize is None:
+        raise TypeError(
+            f"Users of {protocol.name} draw no part of their report without looking at their "
+            "value, so there is nothing to assign: use OLH or BLH."
+        )
+    return part
+
+
+def _listed(tokens: Any) -> list:
+    tokens = tokens.to_numpy() if hasattr(tokens, "to_numpy") else tokens
+    listed = tokens.tolist() if isinstance(tokens, np.ndarray) else tokens
+    if isinstance(listed, (str, bytes)) or not isinstance(listed, (list, tuple, range)):
+        raise TypeError(f"tokens must be a list or an array of shape (n,), got {tokens!r}.")
+    return list(listed)
+
+
+def _round_key(protocol: Protocol, part: PublicPart, key: bytes) -> bytes:
+    if not isinstance(key, (bytes, bytearray)):
+        raise TypeError(
+            f"Argument key must be bytes, such as secrets.token_bytes(32), got "
+            f"{type(key).__name__}."
+        )
+    if len(key) < LEAST_BYTES:
+        raise ValueError(
+            f"Argument key must have at least {LEAST_BYTES} bytes, so that nobody can guess it, "
+            f"got {len(key)}: use secrets.token_bytes(32)."
+        )
+    configuration = {
+        "oracle": protocol.name,
+        "mechanism": protocol.mechanism.configuration,
+        "n_draws": part.n_values if part.n_draws is None else part.n_draws,
+        "collection_round": protocol.collection_round,
+    }
+    text = json.dumps(configuration, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return hmac.digest(bytes(key), b"sklearn_ldp part 1\n" + text.encode(), "sha512")
+
+
+def _uniform(texts: list[bytes], key: bytes, high: int) -> np.ndarray:
+    """Return a number below `high` for each text, exactly uniform if the digests are."""
+    limit = (1 << 64) // high * high - 1  # the last word that counts
+    draws, left = np.empty(len(texts), dtype=np.int64), np.arange(len(texts))
+    counter = 0
+    while left.size:
+        prefix = bytes([counter])
+        digests = b"".join(hmac.digest(key, prefix + texts[i], "sha512") for i in left.tolist())
+        words = np.frombuffer(digests, dtype=">u8").reshape(-1, _WORDS)
+        counts = words <= limit
+        first = np.argmax(counts, axis=1)
+        chosen = words[np.arange(len(left)), first].astype(np.uint64)
+        draws[left] = (chosen % np.uint64(high)).astype(np.int64)
+        left, counter = left[~counts.any(axis=1)], counter + 1
+    return draws
