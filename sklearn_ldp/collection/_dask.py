@@ -15,6 +15,7 @@ from ._aggregator import Aggregator, Refusal
 from ._authentication import Key
 from ._batches import RefusedBatchError, repeated
 from ._caps import Caps
+from ._cluster import ARITY, Cluster, Fatal, Group, Sent
 from ._report_files import count_source, read_header
 from ._stream import Keeper, collecting, report_files
 from ._tally import Tally
@@ -24,7 +25,6 @@ _DESCRIBED = 500  # files whose headers it reads
 _TASK_BYTES = 1 << 25  # bytes of reports that it adds up
 _REPORT_BYTES = 4  # added to the size of each report, since even the smallest takes time
 _MOST_SUMS = 32  # sums that are sent to this process, each a point to resume from
-_ARITY = 8  # sums that are added up into one
 
 
 def aggregate_dask(
@@ -38,6 +38,7 @@ def aggregate_dask(
     on_repeat: str = "raise",
     on_refusal: str = "raise",
     retries: int = 3,
+    timeout: float | None = 600.0,
     progress: bool = False,
     lock_seconds: float = 600.0,
     caps: Caps | None = None,
@@ -49,7 +50,8 @@ def aggregate_dask(
     sending. The workers add up the sums in a tree, and send no more than a few dozen of them to
     this process. Workers keep no state: what a lost worker held is computed again, and the counts
     are the same whatever happens. The ledger stays in this process: a file whose batch was counted
-    before is left out before any work is done on it.
+    before is left out before any work is done on it. Files whose tasks were lost (as all workers
+    were restarted, or several died of a task) are sent again until the ledger holds them.
 
     Privacy: costs none.
 
@@ -75,7 +77,13 @@ def aggregate_dask(
     on_refusal : {"raise", "skip"}, default="raise"
         Whether to stop at a file that is refused, or to note it in the summary and continue.
     retries : int, default=3
-        How often a task is tried again after an error of the file system.
+        How often a task is tried again after an error of the file system, and a file of which
+        workers died (each time as many of them as Dask's setting ``allowed-failures`` says, and one
+        more) before it is refused.
+    timeout : float, default=600.0
+        Number of seconds without progress after which to give up, with an error that says what is
+        missing; None waits for ever. A finished sum is progress, and so is a worker that has
+        something to do, however long it takes.
     progress : bool, default=False
         Whether to show progress on standard error.
     lock_seconds : float, default=600.0
@@ -96,7 +104,11 @@ def aggregate_dask(
     RefusedBatchError
         If a file is refused; what was added before is kept.
     OSError
-        If the workers cannot read a file.
+        If the workers cannot read a file, or die of what is none of the files' fault.
+    TimeoutError
+        If there was no progress for too long, as when no worker is left.
+    ConnectionError
+        If the scheduler is gone.
 
     See Also
     --------
@@ -112,6 +124,8 @@ def aggregate_dask(
     >>> aggregate_dask(client, "/data/reports", oracle, checkpoint="state.npz")  # doctest: +SKIP
     Aggregator(OLH, 50000000 reports in 200 batches)
     """
+    if timeout is not None and not timeout > 0:
+        raise ValueError(f"timeout must be a number of seconds above 0, or None, got {timeout!r}.")
     with collecting(
         oracle,
         checkpoint,
@@ -122,9 +136,10 @@ def aggregate_dask(
         caps=caps,
         key=key,
     ) as (aggregator, keeper):
-        cluster = _Cluster(client, _Terms(aggregator._protocol, aggregator._key), retries)
+        terms = _Terms(aggregator._protocol, aggregator._key)
+        work = _Work(Cluster(client, retries, timeout), terms)
         must_raise = on_refusal == "raise"
-        found, refused = cluster.describe(_paths(files))
+        found, refused = work.describe(_paths(files))
         _note(aggregator, refused, must_raise)
         by_id: dict[str, _File] = {}
         alone: list[_File] = []
@@ -132,7 +147,7 @@ def aggregate_dask(
             now, suspect, found = _first_copies(found, aggregator, keeper.known, must_raise)
             by_id |= {file.batch_id: file for file in now}
             alone, again = [], [*alone, *suspect]
-            for part in cluster.add_up(now, again, progress):
+            for part in work.add_up(now, again, progress):
                 alone += [by_id[batch] for batch in _add(part, aggregator, keeper, must_raise)]
                 keeper.tick()
                 _note(aggregator, part.refused, must_raise)
@@ -220,65 +235,83 @@ class _Terms(NamedTuple):
     key: Key | None
 
 
-class _Cluster:
+class _Work:
     """The work that is sent to the workers."""
 
-    def __init__(self, client: Any, terms: _Terms, retries: int):
-        self._client = client
+    def __init__(self, cluster: Cluster, terms: _Terms):
+        self._cluster = cluster
         self._terms = terms
-        self._retries = retries
-
-    def _submit(self, function, *args, priority=0):
-        # Not keyed by its arguments: a file of the same name may hold something else by now.
-        return self._client.submit(
-            function, *args, pure=False, priority=priority, retries=self._retries
-        )
+        self._shared: Any = None
 
     def describe(self, paths: list[str]) -> tuple[list[_File], list[Refusal]]:
-        """Read the headers of all files."""
+        """Read the headers of all files; they are returned in the order of the paths."""
         starts = range(0, len(paths), _DESCRIBED)
-        futures = [self._submit(_describe, paths[i : i + _DESCRIBED], self._terms) for i in starts]
-        try:
-            parts = self._client.gather(futures)
-        finally:
-            self._client.cancel(futures)
-        found = [file for part in parts for file in part]
+        jobs = [[Group(paths[i : i + _DESCRIBED])] for i in starts]
+        place: dict[str, int] = {}
+        for i, path in enumerate(paths):
+            place.setdefault(path, i)
+        found: list[_File | Refusal] = []
+        for result in self._cluster.results(jobs, self._send_headers):
+            found += [_refusal(result)] if isinstance(result, Fatal) else result
+        found.sort(key=lambda file: place[file[0]])
         files = [file for file in found if isinstance(file, _File)]
         return files, [file for file in found if isinstance(file, Refusal)]
 
     def add_up(self, files: list[_File], alone: list[_File], progress: bool) -> Iterator[_Part]:
         """Yield sums, each over some of the files, or over one of `alone`, as they are finished."""
-        from distributed import as_completed
-
         n_files = len(files) + len(alone)
         if not n_files:
             return
-        # The result of a task: scattered data would be lost with the workers that hold it.
-        terms = self._submit(_itself, self._terms)
-        sums = self._tree(files, terms) + [self._submit(_add_up, [file], terms) for file in alone]
-        n_sums, n_done = len(sums), 0
-        try:
-            with Progress(n_sums) if progress else nullcontext() as bar:
-                for _, part in as_completed(sums, with_results=True):
-                    n_done += part.n_files
-                    if bar is not None:
-                        bar.finish(f"{n_done:,} of {n_files:,} files")
-                    yield part
-        finally:
-            self._client.cancel(sums)
+        groups = [Group(group) for group in _groups(files, self._terms.protocol)]
+        size = 1
+        while -(-len(groups) // size) > _MOST_SUMS:
+            size *= ARITY
+        jobs = [groups[i : i + size] for i in range(0, len(groups), size)]
+        jobs += [[Group([file])] for file in alone]
+        n_done = 0
+        with Progress(len(jobs)) if progress else nullcontext() as bar:
+            for result in self._cluster.results(jobs, self._send_sum):
+                if isinstance(result, Fatal):
+                    n_done += 1
+                    yield _Part(None, [_refusal(result)], 1)
+                    continue
+                n_done += result.n_files
+                if bar is not None:
+                    bar.finish(f"{n_done:,} of {n_files:,} files")
+                yield result
 
-    def _tree(self, files: list[_File], terms: Any) -> list:
-        """Futures of a few sums. Those further down are released, so that workers forget them."""
-        groups = _groups(files, self._terms.protocol)
-        nodes = [self._submit(_add_up, group, terms) for group in groups]
+    def _send_headers(self, job: list[Group]) -> Sent:
+        # A chunk whose workers died comes back as several groups of one job.
+        submit = self._cluster.submit
+        tasks = [submit(_describe, group.items, self._terms) for group in job]
+        future = tasks[0] if len(tasks) == 1 else submit(_joined, tasks)
+        return Sent(future, {task.key: group for task, group in zip(tasks, job, strict=True)})
+
+    def _send_sum(self, job: list[Group]) -> Sent:
+        """Submit a tree of sums. Those further down are released, so that workers forget them."""
+        submit = self._cluster.submit
+        if self._shared is None or self._shared.status not in ("pending", "finished"):
+            # The result of a task: scattered data would be lost with the workers that hold it.
+            self._shared = submit(_itself, self._terms)
+        nodes = [submit(_add_up, group.items, self._shared) for group in job]
+        groups = {node.key: group for node, group in zip(nodes, job, strict=True)}
         priority = 0
-        while len(nodes) > _MOST_SUMS:
+        while len(nodes) > 1:
             priority += 1  # sums come before new files, so that their parts can be forgotten
-            starts = range(0, len(nodes), _ARITY)
+            starts = range(0, len(nodes), ARITY)
             nodes = [
-                self._submit(_sum, nodes[i : i + _ARITY], terms, priority=priority) for i in starts
+                submit(_sum, nodes[i : i + ARITY], self._shared, priority=priority) for i in starts
             ]
-        return nodes
+        return Sent(nodes[0], groups)
+
+
+def _refusal(fatal: Fatal) -> Refusal:
+    path = fatal.item.path if isinstance(fatal.item, _File) else fatal.item
+    return Refusal(
+        path,
+        f"File {path} is refused: {fatal.n_deaths} workers died while they read it. Their logs say "
+        "of what; if it is memory, split the file or start larger workers, and add it again.",
+    )
 
 
 def _groups(files: list[_File], protocol: Protocol) -> Iterator[list[_File]]:
@@ -318,6 +351,10 @@ def _describe(paths: list[str], terms: _Terms) -> list[_File | Refusal]:
         except RefusedBatchError as error:
             found.append(Refusal(path, str(error)))
     return found
+
+
+def _joined(parts: list[list[_File | Refusal]]) -> list[_File | Refusal]:
+    return [file for part in parts for file in part]
 
 
 def _add_up(files: list[_File], terms: _Terms) -> _Part:
