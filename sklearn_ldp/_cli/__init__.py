@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from .. import __version__
+from .._files._text import printable
 from . import _aggregate, _demo, _estimate, _plan, _privatize, _study
 
 PROG = "sklearn-ldp"
@@ -110,4 +111,4 @@ def _explain(error: Exception) -> str:
 
 
 def _complain(message: str) -> None:
-    print(f"{PROG}: error: {' '.join(message.split())}", file=sys.stderr)
+    print(f"{PROG}: error: {printable(' '.join(message.split()))}", file=sys.stderr)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from .._files._atomic import check_writable, make_folder
+from .._files._text import printable
 from .._progress import Progress
 from ._arguments import add_shared, check_suffix, say
 from ._methods import make_oracle
@@ -109,22 +110,23 @@ def run(arguments: argparse.Namespace) -> None:
 def _aggregate_here(arguments: argparse.Namespace, oracle: Any, options: dict) -> Any:
     from ..collection import aggregate
 
-    paths = list(_paths(arguments.files))
+    paths = list(_paths(arguments.files, arguments.on_refusal == "skip"))
     make_folder(arguments.checkpoint)
     with Progress(len(paths)) as progress:
         batches = _batches(paths, oracle, arguments, progress)
         return aggregate(batches, oracle, **options)
 
 
-def _paths(files: list[Path]) -> Iterator[Path]:
+def _paths(files: list[Path], may_miss: bool) -> Iterator[Path]:
+    """Yield the files; one that is missing is an error, or refused later if it may be missing."""
     from ..collection._formats import SUFFIXES
-    from ..collection._stream import report_files
+    from ..collection._sources import report_files
 
     for file in files:
         if str(file) == "-":
             yield file
             continue
-        if not file.exists():
+        if not os.path.lexists(file) and not may_miss:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(file))
         if not file.is_dir():
             check_suffix(file, tuple(SUFFIXES), option="")
@@ -143,7 +145,7 @@ def _batches(paths: list[Path], oracle: Any, arguments: Any, progress: Progress)
             content = sys.stdin.buffer.read()
             reports = read_reports(content, oracle, collection_round=arguments.round, format=form)
             yield describe_reports(content, format=form)["batch_id"], reports
-        progress.finish(path.name)  # it has been added when the next one is asked for
+        progress.finish(printable(path.name))  # it has been added when the next one is asked for
 
 
 def _aggregate_on_dask(arguments: argparse.Namespace, oracle: Any, options: dict) -> Any:
@@ -155,7 +157,7 @@ def _aggregate_on_dask(arguments: argparse.Namespace, oracle: Any, options: dict
         raise ImportError("--dask needs distributed: pip install 'sklearn_ldp[dask]'.") from error
     if any(str(file) == "-" for file in arguments.files):
         raise ValueError("--dask adds up files that the workers can open, not standard input.")
-    paths = [path.resolve() for path in _paths(arguments.files)]
+    paths = [path.resolve() for path in _paths(arguments.files, arguments.on_refusal == "skip")]
     make_folder(arguments.checkpoint)
     with Client(arguments.dask) as client:
         return aggregate_dask(client, paths, oracle, progress=True, **options)

@@ -71,3 +71,22 @@ def as_array(cells: Sequence, *, parse: bool, dtype: type[str] | None = None) ->
         if min(integers) >= -_INT64_MAX - 1 and max(integers) <= _INT64_MAX:
             return np.array(integers, dtype=np.int64)
     return np.array(["" if cell is None else str(cell) for cell in cells])
+
+
+def printable(text: Any) -> str:
+    """Return text that stays on its line and moves no cursor, whatever a name is made of.
+
+    Parameters
+    ----------
+    text : object
+        Text or a path. Bytes of a file name that are not UTF-8 are surrogates in it.
+
+    Returns
+    -------
+    str
+        The same with what cannot be printed as Python writes it, such as ``\\n`` and ``\\udcff``.
+    """
+    text = str(text)
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)

@@ -13,7 +13,8 @@ from ..protocols import Protocol
 from ._aggregator import Aggregator, Refusal
 from ._batches import RefusedBatchError, RepeatedBatchError, repeated
 from ._report_files import describe_reports, tally_source
-from ._stream import report_files, started
+from ._sources import report_files
+from ._stream import started
 from ._tally import Tally
 
 # A task needs about a tenth of a second for either of these:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 from typing import Any
 
 MAX_COLUMN_BYTES = 1 << 28  # the most for a column in a row group, and for a record batch
@@ -104,38 +103,3 @@ def _varint(data, at):
 def _zigzag(data, at):
     value, at = _varint(data, at)
     return (value >> 1) ^ -(value & 1), at
-
-
-def refuse_compressed(message: Any) -> None:
-    """Refuse an Arrow record batch with compressed buffers, whose size is a mere claim.
-
-    Parameters
-    ----------
-    message : pyarrow.ipc.Message
-        A record batch, not yet decoded. Its flatbuffer has a `compression` field if it is
-        compressed.
-
-    Raises
-    ------
-    ValueError
-        If the record batch is compressed.
-    """
-    data = message.metadata.to_pybytes()
-    try:
-        root = struct.unpack_from("<I", data)[0]
-        header = root + _table_field(data, root, 2)
-        batch = header + struct.unpack_from("<I", data, header)[0]
-        is_compressed = _table_field(data, batch, 3) != 0
-    except struct.error:
-        raise ValueError("the header of one of its record batches is damaged") from None
-    if is_compressed:
-        raise ValueError("its record batches are compressed: send Arrow streams uncompressed")
-
-
-def _table_field(data, table, index):
-    """The offset of a field in a table of a flatbuffer, or 0 if there is none."""
-    entries = table - struct.unpack_from("<i", data, table)[0]
-    place = 4 + 2 * index
-    if place >= struct.unpack_from("<H", data, entries)[0]:
-        return 0
-    return struct.unpack_from("<H", data, entries + place)[0]

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
 from .._files._atomic import replacing
+from .._files._text import printable
 from .._random import RandomState, as_generator
 from ..protocols import Protocol, as_protocol
 from ._arrow import from_columns, report_fields, to_columns
 from ._batches import RefusedBatchError, check_batch_id
 from ._convert import as_chunks
-from ._formats import FORMATS, format_of, open_source
-from ._header import ContentDigest, Header
+from ._formats import FORMATS, format_of
+from ._header import ContentDigest, Header, refuse_other_configuration
+from ._sources import name_of, open_source
 from ._tally import Tally, tally_batch
 
 
@@ -189,10 +191,31 @@ def tally_file(
     return tally_source(path, as_protocol(oracle, collection_round), format)
 
 
-def tally_source(path: Any, protocol: Protocol, form: str = "auto") -> Any:
-    """Add up a file as `tally_file` does, for a protocol that exists already."""
-    pieces = _read(path, protocol, form)
-    header, first = next(pieces)
+@overload
+def tally_source(path: Any, protocol: Protocol, form: str = ...) -> Tally: ...
+
+
+@overload
+def tally_source(
+    path: Any, protocol: Protocol, form: str = ..., *, is_known: Callable[[str], bool]
+) -> Tally | None: ...
+
+
+def tally_source(
+    path: Any,
+    protocol: Protocol,
+    form: str = "auto",
+    *,
+    is_known: Callable[[str], bool] | None = None,
+) -> Tally | None:
+    """Add up a file as `tally_file` does, for a protocol that exists already.
+
+    None if the batch is known: its header is read, and its reports are not.
+    """
+    pieces = _read(path, protocol, form, is_known)
+    header, first = next(pieces, (None, None))
+    if header is None:
+        return None
 
     def chunks():
         yield first
@@ -224,22 +247,31 @@ def describe_reports(path: Any, *, format: str = "auto") -> dict[str, Any]:
         If the file's header cannot be read. This is a ValueError.
     """
     form = format_of(path, format)
-    source = open_source(path, form)
+    source = open_source(path)
     try:
-        return dict(vars(FORMATS[form].peek(source)))
+        return dict(vars(FORMATS[form].open(source)[0]))
     except Exception as error:
         raise _refusal(path, error) from None
     finally:
         source.close()
 
 
-def _read(path: Any, protocol: Protocol, form: str) -> Iterator[tuple[Header, np.ndarray]]:
-    """Yield pieces of reports in canonical form; the digest is compared after the last one."""
+def _read(
+    path: Any, protocol: Protocol, form: str, is_known: Callable[[str], bool] | None = None
+) -> Iterator[tuple[Header, np.ndarray]]:
+    """Yield pieces of reports in canonical form; the digest is compared after the last one.
+
+    Nothing is yielded if the batch is known, which is asked once its header has been read.
+    """
     form = format_of(path, form)
-    source = open_source(path, form)
-    header = digest = None
+    source = open_source(path)
+    digest = None
     try:
-        for header, columns, fields in FORMATS[form].read(source, protocol):
+        header, opened = FORMATS[form].open(source)
+        if is_known is not None and is_known(header.batch_id):
+            return
+        refuse_other_configuration(header, protocol)
+        for columns, fields in FORMATS[form].read(opened, header, protocol):
             digest = digest or ContentDigest(len(fields))
             # The digest is that of the canonical form, so that no other form is accepted.
             reports = protocol.check(from_columns(columns, fields))
@@ -247,7 +279,7 @@ def _read(path: Any, protocol: Protocol, form: str) -> Iterator[tuple[Header, np
             if digest.n_samples > header.n_samples:
                 break
             yield header, reports
-        if header is None or digest is None:
+        if digest is None:
             raise ValueError("it holds no reports")
         digest.refuse_other(header)
     except Exception as error:  # a damaged file can make Arrow raise any exception
@@ -257,7 +289,6 @@ def _read(path: Any, protocol: Protocol, form: str) -> Iterator[tuple[Header, np
 
 
 def _refusal(path, error):
-    name = f"File {os.fspath(path)!s}" if isinstance(path, (str, os.PathLike)) else "The file"
     if isinstance(error, RefusedBatchError):
         return error
-    return RefusedBatchError(f"{name} is refused: {str(error)[:1000]}")
+    return RefusedBatchError(f"{name_of(path)} is refused: {printable(str(error)[:1000])}")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import time
 from os import PathLike
 from pathlib import Path
@@ -10,8 +12,8 @@ from typing import Any
 from ._aggregator import Aggregator
 from ._batches import RefusedBatchError, RepeatedBatchError, check_batch_id
 from ._convert import is_iterator
-from ._formats import SUFFIXES
-from ._report_files import describe_reports, tally_source
+from ._report_files import tally_source
+from ._sources import is_path, report_files, unreadable
 
 
 def aggregate(
@@ -34,8 +36,9 @@ def aggregate(
     source : path-like, array-like, Arrow stream, or iterator
         One of these:
 
-        - a file that :func:`write_reports` wrote, or a folder of such files, which are taken in
-          the order of their names; each file is a batch, under the id that it carries;
+        - a file that :func:`write_reports` wrote, a folder of such files, which are taken in the
+          order of their names, or a list of files and folders; each file is a batch, under the id
+          that it carries;
         - an array (also one mapped from a file), a list, or any object that streams Arrow columns,
           such as a pandas, polars or Arrow table: one batch;
         - an iterator of any of these, each of which is one batch; or of pairs of an id and a
@@ -66,7 +69,10 @@ def aggregate(
     Raises
     ------
     RefusedBatchError
-        If a batch is refused; what was added before is kept.
+        If a batch is refused; what was added before is kept. A file that cannot be read, for
+        instance because it has vanished from a folder or a list, is refused as well.
+    FileNotFoundError
+        If `source` is a path at which there is nothing.
 
     Examples
     --------
@@ -119,20 +125,33 @@ def started(oracle, checkpoint, checkpoint_seconds, collection_round, on_repeat,
 
 def _batches(source, prefix, is_named):
     """Yield names and batches; the name is None for a file, which carries its own."""
-    if isinstance(source, (str, Path)):
+    paths = _paths(source)
+    if paths is not None:
         if is_named:
             raise ValueError("A file carries the id of its batch: leave out batch_id.")
-        yield from ((None, path) for path in report_files(source))
+        yield from ((None, path) for path in paths)
     elif not is_iterator(source):
         yield _name(prefix), source
     else:
         for number, item in enumerate(source):
-            if isinstance(item, (str, Path)):
-                yield None, Path(item)
+            if is_path(item):
+                yield None, item
             elif isinstance(item, tuple) and len(item) == 2 and isinstance(item[0], str):
                 yield item
             else:
                 yield f"{_name(prefix)}/{number}", item
+
+
+def _paths(source):
+    """The files that a path, or a list of paths, stands for; None if the source holds reports."""
+    if is_path(source):
+        paths = report_files(source)
+        if not os.path.lexists(paths[0]):
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(source))
+        return paths
+    if isinstance(source, (list, tuple)) and source and all(map(is_path, source)):
+        return [file for path in source for file in report_files(path)]
+    return None
 
 
 def _name(prefix):
@@ -145,38 +164,25 @@ def _name(prefix):
     return prefix
 
 
-def report_files(path: Any) -> list[Path]:
-    """The files of reports in a folder and its subfolders, sorted by name; or the file itself."""
-    path = Path(path)
-    if not path.is_dir():
-        return [path]
-    files = [
-        file
-        for file in sorted(path.rglob("*"))
-        if file.suffix.lower() in SUFFIXES
-        and file.is_file()
-        and not any(part.startswith((".", "_")) for part in file.relative_to(path).parts)
-    ]
-    if not files:
-        raise ValueError(f"There is no file of reports ({', '.join(SUFFIXES)}) in {path}.")
-    return files
-
-
 def _add(aggregator, name, reports, resumed):
     if name is not None:
         if name not in resumed:
             aggregator.add(reports, name)
         return
+
+    def is_known(batch_id):
+        return batch_id in resumed or aggregator._is_repeat([batch_id])
+
     try:
-        batch_id = describe_reports(reports)["batch_id"]
-        if batch_id in resumed or aggregator._is_repeat([batch_id]):
-            return
-        tally = tally_source(reports, aggregator._protocol)
-    except RefusedBatchError as error:
-        if not isinstance(error, RepeatedBatchError):
-            aggregator.note_refusal(reports, error)
+        tally = tally_source(reports, aggregator._protocol, is_known=is_known)
+    except RepeatedBatchError:
         raise
-    aggregator.merge(tally)
+    except (RefusedBatchError, OSError) as error:
+        refusal = error if isinstance(error, RefusedBatchError) else unreadable(reports, error)
+        aggregator.note_refusal(os.fspath(reports), refusal)
+        raise refusal from error
+    if tally is not None:
+        aggregator.merge(tally)
 
 
 class _Keeper:

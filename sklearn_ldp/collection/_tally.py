@@ -142,6 +142,8 @@ def tally_batch(reports: Any, protocol: Protocol, batch_id: str) -> Tally:
             counts = _added(counts, chunk, protocol)
         if not counts.n_samples:
             raise ValueError("it holds no reports")
+    except RefusedBatchError:  # of the file that the batch is in
+        raise
     except ValueError as error:
         raise RefusedBatchError(f"Batch {batch_id!r} is refused: {error}") from None
     counts = counts.rolled(_first_shard(batch_id, counts.n_shards))
