@@ -25,7 +25,7 @@ from ._arrow import (
     unknown_field,
 )
 from ._header import KEY, Header, parse_header, schema_header
-from ._limits import refuse_large_pages
+from ._limits import refuse_impossible, refuse_large_pages
 from ._messages import read_messages, refuse_compressed
 
 _GROUP_BYTES = 1 << 23  # bytes of reports in a row group or a record batch
@@ -45,8 +45,13 @@ class Format(NamedTuple):
 
 
 def n_group(fields: list[ReportField]) -> int:
-    """Number of reports that are written or read at a time."""
+    """Number of reports that are written at a time."""
     return min(max(_GROUP_BYTES // row_bytes(fields), 1), _MAX_GROUP)
+
+
+def _n_read(fields):
+    """Number of reports that are read at a time: packed bits grow to bytes."""
+    return min(max(_GROUP_BYTES // sum(field.width or 8 for field in fields), 1), _MAX_GROUP)
 
 
 def _pieces(columns, fields):
@@ -118,8 +123,10 @@ def _read_parquet(opened, header, protocol):
         raise ValueError(
             f"its header promises {header.n_samples} reports, its footer {file.metadata.num_rows}"
         )
-    refuse_large_pages(source, file.metadata, source.seek(0, SEEK_END))
-    for batch in file.iter_batches(batch_size=n_group(fields), use_threads=False):
+    n_bytes, entropy = source.seek(0, SEEK_END), protocol.mechanism.report_entropy
+    refuse_impossible(header.n_samples, n_bytes, entropy, n_group(fields))
+    refuse_large_pages(source, file.metadata, n_bytes, row_bytes(fields))
+    for batch in file.iter_batches(batch_size=_n_read(fields), use_threads=False):
         batch.validate(full=True)
         yield from_batch(batch), fields
 
@@ -156,7 +163,9 @@ def _read_arrow(opened, header, protocol):
         refuse_compressed(message)
         batch = pa.ipc.read_record_batch(message, schema)
         batch.validate(full=True)
-        yield from_batch(batch), fields
+        size = _n_read(fields)
+        for start in range(0, batch.num_rows, size):
+            yield from_batch(batch.slice(start, size)), fields
 
 
 # -- JSON lines -------------------------------------------------------------------------------
