@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import os
 import secrets
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 
 @contextmanager
@@ -32,19 +33,32 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
     target = _target(path)
     temporary = _temporary(target)
     try:
-        with _errors_name(path):
-            file = temporary.open("xb")
+        with errors_name(path):
+            file = io.BufferedWriter(_NamedFile(temporary, path))
         with file:
             yield file
-            with _errors_name(path):
+            with errors_name(path):
                 file.flush()
                 os.fsync(file.fileno())
-        with _errors_name(path):
+        with errors_name(path):
             os.replace(temporary, target)
     except BaseException:
         _remove(temporary)
         raise
-    _flush_folder(target.parent)
+    with errors_name(path):
+        _flush_folder(target.parent)
+
+
+class _NamedFile(io.FileIO):
+    """A new file whose errors, such as those of a full disk, name the file it will become."""
+
+    def __init__(self, temporary: Path, path: Path) -> None:
+        super().__init__(temporary, "xb")
+        self._path = path
+
+    def write(self, content: Any) -> Any:
+        with errors_name(self._path):
+            return super().write(content)
 
 
 def check_writable(path: Path) -> None:
@@ -57,7 +71,7 @@ def check_writable(path: Path) -> None:
     while not os.path.lexists(folder) and folder != folder.parent:  # a drive may be missing, too
         folder = folder.parent
     temporary = _temporary(folder / target.name)
-    with _errors_name(path) if folder == target.parent else _errors_name_folder(target.parent):
+    with errors_name(path) if folder == target.parent else _errors_name_folder(target.parent):
         temporary.open("xb").close()
     _remove(temporary)
 
@@ -104,7 +118,7 @@ def _temporary(target: Path) -> Path:
 
 
 @contextmanager
-def _errors_name(path: Path, what: str = "cannot write here") -> Iterator[None]:
+def errors_name(path: Path, what: str = "cannot write here") -> Iterator[None]:
     try:
         yield
     except OSError as error:
@@ -114,7 +128,7 @@ def _errors_name(path: Path, what: str = "cannot write here") -> Iterator[None]:
 
 
 def _errors_name_folder(folder: Path) -> AbstractContextManager[None]:
-    return _errors_name(folder, "cannot create this folder")
+    return errors_name(folder, "cannot create this folder")
 
 
 def _remove(temporary: Path) -> None:

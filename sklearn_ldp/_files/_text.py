@@ -70,7 +70,9 @@ def as_array(cells: Sequence, *, parse: bool, dtype: type[str] | None = None) ->
         integers = [int(cell) for cell in cells]
         if min(integers) >= -_INT64_MAX - 1 and max(integers) <= _INT64_MAX:
             return np.array(integers, dtype=np.int64)
-    return np.array(["" if cell is None else str(cell) for cell in cells])
+    texts = ["" if cell is None else str(cell) for cell in cells]
+    # NumPy's text drops what follows the last character that is not NUL.
+    return np.array(texts, dtype=object if any(t.endswith("\0") for t in texts) else None)
 
 
 def printable(text: Any) -> str:
