@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from importlib.util import find_spec
 from os import SEEK_END, PathLike
 from pathlib import PurePath
@@ -39,7 +39,7 @@ Pieces = Iterator[tuple[Columns, list[ReportField]]]
 class Format(NamedTuple):
     """Functions of a format: `open` returns the header and what `read` reads the reports from."""
 
-    write: Callable[[Any, Columns, list[ReportField], Header], None]
+    write: Callable[[Any, Iterable[Columns], list[ReportField], Header], None]
     open: Callable[[Any], tuple[Header, Any]]
     read: Callable[[Any, Header, Protocol], Pieces]
 
@@ -54,10 +54,26 @@ def _n_read(fields):
     return min(max(_GROUP_BYTES // sum(field.width or 8 for field in fields), 1), _MAX_GROUP)
 
 
-def _pieces(columns, fields):
-    size = n_group(fields)
-    for start in range(0, len(columns[0]), size):
-        yield [column[start : start + size] for column in columns]
+def _groups(pieces, fields):
+    """Cut pieces of any length into groups; only the last one is smaller than the others."""
+    size, held, n_held = n_group(fields), [], 0
+    for piece in pieces:
+        start, n = 0, len(piece[0])
+        while start < n:
+            stop = min(start + size - n_held, n)
+            held.append([column[start:stop] for column in piece])
+            n_held, start = n_held + stop - start, stop
+            if n_held == size:
+                yield _joined(held)
+                held, n_held = [], 0
+    if held:
+        yield _joined(held)
+
+
+def _joined(parts):
+    if len(parts) == 1:
+        return parts[0]
+    return [np.concatenate(columns) for columns in zip(*parts, strict=True)]
 
 
 def _metadata(header):
@@ -86,7 +102,7 @@ def _columns_text(schema):
 
 
 # -- Parquet ----------------------------------------------------------------------------------
-def _write_parquet(sink, columns, fields, header):
+def _write_parquet(sink, pieces, fields, header):
     import pyarrow.parquet as pq
 
     schema = arrow_schema(fields, _metadata(header))
@@ -99,7 +115,7 @@ def _write_parquet(sink, columns, fields, header):
         write_statistics=False,
         write_page_checksum=True,
     ) as writer:
-        for piece in _pieces(columns, fields):
+        for piece in _groups(pieces, fields):
             writer.write_batch(to_batch(piece, schema), row_group_size=len(piece[0]))
 
 
@@ -132,12 +148,12 @@ def _read_parquet(opened, header, protocol):
 
 
 # -- Arrow IPC stream -------------------------------------------------------------------------
-def _write_arrow(sink, columns, fields, header):
+def _write_arrow(sink, pieces, fields, header):
     import pyarrow as pa
 
     schema = arrow_schema(fields, _metadata(header))
     with pa.ipc.new_stream(sink, schema) as writer:
-        for piece in _pieces(columns, fields):
+        for piece in _groups(pieces, fields):
             writer.write_batch(to_batch(piece, schema))
 
 
@@ -169,9 +185,9 @@ def _read_arrow(opened, header, protocol):
 
 
 # -- JSON lines -------------------------------------------------------------------------------
-def _write_jsonl(sink, columns, fields, header):
+def _write_jsonl(sink, pieces, fields, header):
     sink.write(f"{header.to_json()}\n".encode())
-    for piece in _pieces(columns, fields):
+    for piece in _groups(pieces, fields):
         rows = from_columns(piece, fields).tolist()
         text = "".join(f"{json.dumps(row, separators=(',', ':'))}\n" for row in rows)
         sink.write(text.encode())

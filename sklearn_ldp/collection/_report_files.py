@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import secrets
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, overload
 
@@ -12,13 +12,14 @@ import numpy as np
 
 from .._files._atomic import replacing
 from .._files._text import printable
-from .._random import RandomState, as_generator
+from .._random import RandomState
 from ..protocols import Protocol, as_protocol
 from ._arrow import from_columns, report_fields, to_columns
 from ._batches import RefusedBatchError, check_batch_id
 from ._convert import as_chunks
 from ._formats import FORMATS, format_of
 from ._header import ContentDigest, Header, refuse_other_configuration
+from ._shuffling import Shuffle
 from ._sources import name_of, open_source
 from ._tally import Tally, tally_batch
 
@@ -49,8 +50,9 @@ def write_reports(
     path : path-like or binary file
         Where to write. A file is written atomically: it appears as a whole or not at all.
     reports : array-like, Arrow stream or iterator of those
-        Reports as returned by the oracle's `privatize`. They are held in memory, at a few bytes
-        per report.
+        Reports as returned by the oracle's `privatize`. What comes piece by piece is held in memory
+        up to 64 MB, or about three million reports, and in temporary files beyond that (`tempfile`
+        says where); the order of all reports is uniformly random in either case.
     oracle : oracle or Protocol
         Unfitted, with declared categories.
     batch_id : str, default=None
@@ -89,41 +91,34 @@ def write_reports(
     protocol = as_protocol(oracle, collection_round)
     batch_id = secrets.token_hex(16) if batch_id is None else batch_id
     check_batch_id(batch_id)
-    columns, fields = _columns(reports, protocol)
-    order = _shuffled(len(columns[0]), random_state)
-    columns = [column[order] for column in columns]
-    digest = ContentDigest(len(columns))
-    digest.add(columns)
-    header = Header(protocol.configuration, batch_id, len(order), digest.hexdigest())
-    if hasattr(path, "write"):
-        FORMATS[form].write(path, columns, fields, header)
-        return batch_id
-    with replacing(Path(path)) as file:
-        FORMATS[form].write(file, columns, fields, header)
+    with Shuffle(random_state) as shuffle:
+        fields = _add_checked(shuffle, reports, protocol)
+        pieces = shuffle.finish()
+        digest = ContentDigest(len(fields))
+        for columns in pieces:
+            digest.add(columns)
+        header = Header(protocol.configuration, batch_id, digest.n_samples, digest.hexdigest())
+        is_open = hasattr(path, "write")
+        with nullcontext(path) if is_open else replacing(Path(path)) as file:
+            FORMATS[form].write(file, pieces, fields, header)
     return batch_id
 
 
-def _columns(reports, protocol):
-    """Check all reports of a batch and return them as columns."""
-    pieces, fields = [], []
+def _add_checked(shuffle, reports, protocol):
+    """Check all reports of a batch, hand them on as columns, and return the columns' fields."""
+    fields: list = []
+    is_held = isinstance(reports, np.ndarray) and not isinstance(reports, np.memmap)
     try:
         for chunk in as_chunks(reports, protocol):
             if len(chunk):
                 checked = protocol.check(chunk)
                 fields = report_fields(protocol, checked)
-                pieces.append(to_columns(checked, fields))
-        if not pieces:
+                shuffle.add(to_columns(checked, fields), may_spill=not is_held)
+        if not fields:
             raise ValueError("there are no reports")
-        return [np.concatenate(parts) for parts in zip(*pieces, strict=True)], fields
     except ValueError as error:
         raise RefusedBatchError(f"The batch is not written: {error}") from None
-
-
-def _shuffled(n: int, random_state: RandomState) -> np.ndarray:
-    """A uniform permutation: the order of random 64-bit keys."""
-    if random_state is not None:
-        return as_generator(random_state).permutation(n)
-    return np.argsort(np.frombuffer(os.urandom(8 * n), dtype=np.uint64))
+    return fields
 
 
 def read_reports(
@@ -246,8 +241,7 @@ def describe_reports(path: Any, *, format: str = "auto") -> dict[str, Any]:
     RefusedBatchError
         If the file's header cannot be read. This is a ValueError.
     """
-    form = format_of(path, format)
-    source = open_source(path)
+    source, form = open_source(path, format)
     try:
         return dict(vars(FORMATS[form].open(source)[0]))
     except Exception as error:
@@ -263,8 +257,7 @@ def _read(
 
     Nothing is yielded if the batch is known, which is asked once its header has been read.
     """
-    form = format_of(path, form)
-    source = open_source(path)
+    source, form = open_source(path, form)
     digest = None
     try:
         header, opened = FORMATS[form].open(source)
@@ -291,4 +284,5 @@ def _read(
 def _refusal(path, error):
     if isinstance(error, RefusedBatchError):
         return error
-    return RefusedBatchError(f"{name_of(path)} is refused: {printable(str(error)[:1000])}")
+    reason = str(error)[:1000] or type(error).__name__
+    return RefusedBatchError(f"{name_of(path)} is refused: {printable(reason)}")

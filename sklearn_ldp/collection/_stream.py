@@ -13,7 +13,8 @@ from ._aggregator import Aggregator
 from ._batches import RefusedBatchError, RepeatedBatchError, check_batch_id
 from ._convert import is_iterator
 from ._report_files import tally_source
-from ._sources import is_path, report_files, unreadable
+from ._sources import Piped, is_path, report_files, unreadable
+from ._storage import is_url, remote_file
 
 
 def aggregate(
@@ -26,6 +27,7 @@ def aggregate(
     checkpoint_seconds: float = 10.0,
     on_repeat: str = "raise",
     on_refusal: str = "raise",
+    storage_options: dict[str, Any] | None = None,
 ) -> Aggregator:
     """Add up batches of reports from any source, in constant memory.
 
@@ -39,6 +41,8 @@ def aggregate(
         - a file that :func:`write_reports` wrote, a folder of such files, which are taken in the
           order of their names, or a list of files and folders; each file is a batch, under the id
           that it carries;
+        - an address of object storage instead of a path, such as ``s3://bucket/folder``,
+          ``gs://...`` or ``memory://...``, which fsspec or pyarrow opens (extra ``storage``);
         - an array (also one mapped from a file), a list, or any object that streams Arrow columns,
           such as a pandas, polars or Arrow table: one batch;
         - an iterator of any of these, each of which is one batch; or of pairs of an id and a
@@ -60,6 +64,9 @@ def aggregate(
         What to do with a batch that was seen before; an aggregator has its own setting.
     on_refusal : {"raise", "skip"}, default="raise"
         Whether to stop at a batch that is refused, or to note it in the summary and continue.
+    storage_options : dict, default=None
+        What fsspec's driver of the object storage needs besides the address, such as credentials;
+        None leaves them to the environment.
 
     Returns
     -------
@@ -91,7 +98,7 @@ def aggregate(
         oracle, checkpoint, checkpoint_seconds, collection_round, on_repeat, on_refusal
     )
     try:
-        for name, reports in _batches(source, prefix, batch_id is not None):
+        for name, reports in _batches(source, prefix, batch_id is not None, storage_options):
             try:
                 _add(aggregator, name, reports, resumed)
             except RefusedBatchError:
@@ -123,9 +130,9 @@ def started(oracle, checkpoint, checkpoint_seconds, collection_round, on_repeat,
     return aggregator, resumed, _Keeper(aggregator, checkpoint, checkpoint_seconds)
 
 
-def _batches(source, prefix, is_named):
+def _batches(source, prefix, is_named, storage_options):
     """Yield names and batches; the name is None for a file, which carries its own."""
-    paths = _paths(source)
+    paths = _paths(source, storage_options)
     if paths is not None:
         if is_named:
             raise ValueError("A file carries the id of its batch: leave out batch_id.")
@@ -134,7 +141,9 @@ def _batches(source, prefix, is_named):
         yield _name(prefix), source
     else:
         for number, item in enumerate(source):
-            if is_path(item):
+            if is_url(item):
+                yield None, remote_file(item, storage_options)
+            elif is_path(item) or isinstance(item, Piped):
                 yield None, item
             elif isinstance(item, tuple) and len(item) == 2 and isinstance(item[0], str):
                 yield item
@@ -142,15 +151,15 @@ def _batches(source, prefix, is_named):
                 yield f"{_name(prefix)}/{number}", item
 
 
-def _paths(source):
+def _paths(source, storage_options):
     """The files that a path, or a list of paths, stands for; None if the source holds reports."""
     if is_path(source):
-        paths = report_files(source)
-        if not os.path.lexists(paths[0]):
+        paths = report_files(source, storage_options)
+        if isinstance(paths[0], Path) and not os.path.lexists(paths[0]):
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(source))
         return paths
     if isinstance(source, (list, tuple)) and source and all(map(is_path, source)):
-        return [file for path in source for file in report_files(path)]
+        return [file for path in source for file in report_files(path, storage_options)]
     return None
 
 
@@ -179,7 +188,8 @@ def _add(aggregator, name, reports, resumed):
         raise
     except (RefusedBatchError, OSError) as error:
         refusal = error if isinstance(error, RefusedBatchError) else unreadable(reports, error)
-        aggregator.note_refusal(os.fspath(reports), refusal)
+        name = reports.name if isinstance(reports, Piped) else os.fspath(reports)
+        aggregator.note_refusal(name, refusal)
         raise refusal from error
     if tally is not None:
         aggregator.merge(tally)

@@ -65,7 +65,8 @@ def is_uniform(values: Any) -> bool:
 def _ends_with_nul(values: list, types: set) -> bool:
     if not types <= {str, bytes} or not types:
         return False
-    empty, nul = ("", "\0") if types == {str} else (b"", b"\0")
+    empty: Any = "" if types == {str} else b""
+    nul: Any = "\0" if types == {str} else b"\0"
     # Joining them is ten times as quick as looking at each.
     return nul in empty.join(values) and any(value.endswith(nul) for value in values)
 
