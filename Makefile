@@ -46,7 +46,7 @@ test-versions: $(VENV)-oldest/.versions $(VENV)-newest/.versions ## the quick te
 	@$(call quick_tests,$(VENV)-oldest)
 	@$(call quick_tests,$(VENV)-newest)
 
-lint: $(VENV)/.lint ## ruff (rules and format), mypy and pyright, codespell, docstrings
+lint: $(VENV)/.lint $(VENV)/.stubs ## ruff (rules and format), mypy and pyright, codespell, docstrings
 	@$(BIN) -m ruff check .
 	@$(BIN) -m ruff format --check .
 	@$(BIN) -m mypy
@@ -54,6 +54,7 @@ lint: $(VENV)/.lint ## ruff (rules and format), mypy and pyright, codespell, doc
 	@$(BIN) -m basedpyright --pythonpath $(BIN)
 	@$(BIN) -m codespell_lib
 	@$(BIN) .ci/check_docstrings.py
+	@$(BIN) .ci/check_types.py $(VENV)/stubs
 
 format: $(VENV)/.lint ## format the code, and repair what ruff can repair
 	@$(BIN) -m ruff check --fix-only .
@@ -64,7 +65,7 @@ bench: $(VENV)/.bench ## the main job on large inputs and every oracle, timed
 	@$(BIN) -m benchmarks.postprocessor_speed
 	@$(BIN) -m benchmarks.oracle_speed $(SPEED_ARGS)
 
-race: $(VENV)/.bench $(VENV)-peers/.peers ## compare with pure-ldp, multi-freq-ldpy and opendp; writes doc/user_guide/race.md (half an hour)
+race: $(VENV)/.bench $(VENV)-peers/.peers ## compare with pure-ldp, multi-freq-ldpy, ldp-toolbox and opendp; writes doc/user_guide/race.md (half an hour)
 	@$(BIN) -m benchmarks.race --peers-python $(VENV)-peers/bin/python $(RACE_ARGS)
 
 regression: $(VENV)/.bench ## compare time, memory and import with stored ratios to a NumPy yardstick (a minute)
@@ -107,6 +108,12 @@ $(VENV)/.demo $(VENV)/.test $(VENV)/.lint $(VENV)/.bench $(VENV)/.doc $(VENV)/.b
 	@echo "Installing sklearn_ldp[$(EXTRAS)] into $(VENV) ..."
 	@$(LOCK) $(BIN) -m pip install --quiet -e '.[$(EXTRAS)]' >$@.log 2>&1 || \
 		{ cat $@.log >&2; echo "error: pip could not install sklearn_ldp[$(EXTRAS)], see above" >&2; exit 1; }
+	@touch $@
+
+# Apart from the checkers' own modules: mypy would believe these stubs about scikit-learn's internals.
+$(VENV)/.stubs: pyproject.toml $(VENV)/.python
+	@$(LOCK) $(BIN) -m pip install --quiet --no-deps --upgrade --target $(VENV)/stubs 'scikit-learn-stubs==0.0.3' >$@.log 2>&1 || \
+		{ cat $@.log >&2; echo "error: pip could not install scikit-learn-stubs, see above" >&2; exit 1; }
 	@touch $@
 
 $(VENV)/.python:

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -21,11 +22,13 @@ from sklearn_ldp import (
     NormSub,
     PrivacyWarning,
     SyntheticSearch,
+    _documentation,
 )
 from sklearn_ldp.domains._alignment import order_of
 from sklearn_ldp.model_selection import simulate_errors
 from sklearn_ldp.utils.discovery import all_estimators
 
+ROOT = Path(__file__).resolve().parent.parent
 FRAME = pd.DataFrame({"x": list("abca") * 100, "y": [0, 1] * 200})
 X = OLH(2.0, categories=list("abc"), random_state=0)
 Y = GRR(2.0, categories=2, random_state=0)
@@ -178,3 +181,46 @@ def test_joint_estimates_unstack():
     assert table.shape == (2, 2)
     mixed = FrequencyEstimate([[0.5, 0.5]], [("F", 0), "none"])
     assert mixed.to_frame().columns.tolist() == [("F", 0), "none"]
+
+
+class TestDocumentationLinks:
+    """Notebooks link an estimator to its page, once the package says where its pages are."""
+
+    @pytest.fixture
+    def urls(self, monkeypatch):
+        """Make the installed package claim these [project.urls]."""
+
+        def claim(*entries):
+            class Metadata:
+                def get_all(self, name):
+                    return list(entries) if name == "Project-URL" and entries else None
+
+            monkeypatch.setattr(_documentation, "metadata", lambda package: Metadata())
+            _documentation._address.cache_clear()
+
+        yield claim
+        _documentation._address.cache_clear()
+
+    @pytest.mark.parametrize("kind", [OLH, NormSub, SyntheticSearch, HeldOutSearch])
+    def test_the_link_is_that_of_the_page(self, urls, kind):
+        urls("Source, https://example.org/code", "Documentation, https://example.org/ldp/")
+        page = f"https://example.org/ldp/generated/sklearn_ldp.{kind.__name__}.html"
+        assert kind()._get_doc_link() == page
+        assert page in make_pipeline(kind())._repr_html_()
+
+    def test_there_is_none_without_an_address(self, urls):
+        urls()
+        assert OLH()._get_doc_link() == ""
+        urls("Source, https://example.org/code")
+        assert "example.org" not in make_pipeline(OLH(), NormSub())._repr_html_()
+
+    def test_classes_of_others_have_none(self, urls):
+        class Theirs(NormSub):
+            pass
+
+        urls("Documentation, https://example.org/ldp")
+        assert Theirs()._get_doc_link() == ""
+
+    def test_every_estimator_has_its_page_under_this_name(self):
+        listed = (ROOT / "doc" / "api.md").read_text().split()
+        assert {name for name, _ in all_estimators()} <= set(listed)

@@ -5,20 +5,24 @@ from __future__ import annotations
 import io
 import os
 import secrets
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[BinaryIO]:
+def replacing(
+    path: Path, guard: Callable[[], AbstractContextManager[None]] = nullcontext
+) -> Iterator[BinaryIO]:
     """Open a temporary file that takes the name `path` once it is written and flushed to disk.
 
     Parameters
     ----------
     path : Path
         The file to create or to replace. If it is a link, the file that it points to is replaced.
+    guard : callable, default=nullcontext
+        Makes a context in which the file takes its name. If it raises, nothing is replaced.
 
     Yields
     ------
@@ -40,7 +44,7 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
             with errors_name(path):
                 file.flush()
                 os.fsync(file.fileno())
-        with errors_name(path):
+        with guard(), errors_name(path):
             os.replace(temporary, target)
     except BaseException:
         _remove(temporary)
@@ -101,7 +105,7 @@ def sweep(path: Path) -> None:
     for orphan in target.parent.iterdir():
         if orphan.name.startswith(prefix) and orphan.name.endswith(".tmp"):
             owner = orphan.name[len(prefix) :].partition("-")[0]
-            if owner.isdigit() and not _is_alive(int(owner)):
+            if owner.isdigit() and not is_alive(int(owner)):
                 orphan.unlink(missing_ok=True)
 
 
@@ -119,6 +123,7 @@ def _temporary(target: Path) -> Path:
 
 @contextmanager
 def errors_name(path: Path, what: str = "cannot write here") -> Iterator[None]:
+    """Make an error of the file system name this path instead of a temporary one."""
     try:
         yield
     except OSError as error:
@@ -136,7 +141,8 @@ def _remove(temporary: Path) -> None:
         temporary.unlink(missing_ok=True)
 
 
-def _is_alive(process: int) -> bool:
+def is_alive(process: int) -> bool:
+    """Whether a process of this number runs on this machine."""
     if os.name == "nt" or process <= 0:
         return True  # there is no harmless way to ask
     try:

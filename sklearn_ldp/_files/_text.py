@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -13,7 +12,7 @@ _CANONICAL_INTEGER = re.compile(r"0|-?[1-9][0-9]{0,18}")
 _INT64_MAX = 2**63 - 1
 
 
-def decoded_lines(file: Iterable[bytes], where: Any) -> Iterator[str]:
+def decoded_lines(file: Iterable[bytes], where: object) -> Iterator[str]:
     """Decode the lines one by one, unlike a text wrapper, so that an error can name its line.
 
     Parameters
@@ -75,7 +74,7 @@ def as_array(cells: Sequence, *, parse: bool, dtype: type[str] | None = None) ->
     return np.array(texts, dtype=object if any(t.endswith("\0") for t in texts) else None)
 
 
-def printable(text: Any) -> str:
+def printable(text: object) -> str:
     """Return text that stays on its line and moves no cursor, whatever a name is made of.
 
     Parameters

@@ -246,7 +246,7 @@ FORMATS = {
 SUFFIXES = {".parquet": "parquet", ".arrows": "arrow", ".jsonl": "jsonl"}
 
 
-def format_of(path: Any, form: str) -> str:
+def format_of(path: object, form: str) -> str:
     """The format that was asked for, or the one that the file's name implies."""
     if form != "auto":
         if form not in FORMATS:

@@ -13,26 +13,29 @@ import numpy as np
 from .._files._atomic import replacing
 from .._files._text import printable
 from .._random import RandomState
+from .._typing import OracleOrProtocol, ReportSink, ReportSource
 from ..protocols import Protocol, as_protocol
 from ._arrow import from_columns, report_fields, to_columns
+from ._authentication import Key, as_key
 from ._batches import RefusedBatchError, check_batch_id
 from ._convert import as_chunks
 from ._formats import FORMATS, format_of
 from ._header import ContentDigest, Header, refuse_other_configuration
 from ._shuffling import Shuffle
 from ._sources import name_of, open_source
-from ._tally import Tally, tally_batch
+from ._tally import Batch, Tally, count_batch
 
 
 def write_reports(
-    path: Any,
+    path: ReportSink,
     reports: Any,
-    oracle: Any,
+    oracle: OracleOrProtocol,
     *,
     batch_id: str | None = None,
     collection_round: str = "",
     format: str = "auto",
     random_state: RandomState = None,
+    key: bytes | None = None,
 ) -> str:
     """Write a batch of reports to a file that describes them.
 
@@ -64,6 +67,9 @@ def write_reports(
         decides by the suffix of the name: ``.parquet``, ``.arrows`` or ``.jsonl``.
     random_state : int, RandomState, Generator or None, default=None
         Source of the shuffle's randomness; None is the secure source.
+    key : bytes, default=None
+        The key of the collection, at least 16 bytes: it signs the configuration, the round, the id,
+        the number of reports and their digest (HMAC-SHA-256).
 
     Returns
     -------
@@ -88,6 +94,7 @@ def write_reports(
     dtype('uint8')
     """
     form = format_of(path, format)
+    secret = as_key(key)
     protocol = as_protocol(oracle, collection_round)
     batch_id = secrets.token_hex(16) if batch_id is None else batch_id
     check_batch_id(batch_id)
@@ -98,8 +105,10 @@ def write_reports(
         for columns in pieces:
             digest.add(columns)
         header = Header(protocol.configuration, batch_id, digest.n_samples, digest.hexdigest())
+        header = header.signed(secret)
         is_open = hasattr(path, "write")
-        with nullcontext(path) if is_open else replacing(Path(path)) as file:
+        target: Any = path
+        with nullcontext(target) if is_open else replacing(Path(target)) as file:
             FORMATS[form].write(file, pieces, fields, header)
     return batch_id
 
@@ -122,7 +131,12 @@ def _add_checked(shuffle, reports, protocol):
 
 
 def read_reports(
-    path: Any, oracle: Any, *, collection_round: str = "", format: str = "auto"
+    path: ReportSource,
+    oracle: OracleOrProtocol,
+    *,
+    collection_round: str = "",
+    format: str = "auto",
+    key: bytes | None = None,
 ) -> np.ndarray:
     """Read a batch of reports that `write_reports` wrote.
 
@@ -138,6 +152,8 @@ def read_reports(
         Name of the collection.
     format : {"auto", "parquet", "arrow", "jsonl"}, default="auto"
         As for `write_reports`.
+    key : bytes, default=None
+        The key of the collection: a file that was not signed with it is refused.
 
     Returns
     -------
@@ -151,11 +167,17 @@ def read_reports(
         or not a file of reports. This is a ValueError that says what differs.
     """
     protocol = as_protocol(oracle, collection_round)
-    return np.concatenate([chunk for _, chunk in _read(path, protocol, format)])
+    pieces = _read(path, protocol, format, as_key(key))
+    return np.concatenate([chunk for _, chunk in pieces])
 
 
 def tally_file(
-    path: Any, oracle: Any, *, collection_round: str = "", format: str = "auto"
+    path: ReportSource,
+    oracle: OracleOrProtocol,
+    *,
+    collection_round: str = "",
+    format: str = "auto",
+    key: bytes | None = None,
 ) -> Tally:
     """Add up a file of reports: a pure function that a worker can call.
 
@@ -171,6 +193,9 @@ def tally_file(
         Name of the collection.
     format : {"auto", "parquet", "arrow", "jsonl"}, default="auto"
         As for `write_reports`.
+    key : bytes, default=None
+        The key of the collection: a file that was not signed with it is refused, and the tally is
+        signed with it.
 
     Returns
     -------
@@ -183,31 +208,41 @@ def tally_file(
     RefusedBatchError
         For the same reasons as in `read_reports`.
     """
-    return tally_source(path, as_protocol(oracle, collection_round), format)
+    secret = as_key(key)
+    protocol = as_protocol(oracle, collection_round)
+    return Tally.of(protocol, *count_source(path, protocol, format, secret)).signed(secret)
 
 
 @overload
-def tally_source(path: Any, protocol: Protocol, form: str = ...) -> Tally: ...
+def count_source(
+    path: ReportSource, protocol: Protocol, form: str = ..., key: Key | None = ...
+) -> Batch: ...
 
 
 @overload
-def tally_source(
-    path: Any, protocol: Protocol, form: str = ..., *, is_known: Callable[[str], bool]
-) -> Tally | None: ...
+def count_source(
+    path: Any,
+    protocol: Protocol,
+    form: str = ...,
+    key: Key | None = ...,
+    *,
+    is_known: Callable[[Header], bool],
+) -> Batch | None: ...
 
 
-def tally_source(
+def count_source(
     path: Any,
     protocol: Protocol,
     form: str = "auto",
+    key: Key | None = None,
     *,
-    is_known: Callable[[str], bool] | None = None,
-) -> Tally | None:
-    """Add up a file as `tally_file` does, for a protocol that exists already.
+    is_known: Callable[[Header], bool] | None = None,
+) -> Batch | None:
+    """Check and count a file as `tally_file` does, for a protocol that exists already.
 
     None if the batch is known: its header is read, and its reports are not.
     """
-    pieces = _read(path, protocol, form, is_known)
+    pieces = _read(path, protocol, form, key, is_known)
     header, first = next(pieces, (None, None))
     if header is None:
         return None
@@ -217,10 +252,10 @@ def tally_source(
         for _, chunk in pieces:
             yield chunk
 
-    return tally_batch(chunks(), protocol, header.batch_id)
+    return count_batch(chunks(), protocol, header.batch_id, header.sha256)
 
 
-def describe_reports(path: Any, *, format: str = "auto") -> dict[str, Any]:
+def describe_reports(path: ReportSource, *, format: str = "auto") -> dict[str, Any]:
     """Read what a file states about its reports, but not the reports themselves.
 
     Parameters
@@ -233,17 +268,25 @@ def describe_reports(path: Any, *, format: str = "auto") -> dict[str, Any]:
     Returns
     -------
     dict
-        With `configuration` as :func:`report_configuration` returns it, `batch_id`, `n_samples`
-        and `sha256`. These are the sender's claims: only reading the reports verifies them.
+        With `configuration` as :func:`report_configuration` returns it, `batch_id`, `n_samples`,
+        `sha256` and `tag`, the signature (empty if there is none). These are the sender's claims:
+        only reading the reports verifies them.
 
     Raises
     ------
     RefusedBatchError
         If the file's header cannot be read. This is a ValueError.
     """
-    source, form = open_source(path, format)
+    return dict(vars(read_header(path, format)))
+
+
+def read_header(path: Any, form: str = "auto", key: Key | None = None) -> Header:
+    """Read the header of a file; if there is a key, it must have signed the header."""
+    source, form = open_source(path, form)
     try:
-        return dict(vars(FORMATS[form].open(source)[0]))
+        header = FORMATS[form].open(source)[0]
+        header.refuse_unsigned(key)
+        return header
     except Exception as error:
         raise _refusal(path, error) from None
     finally:
@@ -251,7 +294,11 @@ def describe_reports(path: Any, *, format: str = "auto") -> dict[str, Any]:
 
 
 def _read(
-    path: Any, protocol: Protocol, form: str, is_known: Callable[[str], bool] | None = None
+    path: Any,
+    protocol: Protocol,
+    form: str,
+    key: Key | None = None,
+    is_known: Callable[[Header], bool] | None = None,
 ) -> Iterator[tuple[Header, np.ndarray]]:
     """Yield pieces of reports in canonical form; the digest is compared after the last one.
 
@@ -261,7 +308,8 @@ def _read(
     digest = None
     try:
         header, opened = FORMATS[form].open(source)
-        if is_known is not None and is_known(header.batch_id):
+        header.refuse_unsigned(key)
+        if is_known is not None and is_known(header):
             return
         refuse_other_configuration(header, protocol)
         for columns, fields in FORMATS[form].read(opened, header, protocol):

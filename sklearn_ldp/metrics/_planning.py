@@ -5,13 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from numbers import Real
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import ndtri
 from sklearn.base import clone
 
-from .._noise import Noise, NoiseModel
+from .._estimate import FrequencyEstimate
+from .._noise import Noise
+from .._typing import Frequencies, Queries
 from ..domains._alignment import in_order
 from ..oracles import BaseOracle
 from ..postprocessing import significance_threshold
@@ -22,17 +25,41 @@ from ._errors import METRICS
 PLANNED = (*METRICS, "half_width")
 
 
+@overload
 def expected_error(
-    oracle: Any,
+    oracle: BaseOracle,
     n_samples: float,
     n_categories: int | None = None,
     *,
     epsilon: float | None = None,
-    frequencies: Any = None,
-    queries: Any = None,
+    frequencies: Frequencies | None = None,
+    queries: Queries | None = None,
     metric: str = "mse",
     level: float = 0.95,
-) -> Any:
+) -> float: ...
+@overload
+def expected_error(
+    oracle: Sequence[BaseOracle],
+    n_samples: float,
+    n_categories: int | None = None,
+    *,
+    epsilon: float | None = None,
+    frequencies: Frequencies | None = None,
+    queries: Queries | None = None,
+    metric: str = "mse",
+    level: float = 0.95,
+) -> np.ndarray: ...
+def expected_error(
+    oracle: BaseOracle | Sequence[BaseOracle],
+    n_samples: float,
+    n_categories: int | None = None,
+    *,
+    epsilon: float | None = None,
+    frequencies: Frequencies | None = None,
+    queries: Queries | None = None,
+    metric: str = "mse",
+    level: float = 0.95,
+) -> float | np.ndarray:
     """Return the expected error of the raw estimate of a collection, averaged over the queries.
 
     The mean squared error is exact and includes the covariances between categories, if the
@@ -105,17 +132,41 @@ def expected_error(
     )
 
 
+@overload
 def required_n_samples(
-    oracle: Any,
+    oracle: BaseOracle,
     error: float,
     n_categories: int | None = None,
     *,
     epsilon: float | None = None,
-    frequencies: Any = None,
-    queries: Any = None,
+    frequencies: Frequencies | None = None,
+    queries: Queries | None = None,
     metric: str = "mse",
     level: float = 0.95,
-) -> Any:
+) -> int: ...
+@overload
+def required_n_samples(
+    oracle: Sequence[BaseOracle],
+    error: float,
+    n_categories: int | None = None,
+    *,
+    epsilon: float | None = None,
+    frequencies: Frequencies | None = None,
+    queries: Queries | None = None,
+    metric: str = "mse",
+    level: float = 0.95,
+) -> np.ndarray: ...
+def required_n_samples(
+    oracle: BaseOracle | Sequence[BaseOracle],
+    error: float,
+    n_categories: int | None = None,
+    *,
+    epsilon: float | None = None,
+    frequencies: Frequencies | None = None,
+    queries: Queries | None = None,
+    metric: str = "mse",
+    level: float = 0.95,
+) -> int | np.ndarray:
     """Return the least number of users whose raw estimate has at most this expected error.
 
     Parameters
@@ -187,14 +238,32 @@ def required_n_samples(
     return _for_each(oracle, least)
 
 
+@overload
 def detection_threshold(
-    oracle: Any,
+    oracle: BaseOracle,
     n_samples: float,
     n_categories: int | None = None,
     *,
     epsilon: float | None = None,
     alpha: float = 0.05,
-) -> Any:
+) -> float: ...
+@overload
+def detection_threshold(
+    oracle: Sequence[BaseOracle],
+    n_samples: float,
+    n_categories: int | None = None,
+    *,
+    epsilon: float | None = None,
+    alpha: float = 0.05,
+) -> np.ndarray: ...
+def detection_threshold(
+    oracle: BaseOracle | Sequence[BaseOracle],
+    n_samples: float,
+    n_categories: int | None = None,
+    *,
+    epsilon: float | None = None,
+    alpha: float = 0.05,
+) -> float | np.ndarray:
     """Return the frequency above which a category can be told from one that nobody has.
 
     Of d categories that nobody has, `alpha` are expected to have an estimate above
@@ -251,7 +320,19 @@ def detection_threshold(
     return _for_each(oracle, threshold)
 
 
-def equivalent_n_samples(noise: Any, mse: Any, n_categories: int | None = None) -> Any:
+@overload
+def equivalent_n_samples(
+    noise: Noise | FrequencyEstimate | None,
+    mse: float | np.number[Any],
+    n_categories: int | None = None,
+) -> float: ...
+@overload
+def equivalent_n_samples(
+    noise: Noise | FrequencyEstimate | None, mse: ArrayLike, n_categories: int | None = None
+) -> np.ndarray: ...
+def equivalent_n_samples(
+    noise: Noise | FrequencyEstimate | None, mse: ArrayLike, n_categories: int | None = None
+) -> float | np.ndarray:
     """Return the number of users n' whose raw estimate would have this mean squared error.
 
     A post-processor that reaches an error with n users is worth ``n' / n`` times as many users
@@ -290,7 +371,7 @@ def equivalent_n_samples(noise: Any, mse: Any, n_categories: int | None = None) 
     >>> bool(equivalent_n_samples(raw, mse) > 50_000)
     True
     """
-    if not isinstance(noise, NoiseModel):
+    if isinstance(noise, FrequencyEstimate):
         n_categories = noise.shape[1] if n_categories is None else n_categories
         noise = noise.noise
     if noise is None or n_categories is None:
@@ -313,8 +394,8 @@ def _error_of_one_user(
     oracle: BaseOracle,
     n_categories: int | None,
     epsilon: float | None,
-    frequencies: Any,
-    queries: Any,
+    frequencies: Frequencies | None,
+    queries: Queries | None,
     metric: str,
     level: float,
 ) -> float:
@@ -334,7 +415,7 @@ def _error_of_one_user(
 
 
 def planned_protocol(
-    oracle: Any,
+    oracle: object,
     n_categories: int | None,
     epsilon: float | None,
     need: str = "Planning needs an oracle such as OLH(epsilon=1.0), or a list of them",
@@ -342,15 +423,17 @@ def planned_protocol(
     """Return the protocol of an oracle over `n_categories`, or over the domain it declares."""
     if not isinstance(oracle, BaseOracle):
         raise TypeError(f"{need}, got {type(oracle).__name__}.")
-    oracle = clone(oracle)
+    planned: BaseOracle = clone(oracle)
     if epsilon is not None:
-        oracle.set_params(epsilon=epsilon)
+        planned.set_params(epsilon=epsilon)
     if n_categories is not None:
-        oracle.set_params(categories=n_categories)
-    return oracle.protocol()
+        planned.set_params(categories=n_categories)
+    return planned.protocol()
 
 
-def mean_variance(noise: Noise, queries: QuerySet, frequencies: np.ndarray, truth: Any) -> float:
+def mean_variance(
+    noise: Noise, queries: QuerySet, frequencies: np.ndarray, truth: np.ndarray | None
+) -> float:
     """Return the expected squared error of the raw estimate, averaged over the queries.
 
     Parameters
@@ -381,7 +464,7 @@ def mean_variance(noise: Noise, queries: QuerySet, frequencies: np.ndarray, trut
     return single * of_categories + pairs * (of_total - of_categories)
 
 
-def _checked(frequencies: Any, categories: np.ndarray) -> np.ndarray:
+def _checked(frequencies: Frequencies, categories: np.ndarray) -> np.ndarray:
     d, what = len(categories), "The array of presumed frequencies"
     frequencies = np.asarray(in_order(frequencies, categories, what), dtype=np.float64)
     if frequencies.shape != (d,):
@@ -397,7 +480,7 @@ def _checked(frequencies: Any, categories: np.ndarray) -> np.ndarray:
     return frequencies
 
 
-def _check_number(name: str, value: Any) -> None:
+def _check_number(name: str, value: object) -> None:
     if not (isinstance(value, Real) and 0 < float(value) < math.inf):
         raise ValueError(f"Argument {name} must be a finite number > 0, got {value!r}.")
 
@@ -409,7 +492,9 @@ def _check_metric(metric: str, level: float) -> None:
         raise ValueError(f"Argument level must fulfil 0 < level < 1, got {level}.")
 
 
-def _for_each(oracle: Any, compute: Callable[[Any], Any]) -> Any:
+def _for_each(
+    oracle: BaseOracle | Sequence[BaseOracle], compute: Callable[[BaseOracle], float]
+) -> Any:
     """Compute the result for an oracle, or an array of results for a list of oracles."""
     if isinstance(oracle, Sequence):
         return np.array([compute(one) for one in oracle])
