@@ -814,3 +814,83 @@ def test_estimate_of_real_histograms(shared_data, tmp_path):
             (columns["low"] <= truth.frequencies) & (truth.frequencies <= columns["high"])
         )
         assert 0.9 < covered < 0.99
+
+
+# -- names that spreadsheets run, and full disks ---------------------------------------------------
+FORMULAS = ["=1+1", "+x", "-x", "@SUM(A1)", "\t=1", " =1", "\uff1d1"]
+HARMLESS = ["a", "-5", "+1.5", "a=1", "'=1"]
+
+
+def test_categories_that_spreadsheets_run(tmp_path, capsys):
+    (tmp_path / "domain.txt").write_text("\n".join(FORMULAS + HARMLESS) + "\n", encoding="utf-8")
+    (tmp_path / "values.txt").write_text("a\na\n=1+1\n", encoding="utf-8")
+    command = ["estimate", str(tmp_path / "values.txt"), "--seed", "0", "--no-header"]
+    command += ["--categories", str(tmp_path / "domain.txt")]
+    for output in ([], ["--output", str(tmp_path / "out.csv")]):
+        assert main([*command, *output]) == 0
+        plain, err = capsys.readouterr()
+        assert "a spreadsheet takes the category '=1+1' for a formula" in err
+        if output:
+            plain = (tmp_path / "out.csv").read_text(encoding="utf-8")
+        assert [row["value"] for row in rows_of(plain)] == FORMULAS + HARMLESS
+        assert main([*command, *output, "--spreadsheet-safe"]) == 0
+        safe, err = capsys.readouterr()
+        assert "formula" not in err
+        if output:
+            safe = (tmp_path / "out.csv").read_text(encoding="utf-8")
+        expected = [f"'{text}" for text in FORMULAS] + HARMLESS
+        assert [row["value"] for row in rows_of(safe)] == expected
+    # The negative control: no warning without such a category, and none for Parquet.
+    pytest.importorskip("pyarrow")
+    assert main([*command, "--output", str(tmp_path / "out.parquet")]) == 0
+    (tmp_path / "domain.txt").write_text("\n".join([*HARMLESS, "=1+1"]).replace("=1+1", "z"))
+    (tmp_path / "values.txt").write_text("a\na\nz\n")
+    assert main(command) == 0
+    assert "formula" not in capsys.readouterr().err
+
+
+def test_a_value_with_nul_is_refused(tmp_path, capsys):
+    pa = pytest.importorskip("pyarrow")
+    pa.parquet = pytest.importorskip("pyarrow.parquet")
+    pa.parquet.write_table(pa.table({"value": ["a", "a\0"]}), tmp_path / "x.parquet")
+    assert_fails(
+        ["estimate", tmp_path / "x.parquet"], capsys, r"values must be text without NUL", r"'a\x00'"
+    )
+
+
+FULL = """
+import resource, signal, sys
+from sklearn_ldp.__main__ import main
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # then a file that grows too large is an error
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]),) * 2)
+sys.exit(main(sys.argv[2:]))
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs a limit on the size of files")
+@pytest.mark.parametrize("suffix", [".parquet", ".arrows", ".jsonl"])
+def test_a_full_disk_names_the_file(suffix, tmp_path):
+    """The negative control is the same call with room enough."""
+    pytest.importorskip("pyarrow")
+    (tmp_path / "values.txt").write_text("a\nb\n" * 50_000)
+    (tmp_path / "domain.txt").write_text("a\nb\n")
+    output = tmp_path / f"out{suffix}"
+    call = ["privatize", tmp_path / "values.txt", "--categories", tmp_path / "domain.txt"]
+    for limit, code in ((10_000, 1), (10**9, 0)):
+        command = [sys.executable, "-c", FULL, str(limit), *call, "--output", output]
+        run = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert run.returncode == code, run.stderr
+        if code:
+            assert f"error: {output}: cannot write here (File too large)" in run.stderr
+            assert sorted(path.name for path in tmp_path.iterdir()) == ["domain.txt", "values.txt"]
+    assert output.exists()
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is always full")
+def test_full_standard_output_is_named(histogram):
+    with open("/dev/full", "wb") as full:
+        command = [sys.executable, "-m", "sklearn_ldp", "estimate", str(histogram), "--seed", "0"]
+        run = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert run.returncode == 1
+    assert "sklearn-ldp: error: standard output: No space left on device" in run.stderr
+    assert "Exception ignored" not in run.stderr

@@ -133,7 +133,7 @@ def test_values_on_standard_input_and_reports_through_a_pipe(folder, capsysbinar
     assert server.batches == {"piped": 10_000}
     pipe_in(sent[:-100], monkeypatch)
     assert main(["aggregate", "-", "--checkpoint", "other.npz", *options]) == 1
-    assert b"The file is refused" in capsysbinary.readouterr().err
+    assert b"Standard input is refused: it is cut short" in capsysbinary.readouterr().err
 
 
 def test_running_again_adds_what_is_new(folder, capsys):

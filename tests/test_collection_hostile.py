@@ -18,15 +18,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
 
-from sklearn_ldp import GRR, OLH, OUE, SubsetSelection
+from sklearn_ldp import GRR, OLH, OUE, HadamardResponse, SubsetSelection
 from sklearn_ldp.collection import (
     Aggregator,
     CheckpointError,
     RefusedBatchError,
+    _limits,
     describe_reports,
     tally_file,
     write_reports,
 )
+from sklearn_ldp.collection._arrow import from_columns, report_fields, to_batch, to_columns
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -198,38 +200,122 @@ def test_mutated_checkpoints_are_refused(tmp_path_factory, seed):
 
 
 # -- bombs --------------------------------------------------------------------------------------
-def bomb(n, **options):
-    """A Parquet file of n zeros under a header that promises them."""
-    schema = pq.read_schema(io.BytesIO(FILES[0, "parquet"]))
+ALL_EQUAL = GRR(45.0, categories=2)  # reports without randomness: only row groups bound them
+
+
+def bomb(oracle, n, group=None, **options):
+    """A Parquet file of n equal reports, in row groups of n, under a header that promises them."""
+    fields = report_fields(oracle.protocol())
+    file = io.BytesIO()
+    one = clone(oracle).set_params(random_state=0).privatize([0])
+    write_reports(file, one, oracle, batch_id="x", format="parquet")
+    schema = pq.read_schema(file)
     header = json.loads(schema.metadata[b"sklearn_ldp"])
     header["batch"]["n_samples"] = n
     schema = schema.with_metadata({b"sklearn_ldp": json.dumps(header).encode()})
+    columns = [np.repeat(column, n, axis=0) for column in to_columns(one, fields)]
     file = io.BytesIO()
     with pq.ParquetWriter(file, schema, compression="zstd", **options) as writer:
-        column = pa.array(np.zeros(n, dtype=np.uint8))
-        writer.write_batch(pa.record_batch([column], schema=schema), row_group_size=n)
+        writer.write_batch(to_batch(columns, schema), row_group_size=group or n)
     return file.getvalue()
 
 
 def test_pages_that_unpack_to_too_much_are_not_unpacked(monkeypatch):
-    content = bomb(1_000_000, use_dictionary=False, data_page_size=1 << 30)
+    content = bomb(ALL_EQUAL, 1_000_000, use_dictionary=False, data_page_size=1 << 30)
     assert len(content) < 5000
     monkeypatch.setattr("sklearn_ldp.collection._limits.MAX_COLUMN_BYTES", 1 << 20)
     with pytest.raises(RefusedBatchError, match=r"unpacks to \d{7} bytes in a row group"):
-        tally_file(content, ORACLES[0], format="parquet")
+        tally_file(content, ALL_EQUAL, format="parquet")
     # The negative control: within the limit the same file gets as far as its digest.
     monkeypatch.undo()
     with pytest.raises(RefusedBatchError, match="do not have the digest"):
-        tally_file(content, ORACLES[0], format="parquet")
+        tally_file(content, ALL_EQUAL, format="parquet")
 
 
-def test_more_reports_than_a_file_can_hold_are_not_counted(monkeypatch):
-    content = bomb(5_000_000)
+def count_rows(monkeypatch):
+    """Count the reports that are read from now on."""
+    seen = []
+
+    def counting(columns, fields):
+        seen.append(len(columns[0]))
+        return from_columns(columns, fields)
+
+    monkeypatch.setattr("sklearn_ldp.collection._report_files.from_columns", counting)
+    return seen
+
+
+@pytest.mark.parametrize("oracle", [*ORACLES, HadamardResponse(1.0, categories=CATEGORIES)])
+def test_more_reports_than_a_file_can_hold_are_not_read(oracle, monkeypatch):
+    """The negative control: as many as its bytes allow are read, and refused by their digest."""
+    seen = count_rows(monkeypatch)
+    with pytest.raises(RefusedBatchError, match=r"promises 200000 reports in \d+ bytes"):
+        tally_file(bomb(oracle, 200_000), oracle, format="parquet")
+    assert not seen
     with pytest.raises(RefusedBatchError, match="do not have the digest"):
-        tally_file(content, ORACLES[0], format="parquet")
-    monkeypatch.setattr("sklearn_ldp.collection._limits.ROWS_PER_BYTE", 100)
-    with pytest.raises(RefusedBatchError, match="promises 5000000 reports in"):
-        tally_file(content, ORACLES[0], format="parquet")
+        tally_file(bomb(oracle, 300), oracle, format="parquet")
+    assert sum(seen) == 300
+
+
+def test_reports_without_randomness_are_bounded_by_row_groups(monkeypatch):
+    seen = count_rows(monkeypatch)
+    n = 3 << 20  # more than a row group of write_reports
+    for group, match in ((1 << 20, "do not have the digest"), (n, "promises 3145728 reports in")):
+        content = bomb(ALL_EQUAL, n, group)
+        content = bytes(content)
+        if group == n:
+            monkeypatch.setattr("sklearn_ldp.collection._limits.GROUP_BYTES", 10_000)
+        with pytest.raises(RefusedBatchError, match=match):
+            tally_file(content, ALL_EQUAL, format="parquet")
+    assert sum(seen) == n
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 8.0, 20.0, 44.0])
+@pytest.mark.parametrize("oracle", [GRR(), OUE(), OLH(), SubsetSelection(), HadamardResponse()])
+@pytest.mark.parametrize("d", [2, 40])
+def test_honest_files_are_far_from_the_bounds(oracle, epsilon, d):
+    """All users have one value, which packs best; half the bytes would still be enough.
+
+    A false alarm has a probability below exp(-20) for each of them; the seeds are fixed.
+    """
+    oracle = clone(oracle).set_params(epsilon=epsilon, categories=d, random_state=0)
+    n, file = 100_000, io.BytesIO()
+    write_reports(file, oracle.privatize(np.zeros(n, int)), oracle, format="parquet")
+    assert tally_file(file.getvalue(), oracle, format="parquet").n_samples == n
+    entropy = oracle.channel().report_entropy
+    _limits.refuse_impossible(n, len(file.getvalue()) // 2, entropy, 1 << 20)
+    # The negative control: the bound does refuse what is far below the entropy.
+    if entropy > 0.01:
+        with pytest.raises(ValueError, match="hold at most"):
+            _limits.refuse_impossible(n, int(n * entropy / 8 / 3), entropy, 1 << 20)
+
+
+@pytest.mark.parametrize("place", ["overlap", "elsewhere"])
+def test_columns_do_not_share_bytes(place, monkeypatch):
+    """Row groups that all point at the same pages would cost their number squared."""
+    chunks = [(4, 100, 10), (100, 200, 10), (99 if place == "overlap" else 200, 10**6, 10)]
+    monkeypatch.setattr(_limits, "_chunks", lambda metadata: chunks)
+    with pytest.raises(ValueError, match="lies outside of the file, or in another one"):
+        _limits.refuse_large_pages(None, None, 1000, 1)
+
+
+def test_pages_unpack_to_no_more_than_their_rows_need():
+    """A page of zeros behind a single row unpacks to a thousand times its size."""
+    content = bomb(ALL_EQUAL, 2, use_dictionary=False)
+    metadata = pq.ParquetFile(io.BytesIO(content)).metadata
+    _limits.refuse_large_pages(io.BytesIO(content), metadata, len(content), 1)
+    large = bomb(ALL_EQUAL, 5000, use_dictionary=False)
+
+    class FewRows:
+        num_row_groups, num_columns, num_rows = 1, 1, 2
+
+        def row_group(self, number):
+            return self
+
+        def column(self, number):
+            return pq.ParquetFile(io.BytesIO(large)).metadata.row_group(0).column(0)
+
+    with pytest.raises(ValueError, match="unpacks to 20000 bytes in a row group, at most 4128"):
+        _limits.refuse_large_pages(io.BytesIO(large), FewRows(), len(large), 1)
 
 
 def test_page_headers_that_lie_are_refused():

@@ -254,3 +254,41 @@ def test_what_is_no_domain(wrong, what):
 def test_digests_never_change(categories, digest):
     """Files and checkpoints carry them."""
     assert Domain(categories).digest == digest
+
+
+# -- text that ends with NUL -----------------------------------------------------------------------
+NUL = ["a", "a\0", "b"]
+WITH_NUL = {
+    "list": lambda values: values,
+    "tuple": tuple,
+    "objects": lambda values: np.array(values, dtype=object),
+    "pandas": pd.Series,
+    "polars": pl.Series,
+    "Arrow": pa.array,
+    "bytes": lambda values: [value.encode() for value in values],
+}
+
+
+@pytest.mark.parametrize("name", WITH_NUL)
+def test_text_that_ends_with_nul_stays_what_it_is(name):
+    """NumPy's text drops it: "a" and "a\\0" would be one category."""
+    values = WITH_NUL[name](NUL)
+    expected = [value.encode() for value in NUL] if name == "bytes" else NUL
+    domain = Domain(values)
+    assert domain.categories.tolist() == expected
+    assert domain.encode(values).tolist() == [0, 1, 2]
+    assert domain.decode([1]).tolist() == expected[1:2]
+    assert pickle.loads(pickle.dumps(domain)) == domain
+    assert domain.digest != Domain(["a", "A", "b"]).digest
+    with pytest.raises(ValueError, match=r"got the unknown category b?'a.x00'"):
+        Domain(expected[::2]).encode(WITH_NUL[name](NUL[1:2]))
+
+
+def test_rows_and_learned_domains_keep_nul():
+    assert GRR(random_state=0).fit(NUL * 10).categories_.tolist() == NUL
+    rows = [["x", "a\0"], ["x", "a"]]
+    assert Domain(rows).encode(rows).tolist() == [0, 1]
+    estimate = GRR(9.0, categories=NUL, random_state=0).fit_transform(["a\0"] * 100)
+    assert estimate.categories.tolist() == NUL
+    assert estimate.top(1)[0][0] == "a\0"
+    assert estimate.to_series().index.tolist() == NUL

@@ -158,6 +158,15 @@ def test_bad_text_is_named_with_its_line(content, message):
         list(Source(content, "it").csv_rows())
 
 
+@pytest.mark.parametrize("pack", [bytes, gzip.compress], ids=["plain", "gzip"])
+def test_lines_without_an_end_are_not_held(pack):
+    """A million bytes of zeros are a kilobyte of gzip. The negative control is a shorter line."""
+    with pytest.raises(ValueError, match="it, line 2: expected lines of less than 1,048,576 bytes"):
+        list(Source(pack(b"a\n" + b"b" * 2**20), "it").lines())
+    (line,) = Source(pack(b"b" * (2**20 - 1)), "it").lines()
+    assert len(line) == 2**20 - 1
+
+
 def test_columns_of_parquet(tmp_path):
     pa = pytest.importorskip("pyarrow")
     from pyarrow.parquet import write_table

@@ -1,5 +1,6 @@
 """Epsilon, proved: the mechanisms enumerated as rational numbers, and the coins under them."""
 
+import math
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from itertools import product
@@ -254,3 +255,19 @@ def test_coins_do_not_depend_on_the_values(oracle):
     reports = [oracle.privatize(np.r_[np.full(50, other), 4]) for other in range(9)]
     for report in reports[1:]:
         np.testing.assert_array_equal(report[-1], reports[0][-1])
+
+
+@pytest.mark.parametrize("oracle", ORACLES, ids=str)
+@pytest.mark.parametrize("epsilon", [0.5, 3.0])
+def test_the_entropy_of_reports_is_that_of_their_law(oracle, epsilon):
+    """By enumeration, for every value; the law of the other epsilon is the negative control."""
+
+    def entropies(epsilon):
+        channel = clone(oracle).set_params(epsilon=epsilon).channel(4).for_enumeration()
+        laws = [exact_report_distribution(channel, code) for code in range(4)]
+        exact = [-sum(float(p) * math.log2(p) for p in law.values()) for law in laws]
+        return channel.report_entropy, exact
+
+    stated, exact = entropies(epsilon)
+    np.testing.assert_allclose(exact, stated, rtol=1e-9)
+    assert abs(entropies(epsilon + 1)[0] - exact[0]) > 1e-3

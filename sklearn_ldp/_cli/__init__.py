@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import os
 import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from .. import __version__
+from .._files._text import printable
 from . import _aggregate, _demo, _estimate, _plan, _privatize, _study
 from ._signals import Terminated
 
 PROG = "sklearn-ldp"
 FAILED, MISUSED, SIGNALLED, INTERRUPTED, BROKEN_PIPE = 1, 2, 128, 130, 141
+_FULL = (errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC))
 
 # Each command is a module with its texts for --help, `add_options` and `run`.
 _COMMANDS: dict[str, Any] = {
@@ -71,7 +74,7 @@ def run(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:  # the reader of our output, such as `head`, has had enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _forget_stdout()
         return BROKEN_PIPE
     # The library raises these when its input is wrong. Anything else is a bug of the package and
     # keeps its traceback.
@@ -79,6 +82,11 @@ def run(argv: Sequence[str] | None = None) -> int:
         _complain(_explain(error))
         return FAILED
     return 0
+
+
+def _forget_stdout() -> None:
+    """Let what is still to be written go nowhere, or Python would complain when it ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -108,10 +116,13 @@ def _parser() -> argparse.ArgumentParser:
 def _explain(error: Exception) -> str:
     if isinstance(error, OSError) and error.filename is not None and error.strerror:
         return f"{os.fspath(error.filename)}: {error.strerror}"
+    if isinstance(error, OSError) and error.errno in _FULL:  # every file that we write has a name
+        _forget_stdout()
+        return f"standard output: {error.strerror}"
     if isinstance(error, MemoryError):
         return f"not enough memory: {error}"
     return str(error)
 
 
 def _complain(message: str) -> None:
-    print(f"{PROG}: error: {' '.join(message.split())}", file=sys.stderr)
+    print(f"{PROG}: error: {printable(' '.join(message.split()))}", file=sys.stderr)

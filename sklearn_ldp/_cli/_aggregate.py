@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from .._files._atomic import check_writable, make_folder
+from .._files._text import printable
 from .._progress import Progress
 from ._arguments import add_shared, check_suffix, count, read_key, say, seconds
 from ._methods import make_oracle
@@ -44,15 +45,22 @@ _CAPS = {
 }
 
 
+def _place(text: str) -> Path | str:
+    from ..collection._storage import is_url
+
+    return text if is_url(text) else Path(text)
+
+
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
     source = parser.add_argument_group("input")
     source.add_argument(
         "files",
-        type=Path,
+        type=_place,
         nargs="+",
         metavar="FILE",
-        help="files of reports, folders of them, or - for one batch on standard input",
+        help="files of reports, folders of them, addresses of either in object storage (s3://, "
+        "gs://, ..), or - for one batch on standard input",
     )
     source.add_argument(
         "--format",
@@ -136,45 +144,43 @@ def run(arguments: argparse.Namespace) -> None:
 def _aggregate_here(arguments: argparse.Namespace, oracle: Any, options: dict) -> Any:
     from ..collection import aggregate
 
-    paths = list(_paths(arguments.files))
+    paths = list(_paths(arguments.files, arguments.on_refusal == "skip"))
     make_folder(arguments.checkpoint)
     with Progress(len(paths)) as progress:
-        batches = _batches(paths, oracle, arguments, options["key"], progress)
+        batches = _batches(paths, arguments, progress)
         return aggregate(batches, oracle, **options)
 
 
-def _paths(files: list[Path]) -> Iterator[Path]:
+def _paths(files: list[Path | str], may_miss: bool) -> Iterator[Any]:
+    """Yield the files; one that is missing is an error, or refused later if it may be missing."""
     from ..collection._formats import SUFFIXES
-    from ..collection._stream import report_files
+    from ..collection._sources import report_files
 
     for file in files:
         if str(file) == "-":
             yield file
             continue
-        if not file.exists():
+        if isinstance(file, str):
+            yield from report_files(file)
+            continue
+        if not os.path.lexists(file) and not may_miss:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(file))
         if not file.is_dir():
             check_suffix(file, tuple(SUFFIXES), option="")
         yield from report_files(file)
 
 
-def _batches(
-    paths: list[Path], oracle: Any, arguments: Any, key: bytes | None, progress: Progress
-) -> Iterator[Any]:
-    """Yield the files, and the batch on standard input with the id that it carries."""
-    from ..collection import describe_reports, read_reports
+def _batches(paths: list[Any], arguments: Any, progress: Progress) -> Iterator[Any]:
+    """Yield the files, and the batch on standard input, which is read while it is added up."""
+    from ..collection._sources import Piped
 
-    form = arguments.format
     for path in paths:
-        if str(path) != "-":
-            yield path
-        else:
-            content = sys.stdin.buffer.read()
-            reports = read_reports(
-                content, oracle, collection_round=arguments.round, format=form, key=key
-            )
-            yield describe_reports(content, format=form)["batch_id"], reports
-        progress.finish(path.name)  # it has been added when the next one is asked for
+        is_pipe = str(path) == "-"
+        yield Piped(sys.stdin.buffer, arguments.format, "standard input") if is_pipe else path
+        # It has been added when the next one is asked for. A sender must not find the pipe closed.
+        while is_pipe and sys.stdin.buffer.read(1 << 20):
+            pass
+        progress.finish(printable(os.path.basename(path)))
 
 
 def _aggregate_on_dask(arguments: argparse.Namespace, oracle: Any, options: dict) -> Any:
@@ -186,7 +192,10 @@ def _aggregate_on_dask(arguments: argparse.Namespace, oracle: Any, options: dict
         raise ImportError("--dask needs distributed: pip install 'sklearn_ldp[dask]'.") from error
     if any(str(file) == "-" for file in arguments.files):
         raise ValueError("--dask adds up files that the workers can open, not standard input.")
-    paths = [path.resolve() for path in _paths(arguments.files)]
+    paths = [
+        path.resolve() if isinstance(path, Path) else path
+        for path in _paths(arguments.files, arguments.on_refusal == "skip")
+    ]
     make_folder(arguments.checkpoint)
     with Client(arguments.dask) as client:
         return aggregate_dask(client, paths, oracle, progress=True, **options)

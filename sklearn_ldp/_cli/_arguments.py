@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from .._files._atomic import check_writable
+from .._files._text import printable
 from ._methods import all_oracles, oracle_name
 from ._output import TABLE_SUFFIXES, check_parquet
 
@@ -168,4 +169,4 @@ def read_key(path: Path | None) -> bytes | None:
 
 def say(text: str) -> None:
     """Print one line on stderr: something the user should know that is not the result."""
-    print(f"sklearn-ldp: {text}", file=sys.stderr)
+    print(f"sklearn-ldp: {printable(text)}", file=sys.stderr)

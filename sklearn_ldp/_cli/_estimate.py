@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from .._files._source import shorten
 from ._arguments import add_shared, add_value_options, check_table_output, read_key, say
 from ._methods import all_postprocessors, all_searches, make_oracle
-from ._output import write_table
+from ._output import first_formula, is_csv, without_formulas, write_table
 
 TITLE = "a file of values or a histogram in, an estimate out"
 
@@ -80,6 +81,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="order of the rows: that of the domain, or largest first (default: domain)",
     )
 
+    target.add_argument(
+        "--spreadsheet-safe",
+        action="store_true",
+        help="CSV for spreadsheets: an apostrophe before categories that begin with = + - @, a tab "
+        "or a carriage return, which would be taken for formulas",
+    )
+
 
 def run(arguments: argparse.Namespace) -> None:
     """Read the file, collect or load the reports, post-process the estimate and write it."""
@@ -87,7 +95,10 @@ def run(arguments: argparse.Namespace) -> None:
     raw = _collected(arguments) if _is_checkpoint(arguments.file) else _simulated(arguments)
     post = _postprocessor(arguments)
     estimate = post.fit_transform(raw)
-    write_table(_columns(raw, estimate, arguments), arguments.output)
+    columns = _columns(raw, estimate, arguments)
+    if is_csv(arguments.output):
+        columns["value"] = _for_spreadsheets(columns["value"], arguments)
+    write_table(columns, arguments.output)
     if arguments.categories is None:
         say(
             "warning: the domain is learned from the raw values, which leaks it: fine for a "
@@ -159,6 +170,19 @@ def _columns(raw: Any, estimate: Any, arguments: argparse.Namespace) -> dict[str
         order = np.argsort(-frequency, kind="stable")
         columns = {name: column[order] for name, column in columns.items()}
     return columns
+
+
+def _for_spreadsheets(values: np.ndarray, arguments: argparse.Namespace) -> np.ndarray:
+    """Return the categories as CSV is to have them, with a warning if some are formulas."""
+    if arguments.spreadsheet_safe:
+        return without_formulas(values)
+    formula = first_formula(values)
+    if formula is not None:
+        say(
+            f"warning: a spreadsheet takes the category {shorten(formula)} for a formula and may "
+            "run it: say --spreadsheet-safe to put an apostrophe before such categories"
+        )
+    return values
 
 
 def _description(post: Any) -> str:

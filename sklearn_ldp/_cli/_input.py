@@ -208,11 +208,15 @@ def _not_empty(value: str, source: Source, number: int) -> str:
 def _tally_parquet(source: Source, column: str) -> Counter:
     pairs = source.parquet_table([column]).column(0).value_counts().to_pylist()
     tally = Counter({pair["values"]: pair["counts"] for pair in pairs})
-    odd = [value for value in tally if type(value) not in (str, int) or value == ""]
+    odd = [
+        value
+        for value in tally
+        if type(value) not in (str, int) or value == "" or (type(value) is str and "\0" in value)
+    ]
     if odd:
         raise ValueError(
-            f"{source.name}: values must be text or integers, got {odd[0]!r}. Give a missing value "
-            "a name, such as unknown; cast other types to text."
+            f"{source.name}: values must be text without NUL or integers, got {odd[0]!r}. Give a "
+            "missing value a name, such as unknown; cast other types to text."
         )
     return tally
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import io
+import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,6 +17,36 @@ from .._files._atomic import make_folder, replacing
 from .._table import format_table
 
 TABLE_SUFFIXES = (".csv", ".csv.gz", ".parquet")
+
+
+# What Excel, LibreOffice and Google Sheets evaluate, half and full width; spaces may come before.
+_FORMULA = re.compile(r"\s*[=+\-@\t\r\uff0b\uff0d\uff1d\uff20]")
+_NUMBER = re.compile(r"[+-]?[0-9]+([.,][0-9]+)?")
+
+
+def is_csv(path: Path | None) -> bool:
+    """Whether `write_table` writes CSV, which a spreadsheet may open."""
+    if path is None:
+        return not sys.stdout.isatty()
+    return not path.name.lower().endswith(".parquet")
+
+
+def first_formula(column: np.ndarray) -> str | None:
+    """The first text in a column that a spreadsheet would evaluate."""
+    texts = (str(value) for value in column.tolist()) if column.dtype.kind in "OU" else ()
+    return next((text for text in texts if _is_formula(text)), None)
+
+
+def without_formulas(column: np.ndarray) -> np.ndarray:
+    """The column with an apostrophe before what a spreadsheet would evaluate: it shows that."""
+    if first_formula(column) is None:
+        return column
+    texts = [str(value) for value in column.tolist()]
+    return np.array([f"'{t}" if _is_formula(t) else t for t in texts], dtype=object)
+
+
+def _is_formula(text: str) -> bool:
+    return bool(_FORMULA.match(text)) and not _NUMBER.fullmatch(text)
 
 
 def write_table(columns: Mapping[str, Any], path: Path | None) -> None:

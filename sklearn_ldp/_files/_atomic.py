@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import os
 import secrets
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 
 @contextmanager
@@ -37,7 +38,7 @@ def replacing(
     temporary = _temporary(target)
     try:
         with errors_name(path):
-            file = temporary.open("xb")
+            file = io.BufferedWriter(_NamedFile(temporary, path))
         with file:
             yield file
             with errors_name(path):
@@ -48,7 +49,20 @@ def replacing(
     except BaseException:
         _remove(temporary)
         raise
-    _flush_folder(target.parent)
+    with errors_name(path):
+        _flush_folder(target.parent)
+
+
+class _NamedFile(io.FileIO):
+    """A new file whose errors, such as those of a full disk, name the file it will become."""
+
+    def __init__(self, temporary: Path, path: Path) -> None:
+        super().__init__(temporary, "xb")
+        self._path = path
+
+    def write(self, content: Any) -> Any:
+        with errors_name(self._path):
+            return super().write(content)
 
 
 def check_writable(path: Path) -> None:

@@ -14,6 +14,8 @@ from typing import Any
 
 from ._text import decoded_lines
 
+_LINE_BYTES = 1 << 20
+
 
 class Source:
     """A file, or bytes in memory, whose content can be read several times.
@@ -59,9 +61,8 @@ class Source:
         compressed = self.starts_with(b"\x1f\x8b")
         with self.open() as file:
             try:
-                yield from decoded_lines(
-                    gzip.GzipFile(fileobj=file) if compressed else file, self.name
-                )
+                unpacked = gzip.GzipFile(fileobj=file) if compressed else file
+                yield from decoded_lines(_short_lines(unpacked, self.name), self.name)
             except (EOFError, gzip.BadGzipFile, zlib.error) as error:
                 raise ValueError(
                     f"{self.name} is a truncated or damaged gzip file ({error}). Copy or download "
@@ -119,6 +120,19 @@ class Source:
                     f"{self.name} is a truncated or damaged Parquet file ({error}). Copy or "
                     "download it again."
                 ) from error
+
+
+def _short_lines(file: Any, name: str) -> Iterator[bytes]:
+    """Yield lines; one without an end, which few bytes of gzip may be, would fill the memory."""
+    number = 0
+    while line := file.readline(_LINE_BYTES):
+        number += 1
+        if len(line) == _LINE_BYTES:
+            raise ValueError(
+                f"{name}, line {number}: expected lines of less than {_LINE_BYTES:,} bytes, got a "
+                "longer one. Save the file as text with one row per line."
+            )
+        yield line
 
 
 def shorten(cell: object) -> str:

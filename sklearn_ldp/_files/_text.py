@@ -69,4 +69,25 @@ def as_array(cells: Sequence, *, parse: bool, dtype: type[str] | None = None) ->
         integers = [int(cell) for cell in cells]
         if min(integers) >= -_INT64_MAX - 1 and max(integers) <= _INT64_MAX:
             return np.array(integers, dtype=np.int64)
-    return np.array(["" if cell is None else str(cell) for cell in cells])
+    texts = ["" if cell is None else str(cell) for cell in cells]
+    # NumPy's text drops what follows the last character that is not NUL.
+    return np.array(texts, dtype=object if any(t.endswith("\0") for t in texts) else None)
+
+
+def printable(text: object) -> str:
+    """Return text that stays on its line and moves no cursor, whatever a name is made of.
+
+    Parameters
+    ----------
+    text : object
+        Text or a path. Bytes of a file name that are not UTF-8 are surrogates in it.
+
+    Returns
+    -------
+    str
+        The same with what cannot be printed as Python writes it, such as ``\\n`` and ``\\udcff``.
+    """
+    text = str(text)
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, Self
 from sklearn.base import clone
 
 from .._estimate import FrequencyEstimate
+from .._files._text import printable
 from .._typing import OracleOrProtocol
 from ..oracles import BaseOracle
 from ..protocols import as_protocol
@@ -77,13 +78,13 @@ class CollectionSummary:
     shard_sizes: tuple[int, ...]
 
     def __str__(self) -> str:
-        lines = [f"{key}: {value}" for key, value in self.configuration.items()]
+        lines = [f"{key}: {printable(value)}" for key, value in self.configuration.items()]
         lines += [
             f"reports: {self.n_samples}",
             f"batches: {self.n_batches} ({self.n_repeats} repeats ignored, "
             f"{self.n_refused} refused)",
         ]
-        lines += [f"refused {batch_id!r}: {reason}" for batch_id, reason in self.refused]
+        lines += [f"refused '{printable(name)}': {printable(why)}" for name, why in self.refused]
         return "\n".join(lines)
 
 
@@ -638,5 +639,5 @@ def _refuse_overflow(tally: Tally | Batch, counts: Any) -> None:
 
 
 def _short(text: Any) -> str:
-    text = str(text).encode(errors="replace").decode()
+    text = printable(text)
     return text if len(text) <= _REASON_CHARACTERS else f"{text[:_REASON_CHARACTERS]}..."

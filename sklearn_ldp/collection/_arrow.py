@@ -102,7 +102,8 @@ def _unpacked(bytes_, width):
 
 
 def _is_bits(field):
-    return field.width is not None and field.n_values == 2
+    # A single bit would look the same whether it is packed or not.
+    return field.width is not None and field.width > 1 and field.n_values == 2
 
 
 def _dtype(field):

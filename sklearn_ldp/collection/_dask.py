@@ -17,7 +17,8 @@ from ._batches import RefusedBatchError, repeated
 from ._caps import Caps
 from ._cluster import ARITY, Cluster, Fatal, Group, Sent
 from ._report_files import count_source, read_header
-from ._stream import Keeper, collecting, report_files
+from ._sources import report_files
+from ._stream import Keeper, collecting
 from ._tally import Tally
 
 # A task needs about a tenth of a second for either of these:

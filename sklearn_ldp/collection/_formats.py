@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import io
 import json
-from collections.abc import Callable, Iterator
+import os
+from collections.abc import Callable, Iterable, Iterator
 from importlib.util import find_spec
-from pathlib import Path
+from os import SEEK_END, PathLike
+from pathlib import PurePath
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._typing import ReportSource
 from ..oracles.channels import ReportField
 from ..protocols import Protocol
 from ._arrow import (
@@ -24,34 +24,56 @@ from ._arrow import (
     to_columns,
     unknown_field,
 )
-from ._header import KEY, Header, needed_header, parse_header, refuse_other_configuration
-from ._limits import MAX_COLUMN_BYTES, refuse_compressed, refuse_large_pages
+from ._header import KEY, Header, parse_header, schema_header
+from ._limits import refuse_impossible, refuse_large_pages
+from ._messages import read_messages, refuse_compressed
 
 _GROUP_BYTES = 1 << 23  # bytes of reports in a row group or a record batch
 _MAX_GROUP = 1 << 20
 _HEADER_CHARACTERS = 1 << 16
 _LINE_INTEGERS = 1 << 19  # integers in the lines that are read at a time
 Columns = list[np.ndarray]
-Read = Iterator[tuple[Header, Columns, list[ReportField]]]
+Pieces = Iterator[tuple[Columns, list[ReportField]]]
 
 
 class Format(NamedTuple):
-    """Functions that write and read a format; `read` yields the header with each piece."""
+    """Functions of a format: `open` returns the header and what `read` reads the reports from."""
 
-    write: Callable[[Any, Columns, list[ReportField], Header], None]
-    read: Callable[[Any, Protocol], Read]
-    peek: Callable[[Any], Header]
+    write: Callable[[Any, Iterable[Columns], list[ReportField], Header], None]
+    open: Callable[[Any], tuple[Header, Any]]
+    read: Callable[[Any, Header, Protocol], Pieces]
 
 
 def n_group(fields: list[ReportField]) -> int:
-    """Number of reports that are written or read at a time."""
+    """Number of reports that are written at a time."""
     return min(max(_GROUP_BYTES // row_bytes(fields), 1), _MAX_GROUP)
 
 
-def _pieces(columns, fields):
-    size = n_group(fields)
-    for start in range(0, len(columns[0]), size):
-        yield [column[start : start + size] for column in columns]
+def _n_read(fields):
+    """Number of reports that are read at a time: packed bits grow to bytes."""
+    return min(max(_GROUP_BYTES // sum(field.width or 8 for field in fields), 1), _MAX_GROUP)
+
+
+def _groups(pieces, fields):
+    """Cut pieces of any length into groups; only the last one is smaller than the others."""
+    size, held, n_held = n_group(fields), [], 0
+    for piece in pieces:
+        start, n = 0, len(piece[0])
+        while start < n:
+            stop = min(start + size - n_held, n)
+            held.append([column[start:stop] for column in piece])
+            n_held, start = n_held + stop - start, stop
+            if n_held == size:
+                yield _joined(held)
+                held, n_held = [], 0
+    if held:
+        yield _joined(held)
+
+
+def _joined(parts):
+    if len(parts) == 1:
+        return parts[0]
+    return [np.concatenate(columns) for columns in zip(*parts, strict=True)]
 
 
 def _metadata(header):
@@ -80,7 +102,7 @@ def _columns_text(schema):
 
 
 # -- Parquet ----------------------------------------------------------------------------------
-def _write_parquet(sink, columns, fields, header):
+def _write_parquet(sink, pieces, fields, header):
     import pyarrow.parquet as pq
 
     schema = arrow_schema(fields, _metadata(header))
@@ -93,105 +115,89 @@ def _write_parquet(sink, columns, fields, header):
         write_statistics=False,
         write_page_checksum=True,
     ) as writer:
-        for piece in _pieces(columns, fields):
+        for piece in _groups(pieces, fields):
             writer.write_batch(to_batch(piece, schema), row_group_size=len(piece[0]))
 
 
 def _open_parquet(source):
     import pyarrow.parquet as pq
 
-    return pq.ParquetFile(
+    file = pq.ParquetFile(
         source,
         pre_buffer=False,
         thrift_string_size_limit=1 << 20,
         thrift_container_size_limit=1 << 20,
         page_checksum_verification=True,
     )
+    return schema_header(file.schema_arrow.metadata), (source, file)
 
 
-def _read_parquet(source, protocol):
-    file = _open_parquet(source)
-    header = needed_header(file.schema_arrow.metadata, protocol)
+def _read_parquet(opened, header, protocol):
+    source, file = opened
     fields = _expect_schema(file.schema_arrow, protocol)
     if file.metadata.num_rows != header.n_samples:
         raise ValueError(
             f"its header promises {header.n_samples} reports, its footer {file.metadata.num_rows}"
         )
-    refuse_large_pages(source, file.metadata, source.size())
-    for batch in file.iter_batches(batch_size=n_group(fields), use_threads=False):
+    n_bytes, entropy = source.seek(0, SEEK_END), protocol.mechanism.report_entropy
+    refuse_impossible(header.n_samples, n_bytes, entropy, n_group(fields))
+    refuse_large_pages(source, file.metadata, n_bytes, row_bytes(fields))
+    for batch in file.iter_batches(batch_size=_n_read(fields), use_threads=False):
         batch.validate(full=True)
-        yield header, from_batch(batch), fields
-
-
-def _peek_parquet(source):
-    return parse_header((_open_parquet(source).schema_arrow.metadata or {}).get(KEY, b"{}"))
+        yield from_batch(batch), fields
 
 
 # -- Arrow IPC stream -------------------------------------------------------------------------
-def _write_arrow(sink, columns, fields, header):
+def _write_arrow(sink, pieces, fields, header):
     import pyarrow as pa
 
     schema = arrow_schema(fields, _metadata(header))
     with pa.ipc.new_stream(sink, schema) as writer:
-        for piece in _pieces(columns, fields):
+        for piece in _groups(pieces, fields):
             writer.write_batch(to_batch(piece, schema))
-
-
-def _messages(source):
-    import pyarrow as pa
-
-    while True:
-        try:
-            yield pa.ipc.read_message(source)
-        except EOFError:
-            return
 
 
 def _open_arrow(source):
     import pyarrow as pa
 
-    messages = _messages(source)
+    messages = read_messages(source)
     first = next(messages, None)
     if first is None or first.type != "schema":
         raise ValueError("it does not begin with an Arrow schema")
-    return pa.ipc.read_schema(first), messages
+    schema = pa.ipc.read_schema(first)
+    return schema_header(schema.metadata), (schema, messages)
 
 
-def _read_arrow(source, protocol):
+def _read_arrow(opened, header, protocol):
     import pyarrow as pa
 
-    schema, messages = _open_arrow(source)
-    header = needed_header(schema.metadata, protocol)
+    schema, messages = opened
     fields = _expect_schema(schema, protocol)
     for message in messages:
-        if message.type != "record batch" or message.body.size > MAX_COLUMN_BYTES:
-            raise ValueError(
-                f"expected record batches of at most {MAX_COLUMN_BYTES} bytes, got a "
-                f"{message.type} of {message.body.size} bytes"
-            )
+        if message.type != "record batch":
+            raise ValueError(f"expected record batches, got a {message.type}")
         refuse_compressed(message)
         batch = pa.ipc.read_record_batch(message, schema)
         batch.validate(full=True)
-        yield header, from_batch(batch), fields
-
-
-def _peek_arrow(source):
-    schema, _ = _open_arrow(source)
-    return parse_header((schema.metadata or {}).get(KEY, b"{}"))
+        size = _n_read(fields)
+        for start in range(0, batch.num_rows, size):
+            yield from_batch(batch.slice(start, size)), fields
 
 
 # -- JSON lines -------------------------------------------------------------------------------
-def _write_jsonl(sink, columns, fields, header):
+def _write_jsonl(sink, pieces, fields, header):
     sink.write(f"{header.to_json()}\n".encode())
-    for piece in _pieces(columns, fields):
+    for piece in _groups(pieces, fields):
         rows = from_columns(piece, fields).tolist()
         text = "".join(f"{json.dumps(row, separators=(',', ':'))}\n" for row in rows)
         sink.write(text.encode())
 
 
-def _read_jsonl(source, protocol):
-    header = _peek_jsonl(source)
-    refuse_other_configuration(header, protocol)
+def _open_jsonl(source):
+    return parse_header(source.readline(_HEADER_CHARACTERS) or b"{}"), source
+
+
+def _read_jsonl(source, header, protocol):
     fields = report_fields(protocol)
     n_integers = _n_integers(fields)
     limit = 64 + 24 * (n_integers or 1 << 16)
@@ -206,7 +212,7 @@ def _read_jsonl(source, protocol):
             array = np.array(rows, dtype=np.int64)
             found = fields or report_fields(protocol, array)
             # A bad report may not fit into the columns, so it is checked before.
-            yield header, to_columns(protocol.check(array), found), found
+            yield to_columns(protocol.check(array), found), found
             rows = []
         if not line:
             return
@@ -232,14 +238,10 @@ def _row(line, is_row, n_integers):
     return row
 
 
-def _peek_jsonl(source):
-    return parse_header(source.readline(_HEADER_CHARACTERS) or b"{}")
-
-
 FORMATS = {
-    "parquet": Format(_write_parquet, _read_parquet, _peek_parquet),
-    "arrow": Format(_write_arrow, _read_arrow, _peek_arrow),
-    "jsonl": Format(_write_jsonl, _read_jsonl, _peek_jsonl),
+    "parquet": Format(_write_parquet, _open_parquet, _read_parquet),
+    "arrow": Format(_write_arrow, _open_arrow, _read_arrow),
+    "jsonl": Format(_write_jsonl, _open_jsonl, _read_jsonl),
 }
 SUFFIXES = {".parquet": "parquet", ".arrows": "arrow", ".jsonl": "jsonl"}
 
@@ -250,9 +252,9 @@ def format_of(path: object, form: str) -> str:
         if form not in FORMATS:
             raise ValueError(f"format must be one of {sorted(FORMATS)} or 'auto', got {form!r}.")
         return _readable(form)
-    suffix = Path(path).suffix.lower() if isinstance(path, (str, Path)) else None
+    suffix = PurePath(path).suffix.lower() if isinstance(path, (str, PathLike)) else None
     if suffix not in SUFFIXES:
-        name = str(path) if isinstance(path, Path) else path
+        name = os.fspath(path) if isinstance(path, PathLike) else path
         raise ValueError(
             f"The format of {name!r:.200} is unknown: give a name that ends with one of "
             f"{', '.join(SUFFIXES)}, or pass format=."
@@ -267,20 +269,3 @@ def _readable(form):
             f"The format {form!r} needs pyarrow: pip install 'sklearn_ldp[data]'; or use 'jsonl'."
         )
     return form
-
-
-def open_source(source: ReportSource, form: str) -> Any:
-    """Open a path, bytes or a binary file in the way that the format's reader needs."""
-    if isinstance(source, (str, Path)):
-        if form == "jsonl":
-            return open(source, "rb")
-        import pyarrow as pa
-
-        # In a mapped file, bodies of messages are views of bytes that really exist.
-        return pa.memory_map(str(source)) if form == "arrow" else pa.OSFile(str(source))
-    content = source if isinstance(source, (bytes, bytearray, memoryview)) else source.read()
-    if form == "jsonl":
-        return io.BytesIO(content)
-    import pyarrow as pa
-
-    return pa.BufferReader(pa.py_buffer(bytes(content)))

@@ -113,14 +113,16 @@ def _no_constant(name):
 
 def found_header(metadata: dict[bytes, bytes] | None, protocol: Protocol) -> Header | None:
     """The header in a schema's metadata, if there is one, compared with what is expected."""
-    return needed_header(metadata, protocol) if metadata and KEY in metadata else None
-
-
-def needed_header(metadata: dict[bytes, bytes] | None, protocol: Protocol) -> Header:
-    """The header in a schema's metadata; ValueError if there is none, or not the expected one."""
-    header = parse_header((metadata or {}).get(KEY, b"{}"))
+    if not metadata or KEY not in metadata:
+        return None
+    header = schema_header(metadata)
     refuse_other_configuration(header, protocol)
     return header
+
+
+def schema_header(metadata: dict[bytes, bytes] | None) -> Header:
+    """The header in a schema's metadata; ValueError if there is none."""
+    return parse_header((metadata or {}).get(KEY, b"{}"))
 
 
 def refuse_other_configuration(header: Header, protocol: Protocol) -> None:

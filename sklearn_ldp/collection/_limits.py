@@ -1,51 +1,99 @@
-"""Limits on what a small file can make a reader allocate, which Arrow itself does not have."""
+"""Limits on the work and the memory that a small Parquet file can cost, which Arrow has not."""
 
 from __future__ import annotations
 
-import struct
 from typing import Any
 
-MAX_COLUMN_BYTES = 1 << 28  # the most for a column in a row group, and for a record batch
-ROWS_PER_BYTE = 10_000  # more than compression reaches, even for constant reports
+MAX_COLUMN_BYTES = 1 << 27  # the most that a column may take in a row group
+GROUP_BYTES = 100  # fewer than a row group takes, with its pages and its place in the footer
+ENTROPY_SHARE = 2  # a file must have a half of the bits that its reports have at least
+_UNPACKED_SHARE = 16  # Parquet has no small integers, and adds levels to lists
+_CHUNK_BYTES = 1 << 12  # for the headers of the pages of a column in a row group
 _PAGE_HEADER_BYTES = 1 << 12
 _COMPACT_STOP, _COMPACT_BINARY, _COMPACT_STRUCT = 0, 8, 12
 
 
-def refuse_large_pages(source: Any, metadata: Any, n_bytes: int) -> None:
-    """Refuse a Parquet file whose pages unpack to more than a collector can hold.
+def refuse_impossible(n_samples: int, n_bytes: int, entropy: float, group_rows: int) -> None:
+    """Refuse a file that promises more reports than honest ones fit into its bytes.
 
-    The sizes in the file's footer are mere claims. A reader allocates the sizes in the pages' own
-    headers, so every page header is read.
+    Reports are random whatever the values, and no format stores them in fewer bits than their
+    entropy, but for a chance that a share of 1 / `ENTROPY_SHARE` makes negligible: less than
+    exp(-20) for a file of any oracle at any epsilon, since a header alone takes over 1,000 bytes.
+    Where epsilon is so large that all reports may be equal, the row groups are left: none has more
+    than `group_rows` rows, and each takes `GROUP_BYTES` at least.
 
     Parameters
     ----------
-    source : pyarrow.NativeFile
+    n_samples : int
+        Number of reports that the file promises.
+    n_bytes : int
+        Size of the file.
+    entropy : float
+        Bits of randomness in a report, at least.
+    group_rows : int
+        Number of reports in a full row group.
+
+    Raises
+    ------
+    ValueError
+        If there are more than that.
+    """
+    most = n_bytes * group_rows // GROUP_BYTES
+    if entropy > 0:
+        most = min(most, int(ENTROPY_SHARE * 8 * n_bytes / entropy))
+    if n_samples > most:
+        raise ValueError(
+            f"it promises {n_samples} reports in {n_bytes} bytes, which hold at most {most} honest "
+            "ones. Send reports as write_reports stores what privatize returns"
+        )
+
+
+def refuse_large_pages(source: Any, metadata: Any, n_bytes: int, row_bytes: int) -> None:
+    """Refuse a Parquet file whose pages unpack to more than its rows need, or lie elsewhere.
+
+    The sizes in the file's footer are mere claims. A reader allocates the sizes in the pages' own
+    headers, so every page header is read, and no byte of the file may belong to two columns.
+
+    Parameters
+    ----------
+    source : binary file
         The file.
     metadata : pyarrow.parquet.FileMetaData
         Footer of the file.
     n_bytes : int
         Size of the file.
+    row_bytes : int
+        Bytes per report in its columns.
 
     Raises
     ------
     ValueError
-        If a page is too large, or lies outside the file.
+        If a page is too large, or lies outside the file or in two columns.
     """
-    if metadata.num_rows > ROWS_PER_BYTE * n_bytes:
-        raise ValueError(f"it promises {metadata.num_rows} reports in {n_bytes} bytes")
-    for group in range(metadata.num_row_groups):
+    chunks = sorted(_chunks(metadata))
+    end = 0
+    for start, stop, _ in chunks:
+        if not end <= start <= stop <= n_bytes:
+            raise ValueError("one of its columns lies outside of the file, or in another one")
+        end = stop
+    for start, stop, n_rows in chunks:
+        needed = _UNPACKED_SHARE * n_rows * row_bytes + _CHUNK_BYTES
+        _walk_pages(source, start, stop, min(needed, MAX_COLUMN_BYTES))
+
+
+def _chunks(metadata):
+    """The beginning, the end and the number of rows of each column in each row group."""
+    for number in range(metadata.num_row_groups):
+        group = metadata.row_group(number)
         for column in range(metadata.num_columns):
-            chunk = metadata.row_group(group).column(column)
+            chunk = group.column(column)
             start = chunk.data_page_offset
             if chunk.has_dictionary_page:
                 start = min(start, chunk.dictionary_page_offset)
-            stop = start + chunk.total_compressed_size
-            if not 0 <= start <= stop <= n_bytes:
-                raise ValueError("one of its columns lies outside of the file")
-            _walk_pages(source, start, stop)
+            yield start, start + chunk.total_compressed_size, group.num_rows
 
 
-def _walk_pages(source, position, stop):
+def _walk_pages(source, position, stop, most):
     total = 0
     while position < stop:
         source.seek(position)
@@ -56,10 +104,10 @@ def _walk_pages(source, position, stop):
         except (IndexError, KeyError):
             raise ValueError("one of its page headers is damaged") from None
         total += unpacked
-        if unpacked < 0 or packed < 0 or total > MAX_COLUMN_BYTES:
+        if unpacked < 0 or packed < 0 or total > most:
             raise ValueError(
-                f"one of its columns unpacks to {total} bytes in a row group, at most "
-                f"{MAX_COLUMN_BYTES} are accepted"
+                f"one of its columns unpacks to {total} bytes in a row group, at most {most} are "
+                "accepted"
             )
         position += length + packed
     if position != stop:
@@ -104,38 +152,3 @@ def _varint(data, at):
 def _zigzag(data, at):
     value, at = _varint(data, at)
     return (value >> 1) ^ -(value & 1), at
-
-
-def refuse_compressed(message: Any) -> None:
-    """Refuse an Arrow record batch with compressed buffers, whose size is a mere claim.
-
-    Parameters
-    ----------
-    message : pyarrow.ipc.Message
-        A record batch, not yet decoded. Its flatbuffer has a `compression` field if it is
-        compressed.
-
-    Raises
-    ------
-    ValueError
-        If the record batch is compressed.
-    """
-    data = message.metadata.to_pybytes()
-    try:
-        root = struct.unpack_from("<I", data)[0]
-        header = root + _table_field(data, root, 2)
-        batch = header + struct.unpack_from("<I", data, header)[0]
-        is_compressed = _table_field(data, batch, 3) != 0
-    except struct.error:
-        raise ValueError("the header of one of its record batches is damaged") from None
-    if is_compressed:
-        raise ValueError("its record batches are compressed: send Arrow streams uncompressed")
-
-
-def _table_field(data, table, index):
-    """The offset of a field in a table of a flatbuffer, or 0 if there is none."""
-    entries = table - struct.unpack_from("<i", data, table)[0]
-    place = 4 + 2 * index
-    if place >= struct.unpack_from("<H", data, entries)[0]:
-        return 0
-    return struct.unpack_from("<H", data, entries + place)[0]

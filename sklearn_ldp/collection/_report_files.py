@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-import os
 import secrets
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
 from .._files._atomic import replacing
-from .._random import RandomState, as_generator
+from .._files._text import printable
+from .._random import RandomState
 from .._typing import OracleOrProtocol, ReportSink, ReportSource
 from ..protocols import Protocol, as_protocol
 from ._arrow import from_columns, report_fields, to_columns
 from ._authentication import Key, as_key
 from ._batches import RefusedBatchError, check_batch_id
 from ._convert import as_chunks
-from ._formats import FORMATS, format_of, open_source
-from ._header import ContentDigest, Header
+from ._formats import FORMATS, format_of
+from ._header import ContentDigest, Header, refuse_other_configuration
+from ._shuffling import Shuffle
+from ._sources import name_of, open_source
 from ._tally import Batch, Tally, count_batch
 
 
@@ -50,8 +53,9 @@ def write_reports(
     path : path-like or binary file
         Where to write. A file is written atomically: it appears as a whole or not at all.
     reports : array-like, Arrow stream or iterator of those
-        Reports as returned by the oracle's `privatize`. They are held in memory, at a few bytes
-        per report.
+        Reports as returned by the oracle's `privatize`. What comes piece by piece is held in memory
+        up to 64 MB, or about three million reports, and in temporary files beyond that (`tempfile`
+        says where); the order of all reports is uniformly random in either case.
     oracle : oracle or Protocol
         Unfitted, with declared categories.
     batch_id : str, default=None
@@ -94,42 +98,36 @@ def write_reports(
     protocol = as_protocol(oracle, collection_round)
     batch_id = secrets.token_hex(16) if batch_id is None else batch_id
     check_batch_id(batch_id)
-    columns, fields = _columns(reports, protocol)
-    order = _shuffled(len(columns[0]), random_state)
-    columns = [column[order] for column in columns]
-    digest = ContentDigest(len(columns))
-    digest.add(columns)
-    header = Header(protocol.configuration, batch_id, len(order), digest.hexdigest())
-    header = header.signed(secret)
-    if hasattr(path, "write"):
-        FORMATS[form].write(path, columns, fields, header)
-        return batch_id
-    with replacing(Path(path)) as file:
-        FORMATS[form].write(file, columns, fields, header)
+    with Shuffle(random_state) as shuffle:
+        fields = _add_checked(shuffle, reports, protocol)
+        pieces = shuffle.finish()
+        digest = ContentDigest(len(fields))
+        for columns in pieces:
+            digest.add(columns)
+        header = Header(protocol.configuration, batch_id, digest.n_samples, digest.hexdigest())
+        header = header.signed(secret)
+        is_open = hasattr(path, "write")
+        target: Any = path
+        with nullcontext(target) if is_open else replacing(Path(target)) as file:
+            FORMATS[form].write(file, pieces, fields, header)
     return batch_id
 
 
-def _columns(reports, protocol):
-    """Check all reports of a batch and return them as columns."""
-    pieces, fields = [], []
+def _add_checked(shuffle, reports, protocol):
+    """Check all reports of a batch, hand them on as columns, and return the columns' fields."""
+    fields: list = []
+    is_held = isinstance(reports, np.ndarray) and not isinstance(reports, np.memmap)
     try:
         for chunk in as_chunks(reports, protocol):
             if len(chunk):
                 checked = protocol.check(chunk)
                 fields = report_fields(protocol, checked)
-                pieces.append(to_columns(checked, fields))
-        if not pieces:
+                shuffle.add(to_columns(checked, fields), may_spill=not is_held)
+        if not fields:
             raise ValueError("there are no reports")
-        return [np.concatenate(parts) for parts in zip(*pieces, strict=True)], fields
     except ValueError as error:
         raise RefusedBatchError(f"The batch is not written: {error}") from None
-
-
-def _shuffled(n: int, random_state: RandomState) -> np.ndarray:
-    """A uniform permutation: the order of random 64-bit keys."""
-    if random_state is not None:
-        return as_generator(random_state).permutation(n)
-    return np.argsort(np.frombuffer(os.urandom(8 * n), dtype=np.uint64))
+    return fields
 
 
 def read_reports(
@@ -215,12 +213,39 @@ def tally_file(
     return Tally.of(protocol, *count_source(path, protocol, format, secret)).signed(secret)
 
 
+@overload
 def count_source(
-    path: ReportSource, protocol: Protocol, form: str = "auto", key: Key | None = None
-) -> Batch:
-    """Check and count a file as `tally_file` does, for a protocol that exists already."""
-    pieces = _read(path, protocol, form, key)
-    header, first = next(pieces)
+    path: ReportSource, protocol: Protocol, form: str = ..., key: Key | None = ...
+) -> Batch: ...
+
+
+@overload
+def count_source(
+    path: Any,
+    protocol: Protocol,
+    form: str = ...,
+    key: Key | None = ...,
+    *,
+    is_known: Callable[[Header], bool],
+) -> Batch | None: ...
+
+
+def count_source(
+    path: Any,
+    protocol: Protocol,
+    form: str = "auto",
+    key: Key | None = None,
+    *,
+    is_known: Callable[[Header], bool] | None = None,
+) -> Batch | None:
+    """Check and count a file as `tally_file` does, for a protocol that exists already.
+
+    None if the batch is known: its header is read, and its reports are not.
+    """
+    pieces = _read(path, protocol, form, key, is_known)
+    header, first = next(pieces, (None, None))
+    if header is None:
+        return None
 
     def chunks():
         yield first
@@ -257,10 +282,9 @@ def describe_reports(path: ReportSource, *, format: str = "auto") -> dict[str, A
 
 def read_header(path: Any, form: str = "auto", key: Key | None = None) -> Header:
     """Read the header of a file; if there is a key, it must have signed the header."""
-    form = format_of(path, form)
-    source = open_source(path, form)
+    source, form = open_source(path, form)
     try:
-        header = FORMATS[form].peek(source)
+        header = FORMATS[form].open(source)[0]
         header.refuse_unsigned(key)
         return header
     except Exception as error:
@@ -270,24 +294,33 @@ def read_header(path: Any, form: str = "auto", key: Key | None = None) -> Header
 
 
 def _read(
-    path: ReportSource, protocol: Protocol, form: str, key: Key | None = None
+    path: Any,
+    protocol: Protocol,
+    form: str,
+    key: Key | None = None,
+    is_known: Callable[[Header], bool] | None = None,
 ) -> Iterator[tuple[Header, np.ndarray]]:
-    """Yield pieces of reports in canonical form; the digest is compared after the last one."""
-    form = format_of(path, form)
-    source = open_source(path, form)
-    header = digest = None
+    """Yield pieces of reports in canonical form; the digest is compared after the last one.
+
+    Nothing is yielded if the batch is known, which is asked once its header has been read.
+    """
+    source, form = open_source(path, form)
+    digest = None
     try:
-        for header, columns, fields in FORMATS[form].read(source, protocol):
-            if digest is None:
-                header.refuse_unsigned(key)
-                digest = ContentDigest(len(fields))
+        header, opened = FORMATS[form].open(source)
+        header.refuse_unsigned(key)
+        if is_known is not None and is_known(header):
+            return
+        refuse_other_configuration(header, protocol)
+        for columns, fields in FORMATS[form].read(opened, header, protocol):
+            digest = digest or ContentDigest(len(fields))
             # The digest is that of the canonical form, so that no other form is accepted.
             reports = protocol.check(from_columns(columns, fields))
             digest.add(to_columns(reports, fields))
             if digest.n_samples > header.n_samples:
                 break
             yield header, reports
-        if header is None or digest is None:
+        if digest is None:
             raise ValueError("it holds no reports")
         digest.refuse_other(header)
     except Exception as error:  # a damaged file can make Arrow raise any exception
@@ -297,7 +330,7 @@ def _read(
 
 
 def _refusal(path, error):
-    name = f"File {os.fspath(path)!s}" if isinstance(path, (str, os.PathLike)) else "The file"
     if isinstance(error, RefusedBatchError):
         return error
-    return RefusedBatchError(f"{name} is refused: {str(error)[:1000]}")
+    reason = str(error)[:1000] or type(error).__name__
+    return RefusedBatchError(f"{name_of(path)} is refused: {printable(reason)}")

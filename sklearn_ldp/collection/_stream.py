@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,15 +11,16 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from .._typing import FilePath, OracleOrProtocol
+from .._typing import OracleOrProtocol
 from ._aggregator import Aggregator
 from ._batches import RefusedBatchError, check_batch_id
 from ._caps import Caps
 from ._checkpoint import CheckpointError
 from ._convert import is_iterator
-from ._formats import SUFFIXES
 from ._lock import LockedError, locked
-from ._report_files import count_source, read_header
+from ._report_files import count_source
+from ._sources import Piped, is_path, report_files, unreadable
+from ._storage import is_url, remote_file
 
 
 def aggregate(
@@ -33,6 +36,7 @@ def aggregate(
     lock_seconds: float = 600.0,
     caps: Caps | None = None,
     key: bytes | None = None,
+    storage_options: dict[str, Any] | None = None,
 ) -> Aggregator:
     """Add up batches of reports from any source, in constant memory.
 
@@ -43,8 +47,11 @@ def aggregate(
     source : path-like, array-like, Arrow stream, or iterator
         One of these:
 
-        - a file that :func:`write_reports` wrote, or a folder of such files, which are taken in
-          the order of their names; each file is a batch, under the id that it carries;
+        - a file that :func:`write_reports` wrote, a folder of such files, which are taken in the
+          order of their names, or a list of files and folders; each file is a batch, under the id
+          that it carries;
+        - an address of object storage instead of a path, such as ``s3://bucket/folder``,
+          ``gs://...`` or ``memory://...``, which fsspec or pyarrow opens (extra ``storage``);
         - an array (also one mapped from a file), a list, or any object that streams Arrow columns,
           such as a pandas, polars or Arrow table: one batch;
         - an iterator of any of these, each of which is one batch; or of pairs of an id and a
@@ -75,6 +82,9 @@ def aggregate(
         The key of the collection, at least 16 bytes: files and checkpoints that were not signed
         with it are refused. Arrays and tables carry no signature and are trusted. An aggregator has
         its own key.
+    storage_options : dict, default=None
+        What fsspec's driver of the object storage needs besides the address, such as credentials;
+        None leaves them to the environment.
 
     Returns
     -------
@@ -84,9 +94,12 @@ def aggregate(
     Raises
     ------
     RefusedBatchError
-        If a batch is refused; what was added before is kept.
+        If a batch is refused; what was added before is kept. A file that cannot be read, for
+        instance because it has vanished from a folder or a list, is refused as well.
     CheckpointError
         If the checkpoint is damaged, of another collection or in use by another process.
+    FileNotFoundError
+        If `source` is a path at which there is nothing.
 
     Examples
     --------
@@ -111,7 +124,7 @@ def aggregate(
         caps=caps,
         key=key,
     ) as (aggregator, keeper):
-        for name, reports in _batches(source, prefix, batch_id is not None):
+        for name, reports in _batches(source, prefix, batch_id is not None, storage_options):
             try:
                 _add(aggregator, name, reports, keeper.known)
             except RefusedBatchError:
@@ -167,22 +180,37 @@ def _alone(path: Path, seconds: float) -> Iterator[None]:
         raise CheckpointError(str(error)) from None
 
 
-def _batches(source, prefix, is_named):
+def _batches(source, prefix, is_named, storage_options):
     """Yield names and batches; the name is None for a file, which carries its own."""
-    if isinstance(source, (str, Path)):
+    paths = _paths(source, storage_options)
+    if paths is not None:
         if is_named:
             raise ValueError("A file carries the id of its batch: leave out batch_id.")
-        yield from ((None, path) for path in report_files(source))
+        yield from ((None, path) for path in paths)
     elif not is_iterator(source):
         yield _name(prefix), source
     else:
         for number, item in enumerate(source):
-            if isinstance(item, (str, Path)):
-                yield None, Path(item)
+            if is_url(item):
+                yield None, remote_file(item, storage_options)
+            elif is_path(item) or isinstance(item, Piped):
+                yield None, item
             elif isinstance(item, tuple) and len(item) == 2 and isinstance(item[0], str):
                 yield item
             else:
                 yield f"{_name(prefix)}/{number}", item
+
+
+def _paths(source, storage_options):
+    """The files that a path, or a list of paths, stands for; None if the source holds reports."""
+    if is_path(source):
+        paths = report_files(source, storage_options)
+        if isinstance(paths[0], Path) and not os.path.lexists(paths[0]):
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(source))
+        return paths
+    if isinstance(source, (list, tuple)) and source and all(map(is_path, source)):
+        return [file for path in source for file in report_files(path, storage_options)]
+    return None
 
 
 def _name(prefix):
@@ -195,38 +223,26 @@ def _name(prefix):
     return prefix
 
 
-def report_files(path: FilePath) -> list[Path]:
-    """The files of reports in a folder and its subfolders, sorted by name; or the file itself."""
-    path = Path(path)
-    if not path.is_dir():
-        return [path]
-    files = [
-        file
-        for file in sorted(path.rglob("*"))
-        if file.suffix.lower() in SUFFIXES
-        and file.is_file()
-        and not any(part.startswith((".", "_")) for part in file.relative_to(path).parts)
-    ]
-    if not files:
-        raise ValueError(f"There is no file of reports ({', '.join(SUFFIXES)}) in {path}.")
-    return files
-
-
 def _add(aggregator, name, reports, known):
     if name is not None:
         check_batch_id(name)
         aggregator._add(reports, name, known)
         return
-    try:
-        header = read_header(reports, key=aggregator._key)
+
+    def is_known(header):
         aggregator._caps.refuse_size(header.batch_id, header.n_samples)
-        if aggregator._is_known(header.batch_id, header.sha256, known):
-            return
-        batch = count_source(reports, aggregator._protocol, key=aggregator._key)
-    except RefusedBatchError as error:
-        aggregator.note_refusal(reports, error)
-        raise
-    aggregator._commit(batch, known)
+        return aggregator._is_known(header.batch_id, header.sha256, known)
+
+    try:
+        key = aggregator._key
+        batch = count_source(reports, aggregator._protocol, key=key, is_known=is_known)
+    except (RefusedBatchError, OSError) as error:
+        refusal = error if isinstance(error, RefusedBatchError) else unreadable(reports, error)
+        name = reports.name if isinstance(reports, Piped) else os.fspath(reports)
+        aggregator.note_refusal(name, refusal)
+        raise refusal from error
+    if batch is not None:
+        aggregator._commit(batch, known)
 
 
 class Keeper:

@@ -254,6 +254,8 @@ def count_batch(reports: Any, protocol: Protocol, batch_id: str, file_sha256: st
             counts = _added(counts, chunk, protocol, first_shard)
         if not counts.n_samples:
             raise ValueError("it holds no reports")
+    except RefusedBatchError:  # of the file that the batch is in
+        raise
     except ValueError as error:
         raise RefusedBatchError(f"Batch {batch_id!r} is refused: {error}") from None
     digest = batch_digest(counts, beginning, file_sha256)

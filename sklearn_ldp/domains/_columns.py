@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils import check_array
 
 from .._typing import Values
-from ._values import as_vector, is_uniform
+from ._values import as_vector, exact_array, is_uniform
 
 
 def as_columns(X: Values, name: str) -> list[np.ndarray]:
@@ -126,5 +126,5 @@ def _refuse_unread(X: Any, name: str) -> None:
 def _as_array(X):
     """An array in which elements of a list that differ in type stay different."""
     if not isinstance(X, (list, tuple)):
-        return X if hasattr(X, "toarray") else np.asarray(X)
+        return X if hasattr(X, "toarray") else exact_array(X)
     return np.asarray(X) if is_uniform(X) else np.asarray(X, dtype=object)

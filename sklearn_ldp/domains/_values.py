@@ -32,7 +32,7 @@ def as_vector(values: Column | Mapping[Any, Any]) -> np.ndarray:
         values = list(values)
         if any(isinstance(v, (tuple, list)) for v in values) or not is_uniform(values):
             return objects([tuple(v) if isinstance(v, list) else v for v in values])
-    array = np.asarray(values)
+    array = exact_array(values)
     if array.ndim == 2:
         return objects([tuple(row) for row in array.tolist()])
     if array.ndim != 1:
@@ -45,7 +45,8 @@ def as_vector(values: Column | Mapping[Any, Any]) -> np.ndarray:
 def is_uniform(values: Sequence[Any]) -> bool:
     """Return whether NumPy finds one dtype for all values without converting any.
 
-    It does not for 1 and "1", for 1 and True, or for 1 and 1.5.
+    It does not for 1 and "1", for 1 and True, or for 1 and 1.5; nor for text or bytes that end
+    with NUL, which NumPy would cut off.
 
     Parameters
     ----------
@@ -59,8 +60,39 @@ def is_uniform(values: Sequence[Any]) -> bool:
     """
     types = {type(v) for v in values}
     if types and types <= {list, tuple, np.ndarray}:
-        return len({type(u) for v in values for u in v}) <= 1
-    return len(types) <= 1
+        values = [u for v in values for u in v]
+        types = {type(u) for u in values}
+    return len(types) <= 1 and not _ends_with_nul(values, types)
+
+
+def _ends_with_nul(values: Sequence[Any], types: set) -> bool:
+    if not types <= {str, bytes} or not types:
+        return False
+    empty: Any = "" if types == {str} else b""
+    nul: Any = "\0" if types == {str} else b"\0"
+    # Joining them is ten times as quick as looking at each.
+    return nul in empty.join(values) and any(value.endswith(nul) for value in values)
+
+
+def exact_array(values: Any) -> np.ndarray:
+    """Return any container as an array, of objects if NumPy's text would cut off a final NUL.
+
+    Parameters
+    ----------
+    values : array-like
+        A list, ndarray, or a Series of pandas, polars or Arrow.
+
+    Returns
+    -------
+    ndarray
+        The values.
+    """
+    array = np.asarray(values)
+    if array.dtype.kind in "US" and not isinstance(values, np.ndarray):
+        listed = values.to_list() if hasattr(values, "to_list") else list(values)
+        if not is_uniform(listed):
+            return objects(listed)
+    return array
 
 
 def is_missing(value: object) -> bool:

@@ -2,13 +2,39 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
 
 from ._coins import Coins
+
+
+def choice_entropy(inside: Fraction, n_inside: int, n_outside: int) -> float:
+    """Return the entropy of a uniform choice from one of two sets of outcomes.
+
+    Parameters
+    ----------
+    inside : Fraction
+        Probability of the first set.
+    n_inside, n_outside : int
+        Sizes of the two sets.
+
+    Returns
+    -------
+    float
+        In bits.
+    """
+    # 1 - inside may be far below the resolution of floats, so each probability is exact.
+    sets = ((inside, n_inside), (1 - inside, n_outside))
+    return sum(float(p) * (math.log2(n) - _log2(p)) for p, n in sets if p > 0)
+
+
+def _log2(p: Fraction) -> float:
+    return math.log2(p.numerator) - math.log2(p.denominator)
 
 
 @dataclass(frozen=True, eq=False)

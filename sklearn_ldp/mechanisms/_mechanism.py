@@ -73,6 +73,15 @@ class Mechanism(ABC):
             return 64
         return sum(bits_for(field.n_values) * (field.width or 1) for field in self.report_fields)
 
+    @property
+    def report_entropy(self) -> float:
+        """Bits of randomness in a report, at least, whatever the value; 0 if not known.
+
+        No format stores honest reports in fewer bits, so a reader can tell a file that promises
+        too many of them before it counts any.
+        """
+        return 0.0
+
     # -- on the client ------------------------------------------------------------------------
     @abstractmethod
     def privatize(self, codes: np.ndarray, coins: Coins) -> np.ndarray:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from .._files._atomic import errors_name
 from .._typing import FilePath
 
 _FORMAT = {"format": "sklearn_ldp study", "version": 1}
@@ -76,7 +77,7 @@ class Ledger:
         if self._path is None:
             return
         lines = [json.dumps({"key": key, "errors": values}) for key, values in entries.items()]
-        with self._path.open("a", encoding="utf-8") as file:
+        with errors_name(self._path), self._path.open("a", encoding="utf-8") as file:
             file.write("".join(f"{line}\n" for line in lines))
             file.flush()
             os.fsync(file.fileno())

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..mechanisms._channel import Channel, randomised_response
 from ..mechanisms._coins import TWO_64, direct_threshold
-from ..mechanisms._laws import JointSupport, ReportLaw
+from ..mechanisms._laws import JointSupport, ReportLaw, choice_entropy
 from ..mechanisms._mechanism import ReportField
 from ..mechanisms._reports import bits_for, check_indices
 from ..mechanisms._support import fixed_size
@@ -75,6 +75,10 @@ class DirectChannel(Channel):
     @property
     def report_bits(self):
         return bits_for(self.n_categories)
+
+    @property
+    def report_entropy(self):
+        return choice_entropy(self.p, 1, self.n_categories - 1)
 
     @property
     def tally_sum(self):

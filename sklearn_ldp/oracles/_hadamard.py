@@ -14,7 +14,7 @@ from .._typing import Categories
 from ..mechanisms._channel import Channel
 from ..mechanisms._coins import TWO_64, exp_lower_bound, group_threshold
 from ..mechanisms._covariance import gram, inner
-from ..mechanisms._laws import ReportLaw
+from ..mechanisms._laws import ReportLaw, choice_entropy
 from ..mechanisms._mechanism import ReportField
 from ..mechanisms._reports import bits_for, check_indices
 from ..mechanisms._support import simulate_members
@@ -158,6 +158,10 @@ class HadamardChannel(Channel):
     @property
     def report_bits(self):
         return bits_for(self.n_columns)
+
+    @property
+    def report_entropy(self):
+        return choice_entropy(self._inside, self.half, self.n_columns - self.half)
 
     @property
     def tally_sum(self):

@@ -12,7 +12,7 @@ import numpy as np
 from ..mechanisms._channel import Channel, randomised_response
 from ..mechanisms._coins import TWO_64, SeededCoins
 from ..mechanisms._covariance import drawn_covariances, gram, inner, outer
-from ..mechanisms._laws import PublicPart, ReportLaw
+from ..mechanisms._laws import PublicPart, ReportLaw, choice_entropy
 from ..mechanisms._mechanism import ReportField
 from ..mechanisms._reports import bits_for, check_hash_reports
 from ..mechanisms.algebra._finite_field import FiniteField
@@ -100,6 +100,13 @@ class LinearHashChannel(Channel):
     @property
     def report_bits(self):
         return bits_for(self.n_functions * self.field.order)
+
+    @property
+    def report_entropy(self):
+        # A vector and its multiples are one function; the vector of zeros is one by itself.
+        g, zero = self.field.order, Fraction(1, self.n_vectors)
+        function = choice_entropy(zero, 1, self.n_functions - 1)
+        return function + choice_entropy(self.p, 1, g - 1)
 
     @property
     def tally_sum(self):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 
 import numpy as np
 
 from ..mechanisms._channel import Channel, randomised_response
 from ..mechanisms._coins import TWO_64
-from ..mechanisms._laws import JointSupport, PublicPart
+from ..mechanisms._laws import JointSupport, PublicPart, choice_entropy
 from ..mechanisms._mechanism import Mechanism, ReportField
 from ..mechanisms._reports import bits_for, check_hash_reports
 from ..mechanisms._support import independent_sizes, independent_support
@@ -95,6 +96,11 @@ class MixingHashChannel(Channel):
     @property
     def report_fields(self):
         return self.client.report_fields
+
+    @property
+    def report_entropy(self):
+        value = choice_entropy(self.p, 1, self.client.hash_range - 1)
+        return math.log2(self.client.n_seeds) + value
 
     @property
     def report_bits(self):

@@ -14,7 +14,7 @@ from .._typing import Categories
 from ..mechanisms._channel import Channel
 from ..mechanisms._coins import TWO_64, group_threshold
 from ..mechanisms._covariance import gram, inner, joint_covariances
-from ..mechanisms._laws import JointSupport, ReportLaw
+from ..mechanisms._laws import JointSupport, ReportLaw, choice_entropy
 from ..mechanisms._mechanism import ReportField
 from ..mechanisms._reports import bits_for, check_indices
 from ..mechanisms._support import simulate_members
@@ -185,6 +185,10 @@ class ProjectiveChannel(Channel):
     @property
     def report_bits(self):
         return bits_for(self.n_points)
+
+    @property
+    def report_entropy(self):
+        return choice_entropy(self.p, self.n_inside, self.n_points - self.n_inside)
 
     @property
     def tally_sum(self):

@@ -13,7 +13,7 @@ from .._random import RandomState
 from .._typing import Categories
 from ..mechanisms._channel import Channel
 from ..mechanisms._coins import TWO_64, SeededCoins, exp_lower_bound, group_threshold
-from ..mechanisms._laws import JointSupport
+from ..mechanisms._laws import JointSupport, choice_entropy
 from ..mechanisms._mechanism import ReportField
 from ..mechanisms._reports import bits_for, expect
 from ..mechanisms._support import count_bits, fixed_size
@@ -163,6 +163,11 @@ class SubsetChannel(Channel):
     def report_bits(self):
         # A set is sent as d bits, or as its number among all sets, whichever is shorter.
         return min(self.n_categories, bits_for(math.comb(self.n_categories, self.size)))
+
+    @property
+    def report_entropy(self):
+        d, w = self.n_categories, self.size
+        return choice_entropy(self.p, math.comb(d - 1, w - 1), math.comb(d - 1, w))
 
     @property
     def tally_sum(self):

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..mechanisms._channel import Channel
 from ..mechanisms._coins import TWO_64, symmetric_threshold, zero_bit_threshold
-from ..mechanisms._laws import JointSupport
+from ..mechanisms._laws import JointSupport, choice_entropy
 from ..mechanisms._mechanism import ReportField
 from ..mechanisms._reports import expect
 from ..mechanisms._support import count_bits, independent_sizes, independent_support
@@ -123,6 +123,11 @@ class UnaryChannel(Channel):
     @property
     def report_bits(self):
         return self.n_categories
+
+    @property
+    def report_entropy(self):
+        others = (self.n_categories - 1) * choice_entropy(self.q, 1, 1)
+        return choice_entropy(self.p, 1, 1) + others
 
     @property
     def agreement_bits(self):

@@ -1,0 +1,194 @@
+"""Standard input and iterators pass through in pieces: memory stays flat, all orders are likely."""
+
+import io
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from scipy.stats import chisquare
+
+from sklearn_ldp import GRR, OLH, OUE, SubsetSelection
+from sklearn_ldp.__main__ import main
+from sklearn_ldp.collection import _shuffling as shuffling
+from sklearn_ldp.collection import read_reports, tally_file, write_reports
+
+pytest.importorskip("pyarrow")
+
+FORMATS = ["parquet", "arrow", "jsonl"]
+ORACLE = GRR(1.0, categories=5, random_state=0)
+
+
+# -- standard input -------------------------------------------------------------------------------
+class OneWay(io.RawIOBase):
+    """A pipe: it cannot seek, and gives few bytes at a time."""
+
+    def __init__(self, content):
+        self.content, self.largest = io.BytesIO(content), 0
+
+    def readable(self):
+        return True
+
+    def readinto(self, buffer):
+        self.largest = max(self.largest, len(buffer))
+        return self.content.readinto(memoryview(buffer)[:1000])
+
+
+@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("oracle", [ORACLE, OUE(1.0, categories=9), OLH(1.0, categories=9)])
+def test_files_that_cannot_seek(form, oracle):
+    oracle.set_params(random_state=0)
+    reports, file = oracle.privatize(np.arange(3000) % 5), io.BytesIO()
+    write_reports(file, reports, oracle, batch_id="x", format=form)
+    pipe = OneWay(file.getvalue())
+    tally = tally_file(io.BufferedReader(pipe), oracle, format=form)
+    expected = tally_file(file.getvalue(), oracle, format=form)
+    np.testing.assert_array_equal(tally.tallies, expected.tallies)
+    # The caller's own file stays open.
+    file.seek(0)
+    assert tally_file(file, oracle, format=form).n_samples == 3000
+    assert not file.closed
+
+
+PEAK = """
+import re, sys
+from sklearn_ldp.__main__ import main
+def peak():
+    return int(re.search(r"VmHWM:\\s*(\\d+) kB", open("/proc/self/status").read())[1])
+before_import = main(["aggregate", "small.arrows", "--checkpoint", "small.npz", *sys.argv[1:]])
+before = peak()
+assert main(["aggregate", "-", "--checkpoint", "state.npz", *sys.argv[1:]]) == 0
+print(peak() - before)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="needs Linux's peak memory")
+@pytest.mark.parametrize("form", FORMATS)
+def test_memory_does_not_grow_with_standard_input(form, tmp_path):
+    """At most 64 MB more for 100 million reports.
+
+    Parquet needs to seek, so it is copied to a temporary file of which 64 MB are in memory.
+    """
+    (tmp_path / "domain.txt").write_text("\n".join(map(str, range(5))))
+    n = {"arrow": 100, "parquet": 60, "jsonl": 2}[form] * 1_000_000
+    options = ["--categories", "domain.txt", "--oracle", "grr", "--format", form]
+    reports = np.random.default_rng(0).integers(5, size=1_000_000, dtype=np.uint8)
+    write_reports(tmp_path / "small.arrows", reports, ORACLE)
+    path = tmp_path / f"big.{form}"
+    write_reports(path, (reports for _ in range(n // len(reports))), ORACLE, format=form)
+    with subprocess.Popen(["cat", path], stdout=subprocess.PIPE) as sender:
+        run = subprocess.run(
+            [sys.executable, "-c", PEAK, *options],
+            stdin=sender.stdout,
+            capture_output=True,
+            text=True,
+            check=False,
+            cwd=tmp_path,
+        )
+    assert run.returncode == 0, run.stderr
+    print(form, path.stat().st_size, run.stdout.splitlines()[-1])
+    assert f"reports: {n}" in run.stdout
+    assert int(run.stdout.splitlines()[-1]) < 64_000
+
+
+def test_a_bad_batch_on_standard_input_can_be_skipped(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "domain.txt").write_text("\n".join(map(str, range(5))))
+    write_reports(tmp_path / "good.jsonl", [0, 1, 2], ORACLE)
+    command = ["aggregate", "-", "good.jsonl", "--categories", "domain.txt", "--oracle", "grr"]
+    command += ["--checkpoint", "state.npz"]
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"none")))
+    assert main([*command, "--on-refusal", "skip"]) == 0
+    out = capsys.readouterr().out
+    assert "reports: 3\nbatches: 1 (0 repeats ignored, 1 refused)" in out
+    assert "refused 'standard input': Standard input is refused" in out
+
+
+# -- writing --------------------------------------------------------------------------------------
+ORACLES = [
+    GRR(1.0, categories=300),
+    OUE(1.0, categories=13),
+    OLH(1.0, categories=1000),
+    OLH(1.0, categories=30, hash_family="mixing"),
+    SubsetSelection(1.0, categories=12),
+]
+
+
+@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("oracle", ORACLES, ids=str)
+@pytest.mark.parametrize("random_state", [None, 0])
+def test_streams_are_written_whole_through_a_temporary_file(
+    oracle, form, random_state, monkeypatch
+):
+    monkeypatch.setattr(shuffling, "HELD_BYTES", 20_000)
+    monkeypatch.setattr(shuffling, "_READ_BYTES", 3000)
+    oracle = oracle.set_params(random_state=0)
+    reports = oracle.privatize(np.arange(5000) % 12)
+    pieces, file = (reports[i : i + 333] for i in range(0, 5000, 333)), io.BytesIO()
+    write_reports(file, pieces, oracle, format=form, random_state=random_state)
+    again = read_reports(file.getvalue(), oracle, format=form)
+    assert sorted(map(str, again.tolist())) == sorted(map(str, reports.tolist()))
+    assert again.dtype == read_reports(file.getvalue(), oracle, format=form).dtype
+    if random_state is not None:  # a seed repeats itself
+        pieces, twin = (reports[i : i + 333] for i in range(0, 5000, 333)), io.BytesIO()
+        write_reports(twin, pieces, oracle, format=form, random_state=0)
+        twice = read_reports(twin.getvalue(), oracle, format=form)
+        np.testing.assert_array_equal(twice, again)
+
+
+def orders(n, repeats, spills, seed):
+    """How often each of the n! orders comes out of a shuffle of n rows."""
+    rng, found = np.random.default_rng(seed), {}
+    for _ in range(repeats):
+        with shuffling.Shuffle(rng) as shuffle:
+            for i in range(n):
+                shuffle.add([np.array([i], dtype=np.uint8)], may_spill=spills)
+            order = tuple(np.concatenate([piece[0] for piece in shuffle.finish()]).tolist())
+        found[order] = found.get(order, 0) + 1
+    return list(found.values())
+
+
+@pytest.mark.parametrize("n_parts", [2, 5])
+def test_all_orders_are_as_likely(n_parts, monkeypatch, seed):
+    """A chi-square test of the 24 orders of 4 rows; a false alarm has a probability of 1e-6."""
+    monkeypatch.setattr(shuffling, "HELD_BYTES", 1)
+    monkeypatch.setattr(shuffling, "_N_PARTS", n_parts)
+    counts = orders(4, 2400, True, seed)
+    assert len(counts) == 24
+    assert chisquare(counts).pvalue > 1e-6
+    # The negative control: parts in the order of arrival, as shuffling within pieces would be.
+    monkeypatch.setattr(
+        shuffling.Shuffle, "_parts_of", lambda self, n: np.full(n, len(self._blocks[0]) % n_parts)
+    )
+    monkeypatch.setattr(shuffling.Shuffle, "_permutation", lambda self, n: np.arange(n))
+    counts = orders(4, 240, True, seed)
+    assert chisquare(counts + [0] * (24 - len(counts))).pvalue < 1e-6
+
+
+WRITE = """
+import re, sys
+import numpy as np
+from sklearn_ldp import GRR
+from sklearn_ldp.collection import write_reports
+def peak():
+    return int(re.search(r"VmHWM:\\s*(\\d+) kB", open("/proc/self/status").read())[1])
+oracle = GRR(1.0, categories=5)
+piece = np.random.default_rng(0).integers(5, size=1_000_000, dtype=np.uint8)
+write_reports("small" + sys.argv[1], iter([piece]), oracle)
+before = peak()
+write_reports("big" + sys.argv[1], (piece for _ in range(80)), oracle)
+print(peak() - before)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="needs Linux's peak memory")
+def test_memory_does_not_grow_with_what_is_written(tmp_path):
+    """80 million reports: at most 64 MB are held at a time, twice while they are sorted."""
+    command = [sys.executable, "-c", WRITE, ".arrows"]
+    run = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path)
+    print(run.stdout)
+    assert tally_file(tmp_path / "big.arrows", GRR(1.0, categories=5)).n_samples == 80_000_000
+    assert int(run.stdout) < 100_000
