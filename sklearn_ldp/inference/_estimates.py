@@ -1,0 +1,64 @@
+"""What the methods of an estimate call: checks of the input, and a loop over its rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..queries import as_query_set
+from ._intervals import intervals
+from ._spread import Spread, check_level, check_of
+
+
+def refuse_without_law(estimate: Any, what: str) -> None:
+    """Raise ValueError unless an estimate is raw and its noise is known.
+
+    Parameters
+    ----------
+    estimate : FrequencyEstimate
+        The estimate.
+    what : str
+        What it is needed for, such as "confidence interval".
+    """
+    if not estimate.is_raw:
+        raise ValueError(
+            f"No {what} after {' and '.join(estimate.postprocessors)}: post-processing biases the "
+            "estimate and changes its spread, so what it says would not hold at the stated level. "
+            "Use the raw estimate that the oracle returned (oracle.estimate_)."
+        )
+    if estimate.noise is None:
+        raise ValueError(
+            f"No {what} without a noise model; build the estimate with "
+            "noise=NoiseModel(p, q, n_samples)."
+        )
+
+
+def query_rows(queries: Any, estimate: Any) -> Any:
+    """Return the matrix of queries for the categories of an estimate; None if there are none."""
+    if queries is None:
+        return None
+    return as_query_set(queries).aligned(estimate.categories).matrix(estimate.shape[1])
+
+
+def confidence_interval(
+    estimate: Any, level: float, queries: Any, simultaneous: bool, of: str
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the ends of `FrequencyEstimate.confidence_interval`, of shape (n_estimates, k)."""
+    check_level(level)
+    check_of(of)
+    refuse_without_law(estimate, "confidence interval")
+    matrix = query_rows(queries, estimate)
+    ends = [
+        intervals(
+            row,
+            Spread.at_estimate(row, estimate.noise.of_rows(i), of),
+            matrix,
+            level,
+            simultaneous,
+        )
+        for i, row in enumerate(estimate.values)
+    ]
+    low, high = zip(*ends, strict=True) if ends else ((), ())
+    shape = (len(estimate), estimate.shape[1] if matrix is None else matrix.shape[0])
+    return np.reshape(low, shape), np.reshape(high, shape)
