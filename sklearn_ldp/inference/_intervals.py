@@ -47,7 +47,7 @@ def intervals(
         return answer_intervals(values, spread, as_rows(matrix), level, simultaneous)
     if not simultaneous:
         return score_intervals(values, spread, two_sided(level))
-    critical = critical_value(spread, every_category(len(values)), level)
+    critical, _ = band(spread, every_category(len(values)), level)
     has_light_tails = spread.binomial is not None and _empty_variance(spread) < _SMALL_VARIANCE
     if len(values) > _MANY_CATEGORIES and has_light_tails:
         return _exact_intervals(values, spread, critical)
@@ -65,8 +65,10 @@ def sidak(n: int, level: float) -> float:
     return two_sided(level ** (1 / n))
 
 
-def critical_value(spread: Covariances, rows: sparse.csr_array, level: float) -> float:
-    """Return the u that all normal statistics of these answers stay below at once.
+def band(
+    spread: Covariances, rows: sparse.csr_array, level: float, simultaneous: bool = True
+) -> tuple[float, np.ndarray]:
+    """Return how many standard deviations intervals are wide, and the standard deviations.
 
     Parameters
     ----------
@@ -75,23 +77,29 @@ def critical_value(spread: Covariances, rows: sparse.csr_array, level: float) ->
     rows : csr_array of shape (n_queries, d)
         The queries.
     level : float
-        Probability that none exceeds it.
+        Probability that an interval holds; with `simultaneous`, that all of them hold at once.
+    simultaneous : bool, default=True
+        Whether the level is that of all intervals at once.
 
     Returns
     -------
-    float
-        A quantile of the Gaussian maximum, or that of Sidak's inequality for many answers.
+    (float, ndarray of shape (n_queries,))
+        A quantile of one normal variable, of the Gaussian maximum, or that of Sidak's inequality
+        for many answers; and the standard deviation of each answer.
     """
     n_queries, largest = rows.shape[0], int(np.diff(rows.indptr).max(initial=0))
-    if n_queries > (_MANY_ANSWERS if largest > 1 else _MANY_CATEGORIES):
-        return sidak(n_queries, level)
-    try:
-        covariance = spread.covariance(rows)
-    except ValueError:
-        if largest > 1:
-            raise
-        return sidak(n_queries, level)  # which needs no covariances
-    return gaussian_maximum(covariance, level)
+    is_few = n_queries <= (_MANY_ANSWERS if largest > 1 else _MANY_CATEGORIES)
+    if simultaneous and is_few:
+        try:
+            covariance = spread.covariance(rows)
+        except ValueError:
+            if largest > 1:
+                raise  # Sidak's inequality needs no covariances, but the sums do
+        else:
+            std = np.sqrt(np.maximum(np.diag(covariance), 0))
+            return gaussian_maximum(covariance, level), std
+    critical = sidak(n_queries, level) if simultaneous else two_sided(level)
+    return critical, np.sqrt(spread.answer_variances(rows))
 
 
 def gaussian_maximum(covariance: np.ndarray, level: float) -> float:
@@ -201,8 +209,8 @@ def answer_intervals(
     (ndarray of shape (n_queries,), ndarray of shape (n_queries,))
         Lower and upper ends, in the range of the answers of all distributions.
     """
-    critical = critical_value(spread, rows, level) if simultaneous else two_sided(level)
-    low, high = wald_intervals(values, spread, rows, critical)
+    critical, std = band(spread, rows, level, simultaneous)
+    low, high = wald_intervals(values, rows, critical * std, spread.half_count)
     single = np.flatnonzero(np.diff(rows.indptr) == 1)
     if single.size:
         places = rows.indptr[single]
@@ -218,30 +226,29 @@ def answer_intervals(
 
 
 def wald_intervals(
-    values: np.ndarray, spread: Covariances, rows: sparse.csr_array, critical: float
+    values: np.ndarray, rows: sparse.csr_array, half_width: np.ndarray, half_count: float
 ) -> Ends:
-    """Return Wald intervals of linear answers, widened by half a count.
+    """Return intervals around linear answers, widened by half a count.
 
     Parameters
     ----------
     values : ndarray of shape (d,)
         The raw estimate, or a difference of two.
-    spread : Covariances
-        Its covariances.
     rows : csr_array of shape (n_queries, d)
         The queries.
-    critical : float
-        Number of standard deviations.
+    half_width : ndarray of shape (n_queries,)
+        Half the width without the half count.
+    half_count : float
+        How much half a report adds to the estimate of a category.
 
     Returns
     -------
     (ndarray of shape (n_queries,), ndarray of shape (n_queries,))
         Lower and upper ends.
     """
-    std = np.sqrt(spread.answer_variances(rows))
     # A report more or less moves the answer by the smallest weight at least.
-    half = _of_each_row(np.minimum, rows, abs(rows.data)) * spread.half_count
-    answers, width = rows @ values, critical * std + half
+    step = _of_each_row(np.minimum, rows, abs(rows.data))
+    answers, width = rows @ values, half_width + step * half_count
     return answers - width, answers + width
 
 

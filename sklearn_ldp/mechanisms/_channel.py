@@ -295,8 +295,9 @@ class Channel(Mechanism):
         """
         rows = as_rows(matrix, self.n_categories)
         result = self.covariances(rows, frequencies, diagonal=False)
-        # The variance of a single category is exact even where covariances are drawn.
-        np.fill_diagonal(result, self.answer_variances(rows, frequencies))
+        if not self.has_exact_covariance:
+            # The variance of a single category is exact even where covariances are drawn.
+            np.fill_diagonal(result, self.answer_variances(rows, frequencies))
         return result
 
     def covariances(self, rows: Any, frequencies: np.ndarray, *, diagonal: bool) -> np.ndarray:
