@@ -65,7 +65,7 @@ bench: $(VENV)/.bench ## the main job on large inputs and every oracle, timed
 	@$(BIN) -m benchmarks.postprocessor_speed
 	@$(BIN) -m benchmarks.oracle_speed $(SPEED_ARGS)
 
-race: $(VENV)/.bench $(VENV)-peers/.peers ## compare with pure-ldp, multi-freq-ldpy and opendp; writes doc/user_guide/race.md (half an hour)
+race: $(VENV)/.bench $(VENV)-peers/.peers ## compare with pure-ldp, multi-freq-ldpy, ldp-toolbox and opendp; writes doc/user_guide/race.md (half an hour)
 	@$(BIN) -m benchmarks.race --peers-python $(VENV)-peers/bin/python $(RACE_ARGS)
 
 regression: $(VENV)/.bench ## compare time, memory and import with stored ratios to a NumPy yardstick (a minute)

@@ -30,6 +30,7 @@ ORACLES = [
 PEERS = {
     "pure-ldp": ["GRR", "SUE", "OUE", "BLH", "OLH", "HadamardResponse"],
     "multi-freq-ldpy": ["GRR", "SUE", "OUE", "BLH", "OLH", "SubsetSelection"],
+    "ldp-toolbox": ["GRR", "SUE", "OUE", "BLH", "OLH", "SubsetSelection"],
     "opendp": ["GRR", "SUE"],
 }
 SIZES = [(100_000, 1_024), (1_000_000, 1_024), (990_002, 42_178)]
@@ -106,6 +107,7 @@ def _heat(entrants: dict[str, str], task: dict, seconds: float, values: np.ndarr
 def run_contestant(python: str, task: dict, seconds: float = SECONDS) -> dict:
     """Measure one oracle of one package in a separate process; see ``_peers.py``."""
     names = ["OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"]
+    names += ["LOKY_MAX_CPU_COUNT"]  # processes of joblib, whose time would not be counted
     done = subprocess.run(
         [python, str(Path(__file__).with_name("_peers.py"))],
         input=json.dumps({**task, "seconds": seconds, "mebibytes": MEBIBYTES}),

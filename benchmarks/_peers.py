@@ -218,6 +218,25 @@ def multi_freq_ldpy(d: int, epsilon: float) -> Iterator[tuple[str, Collect]]:
     yield "SubsetSelection", subset
 
 
+def ldp_toolbox(d: int, epsilon: float) -> Iterator[tuple[str, Collect]]:
+    """Oracles of ldp-toolbox; it clips its estimates at 0 and divides them by their sum."""
+    from ldp_toolbox.protocols.frequency import grr, lh, ss, ue
+
+    def end_to_end(make, **options):
+        def collect(values):
+            protocol = make(d, epsilon, **options)
+            return protocol.estimate([protocol.obfuscate(value) for value in values])
+
+        return collect
+
+    yield "GRR", end_to_end(grr.GeneralizedRandomizedResponse)
+    yield "SUE", end_to_end(ue.UnaryEncoding, optimal=False)
+    yield "OUE", end_to_end(ue.UnaryEncoding, optimal=True)
+    yield "BLH", end_to_end(lh.LocalHashing, optimal=False)
+    yield "OLH", end_to_end(lh.LocalHashing, optimal=True)
+    yield "SubsetSelection", end_to_end(ss.SubsetSelection)
+
+
 def opendp(d: int, epsilon: float) -> Iterator[tuple[str, Collect]]:
     """Randomised response of opendp, with secure randomness; it has no estimator for GRR."""
     import opendp.prelude as dp
@@ -252,6 +271,7 @@ PACKAGES = {
     "sklearn_ldp": ours,
     "pure-ldp": pure_ldp,
     "multi-freq-ldpy": multi_freq_ldpy,
+    "ldp-toolbox": ldp_toolbox,
     "opendp": opendp,
 }
 PROJECTIONS = {"sklearn_ldp": our_projection, "pure-ldp": pure_ldp_projection}

@@ -18,6 +18,7 @@ STYLES = {
     OURS: ("#c0392b", "o"),
     "pure-ldp": ("#2c7fb8", "s"),
     "multi-freq-ldpy": ("#7a5195", "D"),
+    "ldp-toolbox": ("#d95f0e", "v"),
     "opendp": ("#8a8d00", "^"),
 }
 

@@ -8,8 +8,10 @@ from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ._noise import Noise
+from ._typing import DataFrame, FrequencyDisplay, Queries, Rows, Series
 from .domains._values import as_vector
 from .queries import as_query_set
 
@@ -149,20 +151,22 @@ class FrequencyEstimate:
     def __iter__(self) -> Iterator[FrequencyEstimate]:
         return (self[i] for i in range(len(self)))
 
-    def __getitem__(self, rows: Any) -> FrequencyEstimate:
+    def __getitem__(self, rows: Rows) -> FrequencyEstimate:
         """Select estimates (rows); an int selects one row and keeps both axes."""
         if isinstance(rows, tuple):
             raise IndexError(
                 "A FrequencyEstimate is indexed by rows (estimates) only; for categories use "
                 "estimate.to_series(), estimate.to_frame() or np.asarray(estimate)."
             )
-        rows = [rows] if isinstance(rows, (int, np.integer)) else rows
+        rows = [int(rows)] if isinstance(rows, (int, np.integer)) else rows
         values = self.values[rows]
         noise = None if self.noise is None else self.noise.of_rows(rows)
         names = None if self.row_names is None else self.row_names[rows]
         return replace(self, values=values, noise=noise, shards=None, row_names=names)
 
-    def with_values(self, values: Any, by: str | None = None, **changes: Any) -> FrequencyEstimate:
+    def with_values(
+        self, values: ArrayLike, by: str | None = None, **changes: Any
+    ) -> FrequencyEstimate:
         """Return the same estimate with other values.
 
         Parameters
@@ -183,7 +187,7 @@ class FrequencyEstimate:
         return replace(self, values=values, postprocessors=names, **changes)
 
     # -- asking -------------------------------------------------------------------------------
-    def answer(self, queries: Any = None) -> np.ndarray:
+    def answer(self, queries: Queries | None = None) -> np.ndarray:
         """Answer linear queries: each is the total frequency of a set of categories.
 
         Parameters
@@ -225,7 +229,7 @@ class FrequencyEstimate:
         order = np.argsort(-row, kind="stable")[:k]
         return [(_plain(self.categories[i]), float(row[i])) for i in order]
 
-    def to_series(self) -> Any:
+    def to_series(self) -> Series:
         """Return the frequencies as a pandas Series indexed by category.
 
         Returns
@@ -236,7 +240,7 @@ class FrequencyEstimate:
         self._single_row("to_series")
         return self.to_frame().iloc[0].rename("frequency")
 
-    def to_frame(self) -> Any:
+    def to_frame(self) -> DataFrame:
         """Return the estimates as a pandas DataFrame, with one column per category.
 
         Returns
@@ -258,7 +262,7 @@ class FrequencyEstimate:
     def confidence_interval(
         self,
         level: float = 0.95,
-        queries: Any = None,
+        queries: Queries | None = None,
         *,
         simultaneous: bool = False,
         of: str = "users",
@@ -391,7 +395,7 @@ class FrequencyEstimate:
 
         return EstimateDifference(self, other)
 
-    def plot(self, **kwargs: Any) -> Any:
+    def plot(self, **kwargs: Any) -> FrequencyDisplay:
         """Plot the estimate (needs matplotlib).
 
         Parameters

@@ -8,7 +8,10 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse
+
+from ._typing import Matrix, Rows
 
 
 class Noise(ABC):
@@ -43,7 +46,7 @@ class Noise(ABC):
         matrices = (self._covariance(rows[[i]], frequencies) for i in range(rows.shape[0]))
         return np.array([matrix[0, 0] for matrix in matrices])
 
-    def covariance(self, matrix: Any, frequencies: Any) -> np.ndarray:
+    def covariance(self, matrix: Matrix, frequencies: ArrayLike) -> np.ndarray:
         """Return the covariance matrix of the answers to linear queries of the raw estimate.
 
         Parameters
@@ -67,7 +70,7 @@ class Noise(ABC):
         rows = as_rows(matrix)
         return self._of_each(frequencies, lambda noise, f: noise._covariance(rows, f))
 
-    def answer_variance(self, matrix: Any, frequencies: Any) -> np.ndarray:
+    def answer_variance(self, matrix: Matrix, frequencies: ArrayLike) -> np.ndarray:
         """Return only the variances of the answers, which are the diagonal of `covariance`.
 
         Parameters
@@ -85,7 +88,7 @@ class Noise(ABC):
         rows = as_rows(matrix)
         return self._of_each(frequencies, lambda noise, f: noise._answer_variance(rows, f))
 
-    def variance(self, frequencies: Any) -> np.ndarray:
+    def variance(self, frequencies: ArrayLike) -> np.ndarray:
         """Return the variance of the raw estimate of each category.
 
         Parameters
@@ -133,7 +136,7 @@ class Noise(ABC):
         """
         return 0.0
 
-    def of_rows(self, rows: Any) -> Noise:
+    def of_rows(self, rows: Rows) -> Noise:
         """Return the noise of some of the estimates.
 
         Parameters
@@ -150,7 +153,7 @@ class Noise(ABC):
         return self
 
     def _of_each(
-        self, frequencies: Any, ask: Callable[[Any, np.ndarray], np.ndarray]
+        self, frequencies: ArrayLike, ask: Callable[[Any, np.ndarray], np.ndarray]
     ) -> np.ndarray:
         """Apply `ask`, which answers for one estimate, to each of the estimates."""
         frequencies = np.asarray(frequencies, dtype=np.float64)
@@ -254,7 +257,7 @@ class NoiseModel(Noise):
         """How much half a report that supports a category adds to its estimate."""
         return 0.5 / ((self.p - self.q) * np.asarray(self.n_samples, dtype=float))
 
-    def debias(self, support_counts: Any) -> np.ndarray:
+    def debias(self, support_counts: ArrayLike) -> np.ndarray:
         """Return unbiased frequencies from support counts (2020 paper, Eq. 2).
 
         Parameters
@@ -270,7 +273,7 @@ class NoiseModel(Noise):
         n_samples = np.asarray(self.n_samples)[..., None]
         return (np.asarray(support_counts) / n_samples - self.q) / (self.p - self.q)
 
-    def variance(self, frequencies: Any) -> np.ndarray:
+    def variance(self, frequencies: ArrayLike) -> np.ndarray:
         """Return the variance of the raw estimate of each category (2020 paper, Eq. 5).
 
         Parameters
@@ -301,8 +304,8 @@ class NoiseModel(Noise):
         _refuse_sums(rows)
         return rows.power(2) @ self.variance(frequencies)
 
-    def of_rows(self, rows: Any) -> Self:
-        n_samples = np.asarray(self.n_samples)
+    def of_rows(self, rows: Rows) -> Self:
+        n_samples: Any = np.asarray(self.n_samples)
         return replace(self, n_samples=n_samples[rows]) if n_samples.ndim else self
 
     of_rows.__doc__ = Noise.of_rows.__doc__
@@ -355,7 +358,7 @@ class ChannelNoise(NoiseModel):
         return self.channel.answer_variances(rows, frequencies) / self.n_samples
 
 
-def as_rows(matrix: Any, n_categories: int | None = None) -> sparse.csr_array:
+def as_rows(matrix: Matrix, n_categories: int | None = None) -> sparse.csr_array:
     """Return queries as a sparse matrix without explicit zeros or repeated entries.
 
     Parameters
@@ -375,7 +378,8 @@ def as_rows(matrix: Any, n_categories: int | None = None) -> sparse.csr_array:
     ValueError
         If `matrix` does not have two dimensions and the expected number of columns.
     """
-    rows = sparse.csr_array(np.atleast_2d(matrix) if not sparse.issparse(matrix) else matrix)
+    given: Any = matrix
+    rows = sparse.csr_array(given if sparse.issparse(given) else np.atleast_2d(given))
     rows = rows.astype(np.float64, copy=True)
     if rows.ndim != 2 or n_categories not in (None, rows.shape[1]):
         raise ValueError(

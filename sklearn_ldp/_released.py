@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from ._typing import FrequencyEstimate
 
-def estimate_of(estimator: Any) -> Any:
+
+def estimate_of(estimator: BaseEstimator) -> FrequencyEstimate:
     """Return the estimate of a fitted oracle, post-processor, search or Pipeline.
 
     Parameters

@@ -11,9 +11,11 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse
 
 from ._random import RandomState, as_generator
+from ._typing import Column, Matrix, Queries
 from .domains._alignment import order_of, own_categories
 from .domains._values import group_codes
 
@@ -42,7 +44,7 @@ class QuerySet:
     depends_on_truth = False
     names: list[Any] | None = None
 
-    def matrix(self, n_categories: int, frequencies: Any = None) -> sparse.csr_array:
+    def matrix(self, n_categories: int, frequencies: ArrayLike | None = None) -> sparse.csr_array:
         """Return the queries over a domain.
 
         Parameters
@@ -230,7 +232,7 @@ def full_domain() -> QuerySet:
     return _FullDomain()
 
 
-def groups(labels: Any) -> QuerySet:
+def groups(labels: Column | Mapping[Any, Any]) -> QuerySet:
     """Ask for the total frequency of each group of categories.
 
     Parameters
@@ -262,7 +264,7 @@ def groups(labels: Any) -> QuerySet:
     )
 
 
-def query_matrix(matrix: Any) -> QuerySet:
+def query_matrix(matrix: Matrix) -> QuerySet:
     """Ask any linear queries.
 
     Parameters
@@ -277,16 +279,15 @@ def query_matrix(matrix: Any) -> QuerySet:
         The queries.
     """
     categories = own_categories(matrix)
-    if not sparse.issparse(matrix):
-        matrix = np.asarray(matrix, dtype=float)
-    if matrix.ndim != 2 or matrix.shape[0] == 0:
+    given: Any = matrix if sparse.issparse(matrix) else np.asarray(matrix, dtype=float)
+    if given.ndim != 2 or given.shape[0] == 0:
         raise ValueError(
-            f"Queries must be a matrix of shape (n_queries, n_categories), got {matrix.shape}."
+            f"Queries must be a matrix of shape (n_queries, n_categories), got {given.shape}."
         )
-    matrix = sparse.csr_array(matrix, dtype=float, copy=True)
-    if not np.all(np.isfinite(matrix.data)):
+    rows = sparse.csr_array(given, dtype=float, copy=True)
+    if not np.all(np.isfinite(rows.data)):
         raise ValueError("Queries must be finite, the matrix contains NaN or infinity.")
-    return _MatrixQueries(matrix, categories=categories)
+    return _MatrixQueries(rows, categories=categories)
 
 
 def random_sets(size: float, *, n_sets: int = 100, random_state: RandomState = 0) -> QuerySet:
@@ -349,11 +350,11 @@ def top_k(k: int) -> QuerySet:
     return _TopK(int(k))
 
 
-def _is_count(k: Any) -> bool:
+def _is_count(k: object) -> bool:
     return isinstance(k, Integral) and not isinstance(k, bool) and int(k) >= 1
 
 
-def as_query_set(queries: Any) -> QuerySet:
+def as_query_set(queries: Queries | None) -> QuerySet:
     """Return what a `queries` parameter means as a query set.
 
     Parameters

@@ -12,11 +12,13 @@ from sklearn.utils.estimator_checks import check_estimator
 from sklearn_ldp import OLH, OUE, Calibrate, NoiseModel, NormSub, Power, PowerNS
 from sklearn_ldp.metrics import frequency_mse
 from sklearn_ldp.postprocessing import (
+    _posterior,
     calibrate,
     power,
     power_law_exponent,
     power_law_likelihood,
 )
+from sklearn_ldp.postprocessing._priors import PowerLaw
 
 F3 = np.array([[0.75, 0.5, -0.125], [0.25, 0.125, 0.375]])
 NAMES = ["red", "green", "blue"]
@@ -406,3 +408,46 @@ def test_power_ns_is_power_then_norm_sub():
     at_once = PowerNS().fit(estimate)
     np.testing.assert_array_equal(composed.values[0], at_once.frequencies_)
     assert at_once.exponent_.shape == (1,)
+
+
+@pytest.mark.parametrize("n", [10**9, 10**10])
+@pytest.mark.parametrize("exponent", [0.0, 0.7, 3.0, 30.0])
+def test_counts_far_from_all_estimates_do_not_matter(n, exponent, monkeypatch):
+    """Only counts near the estimates get nodes: within 1e-6 of the noise of all nodes."""
+    std = 2 / np.sqrt(n)
+    F = np.array([-5, 0, 2, 26, 28, 30, 31, 40, 1000, 1001]) * std
+    F = np.append(F, [0.3, 0.3 + std, 1 + 5 * std])
+    near = power(F, std, n, exponent)
+    monkeypatch.setattr(_posterior, "_MANY_STRETCHES", np.inf)
+    assert np.abs(near - power(F, std, n, exponent)).max() < 1e-6 * std
+
+
+def test_the_work_of_power_does_not_grow_with_the_users(monkeypatch):
+    """A few counts near each estimate are looked at, for a million times as many users as well."""
+    looked_at = []
+    log = np.log
+
+    def counting(k):
+        looked_at[-1] += np.size(k)
+        return log(k)
+
+    law = PowerLaw()
+    for n in (10**9, 10**15):
+        looked_at.append(0)
+        prior = law.prior([0.7], n)
+        prior = prior._replace(log_mass=lambda k: -0.7 * counting(k))
+        std = 2 * np.sqrt(n)
+        counts = np.array([0.0, 40 * std, 0.1 * n, 0.9 * n])
+        posterior = _posterior.Posterior(prior, std, counts.min(), counts.max())
+        means = posterior.mean(counts, from_table=True)
+        assert np.abs(means[2:] - counts[2:]).max() < 0.01 * std
+    assert looked_at[1] < 2 * looked_at[0] < 400_000
+
+
+@pytest.mark.parametrize("n", [10**6, 10**9, 10**15])
+def test_two_categories_of_many_users_have_a_power_law(n):
+    """The mean of a uniform count is n / 2, which no positive exponent reaches for large n."""
+    noise = NoiseModel(p=0.75, q=0.25, n_samples=n)
+    fitted = Power(noise=noise).fit([[0.7, 0.3]])
+    assert fitted.exponent_[0] == pytest.approx(0, abs=1e-5)
+    assert np.abs(fitted.frequencies_ - [0.7, 0.3]).max() < 0.01 * noise.std

@@ -434,3 +434,105 @@ def test_a_collection_of_a_real_histogram(shared_data, folder, capsys):
     assert [row["value"] for row in rows] == truth.categories.tolist()
     low, high = (np.array([float(row[name]) for row in rows]) for name in ("low", "high"))
     assert 0.9 < np.mean((low <= truth.frequencies) & (truth.frequencies <= high)) < 0.99
+
+
+# -- keys, caps, other writers and other signals --------------------------------------------------
+def test_a_key_file_signs_and_checks(folder, capsys):
+    (folder / "key").write_bytes(b"0123456789abcdef\n")
+    (folder / "short").write_bytes(b"01")
+    key = ["--key-file", "key"]
+    assert privatize("--output", "reports/a.parquet", *key) == 0
+    assert privatize("--output", "reports/b.parquet") == 0
+    capsys.readouterr()
+    assert add_up("reports", *key, "--on-refusal", "skip") == 0
+    assert "reports: 10000" in (out := capsys.readouterr().out)
+    assert "b.parquet is refused: it is not signed" in out
+    estimate = ["estimate", "state.npz", "--categories", "domain.txt"]
+    assert main([*estimate, *key]) == 0
+    assert main(estimate) == 1
+    assert "or it was made with a key" in capsys.readouterr().err
+    assert add_up("reports", "--key-file", "short") == 1
+    assert "--key-file short: a key has at least 16 bytes, got 2" in capsys.readouterr().err
+
+
+def test_limits_are_options(folder, capsys):
+    for name in ("r/1", "r/2", "s/1"):
+        output = f"reports/{name.replace('/', '-')}.parquet"
+        assert privatize("--output", output, "--batch-id", name) == 0
+    capsys.readouterr()
+    assert add_up("reports", "--max-source-reports", "10000", "--on-refusal", "skip") == 0
+    assert "reports: 20000" in (out := capsys.readouterr().out)
+    assert "the source 'r' would have 20000 reports, at most 10000 are accepted" in out
+    for option, number, what in [
+        ("--max-batch-reports", "9999", "at most 9999 are accepted"),
+        ("--min-batch-reports", "10001", "at least 10001 are expected"),
+        ("--max-source-batches", "1", "would have 2 batches"),
+    ]:
+        (folder / "state.npz").unlink()
+        assert add_up("reports", option, number) == (1)
+        assert what in capsys.readouterr().err
+        add_up("reports", option, number, "--on-refusal", "skip")
+        capsys.readouterr()
+
+
+def test_plan_names_the_limits(capsys):
+    assert main(["plan", "--n-categories", "10", "--n-samples", "50000"]) == 0
+    err = capsys.readouterr().err
+    assert "--max-source-reports 500`" in err
+    assert all(f"--{name}" in err for name in ("max-source-batches", "min-batch-reports"))
+
+
+def test_a_checkpoint_in_use(folder, capsys):
+    from sklearn_ldp.collection._lock import locked
+
+    assert privatize("--output", "reports/a.parquet") == 0
+    with locked(folder / "state.npz", 0):
+        assert add_up("reports", "--lock-seconds", "0") == 1
+    err = capsys.readouterr().err
+    assert f"waiting for process {os.getpid()} on host" in err
+    assert "is in use by process" in err.splitlines()[-1]
+    assert add_up("reports") == 0
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="has the signals of POSIX")
+@pytest.mark.parametrize(("name", "code"), [("SIGTERM", 143), ("SIGHUP", 129)])
+def test_other_signals_write_the_checkpoint_too(folder, name, code, capsys, monkeypatch):
+    """The first signal stops the work, and a second one does not stop the saving."""
+    from sklearn_ldp.collection import _aggregator
+
+    for letter in "ab":
+        assert privatize("--output", f"reports/{letter}.parquet") == 0
+    commit, save = _aggregator.Aggregator._commit, _aggregator.Aggregator._save
+
+    def commit_and_signal(self, *args):
+        commit(self, *args)
+        os.kill(os.getpid(), getattr(signal, name))
+
+    def signal_and_save(self, path):
+        os.kill(os.getpid(), getattr(signal, name))
+        return save(self, path)
+
+    monkeypatch.setattr(_aggregator.Aggregator, "_commit", commit_and_signal)
+    monkeypatch.setattr(_aggregator.Aggregator, "_save", signal_and_save)
+    assert add_up("reports") == code
+    assert "interrupted: state.npz holds what was added" in capsys.readouterr().err
+    monkeypatch.undo()
+    os.chdir(folder)
+    assert Aggregator.load("state.npz", OLH(1.0, categories=DOMAIN)).n_samples == 10_000
+    assert signal.getsignal(getattr(signal, name)) is signal.SIG_DFL
+    assert add_up("reports") == 0
+    assert "reports: 20000" in capsys.readouterr().out
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="has the signals of POSIX")
+def test_a_signal_that_is_ignored_stays_ignored(folder, monkeypatch):
+    assert privatize("--output", "reports/a.parquet") == 0
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        from sklearn_ldp._cli import _signals
+
+        with _signals.ending_like_ctrl_c():
+            os.kill(os.getpid(), signal.SIGHUP)
+        assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, before)

@@ -8,6 +8,7 @@ import re
 import sys
 import tomllib
 import types
+import typing
 from pathlib import Path
 
 import pytest
@@ -159,6 +160,18 @@ def test_public_signatures_are_typed():
     assert len(functions) > 150
     assert {f"{f.__module__}.{f.__qualname__}": untyped(f) for f in functions if untyped(f)} == {}
     assert untyped(lambda x: x) == ["x", "return"]  # the twin
+
+
+def test_type_hints_can_be_read_at_run_time():
+    """As tools do that make forms or checks of them, also where pandas is not installed."""
+    for function in public_functions():
+        typing.get_type_hints(function)
+    with pytest.raises(NameError):
+        typing.get_type_hints(reads_an_undefined_type)  # the twin
+
+
+def reads_an_undefined_type(x: "Undefined"):  # noqa: F821
+    """A function whose hints cannot be read."""
 
 
 def test_version_is_that_of_the_distribution():

@@ -12,7 +12,7 @@ import sys
 import pytest
 from estimators import ORACLES
 
-from sklearn_ldp import OLH, OUE, HadamardResponse, ProjectiveGeometryResponse
+from sklearn_ldp import OLH, OUE, HadamardResponse, ProjectiveGeometryResponse, SubsetSelection
 
 pytestmark = [
     pytest.mark.slow,
@@ -33,7 +33,8 @@ oracle, n, d, work = eval(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), sys.
 oracle.set_params(categories=d)
 counts = np.full(d, n // d)
 counts[0] += n - counts.sum()
-values = np.repeat(np.arange(d, dtype=np.int16), counts) if work == "values" else None
+needs_values = work in ("values", "privatize")
+values = np.repeat(np.arange(d, dtype=np.int16), counts) if needs_values else None
 before = memory("VmRSS")
 if work == "histogram":
     oracle.fit(np.arange(d), sample_weight=counts)
@@ -44,9 +45,11 @@ elif work == "reports":
         oracle.aggregate(oracle.privatize(np.arange(10_000) % d))
 elif work == "all reports at once":
     oracle.aggregate(oracle.privatize(np.arange(n) % d))
+elif work == "privatize":
+    reports = oracle.privatize(values)
 elif work == "simulate":
     assert oracle.simulate(counts, 10).shape == (10, d)
-seen = n if work == "simulate" else oracle.n_samples_seen_
+seen = n if work in ("simulate", "privatize") else oracle.n_samples_seen_
 print(json.dumps([memory("VmHWM") - before, seen]))
 """
 
@@ -110,3 +113,8 @@ def test_simulation(oracle):
 def test_large_domains_at_large_budgets(cls, epsilon):
     """22,000 categories: a table of all vectors may not fit where the points of PG(t-1, g) do."""
     assert peak_of(cls(epsilon), 10_000, "histogram", d=22_000) < LIMIT
+
+
+def test_sets_are_drawn_piece_by_piece():
+    """The reports take 54 MB; the bits that they are read off would take 1 GB."""
+    assert peak_of(SubsetSelection(5.0), 50_000, "privatize", d=20_000) < 54 + 50

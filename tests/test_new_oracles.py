@@ -3,6 +3,7 @@
 Then what holds for every oracle: reports add up in any order and any split.
 """
 
+import hashlib
 from itertools import combinations, pairwise
 from math import comb
 
@@ -376,3 +377,22 @@ def test_any_split_of_seeded_values(oracle, cuts):
         if start < stop:
             pieces.partial_fit(VALUES[start:stop])
     np.testing.assert_array_equal(pieces.support_counts_, whole.support_counts_)
+
+
+def test_a_seed_draws_the_sets_that_it_always_drew():
+    """Sets of many sizes, small and large: faster draws must not change what studies report."""
+    digest = hashlib.sha256()
+    for d in (2, 3, 13, 64, 1000):
+        for epsilon in (0.1, 1.0, 3.0):
+            oracle = SubsetSelection(epsilon, categories=d, random_state=d)
+            digest.update(oracle.privatize(np.arange(700) % d).astype("<i8").tobytes())
+    assert digest.hexdigest()[:16] == "535ded3f684b56bb"
+
+
+def test_sets_are_added_up_without_being_written_down():
+    channel = SubsetSelection(1.0, categories=30).channel()
+    codes = np.arange(700) % 30
+    bits, sets = (f(codes, seeded_coins(0)) for f in (channel.draw, channel.privatize))
+    assert bits.dtype == bool
+    np.testing.assert_array_equal(np.nonzero(bits)[1].reshape(sets.shape), sets)
+    np.testing.assert_array_equal(channel.tally(bits), channel.tally(sets))

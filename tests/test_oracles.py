@@ -33,9 +33,12 @@ from sklearn_ldp.mechanisms.algebra._finite_field import (
     field_orders_beside,
     prime_power,
 )
+from sklearn_ldp.metrics import make_frequency_scorer
+from sklearn_ldp.model_selection import simulate_errors
+from sklearn_ldp.oracles import estimate_by_group
 from sklearn_ldp.oracles._linear_hashing import LinearHashChannel
 from sklearn_ldp.oracles._local_hashing import best_hash_range
-from sklearn_ldp.protocols import expand
+from sklearn_ldp.protocols import check_counts, expand
 from sklearn_ldp.protocols._clients import block_users, chunk_users
 
 BROWSERS = ["chrome", "safari", "firefox", "edge"]
@@ -185,6 +188,51 @@ def test_bad_sample_weight(weight):
         GRR(categories=2).fit([0, 1], sample_weight=weight)
 
 
+TOO_MANY = [
+    [2**63 - 1, 2**63 - 1, 5],  # a sum of int64 wraps around to 3
+    [2**62, 2**62, 0],  # and this one to a negative number
+    [2**62, 2**62, 2**63],
+    [2**53, 1, 0],
+    [2.0**53, 2.0, 0.0],
+    [1e300, 0.0, 0.0],
+    np.array([2**64 - 1, 2**64 - 1, 1], dtype=np.uint64),
+]
+
+
+@pytest.mark.parametrize("weight", TOO_MANY, ids=str)
+def test_more_users_than_a_float_can_count_are_refused(weight):
+    """Wherever numbers of users are added up, and before anything is drawn."""
+    message = r"must add up to at most 2\*\*53 users.*, got [1-9][0-9,]+\. Are these numbers"
+    oracle = GRR(categories=3, random_state=0).fit([0, 1, 2])
+    reader = GRR(categories=3, input="reports")
+    X = [0, 1, 2]
+    scored = make_pipeline(clone(oracle), Base()).fit(X)
+    total = f"{sum(map(int, np.asarray(weight).tolist())):,}"
+    for call in [
+        lambda: oracle.fit(X, sample_weight=weight),
+        lambda: oracle.partial_fit(X, sample_weight=weight),
+        lambda: reader.fit(X, sample_weight=weight),
+        lambda: oracle.true_frequencies(X, sample_weight=weight),
+        lambda: oracle.simulate(weight),
+        lambda: estimate_by_group(oracle, X, ["a", "a", "b"], sample_weight=weight),
+        lambda: make_frequency_scorer()(scored, X, sample_weight=weight),
+        lambda: simulate_errors(GRR(), [Base()], weight),
+    ]:
+        with pytest.raises(ValueError, match=message) as error:
+            call()
+        assert total in str(error.value)
+    assert oracle.n_samples_seen_ == 3
+
+
+def test_as_many_users_as_a_float_can_count_are_taken():
+    """The negative control of the test above."""
+    assert check_counts([2**53 - 1, 1], "counts").sum() == 2**53
+    assert check_counts([2.0**52, 2.0**52], "counts").sum() == 2**53
+    assert GRR(categories=2, random_state=0).simulate([2**53 - 1, 1]).noise.n_samples == 2**53
+    with pytest.raises(ValueError, match=r"n_samples must add up to at most 2\*\*53 users"):
+        simulate_errors(GRR(), [Base()], [0.5, 0.5], n_samples=2**53 + 1)
+
+
 def test_reports_need_a_declared_domain():
     with pytest.raises(ValueError, match="declare it in categories="):
         GRR().privatize([1])
@@ -291,7 +339,7 @@ def test_interrupted_work_changes_nothing(monkeypatch):
 
     monkeypatch.setattr("sklearn_ldp.oracles._unary.UnaryChannel.count_support", interrupt)
     with pytest.raises(KeyboardInterrupt):
-        oracle.partial_fit([0, 1])
+        oracle.partial_fit(np.arange(10_000) % 3)
     monkeypatch.undo()
     np.testing.assert_array_equal(oracle.support_counts_, counts)
     assert oracle.n_samples_seen_ == 3

@@ -174,6 +174,8 @@ def test_eight_coins_at_once_are_exact(threshold):
     decided = law.of_word != np.uint64(2**64 - 1)
     np.testing.assert_array_equal(decided, lowest == highest)
     np.testing.assert_array_equal(law.of_word[decided], lowest[decided])
+    read = np.array([[word >> 8, word & 255] for word in range(1 << 16)], dtype=np.uint8)
+    np.testing.assert_array_equal(law.of_pair[read.view("<u2").ravel()], law.of_word)
     start = 0
     for bits in product([0, 1], repeat=8):
         share = threshold ** sum(bits) * (TWO_64 - threshold) ** (8 - sum(bits))

@@ -10,9 +10,10 @@ from typing import Any, NoReturn
 
 from .. import __version__
 from . import _aggregate, _demo, _estimate, _plan, _privatize, _study
+from ._signals import Terminated
 
 PROG = "sklearn-ldp"
-FAILED, MISUSED, INTERRUPTED, BROKEN_PIPE = 1, 2, 130, 141
+FAILED, MISUSED, SIGNALLED, INTERRUPTED, BROKEN_PIPE = 1, 2, 128, 130, 141
 
 # Each command is a module with its texts for --help, `add_options` and `run`.
 _COMMANDS: dict[str, Any] = {
@@ -42,7 +43,8 @@ a collection, step by step:
   {PROG} estimate state.npz --categories domain.txt --output estimate.csv
 
 exit codes: 0 done, 1 refused or failed (one line on standard error says why), 2 wrong arguments,
-130 interrupted by Ctrl-C: aggregate and study resume from their checkpoint, 141 broken pipe
+130 interrupted by Ctrl-C: aggregate and study resume from their checkpoint, 141 broken pipe,
+129 and 143 aggregate was ended by SIGHUP or SIGTERM, and resumes as well
 
 {PROG} COMMAND --help says more. Without installing: python -m sklearn_ldp ..."""
 
@@ -64,6 +66,8 @@ def run(argv: Sequence[str] | None = None) -> int:
     try:
         arguments.run(arguments)
         sys.stdout.flush()
+    except Terminated as signal:
+        return SIGNALLED + signal.number
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:  # the reader of our output, such as `head`, has had enough

@@ -12,8 +12,9 @@ from typing import Any
 
 from .._files._atomic import check_writable, make_folder
 from .._progress import Progress
-from ._arguments import add_shared, check_suffix, say
+from ._arguments import add_shared, check_suffix, count, read_key, say, seconds
 from ._methods import make_oracle
+from ._signals import ending_like_ctrl_c
 
 TITLE = "files of reports in, a collection that can be resumed out"
 
@@ -22,7 +23,8 @@ Add up reports that `sklearn-ldp privatize` or sklearn_ldp.collection.write_repo
 Each file is a batch and counts once, whatever its name and however often it comes. A batch that is
 damaged, or of another configuration, is refused as a whole. The state of the collection is kept in
 a checkpoint: the same command resumes from it after Ctrl-C or a crash, and when it is run again it
-adds the batches that are new. `sklearn-ldp estimate` reads the checkpoint."""
+adds the batches that are new. If two run at the same time, one waits for the other.
+`sklearn-ldp estimate` reads the checkpoint."""
 
 EPILOG = """\
 examples:
@@ -31,6 +33,15 @@ examples:
       --checkpoint state.npz --on-refusal skip
   ssh client cat batch.arrows | sklearn-ldp aggregate - --categories domain.txt \\
       --checkpoint state.npz"""
+
+
+_CAPS = {
+    "--max-batch-reports": "refuse batches of more reports",
+    "--min-batch-reports": "refuse batches of fewer reports, which say much about their users",
+    "--max-source-batches": "refuse further batches of a source; the source of a batch is what "
+    "stands before the first slash of its id",
+    "--max-source-reports": "refuse further reports of a source",
+}
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -62,7 +73,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="what to do with a batch that comes twice in this call (default: ignore)",
     )
     method = parser.add_argument_group("what the reports must be")
-    add_shared(method, "--epsilon", "--oracle", "--categories", "--round")
+    add_shared(method, "--epsilon", "--oracle", "--categories", "--round", "--key-file")
+    for option, text in _CAPS.items():
+        method.add_argument(option, type=count, metavar="N", help=f"{text} (default: no limit)")
     target = parser.add_argument_group("output")
     target.add_argument(
         "--checkpoint",
@@ -73,6 +86,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "resumed",
     )
     target.add_argument(
+        "--lock-seconds",
+        type=seconds,
+        default=600.0,
+        metavar="S",
+        help="how long to wait for another process that adds to the same checkpoint (default: 600)",
+    )
+    target.add_argument(
         "--dask",
         metavar="ADDRESS",
         help="add up on the Dask cluster of this scheduler, whose workers see the same files",
@@ -81,22 +101,29 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Add up the reports, and print a summary of the collection."""
+    from ..collection import Caps
+    from ..collection._lock import other_user
     from ._input import read_categories
 
     path = arguments.checkpoint
     check_writable(path)
+    caps = [option.removeprefix("--").replace("-", "_") for option in _CAPS]
     oracle = make_oracle(arguments, read_categories(arguments.categories))
     options = {
         "collection_round": arguments.round,
         "checkpoint": path,
         "on_repeat": "raise" if arguments.on_repeat == "stop" else "ignore",
         "on_refusal": "raise" if arguments.on_refusal == "stop" else "skip",
+        "lock_seconds": arguments.lock_seconds,
+        "caps": Caps(**{name: getattr(arguments, name) for name in caps}),
+        "key": read_key(arguments.key_file),
     }
+    if other := other_user(path):
+        say(f"waiting for {other}, which adds to {path}")
+    work = _aggregate_here if arguments.dask is None else _aggregate_on_dask
     try:
-        if arguments.dask is None:
-            server = _aggregate_here(arguments, oracle, options)
-        else:
-            server = _aggregate_on_dask(arguments, oracle, options)
+        with ending_like_ctrl_c():
+            server = work(arguments, oracle, options)
     except KeyboardInterrupt:
         if path.exists():
             say(f"interrupted: {path} holds what was added, and the same command goes on from it")
@@ -112,7 +139,7 @@ def _aggregate_here(arguments: argparse.Namespace, oracle: Any, options: dict) -
     paths = list(_paths(arguments.files))
     make_folder(arguments.checkpoint)
     with Progress(len(paths)) as progress:
-        batches = _batches(paths, oracle, arguments, progress)
+        batches = _batches(paths, oracle, arguments, options["key"], progress)
         return aggregate(batches, oracle, **options)
 
 
@@ -131,7 +158,9 @@ def _paths(files: list[Path]) -> Iterator[Path]:
         yield from report_files(file)
 
 
-def _batches(paths: list[Path], oracle: Any, arguments: Any, progress: Progress) -> Iterator[Any]:
+def _batches(
+    paths: list[Path], oracle: Any, arguments: Any, key: bytes | None, progress: Progress
+) -> Iterator[Any]:
     """Yield the files, and the batch on standard input with the id that it carries."""
     from ..collection import describe_reports, read_reports
 
@@ -141,7 +170,9 @@ def _batches(paths: list[Path], oracle: Any, arguments: Any, progress: Progress)
             yield path
         else:
             content = sys.stdin.buffer.read()
-            reports = read_reports(content, oracle, collection_round=arguments.round, format=form)
+            reports = read_reports(
+                content, oracle, collection_round=arguments.round, format=form, key=key
+            )
             yield describe_reports(content, format=form)["batch_id"], reports
         progress.finish(path.name)  # it has been added when the next one is asked for
 

@@ -33,6 +33,7 @@ positive = _number(float, "a finite number > 0", lambda x: 0 < x < math.inf)
 share = _number(float, "a number between 0 and 1", lambda x: 0 < x < 1)
 count = _number(int, "a whole number >= 1", lambda x: x >= 1)
 unit = _number(float, "a number from 0 to 1", lambda x: 0 <= x <= 1)
+seconds = _number(float, "a number of seconds >= 0", lambda x: 0 <= x < math.inf)
 seed = _number(int, "a whole number >= 0", lambda x: x >= 0)
 jobs = _number(int, "a number of threads >= 1, or -1 for all cores", lambda x: x >= 1 or x == -1)
 
@@ -97,6 +98,12 @@ _SHARED: dict[str, dict[str, Any]] = {
         "metavar": "N",
         "help": "threads; the result does not depend on it (default: -1, all cores)",
     },
+    "--key-file": {
+        "type": Path,
+        "metavar": "FILE",
+        "help": "the key of the collection, all bytes of this file (at least 16): reports and "
+        "checkpoints are signed with it, and what is not signed with it is refused",
+    },
     "--level": {
         "type": share,
         "default": 0.95,
@@ -144,6 +151,19 @@ def check_suffix(path: Path, suffixes: tuple[str, ...], option: str = "--output 
         raise ValueError(
             f"{option}{path}: the name must end in {', '.join(suffixes)}, which says the format."
         )
+
+
+def read_key(path: Path | None) -> bytes | None:
+    """Read the bytes of a key; the errors do not show them."""
+    if path is None:
+        return None
+    key = path.read_bytes()
+    if len(key) < 16:
+        raise ValueError(
+            f"--key-file {path}: a key has at least 16 bytes, got {len(key)}; draw one with "
+            "`openssl rand -out FILE 32`."
+        )
+    return key
 
 
 def say(text: str) -> None:

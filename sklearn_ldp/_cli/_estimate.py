@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ._arguments import add_shared, add_value_options, check_table_output, say
+from ._arguments import add_shared, add_value_options, check_table_output, read_key, say
 from ._methods import all_postprocessors, all_searches, make_oracle
 from ._output import write_table
 
@@ -59,7 +59,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "raw values, which leaks it",
     )
     add_value_options(source)
-    add_shared(source, "--round")
+    add_shared(source, "--round", "--key-file")
     method = parser.add_argument_group("method")
     add_shared(method, "--epsilon", "--oracle")
     method.add_argument(
@@ -116,7 +116,8 @@ def _collected(arguments: argparse.Namespace) -> Any:
     if arguments.seed is not None and arguments.post not in all_searches():
         raise ValueError("--seed is for simulations; these reports were made by their users.")
     oracle = make_oracle(arguments, read_categories(arguments.categories))
-    return Aggregator.load(arguments.file, oracle, collection_round=arguments.round).estimate_
+    options = {"collection_round": arguments.round, "key": read_key(arguments.key_file)}
+    return Aggregator.load(arguments.file, oracle, **options).estimate_
 
 
 def _simulated(arguments: argparse.Namespace) -> Any:

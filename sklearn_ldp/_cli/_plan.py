@@ -111,6 +111,12 @@ def run(arguments: argparse.Namespace) -> None:
     write_table(columns, arguments.output)
     best = columns["oracle"][int(np.argmin(columns["rmse"]))]
     say(f"the least error is that of {best}; sklearn_ldp.best_oracle weighs the size of reports")
+    share = max(int(arguments.fake_share * arguments.n_samples), 1)
+    say(
+        f"`sklearn-ldp aggregate --max-source-reports {share}` keeps what one lying source can add "
+        "to a category to about fake_gain; --max-source-batches and --max-batch-reports are other "
+        "limits, and --min-batch-reports is one because small batches identify"
+    )
 
 
 def _columns(arguments: argparse.Namespace, n_categories: int) -> dict[str, np.ndarray]:

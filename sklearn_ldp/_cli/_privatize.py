@@ -12,7 +12,7 @@ import numpy as np
 
 from .._files._atomic import check_writable, make_folder
 from .._progress import Progress
-from ._arguments import add_shared, add_value_options, check_suffix, say
+from ._arguments import add_shared, add_value_options, check_suffix, read_key, say
 from ._methods import make_oracle
 
 _SUFFIXES = {".parquet": "parquet", ".arrows": "arrow", ".jsonl": "jsonl"}
@@ -69,7 +69,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="ID",
         help="name of the batch, which counts once however often it is sent (default: random)",
     )
-    add_shared(target, "--round")
+    add_shared(target, "--round", "--key-file")
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -83,6 +83,7 @@ def run(arguments: argparse.Namespace) -> None:
         check_suffix(path, tuple(_SUFFIXES))
         check_writable(path)
         _check_new(path, arguments.force)
+    key = read_key(arguments.key_file)
     categories = read_categories(arguments.categories)
     users = over_domain(read_users(arguments, categories), categories, arguments.file)
     oracle = make_oracle(arguments, categories)
@@ -95,6 +96,7 @@ def run(arguments: argparse.Namespace) -> None:
         collection_round=arguments.round,
         format=arguments.format if is_stdout else "auto",
         random_state=arguments.seed,
+        key=key,
     )
     if arguments.seed is not None:
         say("warning: with --seed the reports are predictable, and protect nobody")

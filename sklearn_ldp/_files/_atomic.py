@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import BinaryIO
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[BinaryIO]:
+def replacing(
+    path: Path, guard: Callable[[], AbstractContextManager[None]] = nullcontext
+) -> Iterator[BinaryIO]:
     """Open a temporary file that takes the name `path` once it is written and flushed to disk.
 
     Parameters
     ----------
     path : Path
         The file to create or to replace. If it is a link, the file that it points to is replaced.
+    guard : callable, default=nullcontext
+        Makes a context in which the file takes its name. If it raises, nothing is replaced.
 
     Yields
     ------
@@ -32,14 +36,14 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
     target = _target(path)
     temporary = _temporary(target)
     try:
-        with _errors_name(path):
+        with errors_name(path):
             file = temporary.open("xb")
         with file:
             yield file
-            with _errors_name(path):
+            with errors_name(path):
                 file.flush()
                 os.fsync(file.fileno())
-        with _errors_name(path):
+        with guard(), errors_name(path):
             os.replace(temporary, target)
     except BaseException:
         _remove(temporary)
@@ -57,7 +61,7 @@ def check_writable(path: Path) -> None:
     while not os.path.lexists(folder) and folder != folder.parent:  # a drive may be missing, too
         folder = folder.parent
     temporary = _temporary(folder / target.name)
-    with _errors_name(path) if folder == target.parent else _errors_name_folder(target.parent):
+    with errors_name(path) if folder == target.parent else _errors_name_folder(target.parent):
         temporary.open("xb").close()
     _remove(temporary)
 
@@ -87,7 +91,7 @@ def sweep(path: Path) -> None:
     for orphan in target.parent.iterdir():
         if orphan.name.startswith(prefix) and orphan.name.endswith(".tmp"):
             owner = orphan.name[len(prefix) :].partition("-")[0]
-            if owner.isdigit() and not _is_alive(int(owner)):
+            if owner.isdigit() and not is_alive(int(owner)):
                 orphan.unlink(missing_ok=True)
 
 
@@ -104,7 +108,8 @@ def _temporary(target: Path) -> Path:
 
 
 @contextmanager
-def _errors_name(path: Path, what: str = "cannot write here") -> Iterator[None]:
+def errors_name(path: Path, what: str = "cannot write here") -> Iterator[None]:
+    """Make an error of the file system name this path instead of a temporary one."""
     try:
         yield
     except OSError as error:
@@ -114,7 +119,7 @@ def _errors_name(path: Path, what: str = "cannot write here") -> Iterator[None]:
 
 
 def _errors_name_folder(folder: Path) -> AbstractContextManager[None]:
-    return _errors_name(folder, "cannot create this folder")
+    return errors_name(folder, "cannot create this folder")
 
 
 def _remove(temporary: Path) -> None:
@@ -122,7 +127,8 @@ def _remove(temporary: Path) -> None:
         temporary.unlink(missing_ok=True)
 
 
-def _is_alive(process: int) -> bool:
+def is_alive(process: int) -> bool:
+    """Whether a process of this number runs on this machine."""
     if os.name == "nt" or process <= 0:
         return True  # there is no harmless way to ask
     try:

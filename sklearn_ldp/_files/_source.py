@@ -121,7 +121,7 @@ class Source:
                 ) from error
 
 
-def shorten(cell: Any) -> str:
+def shorten(cell: object) -> str:
     """Return what an error says of a cell: its repr, of 80 characters at most."""
     text = repr(cell)
     return text if len(text) <= 80 else text[:77] + "..."

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -13,7 +12,7 @@ _CANONICAL_INTEGER = re.compile(r"0|-?[1-9][0-9]{0,18}")
 _INT64_MAX = 2**63 - 1
 
 
-def decoded_lines(file: Iterable[bytes], where: Any) -> Iterator[str]:
+def decoded_lines(file: Iterable[bytes], where: object) -> Iterator[str]:
     """Decode the lines one by one, unlike a text wrapper, so that an error can name its line.
 
     Parameters

@@ -3,6 +3,7 @@
 from ..protocols import Protocol
 from ._aggregator import Aggregator, CollectionSummary, Refusal
 from ._batches import RefusedBatchError, RepeatedBatchError
+from ._caps import Caps
 from ._checkpoint import CheckpointError
 from ._configuration import report_configuration
 from ._dask import aggregate_dask
@@ -14,6 +15,7 @@ from ._tally import Tally, tally_reports
 
 __all__ = [
     "Aggregator",
+    "Caps",
     "CheckpointError",
     "CollectionSummary",
     "Protocol",

@@ -10,9 +10,12 @@ _MAX_ID = 1000  # characters
 class RefusedBatchError(ValueError):
     """A batch of reports was refused as a whole; the collection is unchanged."""
 
+    #: Id of the batch, if the error is about a single one that was counted before.
+    batch_id = ""
+
 
 class RepeatedBatchError(RefusedBatchError):
-    """A batch was refused because it was seen before."""
+    """A batch was refused because its id, or its reports, were seen before."""
 
 
 def repeated(name: str, batches: list[str]) -> RepeatedBatchError:
@@ -22,6 +25,32 @@ def repeated(name: str, batches: list[str]) -> RepeatedBatchError:
         f"{name} has seen batch {batches[0]!r}{more} before: a report counts once. Leave the "
         "batch out, or ask to ignore repeats."
     )
+
+
+def other_content(name: str, batch: str) -> RepeatedBatchError:
+    """Make the error for a batch whose id was used for other reports."""
+    return _of(
+        batch,
+        f"{name} has seen batch {batch!r} before, with other reports: this batch is refused, and "
+        "the first one stays. Ask the sender which is right; if both are, send this one under an "
+        "id of its own.",
+    )
+
+
+def copied(name: str, batch: str, original: str) -> RepeatedBatchError:
+    """Make the error for a batch that was counted under another id."""
+    return _of(
+        batch,
+        f"{name} has seen the reports of batch {batch!r} before, as batch {original!r}: a report "
+        "counts once. Leave the batch out. (Batches do not agree by chance; if a simulation repeats"
+        " itself, give every batch a seed of its own.)",
+    )
+
+
+def _of(batch: str, message: str) -> RepeatedBatchError:
+    error = RepeatedBatchError(message)
+    error.batch_id = batch
+    return error
 
 
 def check_batch_id(batch_id: Any) -> None:

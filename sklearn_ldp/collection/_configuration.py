@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from .._typing import OracleOrProtocol
 from ..protocols import as_protocol
 
 
-def report_configuration(oracle: Any, *, collection_round: str = "") -> dict[str, Any]:
+def report_configuration(oracle: OracleOrProtocol, *, collection_round: str = "") -> dict[str, Any]:
     """Return what clients and servers must agree on for their reports to add up.
 
     Files of reports and checkpoints carry it, and whoever reads them compares it with the

@@ -9,11 +9,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from .._progress import Progress
+from .._typing import OracleOrProtocol
 from ..protocols import Protocol
 from ._aggregator import Aggregator, Refusal
-from ._batches import RefusedBatchError, RepeatedBatchError, repeated
-from ._report_files import describe_reports, tally_source
-from ._stream import report_files, started
+from ._authentication import Key
+from ._batches import RefusedBatchError, repeated
+from ._caps import Caps
+from ._report_files import count_source, read_header
+from ._stream import Keeper, collecting, report_files
 from ._tally import Tally
 
 # A task needs about a tenth of a second for either of these:
@@ -27,7 +30,7 @@ _ARITY = 8  # sums that are added up into one
 def aggregate_dask(
     client: Any,
     files: Any,
-    oracle: Any,
+    oracle: OracleOrProtocol | Aggregator,
     *,
     collection_round: str = "",
     checkpoint: str | PathLike[str] | None = None,
@@ -36,6 +39,9 @@ def aggregate_dask(
     on_refusal: str = "raise",
     retries: int = 3,
     progress: bool = False,
+    lock_seconds: float = 600.0,
+    caps: Caps | None = None,
+    key: bytes | None = None,
 ) -> Aggregator:
     """Add up files of reports on a Dask cluster.
 
@@ -72,6 +78,13 @@ def aggregate_dask(
         How often a task is tried again after an error of the file system.
     progress : bool, default=False
         Whether to show progress on standard error.
+    lock_seconds : float, default=600.0
+        How long to wait for another process that adds to the same checkpoint, in seconds.
+    caps : Caps, default=None
+        Limits on batches and their sources; an aggregator has its own.
+    key : bytes, default=None
+        The key of the collection, at least 16 bytes, as for :func:`aggregate`. The scheduler and
+        the workers see it; the workers sign what they send back.
 
     Returns
     -------
@@ -99,24 +112,48 @@ def aggregate_dask(
     >>> aggregate_dask(client, "/data/reports", oracle, checkpoint="state.npz")  # doctest: +SKIP
     Aggregator(OLH, 50000000 reports in 200 batches)
     """
-    aggregator, resumed, keeper = started(
-        oracle, checkpoint, checkpoint_seconds, collection_round, on_repeat, on_refusal
-    )
-    cluster = _Cluster(client, aggregator._protocol, retries)
-    must_raise = on_refusal == "raise"
-    try:
+    with collecting(
+        oracle,
+        checkpoint,
+        on_refusal,
+        seconds=(checkpoint_seconds, lock_seconds),
+        collection_round=collection_round,
+        on_repeat=on_repeat,
+        caps=caps,
+        key=key,
+    ) as (aggregator, keeper):
+        cluster = _Cluster(client, _Terms(aggregator._protocol, aggregator._key), retries)
+        must_raise = on_refusal == "raise"
         found, refused = cluster.describe(_paths(files))
         _note(aggregator, refused, must_raise)
-        while found:
-            now, found = _first_copies(found, aggregator, resumed, must_raise)
-            for part in cluster.add_up(now, progress):
-                if part.tally is not None:
-                    aggregator.merge(part.tally)
+        by_id: dict[str, _File] = {}
+        alone: list[_File] = []
+        while found or alone:
+            now, suspect, found = _first_copies(found, aggregator, keeper.known, must_raise)
+            by_id |= {file.batch_id: file for file in now}
+            alone, again = [], [*alone, *suspect]
+            for part in cluster.add_up(now, again, progress):
+                alone += [by_id[batch] for batch in _add(part, aggregator, keeper, must_raise)]
                 keeper.tick()
                 _note(aggregator, part.refused, must_raise)
-    finally:
-        keeper.save()
+            keeper.save()
+            alone += [by_id[batch] for batch in keeper.take_left_out()]
     return aggregator
+
+
+def _add(part: _Part, aggregator: Aggregator, keeper: Keeper, must_raise: bool) -> Iterable[str]:
+    """Add the sum of some files; return their batches if they must be added one by one."""
+    if part.tally is None:
+        return []
+    try:
+        tally = aggregator._checked(part.tally)
+        if len(tally.batches) > 1 and aggregator._must_be_parted(tally):
+            return tally.batches
+        aggregator._commit(tally, keeper.known)
+    except RefusedBatchError:
+        if must_raise:
+            raise
+    return []
 
 
 def _paths(files: Any) -> list[str]:
@@ -135,47 +172,60 @@ def _note(aggregator: Aggregator, refused: Iterable[Refusal], must_raise: bool) 
 
 
 class _File(NamedTuple):
-    """A file, and the batch id and number of reports that its header states."""
+    """A file, and the batch id, number of reports and digest that its header states."""
 
     path: str
     batch_id: str
     n_samples: int
+    sha256: str
 
 
 def _first_copies(
-    files: list[_File], aggregator: Aggregator, resumed: frozenset[str], must_raise: bool
-) -> tuple[list[_File], list[_File]]:
-    """Files to count now, one per batch; and further copies, in case the first is refused."""
+    files: list[_File], aggregator: Aggregator, known: set[str], must_raise: bool
+) -> tuple[list[_File], list[_File], list[_File]]:
+    """Files to count now, one per batch; those of known batches with another digest; and copies.
+
+    The copies come later, in case the first of them is refused.
+    """
     now: dict[str, _File] = {}
-    later = []
+    suspect, later = [], []
     for file in files:
         batch_id = file.batch_id
-        if batch_id in resumed:
-            continue
         try:
-            if aggregator._is_repeat([batch_id]):
+            aggregator._caps.refuse_size(batch_id, file.n_samples)
+            if aggregator._is_known(batch_id, file.sha256, known):
                 continue
-        except RepeatedBatchError:
+        except RefusedBatchError as error:
+            aggregator.note_refusal(file.path, error)
             if must_raise:
                 raise
             continue
-        if batch_id not in now:
+        if batch_id in aggregator:
+            suspect.append(file)
+        elif batch_id not in now:
             now[batch_id] = file
         elif must_raise and aggregator.on_repeat == "raise":
-            error = repeated("aggregate_dask", [batch_id])
-            aggregator.note_refusal(file.path, error)
-            raise error
+            twice = repeated("aggregate_dask", [batch_id])
+            aggregator.note_refusal(file.path, twice)
+            raise twice
         else:
             later.append(file)
-    return list(now.values()), later
+    return list(now.values()), suspect, later
+
+
+class _Terms(NamedTuple):
+    """What a worker must know: the protocol of the reports, and the key if there is one."""
+
+    protocol: Protocol
+    key: Key | None
 
 
 class _Cluster:
     """The work that is sent to the workers."""
 
-    def __init__(self, client: Any, protocol: Protocol, retries: int):
+    def __init__(self, client: Any, terms: _Terms, retries: int):
         self._client = client
-        self._protocol = protocol
+        self._terms = terms
         self._retries = retries
 
     def _submit(self, function, *args, priority=0):
@@ -187,7 +237,7 @@ class _Cluster:
     def describe(self, paths: list[str]) -> tuple[list[_File], list[Refusal]]:
         """Read the headers of all files."""
         starts = range(0, len(paths), _DESCRIBED)
-        futures = [self._submit(_describe, paths[i : i + _DESCRIBED]) for i in starts]
+        futures = [self._submit(_describe, paths[i : i + _DESCRIBED], self._terms) for i in starts]
         try:
             parts = self._client.gather(futures)
         finally:
@@ -196,34 +246,38 @@ class _Cluster:
         files = [file for file in found if isinstance(file, _File)]
         return files, [file for file in found if isinstance(file, Refusal)]
 
-    def add_up(self, files: list[_File], progress: bool) -> Iterator[_Part]:
-        """Yield sums, each over some of the files, as they are finished."""
+    def add_up(self, files: list[_File], alone: list[_File], progress: bool) -> Iterator[_Part]:
+        """Yield sums, each over some of the files, or over one of `alone`, as they are finished."""
         from distributed import as_completed
 
-        if not files:
+        n_files = len(files) + len(alone)
+        if not n_files:
             return
-        sums = self._tree(files)
+        # The result of a task: scattered data would be lost with the workers that hold it.
+        terms = self._submit(_itself, self._terms)
+        sums = self._tree(files, terms) + [self._submit(_add_up, [file], terms) for file in alone]
         n_sums, n_done = len(sums), 0
         try:
             with Progress(n_sums) if progress else nullcontext() as bar:
                 for _, part in as_completed(sums, with_results=True):
                     n_done += part.n_files
                     if bar is not None:
-                        bar.finish(f"{n_done:,} of {len(files):,} files")
+                        bar.finish(f"{n_done:,} of {n_files:,} files")
                     yield part
         finally:
             self._client.cancel(sums)
 
-    def _tree(self, files: list[_File]) -> list:
+    def _tree(self, files: list[_File], terms: Any) -> list:
         """Futures of a few sums. Those further down are released, so that workers forget them."""
-        # The result of a task: scattered data would be lost with the workers that hold it.
-        protocol = self._submit(_itself, self._protocol)
-        nodes = [self._submit(_add_up, group, protocol) for group in _groups(files, self._protocol)]
+        groups = _groups(files, self._terms.protocol)
+        nodes = [self._submit(_add_up, group, terms) for group in groups]
         priority = 0
         while len(nodes) > _MOST_SUMS:
             priority += 1  # sums come before new files, so that their parts can be forgotten
             starts = range(0, len(nodes), _ARITY)
-            nodes = [self._submit(_sum, nodes[i : i + _ARITY], priority=priority) for i in starts]
+            nodes = [
+                self._submit(_sum, nodes[i : i + _ARITY], terms, priority=priority) for i in starts
+            ]
         return nodes
 
 
@@ -251,41 +305,43 @@ class _Part(NamedTuple):
     n_files: int
 
 
-def _itself(protocol: Protocol) -> Protocol:
-    return protocol
+def _itself(terms: _Terms) -> _Terms:
+    return terms
 
 
-def _describe(paths: list[str]) -> list[_File | Refusal]:
+def _describe(paths: list[str], terms: _Terms) -> list[_File | Refusal]:
     found: list[_File | Refusal] = []
     for path in paths:
         try:
-            said = describe_reports(path)
-            found.append(_File(path, said["batch_id"], said["n_samples"]))
+            header = read_header(path, key=terms.key)
+            found.append(_File(path, header.batch_id, header.n_samples, header.sha256))
         except RefusedBatchError as error:
             found.append(Refusal(path, str(error)))
     return found
 
 
-def _add_up(files: list[_File], protocol: Protocol) -> _Part:
-    return _sum([_tally(file, protocol) for file in files])
+def _add_up(files: list[_File], terms: _Terms) -> _Part:
+    return _sum([_tally(file, terms) for file in files], terms)
 
 
-def _tally(file: _File, protocol: Protocol) -> _Part:
+def _tally(file: _File, terms: _Terms) -> _Part:
     try:
-        tally = tally_source(file.path, protocol)
+        tally = Tally.of(terms.protocol, *count_source(file.path, terms.protocol, key=terms.key))
         if tally.batches != {file.batch_id: file.n_samples}:
             raise RefusedBatchError(
                 f"File {file.path} is refused: it was replaced after its header was read"
             )
     except RefusedBatchError as error:
         return _Part(None, [Refusal(file.path, str(error))], 1)
-    return _Part(tally, [], 1)
+    return _Part(tally.signed(terms.key), [], 1)
 
 
-def _sum(parts: list[_Part]) -> _Part:
-    total = None
+def _sum(parts: list[_Part], terms: _Terms) -> _Part:
+    total: Tally | None = None
     for part in parts:
         if part.tally is not None:
+            part.tally.refuse_unsigned(terms.key)
             total = part.tally if total is None else total + part.tally
+    total = None if total is None else total.signed(terms.key)
     refused = [refusal for part in parts for refusal in part.refused]
     return _Part(total, refused, sum(part.n_files for part in parts))

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .._typing import ReportSource
 from ..oracles.channels import ReportField
 from ..protocols import Protocol
 from ._arrow import (
@@ -243,7 +244,7 @@ FORMATS = {
 SUFFIXES = {".parquet": "parquet", ".arrows": "arrow", ".jsonl": "jsonl"}
 
 
-def format_of(path: Any, form: str) -> str:
+def format_of(path: object, form: str) -> str:
     """The format that was asked for, or the one that the file's name implies."""
     if form != "auto":
         if form not in FORMATS:
@@ -268,7 +269,7 @@ def _readable(form):
     return form
 
 
-def open_source(source: Any, form: str) -> Any:
+def open_source(source: ReportSource, form: str) -> Any:
     """Open a path, bytes or a binary file in the way that the format's reader needs."""
     if isinstance(source, (str, Path)):
         if form == "jsonl":

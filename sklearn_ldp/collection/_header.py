@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from ..protocols import Protocol
 from ..protocols._protocol import configuration_difference
+from ._authentication import Key
 from ._batches import check_batch_id
 
 KEY = b"sklearn_ldp"  # where the schema's metadata has the header
@@ -33,16 +34,36 @@ class Header:
         Number of reports.
     sha256 : str
         Digest of the reports.
+    tag : str, default=""
+        Signature of all the rest; empty without a key.
     """
 
     configuration: dict[str, Any]
     batch_id: str
     n_samples: int
     sha256: str
+    tag: str = ""
+
+    def signed(self, key: Key | None) -> Header:
+        """Return the header with a tag, if there is a key."""
+        return self if key is None else replace(self, tag=key.tag("reports", self._content()))
+
+    def refuse_unsigned(self, key: Key | None) -> None:
+        """Raise ValueError if there is a key that has not signed this header."""
+        if key is None or key.has_made(self.tag, "reports", self._content()):
+            return
+        if not self.tag:
+            raise ValueError("it is not signed, and this collection has a key: sign it with key=")
+        raise ValueError("it is signed with another key than this collection's, or was changed")
+
+    def _content(self) -> bytes:
+        return json.dumps({**vars(self), "tag": ""}, sort_keys=True).encode()
 
     def to_json(self) -> str:
         """Return the header as one line of text."""
         batch = {"id": self.batch_id, "n_samples": self.n_samples, "sha256": self.sha256}
+        if self.tag:
+            batch["tag"] = self.tag
         return json.dumps(
             {
                 "format": FORMAT,
@@ -77,10 +98,13 @@ def parse_header(text: str | bytes) -> Header:
     if not isinstance(configuration, dict) or not isinstance(batch, dict):
         raise ValueError("its header is damaged")
     n_samples, sha256 = batch.get("n_samples"), batch.get("sha256")
-    if type(n_samples) is not int or n_samples < 1 or not isinstance(sha256, str):
+    tag = batch.get("tag", "")
+    if type(n_samples) is not int or n_samples < 1:
+        raise ValueError("its header is damaged")
+    if not isinstance(sha256, str) or not isinstance(tag, str):
         raise ValueError("its header is damaged")
     check_batch_id(batch.get("id"))
-    return Header(configuration, batch["id"], n_samples, sha256)
+    return Header(configuration, batch["id"], n_samples, sha256, tag)
 
 
 def _no_constant(name):

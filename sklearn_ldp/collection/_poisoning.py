@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 
-from ..metrics._planning import planned_protocol
+from .._typing import BaseOracle
+from ..metrics._planning_of import planned_protocol
 
 
 def poisoning_gain(
-    oracle: Any,
+    oracle: BaseOracle | Sequence[BaseOracle],
     share: float,
     n_targets: int,
     *,

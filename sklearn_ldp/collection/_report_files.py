@@ -12,24 +12,27 @@ import numpy as np
 
 from .._files._atomic import replacing
 from .._random import RandomState, as_generator
+from .._typing import OracleOrProtocol, ReportSink, ReportSource
 from ..protocols import Protocol, as_protocol
 from ._arrow import from_columns, report_fields, to_columns
+from ._authentication import Key, as_key
 from ._batches import RefusedBatchError, check_batch_id
 from ._convert import as_chunks
 from ._formats import FORMATS, format_of, open_source
 from ._header import ContentDigest, Header
-from ._tally import Tally, tally_batch
+from ._tally import Batch, Tally, count_batch
 
 
 def write_reports(
-    path: Any,
+    path: ReportSink,
     reports: Any,
-    oracle: Any,
+    oracle: OracleOrProtocol,
     *,
     batch_id: str | None = None,
     collection_round: str = "",
     format: str = "auto",
     random_state: RandomState = None,
+    key: bytes | None = None,
 ) -> str:
     """Write a batch of reports to a file that describes them.
 
@@ -60,6 +63,9 @@ def write_reports(
         decides by the suffix of the name: ``.parquet``, ``.arrows`` or ``.jsonl``.
     random_state : int, RandomState, Generator or None, default=None
         Source of the shuffle's randomness; None is the secure source.
+    key : bytes, default=None
+        The key of the collection, at least 16 bytes: it signs the configuration, the round, the id,
+        the number of reports and their digest (HMAC-SHA-256).
 
     Returns
     -------
@@ -84,6 +90,7 @@ def write_reports(
     dtype('uint8')
     """
     form = format_of(path, format)
+    secret = as_key(key)
     protocol = as_protocol(oracle, collection_round)
     batch_id = secrets.token_hex(16) if batch_id is None else batch_id
     check_batch_id(batch_id)
@@ -93,6 +100,7 @@ def write_reports(
     digest = ContentDigest(len(columns))
     digest.add(columns)
     header = Header(protocol.configuration, batch_id, len(order), digest.hexdigest())
+    header = header.signed(secret)
     if hasattr(path, "write"):
         FORMATS[form].write(path, columns, fields, header)
         return batch_id
@@ -125,7 +133,12 @@ def _shuffled(n: int, random_state: RandomState) -> np.ndarray:
 
 
 def read_reports(
-    path: Any, oracle: Any, *, collection_round: str = "", format: str = "auto"
+    path: ReportSource,
+    oracle: OracleOrProtocol,
+    *,
+    collection_round: str = "",
+    format: str = "auto",
+    key: bytes | None = None,
 ) -> np.ndarray:
     """Read a batch of reports that `write_reports` wrote.
 
@@ -141,6 +154,8 @@ def read_reports(
         Name of the collection.
     format : {"auto", "parquet", "arrow", "jsonl"}, default="auto"
         As for `write_reports`.
+    key : bytes, default=None
+        The key of the collection: a file that was not signed with it is refused.
 
     Returns
     -------
@@ -154,11 +169,17 @@ def read_reports(
         or not a file of reports. This is a ValueError that says what differs.
     """
     protocol = as_protocol(oracle, collection_round)
-    return np.concatenate([chunk for _, chunk in _read(path, protocol, format)])
+    pieces = _read(path, protocol, format, as_key(key))
+    return np.concatenate([chunk for _, chunk in pieces])
 
 
 def tally_file(
-    path: Any, oracle: Any, *, collection_round: str = "", format: str = "auto"
+    path: ReportSource,
+    oracle: OracleOrProtocol,
+    *,
+    collection_round: str = "",
+    format: str = "auto",
+    key: bytes | None = None,
 ) -> Tally:
     """Add up a file of reports: a pure function that a worker can call.
 
@@ -174,6 +195,9 @@ def tally_file(
         Name of the collection.
     format : {"auto", "parquet", "arrow", "jsonl"}, default="auto"
         As for `write_reports`.
+    key : bytes, default=None
+        The key of the collection: a file that was not signed with it is refused, and the tally is
+        signed with it.
 
     Returns
     -------
@@ -186,12 +210,16 @@ def tally_file(
     RefusedBatchError
         For the same reasons as in `read_reports`.
     """
-    return tally_source(path, as_protocol(oracle, collection_round), format)
+    secret = as_key(key)
+    protocol = as_protocol(oracle, collection_round)
+    return Tally.of(protocol, *count_source(path, protocol, format, secret)).signed(secret)
 
 
-def tally_source(path: Any, protocol: Protocol, form: str = "auto") -> Any:
-    """Add up a file as `tally_file` does, for a protocol that exists already."""
-    pieces = _read(path, protocol, form)
+def count_source(
+    path: ReportSource, protocol: Protocol, form: str = "auto", key: Key | None = None
+) -> Batch:
+    """Check and count a file as `tally_file` does, for a protocol that exists already."""
+    pieces = _read(path, protocol, form, key)
     header, first = next(pieces)
 
     def chunks():
@@ -199,10 +227,10 @@ def tally_source(path: Any, protocol: Protocol, form: str = "auto") -> Any:
         for _, chunk in pieces:
             yield chunk
 
-    return tally_batch(chunks(), protocol, header.batch_id)
+    return count_batch(chunks(), protocol, header.batch_id, header.sha256)
 
 
-def describe_reports(path: Any, *, format: str = "auto") -> dict[str, Any]:
+def describe_reports(path: ReportSource, *, format: str = "auto") -> dict[str, Any]:
     """Read what a file states about its reports, but not the reports themselves.
 
     Parameters
@@ -215,32 +243,44 @@ def describe_reports(path: Any, *, format: str = "auto") -> dict[str, Any]:
     Returns
     -------
     dict
-        With `configuration` as :func:`report_configuration` returns it, `batch_id`, `n_samples`
-        and `sha256`. These are the sender's claims: only reading the reports verifies them.
+        With `configuration` as :func:`report_configuration` returns it, `batch_id`, `n_samples`,
+        `sha256` and `tag`, the signature (empty if there is none). These are the sender's claims:
+        only reading the reports verifies them.
 
     Raises
     ------
     RefusedBatchError
         If the file's header cannot be read. This is a ValueError.
     """
-    form = format_of(path, format)
+    return dict(vars(read_header(path, format)))
+
+
+def read_header(path: Any, form: str = "auto", key: Key | None = None) -> Header:
+    """Read the header of a file; if there is a key, it must have signed the header."""
+    form = format_of(path, form)
     source = open_source(path, form)
     try:
-        return dict(vars(FORMATS[form].peek(source)))
+        header = FORMATS[form].peek(source)
+        header.refuse_unsigned(key)
+        return header
     except Exception as error:
         raise _refusal(path, error) from None
     finally:
         source.close()
 
 
-def _read(path: Any, protocol: Protocol, form: str) -> Iterator[tuple[Header, np.ndarray]]:
+def _read(
+    path: ReportSource, protocol: Protocol, form: str, key: Key | None = None
+) -> Iterator[tuple[Header, np.ndarray]]:
     """Yield pieces of reports in canonical form; the digest is compared after the last one."""
     form = format_of(path, form)
     source = open_source(path, form)
     header = digest = None
     try:
         for header, columns, fields in FORMATS[form].read(source, protocol):
-            digest = digest or ContentDigest(len(fields))
+            if digest is None:
+                header.refuse_unsigned(key)
+                digest = ContentDigest(len(fields))
             # The digest is that of the canonical form, so that no other form is accepted.
             reports = protocol.check(from_columns(columns, fields))
             digest.add(to_columns(reports, fields))

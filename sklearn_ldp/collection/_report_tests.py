@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
+from .._typing import OracleOrProtocol
 from ..mechanisms._coins import SeededCoins
 from ..oracles.channels import Channel, ReportLaw
 from ..protocols import Protocol, as_protocol
@@ -52,7 +53,7 @@ class ReportTest:
         return self.degrees_of_freedom > 0
 
 
-def support_size_test(reports: Any, oracle: Any) -> ReportTest:
+def support_size_test(reports: Any, oracle: OracleOrProtocol) -> ReportTest:
     """Test whether reports support as many categories as those of honest users do.
 
     The number of categories that a report supports has a known law. With unary encoding, and with
@@ -241,7 +242,7 @@ def _wald(counts: Any, channel: Channel, law: ReportLaw) -> ReportTest:
     return _result(float(z @ z), len(z), n)
 
 
-def hash_function_test(reports: Any, oracle: Any) -> ReportTest:
+def hash_function_test(reports: Any, oracle: OracleOrProtocol) -> ReportTest:
     """Test whether the reports' hash functions are as random as honest users'.
 
     A client draws its hash function uniformly and independently of its value, so the law of the

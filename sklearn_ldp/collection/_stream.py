@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from .._typing import FilePath, OracleOrProtocol
 from ._aggregator import Aggregator
-from ._batches import RefusedBatchError, RepeatedBatchError, check_batch_id
+from ._batches import RefusedBatchError, check_batch_id
+from ._caps import Caps
+from ._checkpoint import CheckpointError
 from ._convert import is_iterator
 from ._formats import SUFFIXES
-from ._report_files import describe_reports, tally_source
+from ._lock import LockedError, locked
+from ._report_files import count_source, read_header
 
 
 def aggregate(
     source: Any,
-    oracle: Any,
+    oracle: OracleOrProtocol | Aggregator,
     *,
     batch_id: str | None = None,
     collection_round: str = "",
@@ -24,6 +30,9 @@ def aggregate(
     checkpoint_seconds: float = 10.0,
     on_repeat: str = "raise",
     on_refusal: str = "raise",
+    lock_seconds: float = 600.0,
+    caps: Caps | None = None,
+    key: bytes | None = None,
 ) -> Aggregator:
     """Add up batches of reports from any source, in constant memory.
 
@@ -50,13 +59,22 @@ def aggregate(
     checkpoint : path-like, default=None
         A file that keeps the state. It is created if missing, otherwise the work is resumed from
         it: batches that it holds are left out. It is written from time to time, at the end, and
-        when the work is interrupted.
+        when the work is interrupted. One process at a time works on it.
     checkpoint_seconds : float, default=10.0
         Minimum number of seconds between two checkpoints.
     on_repeat : {"raise", "ignore"}, default="raise"
         What to do with a batch that was seen before; an aggregator has its own setting.
     on_refusal : {"raise", "skip"}, default="raise"
         Whether to stop at a batch that is refused, or to note it in the summary and continue.
+    lock_seconds : float, default=600.0
+        How long to wait for another process that adds to the same checkpoint, in seconds. The work
+        then goes on from what that process has added.
+    caps : Caps, default=None
+        Limits on batches and their sources; an aggregator has its own.
+    key : bytes, default=None
+        The key of the collection, at least 16 bytes: files and checkpoints that were not signed
+        with it are refused. Arrays and tables carry no signature and are trusted. An aggregator has
+        its own key.
 
     Returns
     -------
@@ -67,13 +85,15 @@ def aggregate(
     ------
     RefusedBatchError
         If a batch is refused; what was added before is kept.
+    CheckpointError
+        If the checkpoint is damaged, of another collection or in use by another process.
 
     Examples
     --------
     >>> import numpy as np
     >>> from sklearn_ldp import GRR
     >>> from sklearn_ldp.collection import aggregate
-    >>> oracle = GRR(2.0, categories=["red", "green"], random_state=0)
+    >>> oracle = GRR(2.0, categories=["red", "green"], random_state=np.random.default_rng(0))
     >>> batches = (oracle.privatize(["red"] * 50_000) for _ in range(3))
     >>> aggregate(batches, oracle).estimate_.values.round(1) + 0
     array([[1., 0.]])
@@ -81,40 +101,70 @@ def aggregate(
     prefix = batch_id
     if batch_id is None and not isinstance(oracle, Aggregator):
         prefix = "batch"
-    aggregator, resumed, keeper = started(
-        oracle, checkpoint, checkpoint_seconds, collection_round, on_repeat, on_refusal
-    )
-    try:
+    with collecting(
+        oracle,
+        checkpoint,
+        on_refusal,
+        seconds=(checkpoint_seconds, lock_seconds),
+        collection_round=collection_round,
+        on_repeat=on_repeat,
+        caps=caps,
+        key=key,
+    ) as (aggregator, keeper):
         for name, reports in _batches(source, prefix, batch_id is not None):
             try:
-                _add(aggregator, name, reports, resumed)
+                _add(aggregator, name, reports, keeper.known)
             except RefusedBatchError:
                 if on_refusal == "raise":
                     raise
             keeper.tick()
-    finally:
-        keeper.save()
     return aggregator
 
 
-def started(oracle, checkpoint, checkpoint_seconds, collection_round, on_repeat, on_refusal):
-    """The aggregator to add to, the batches in its checkpoint, and what writes checkpoints."""
+@contextmanager
+def collecting(
+    oracle: Any,
+    checkpoint: Any,
+    on_refusal: str,
+    *,
+    seconds: tuple[float, float],
+    **options: Any,
+) -> Iterator[tuple[Aggregator, Keeper]]:
+    """The aggregator to add to, and what writes its checkpoint, now and then and at the end."""
     if on_refusal not in ("raise", "skip"):
         raise ValueError(f'on_refusal must be "raise" or "skip", got {on_refusal!r}.')
-    aggregator = oracle
-    if not isinstance(oracle, Aggregator):
-        options = {"collection_round": collection_round, "on_repeat": on_repeat}
-        if checkpoint is not None and Path(checkpoint).exists():
-            aggregator = Aggregator.load(checkpoint, oracle, **options)
-        else:
-            aggregator = Aggregator(oracle, **options)
-    elif checkpoint is not None or collection_round or on_repeat != "raise":
-        raise ValueError(
-            "An Aggregator has a round and an on_repeat of its own, and may hold more than a "
-            "checkpoint would: give an oracle instead, or save the Aggregator yourself."
-        )
-    resumed = frozenset(aggregator.batches) if checkpoint is not None else frozenset()
-    return aggregator, resumed, _Keeper(aggregator, checkpoint, checkpoint_seconds)
+    checkpoint_seconds, lock_seconds = seconds
+    if isinstance(oracle, Aggregator):
+        given = {**options, "checkpoint": checkpoint}
+        defaults = {"collection_round": "", "on_repeat": "raise"}
+        if any(value != defaults.get(name) for name, value in given.items()):
+            raise ValueError(
+                "An Aggregator has a round and an on_repeat of its own, caps and a key, and may "
+                "hold more than a checkpoint would: give an oracle instead, or save the Aggregator "
+                "yourself."
+            )
+        yield oracle, Keeper(oracle, None, checkpoint_seconds, on_refusal)
+        return
+    if checkpoint is None:
+        aggregator = Aggregator(oracle, **options)
+        yield aggregator, Keeper(aggregator, None, checkpoint_seconds, on_refusal)
+        return
+    with _alone(Path(checkpoint), lock_seconds):
+        aggregator = Aggregator._open(checkpoint, oracle, **options)
+        keeper = Keeper(aggregator, checkpoint, checkpoint_seconds, on_refusal)
+        try:
+            yield aggregator, keeper
+        finally:
+            keeper.save()
+
+
+@contextmanager
+def _alone(path: Path, seconds: float) -> Iterator[None]:
+    try:
+        with locked(path, seconds):
+            yield
+    except LockedError as error:
+        raise CheckpointError(str(error)) from None
 
 
 def _batches(source, prefix, is_named):
@@ -145,7 +195,7 @@ def _name(prefix):
     return prefix
 
 
-def report_files(path: Any) -> list[Path]:
+def report_files(path: FilePath) -> list[Path]:
     """The files of reports in a folder and its subfolders, sorted by name; or the file itself."""
     path = Path(path)
     if not path.is_dir():
@@ -162,43 +212,74 @@ def report_files(path: Any) -> list[Path]:
     return files
 
 
-def _add(aggregator, name, reports, resumed):
+def _add(aggregator, name, reports, known):
     if name is not None:
-        if name not in resumed:
-            aggregator.add(reports, name)
+        check_batch_id(name)
+        aggregator._add(reports, name, known)
         return
     try:
-        batch_id = describe_reports(reports)["batch_id"]
-        if batch_id in resumed or aggregator._is_repeat([batch_id]):
+        header = read_header(reports, key=aggregator._key)
+        aggregator._caps.refuse_size(header.batch_id, header.n_samples)
+        if aggregator._is_known(header.batch_id, header.sha256, known):
             return
-        tally = tally_source(reports, aggregator._protocol)
+        batch = count_source(reports, aggregator._protocol, key=aggregator._key)
     except RefusedBatchError as error:
-        if not isinstance(error, RepeatedBatchError):
-            aggregator.note_refusal(reports, error)
+        aggregator.note_refusal(reports, error)
         raise
-    aggregator.merge(tally)
+    aggregator._commit(batch, known)
 
 
-class _Keeper:
-    """Write a checkpoint from time to time, if there is something new."""
+class Keeper:
+    """Write a checkpoint from time to time, if there is something new.
 
-    def __init__(self, aggregator, path, seconds):
+    Parameters
+    ----------
+    aggregator : Aggregator
+        What to write.
+    path : path-like or None
+        Where to write it; None writes nothing.
+    seconds : float
+        Least time between two checkpoints.
+    on_refusal : {"raise", "skip"}
+        Whether to raise if another process has counted other reports under an id of ours.
+    """
+
+    def __init__(self, aggregator: Aggregator, path: Any, seconds: float, on_refusal: str):
         self._aggregator = aggregator
         self._path = path
         self._seconds = seconds
+        self._must_raise = on_refusal == "raise"
         self._last = time.monotonic()
+        #: Batches that are on disk already: a source that has them again repeats nothing.
+        self.known = set(aggregator.batches) if path is not None else set()
+        #: Batches that could not be saved, because they came together with others in one sum.
+        self._left_out: list[str] = []
         self._saved = self._mark()
+
+    def take_left_out(self) -> list[str]:
+        """Return these batches, once: they are to be added again."""
+        taken, self._left_out = self._left_out, []
+        return taken
 
     def _mark(self):
         summary = self._aggregator.summary()
         return summary.n_batches, summary.n_refused, summary.n_repeats
 
-    def tick(self):
-        if self._path is not None and time.monotonic() - self._last >= self._seconds:
+    def tick(self) -> None:
+        """Write a checkpoint if it is time."""
+        if self._path is None:
+            return
+        if self._aggregator._has_much_unsaved or time.monotonic() - self._last >= self._seconds:
             self.save()
 
-    def save(self):
-        if self._path is None or self._saved == (mark := self._mark()):
+    def save(self) -> None:
+        """Write a checkpoint if there is something new; take over what others have written."""
+        if self._path is None or self._saved == self._mark():
             return
-        self._aggregator.save(self._path)
-        self._last, self._saved = time.monotonic(), mark
+        ours = set(self._aggregator.batches)
+        left_out, refused = self._aggregator._save(self._path)
+        self.known |= self._aggregator.batches.keys() - ours
+        self._left_out += left_out
+        self._last, self._saved = time.monotonic(), self._mark()
+        if refused and self._must_raise:
+            raise refused[0]

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
-from typing import Any
+import json
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from .._typing import OracleOrProtocol
+from ..mechanisms._mechanism import Mechanism
 from ..protocols import Counts, Protocol, as_protocol
 from ..protocols._protocol import configuration_difference
-from ._batches import RefusedBatchError, check_batch_id, repeated
+from ._authentication import Key, as_key
+from ._batches import RefusedBatchError, check_batch_id, other_content, repeated
 from ._convert import as_chunks
+from ._digest import N_BYTES, Beginning, batch_digest, is_same
+from ._sums import checked_sums
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,15 +37,28 @@ class Tally:
         Number of reports in each shard.
     batches : dict
         Number of reports of each batch, keyed by its id.
+    digests : dict
+        Digest of each batch, as bytes, keyed by its id. A batch without one is not compared
+        with others of its id.
+    tag : str
+        What `signed` adds; empty without a key.
     """
 
     configuration: dict[str, Any]
     tallies: np.ndarray
     sizes: np.ndarray
     batches: dict[str, int]
+    digests: dict[str, bytes] = field(default_factory=dict)
+    tag: str = ""
 
     @classmethod
-    def of(cls, protocol: Protocol, counts: Counts, batches: dict[str, int]) -> Tally:
+    def of(
+        cls,
+        protocol: Protocol,
+        counts: Counts,
+        batches: dict[str, int],
+        digests: dict[str, bytes] | None = None,
+    ) -> Tally:
         """Return the tally of a protocol's counts, with a copy of the ledger.
 
         Parameters
@@ -50,13 +69,16 @@ class Tally:
             Sums of the reports, in a single group.
         batches : dict
             Number of reports of each batch, keyed by its id.
+        digests : dict, default=None
+            Digest of each batch, keyed by its id.
 
         Returns
         -------
         Tally
             The sums with configuration and ledger.
         """
-        return cls(dict(protocol.configuration), counts.tallies[0], counts.sizes[0], dict(batches))
+        tallies, sizes = counts.tallies[0], counts.sizes[0]
+        return cls(dict(protocol.configuration), tallies, sizes, dict(batches), dict(digests or {}))
 
     @property
     def counts(self) -> Counts:
@@ -68,21 +90,66 @@ class Tally:
         """Number of reports."""
         return int(self.sizes.sum())
 
+    def signed(self, key: Any) -> Tally:
+        """Return the tally with a tag, for an aggregator that has a key.
+
+        The sum of two tallies is not signed, whatever they are.
+
+        Parameters
+        ----------
+        key : bytes or None
+            The key of the collection; None returns the tally as it is.
+
+        Returns
+        -------
+        Tally
+            The same tally, signed.
+        """
+        secret = as_key(key)
+        return self if secret is None else replace(self, tag=secret.tag("tally", self._content()))
+
+    def refuse_unsigned(self, key: Key | None) -> None:
+        """Raise RefusedBatchError if there is a key that has not signed this tally.
+
+        Parameters
+        ----------
+        key : Key or None
+            The key of the collection.
+        """
+        if key is not None and not key.has_made(self.tag, "tally", self._content()):
+            what = "is signed with another key, or was changed" if self.tag else "is not signed"
+            raise RefusedBatchError(
+                f"A tally of {len(self.batches)} batches is refused: it {what}. Whoever adds up "
+                "reports for this collection must pass its key to tally_file, tally_reports or "
+                "Tally.signed."
+            )
+
+    def _content(self) -> bytes:
+        """What is signed: everything, in one form on every machine."""
+        digests = {batch: digest.hex() for batch, digest in self.digests.items()}
+        names = [self.configuration, self.batches, digests, list(self.tallies.shape)]
+        sums = [np.ascontiguousarray(a, dtype="<i8").tobytes() for a in (self.tallies, self.sizes)]
+        return b"\0".join([json.dumps(names, sort_keys=True).encode(), *sums])
+
     def __add__(self, other: Tally) -> Tally:
         if not isinstance(other, Tally):
             return NotImplemented
         refuse_difference("Tally", other, self.configuration, self.counts)
         twice = sorted(other.batches.keys() & self.batches.keys())
+        for batch in twice:
+            if not is_same(self.digests.get(batch, b""), other.digests.get(batch, b"")):
+                raise other_content("Tally", batch)
         if twice:
             raise repeated("Tally", twice)
         total, batches = self.counts + other.counts, {**self.batches, **other.batches}
-        return Tally(self.configuration, total.tallies[0], total.sizes[0], batches)
+        digests = {**self.digests, **other.digests}
+        return Tally(self.configuration, total.tallies[0], total.sizes[0], batches, digests)
 
 
 def refuse_difference(name: str, theirs: Tally, configuration: dict, ours: Counts) -> None:
     """Raise RefusedBatchError if a tally has another configuration or number of shards."""
     what = configuration_difference(theirs.configuration, configuration)
-    if not what and theirs.tallies.shape != ours.tallies.shape[1:]:
+    if not what and theirs.tallies.shape != ours.shape[1:]:
         what = f"{len(theirs.sizes)} shards instead of {ours.n_shards}"
     if what:
         raise RefusedBatchError(
@@ -91,7 +158,29 @@ def refuse_difference(name: str, theirs: Tally, configuration: dict, ours: Count
         )
 
 
-def tally_reports(reports: Any, oracle: Any, batch_id: str, *, collection_round: str = "") -> Tally:
+def checked_tally(tally: Tally, mechanism: Mechanism) -> Tally:
+    """Return a tally from elsewhere with sums as int64; RefusedBatchError if they cannot be."""
+    try:
+        tallies, sizes = checked_sums(mechanism, tally.tallies, tally.sizes, tally.batches)
+        if not tally.digests.keys() <= tally.batches.keys():
+            raise ValueError("it has digests of batches that are not in its ledger")
+        if not all(type(d) is bytes and len(d) == N_BYTES for d in tally.digests.values()):
+            raise ValueError(f"its digests must have {N_BYTES} bytes")
+    except ValueError as error:
+        raise RefusedBatchError(
+            f"A tally of {len(tally.batches)} batches is refused: {error}."
+        ) from None
+    return replace(tally, tallies=tallies, sizes=sizes)
+
+
+def tally_reports(
+    reports: Any,
+    oracle: OracleOrProtocol,
+    batch_id: str,
+    *,
+    collection_round: str = "",
+    key: bytes | None = None,
+) -> Tally:
     """Add up one batch of reports: a pure function that a worker can call.
 
     Memory stays bounded whatever the number of reports: arrays are processed in pieces,
@@ -110,6 +199,8 @@ def tally_reports(reports: Any, oracle: Any, batch_id: str, *, collection_round:
         does not depend on what was added before.
     collection_round : str, default=""
         Name of the collection.
+    key : bytes, default=None
+        The key of the collection, with which the tally is signed.
 
     Returns
     -------
@@ -130,30 +221,55 @@ def tally_reports(reports: Any, oracle: Any, batch_id: str, *, collection_round:
     >>> (tally + tally_reports([1, 0], oracle, "tuesday")).tallies.sum(axis=0)
     array([2, 3])
     """
-    return tally_batch(reports, as_protocol(oracle, collection_round), batch_id)
+    secret = as_key(key)
+    return tally_batch(reports, as_protocol(oracle, collection_round), batch_id).signed(secret)
+
+
+class Batch(NamedTuple):
+    """A batch whose small reports may still wait to be tallied; `Tally` is for those who ask."""
+
+    counts: Counts
+    batches: dict[str, int]
+    digests: dict[str, bytes]
+
+    @property
+    def n_samples(self) -> int:
+        """Number of reports."""
+        return self.counts.n_samples
 
 
 def tally_batch(reports: Any, protocol: Protocol, batch_id: str) -> Tally:
     """Add up a batch as `tally_reports` does, for a protocol that exists already."""
+    return Tally.of(protocol, *count_batch(reports, protocol, batch_id))
+
+
+def count_batch(reports: Any, protocol: Protocol, batch_id: str, file_sha256: str = "") -> Batch:
+    """Check and count a batch in the time that its reports take, whatever the tallies take."""
     check_batch_id(batch_id)
     counts = protocol.empty
+    first_shard = _first_shard(batch_id, counts.n_shards)
+    beginning = Beginning(protocol)
     try:
-        for chunk in as_chunks(reports, protocol):
-            counts = _added(counts, chunk, protocol)
+        for chunk in beginning.watch(as_chunks(reports, protocol)):
+            counts = _added(counts, chunk, protocol, first_shard)
         if not counts.n_samples:
             raise ValueError("it holds no reports")
     except ValueError as error:
         raise RefusedBatchError(f"Batch {batch_id!r} is refused: {error}") from None
-    counts = counts.rolled(_first_shard(batch_id, counts.n_shards))
-    return Tally.of(protocol, counts, {batch_id: counts.n_samples})
+    digest = batch_digest(counts, beginning, file_sha256)
+    return Batch(counts, {batch_id: counts.n_samples}, {batch_id: digest})
 
 
-def _added(counts: Counts, chunk: Any, protocol: Protocol) -> Counts:
+def _added(counts: Counts, chunk: Any, protocol: Protocol, first_shard: int) -> Counts:
     if not len(chunk):
         return counts
     # Checked piece by piece, while a piece is in the processor's cache.
     return counts.added(
-        protocol.mechanism, len(chunk), lambda i, j: protocol.check(chunk[i:j]), protocol.n_jobs
+        protocol.mechanism,
+        len(chunk),
+        lambda i, j: protocol.check(chunk[i:j]),
+        protocol.n_jobs,
+        first_shard=first_shard,
     )
 
 

@@ -1,9 +1,9 @@
 """Synthetic populations with a known distribution, and samples of a given population."""
 
 from numbers import Integral, Real
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import betainc
 
 from .._random import RandomState
@@ -167,7 +167,9 @@ def make_beta(
     return _draw(n_samples, frequencies, return_counts, random_state)
 
 
-def sample_counts(counts: Any, n_samples: int, *, random_state: RandomState = None) -> np.ndarray:
+def sample_counts(
+    counts: ArrayLike, n_samples: int, *, random_state: RandomState = None
+) -> np.ndarray:
     """Draw people from a population without replacement, histogram in, histogram out.
 
     The result is the histogram of a simple random sample: no category exceeds its count in the

@@ -2,7 +2,6 @@
 
 import re
 from os import PathLike, fspath
-from typing import Any
 
 import numpy as np
 from sklearn.utils import Bunch
@@ -12,6 +11,7 @@ from .._files._text import as_array
 
 _COUNT = re.compile(r"[0-9]{1,19}")
 _INT64_MAX = 2**63 - 1
+_MAX_USERS = 2**53  # beyond, sums and frequencies would not be exact
 
 
 def read_histogram(
@@ -20,7 +20,7 @@ def read_histogram(
     value_column: str = "value",
     count_column: str = "count",
     dtype: type[str] | None = None,
-) -> Any:
+) -> Bunch:
     r"""Read a histogram: one row per category, with the number of users who hold it.
 
     The format is recognised by the content: Parquet (which needs pyarrow), otherwise CSV in UTF-8
@@ -125,9 +125,9 @@ def read_histogram(
     values = table.pop(value_column)
     _check_distinct(values, rows, where, value_column)
     n_samples = sum(counts)
-    if not 0 < n_samples <= _INT64_MAX:
+    if not 0 < n_samples <= _MAX_USERS:
         raise ValueError(
-            f"{where}: {count_column} must add up to a number of users from 1 to 2**63 - 1, got "
+            f"{where}: {count_column} must add up to a number of users from 1 to 2**53, got "
             f"{n_samples}. Is count_column the right one?"
         )
     counts = np.array(counts, dtype=np.int64)

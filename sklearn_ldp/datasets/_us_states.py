@@ -2,7 +2,7 @@
 
 import csv
 from importlib.resources import files
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 from sklearn.utils import Bunch
@@ -22,6 +22,22 @@ include, is left out. A work of the U.S. Government, in the public domain.
 """
 
 
+@overload
+def load_us_states(
+    *,
+    n_samples: int | None = None,
+    return_X_y: Literal[False] = False,
+    as_frame: bool = False,
+    random_state: RandomState = None,
+) -> Bunch: ...
+@overload
+def load_us_states(
+    *,
+    n_samples: int | None = None,
+    return_X_y: bool,
+    as_frame: bool = False,
+    random_state: RandomState = None,
+) -> Any: ...
 def load_us_states(
     *,
     n_samples: int | None = None,

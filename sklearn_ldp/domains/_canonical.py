@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from datetime import date, time, timedelta
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any
 from uuid import UUID
 
 import numpy as np
@@ -17,7 +16,7 @@ from ._values import is_missing
 _WITH_A_TEXT = (date, time, timedelta, Decimal, Fraction, UUID)  # datetime is a date
 
 
-def canonical(value: Any) -> bytes:
+def canonical(value: object) -> bytes:
     """Return the bytes that stand for a category.
 
     Parameters
@@ -60,7 +59,7 @@ def canonical(value: Any) -> bytes:
     )
 
 
-def word_digest(value: Any) -> int:
+def word_digest(value: object) -> int:
     """Return a 64-bit digest of a category, the same on every machine.
 
     Parameters

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_array
 
+from .._typing import Values
 from ._values import as_vector, is_uniform
 
 
-def as_columns(X: Any, name: str) -> list[np.ndarray]:
+def as_columns(X: Values, name: str) -> list[np.ndarray]:
     """Split users' values into columns, each with a dtype of its own.
 
     Parameters
@@ -62,7 +63,7 @@ def as_columns(X: Any, name: str) -> list[np.ndarray]:
     return columns
 
 
-def read_once(X: Any) -> Any:
+def read_once(X: Values) -> Values:
     """Return X, or a table of what it streams, which may be streamed only once.
 
     Parameters

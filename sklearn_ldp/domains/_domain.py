@@ -13,7 +13,9 @@ from itertools import product, zip_longest
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from .._typing import Categories, Values
 from ._canonical import list_digest, word_digest
 from ._category_list import (
     CategoryList,
@@ -83,7 +85,7 @@ class Domain:
 
     size: int
 
-    def __init__(self, categories: Any) -> None:
+    def __init__(self, categories: Categories) -> None:
         self._set(lists_of(categories, "Domain"), "Domain")
 
     def _set(self, parts: list[CategoryList], name: str) -> None:
@@ -100,7 +102,7 @@ class Domain:
         return domain
 
     @classmethod
-    def of(cls, categories: Any, name: str = "Domain") -> Domain:
+    def of(cls, categories: Categories, name: str = "Domain") -> Domain:
         """Return the domain that a `categories` parameter stands for.
 
         Parameters
@@ -133,7 +135,7 @@ class Domain:
         return cls._of_parts(lists_of(categories, name), name)
 
     @classmethod
-    def product(cls, columns: Sequence[Any]) -> Domain:
+    def product(cls, columns: Sequence[Categories]) -> Domain:
         """Return the domain of all combinations of several columns' categories.
 
         Parameters
@@ -160,7 +162,7 @@ class Domain:
         return OpenDomain()
 
     @classmethod
-    def learned(cls, X: Any, name: str) -> Domain:
+    def learned(cls, X: Values, name: str) -> Domain:
         """Return the domain of users' values: the levels that X declares, or the values that occur.
 
         The latter reveals which values occur, so it is for simulations only.
@@ -270,7 +272,7 @@ class Domain:
         return self
 
     # -- to codes and back --------------------------------------------------------------------
-    def encode(self, X: Any, name: str = "Domain") -> np.ndarray:
+    def encode(self, X: Values, name: str = "Domain") -> np.ndarray:
         """Return the code of each user's value.
 
         Parameters
@@ -320,7 +322,7 @@ class Domain:
             codes = codes * part.size + part.encode(column, name, f" in column {number}")
         return codes.astype(self._dtype)
 
-    def decode(self, codes: Any) -> np.ndarray:
+    def decode(self, codes: ArrayLike) -> np.ndarray:
         """Return the category of each code.
 
         Parameters

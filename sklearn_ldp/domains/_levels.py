@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ._values import objects
 
 
-def declared_levels(column: Any) -> np.ndarray | None:
+def declared_levels(column: object) -> np.ndarray | None:
     """Return the levels that a column or a dtype declares, in their order.
 
     Parameters

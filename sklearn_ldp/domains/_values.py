@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from .._typing import Column
 
-def as_vector(values: Any) -> np.ndarray:
+
+def as_vector(values: Column | Mapping[Any, Any]) -> np.ndarray:
     """Return a 1-D array of unconverted values: tuples stay whole, 1 and "1" stay different.
 
     Parameters
@@ -39,7 +42,7 @@ def as_vector(values: Any) -> np.ndarray:
     return array
 
 
-def is_uniform(values: Any) -> bool:
+def is_uniform(values: Sequence[Any]) -> bool:
     """Return whether NumPy finds one dtype for all values without converting any.
 
     It does not for 1 and "1", for 1 and True, or for 1 and 1.5.
@@ -60,7 +63,7 @@ def is_uniform(values: Any) -> bool:
     return len(types) <= 1
 
 
-def is_missing(value: Any) -> bool:
+def is_missing(value: object) -> bool:
     """Return whether a value is a missing one: None, NaN, pandas' NA or NaT.
 
     Parameters
@@ -80,7 +83,7 @@ def is_missing(value: Any) -> bool:
     return isinstance(value, (float, np.floating)) and value != value
 
 
-def sorted_values(values: Any) -> list:
+def sorted_values(values: Iterable[Any]) -> list:
     """Return sorted values; if they cannot be compared, sort by type name and `repr`.
 
     Parameters
@@ -99,7 +102,7 @@ def sorted_values(values: Any) -> list:
         return sorted(values, key=lambda v: (type(v).__name__, repr(v)))
 
 
-def group_codes(labels: Any, name: str, each: str) -> tuple[list, np.ndarray]:
+def group_codes(labels: Column, name: str, each: str) -> tuple[list, np.ndarray]:
     """Return the distinct labels in order, and the index of each label among them.
 
     Parameters
@@ -121,7 +124,7 @@ def group_codes(labels: Any, name: str, each: str) -> tuple[list, np.ndarray]:
     ValueError
         If there are no labels, or if one is missing.
     """
-    shape = np.shape(labels)
+    shape = np.asarray(labels).shape
     if len(shape) != 1 or shape[0] == 0:
         raise ValueError(f"{name} needs one label {each}, got an array of shape {shape}.")
     items = as_vector(labels).tolist()

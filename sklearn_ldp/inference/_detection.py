@@ -11,8 +11,8 @@ from scipy import stats
 from scipy.signal import fftconvolve
 
 from ._discoveries import Discoveries, check_error_rate, discoveries
-from ._estimates import refuse_without_law
-from ._spread import Spread, check_level, check_of
+from ._estimates import spreads
+from ._spread import Spread, check_level
 
 _WINDOW = 12.0  # standard deviations of a count outside of which its probabilities are left out
 
@@ -22,15 +22,11 @@ def detected(
 ) -> Discoveries:
     """Return the result of `FrequencyEstimate.detected`, whose arguments these are."""
     check_level(level)
-    check_of(of)
     check_error_rate(error_rate)
     if not (isinstance(threshold, Real) and 0 <= float(threshold) < 1):
         raise ValueError(f"Argument threshold must fulfil 0 <= threshold < 1, got {threshold!r}.")
-    refuse_without_law(estimate, "detection")
-    p_values = [
-        _p_values(row, Spread.at_estimate(row, estimate.noise.of_rows(i), of), float(threshold))
-        for i, row in enumerate(estimate.values)
-    ]
+    rows = spreads(estimate, of, "detection")
+    p_values = [_p_values(row, spread, float(threshold)) for row, spread in rows]
     what = f"above {threshold:g}"
     stacked = np.reshape(p_values, estimate.shape)
     return discoveries(estimate.categories, stacked, what, level, error_rate)

@@ -9,6 +9,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from .._noise import as_rows
+from .._typing import DataFrame, Queries
 from ..postprocessing import norm_sub
 from ._discoveries import Discoveries, check_error_rate, discoveries
 from ._estimates import query_rows, refuse_without_law
@@ -126,7 +127,7 @@ class EstimateDifference:
     def confidence_interval(
         self,
         level: float = 0.95,
-        queries: Any = None,
+        queries: Queries | None = None,
         *,
         simultaneous: bool = False,
         of: str = "population",
@@ -238,7 +239,7 @@ class EstimateDifference:
         stacked = np.reshape(p_values, self.shape)
         return discoveries(self.categories, stacked, "changed", level, error_rate)
 
-    def to_frame(self, level: float = 0.95, *, of: str = "population") -> Any:
+    def to_frame(self, level: float = 0.95, *, of: str = "population") -> DataFrame:
         """Return the differences, their intervals and adjusted p-values as a pandas DataFrame.
 
         Parameters

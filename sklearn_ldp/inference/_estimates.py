@@ -34,6 +34,35 @@ def refuse_without_law(estimate: Any, what: str) -> None:
         )
 
 
+def spreads(estimate: Any, of: str, what: str) -> list[tuple[np.ndarray, Spread]]:
+    """Return the values and the covariances of each row of a raw estimate.
+
+    Parameters
+    ----------
+    estimate : FrequencyEstimate
+        The estimate.
+    of : {"users", "population"}
+        Whom the statement is about.
+    what : str
+        What it is needed for, as for `refuse_without_law`.
+
+    Returns
+    -------
+    list of (ndarray of shape (d,), Spread)
+        One pair for each row.
+
+    Raises
+    ------
+    ValueError
+        If there is no raw estimate with a noise model, or `of` is something else.
+    """
+    check_of(of)
+    refuse_without_law(estimate, what)
+    noises = (estimate.noise.of_rows(i) for i in range(len(estimate)))
+    rows = zip(estimate.values, noises, strict=True)
+    return [(row, Spread.at_estimate(row, noise, of)) for row, noise in rows]
+
+
 def query_rows(queries: Any, estimate: Any) -> Any:
     """Return the matrix of queries for the categories of an estimate; None if there are none."""
     if queries is None:
@@ -46,19 +75,8 @@ def confidence_interval(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the ends of `FrequencyEstimate.confidence_interval`, of shape (n_estimates, k)."""
     check_level(level)
-    check_of(of)
-    refuse_without_law(estimate, "confidence interval")
-    matrix = query_rows(queries, estimate)
-    ends = [
-        intervals(
-            row,
-            Spread.at_estimate(row, estimate.noise.of_rows(i), of),
-            matrix,
-            level,
-            simultaneous,
-        )
-        for i, row in enumerate(estimate.values)
-    ]
+    rows, matrix = spreads(estimate, of, "confidence interval"), query_rows(queries, estimate)
+    ends = [intervals(row, spread, matrix, level, simultaneous) for row, spread in rows]
     low, high = zip(*ends, strict=True) if ends else ((), ())
     shape = (len(estimate), estimate.shape[1] if matrix is None else matrix.shape[0])
     return np.reshape(low, shape), np.reshape(high, shape)

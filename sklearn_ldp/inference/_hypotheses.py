@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from .._typing import Frequencies
 from ..domains._alignment import in_order
 from ..postprocessing import norm_sub
-from ._estimates import refuse_without_law
-from ._spread import Spread, check_of
+from ._estimates import spreads
+from ._spread import Spread
 from ._wald import WaldTest, quadratic_form, sum_known, wald_test
 
+if TYPE_CHECKING:
+    from .._estimate import FrequencyEstimate
 
-def goodness_of_fit(estimate: Any, frequencies: Any, *, of: str = "population") -> WaldTest:
+
+def goodness_of_fit(
+    estimate: FrequencyEstimate, frequencies: Frequencies, *, of: str = "population"
+) -> WaldTest:
     """Test whether the true distribution is a given one.
 
     Privacy: costs none.
@@ -51,8 +58,7 @@ def goodness_of_fit(estimate: Any, frequencies: Any, *, of: str = "population") 
     >>> bool(goodness_of_fit(estimate, [0.25, 0.25, 0.5]).p_value < 1e-6)
     True
     """
-    check_of(of)
-    refuse_without_law(estimate, "test of fit")
+    rows = spreads(estimate, of, "test of fit")
     expected = np.asarray(
         in_order(frequencies, estimate.categories, "The array of frequencies"), dtype=np.float64
     )
@@ -63,13 +69,13 @@ def goodness_of_fit(estimate: Any, frequencies: Any, *, of: str = "population") 
             f"{expected.size} with the sum {expected.sum():g}; divide counts by their sum."
         )
     statistics = []
-    for i, values in enumerate(estimate.values):
-        spread = Spread(estimate.noise.of_rows(i), of, expected)
-        statistics.append(sum_known(values - expected, spread.product, spread.variances()))
+    for values, spread in rows:
+        under = replace(spread, frequencies=expected)
+        statistics.append(sum_known(values - expected, under.product, under.variances()))
     return wald_test(statistics, estimate.shape[1] - 1)
 
 
-def independence(estimate: Any, *, of: str = "population") -> WaldTest:
+def independence(estimate: FrequencyEstimate, *, of: str = "population") -> WaldTest:
     """Test whether two attributes of a joint domain are independent.
 
     Privacy: costs none.
@@ -111,13 +117,9 @@ def independence(estimate: Any, *, of: str = "population") -> WaldTest:
     >>> test.degrees_of_freedom, bool(test.p_value[0] < 0.01)
     (1, True)
     """
-    check_of(of)
-    refuse_without_law(estimate, "test of independence")
+    rows = spreads(estimate, of, "test of independence")
     order, shape = _as_table(estimate.categories)
-    statistics = [
-        _independence(row, estimate.noise.of_rows(i), order, shape, of)
-        for i, row in enumerate(estimate.values)
-    ]
+    statistics = [_independence(values, spread, order, shape) for values, spread in rows]
     return wald_test(statistics, (shape[0] - 1) * (shape[1] - 1))
 
 
@@ -137,7 +139,7 @@ def _as_table(categories: np.ndarray) -> tuple[np.ndarray, tuple[int, int]]:
 
 
 def _independence(
-    values: np.ndarray, noise: Any, places: np.ndarray, shape: tuple[int, int], of: str
+    values: np.ndarray, spread: Spread, places: np.ndarray, shape: tuple[int, int]
 ) -> float:
     table = np.empty(shape)
     table.ravel()[places] = values
@@ -147,7 +149,7 @@ def _independence(
     else:  # far from the 1 that it estimates: nothing but noise
         of_rows, of_columns = norm_sub(of_rows), norm_sub(of_columns)
     product = np.outer(norm_sub(of_rows), norm_sub(of_columns))
-    spread = Spread(noise, of, product.ravel()[places])
+    spread = replace(spread, frequencies=product.ravel()[places])
 
     def centred(x: np.ndarray) -> np.ndarray:
         """J x: what is left of a table after its margins, to first order."""

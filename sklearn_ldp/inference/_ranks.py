@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from functools import lru_cache
 from numbers import Integral
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from scipy.special import ndtr
 
-from ._estimates import refuse_without_law
-from ._spread import Spread, check_level, check_of, every_category
+from ._estimates import spreads
+from ._spread import Spread, check_level, every_category
+
+if TYPE_CHECKING:
+    from .._estimate import FrequencyEstimate
+
 
 _FEW = 300  # categories: below it, the covariances of all pairs are taken into account
 
@@ -40,7 +44,7 @@ class TopCategories(NamedTuple):
     possibly: np.ndarray
 
 
-def ranks(estimate: Any, level: float = 0.95, *, of: str = "users") -> RankInterval:
+def ranks(estimate: FrequencyEstimate, level: float = 0.95, *, of: str = "users") -> RankInterval:
     """Return intervals of the ranks of all categories that hold at once.
 
     Category v is surely above w if their estimates differ by more than the largest of all pairwise
@@ -94,12 +98,8 @@ def ranks(estimate: Any, level: float = 0.95, *, of: str = "users") -> RankInter
     ([[1, 2, 2]], [[1, 3, 3]])
     """
     check_level(level)
-    check_of(of)
-    refuse_without_law(estimate, "interval of ranks")
-    ends = [
-        _ranks_of_row(row, Spread.at_estimate(row, estimate.noise.of_rows(i), of), level)
-        for i, row in enumerate(estimate.values)
-    ]
+    rows = spreads(estimate, of, "interval of ranks")
+    ends = [_ranks_of_row(row, spread, level) for row, spread in rows]
     low, high = zip(*ends, strict=True) if ends else ((), ())
     return RankInterval(
         *(np.reshape(np.array(end, dtype=np.int64), estimate.shape) for end in (low, high))
@@ -107,7 +107,7 @@ def ranks(estimate: Any, level: float = 0.95, *, of: str = "users") -> RankInter
 
 
 def top_categories(
-    estimate: Any, k: int, level: float = 0.95, *, of: str = "users"
+    estimate: FrequencyEstimate, k: int, level: float = 0.95, *, of: str = "users"
 ) -> TopCategories:
     """Return which categories surely are, and which may be, among the k most frequent.
 

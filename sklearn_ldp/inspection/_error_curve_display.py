@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
+from .._typing import Axes, Table
 from ._grid_search import curves_of
 from ._results import ambiguous, column, error_name, numbers
 from ._style import RING, legend_outside, merged, new_axes, styles
@@ -83,7 +85,7 @@ class ErrorCurveDisplay:
 
     def __init__(
         self,
-        curves: Any,
+        curves: Mapping[str, ErrorCurve],
         *,
         x_name: str = "epsilon",
         error_name: str = "error",
@@ -97,13 +99,13 @@ class ErrorCurveDisplay:
     @classmethod
     def from_results(
         cls,
-        results: Any,
+        results: Table,
         *,
         x: str = "epsilon",
         by: str | Sequence[str] = "postprocessor",
         error: str = "error",
         spread: str | None = "standard_error",
-        ax: Any = None,
+        ax: Axes | None = None,
         **kwargs: Any,
     ) -> ErrorCurveDisplay:
         """Draw the errors of a study.
@@ -162,11 +164,11 @@ class ErrorCurveDisplay:
     @classmethod
     def from_grid_search(
         cls,
-        search: Any,
+        search: BaseEstimator,
         *,
         x: str | None = None,
         metric: str | None = None,
-        ax: Any = None,
+        ax: Axes | None = None,
         **kwargs: Any,
     ) -> ErrorCurveDisplay:
         """Draw the errors that a search of scikit-learn has found, and mark its choice.
@@ -238,7 +240,7 @@ class ErrorCurveDisplay:
 
     def plot(
         self,
-        ax: Any = None,
+        ax: Axes | None = None,
         *,
         x_scale: str = "linear",
         y_scale: str = "log",

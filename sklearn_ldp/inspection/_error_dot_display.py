@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from .._typing import Axes, Column, Table
 from ._results import ambiguous, column, error_name
 from ._style import RING, legend_outside, merged, name_ticks, new_axes, styles
 
@@ -59,6 +60,8 @@ class ErrorDotDisplay:
     (['GRR', 'OLH', 'OUE'], ['Base', 'Norm'])
     """
 
+    rows: Any
+    errors: Any
     ax_: Any
     figure_: Any
     lines_: dict[str, Any]
@@ -66,8 +69,8 @@ class ErrorDotDisplay:
 
     def __init__(
         self,
-        rows: Any,
-        errors: Any,
+        rows: Sequence[str],
+        errors: Mapping[str, Column],
         *,
         picks: Mapping[str, str] | None = None,
         pick_name: str = "picked",
@@ -82,14 +85,14 @@ class ErrorDotDisplay:
     @classmethod
     def from_results(
         cls,
-        results: Any,
+        results: Table,
         *,
         rows: str = "postprocessor",
         by: str = "oracle",
         error: str = "error",
         picks: Mapping[str, str] | None = None,
         pick_name: str = "picked",
-        ax: Any = None,
+        ax: Axes | None = None,
         **kwargs: Any,
     ) -> ErrorDotDisplay:
         """Draw the errors of a study.
@@ -145,7 +148,7 @@ class ErrorDotDisplay:
         return display.plot(ax, **kwargs)
 
     def plot(
-        self, ax: Any = None, *, x_scale: str = "log", legend: bool = True, **kwargs: Any
+        self, ax: Axes | None = None, *, x_scale: str = "log", legend: bool = True, **kwargs: Any
     ) -> ErrorDotDisplay:
         """Draw the dots.
 

@@ -6,8 +6,11 @@ from numbers import Integral
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
 
 from .._released import estimate_of
+from .._typing import Axes, Column
 from ._style import COLORS, LINES, MARKERS, merged, name_ticks, new_axes
 
 # How far the first, second, .. estimate stands beside its category: the first few, far apart.
@@ -94,6 +97,10 @@ class FrequencyDisplay:
     >>> both = FrequencyDisplay.from_estimate(consistent, ax=display.ax_)
     """
 
+    categories: Any
+    frequencies: Any
+    interval: Any
+    truth: Any
     ax_: Any
     figure_: Any
     errorbar_: Any
@@ -102,14 +109,14 @@ class FrequencyDisplay:
 
     def __init__(
         self,
-        categories: Any,
-        frequencies: Any,
+        categories: Column,
+        frequencies: ArrayLike,
         *,
-        interval: Any = None,
+        interval: tuple[ArrayLike, ArrayLike] | None = None,
         level: float | None = None,
         n_categories: int | None = None,
         order: str | None = None,
-        truth: Any = None,
+        truth: ArrayLike | None = None,
         name: str | None = None,
         by: str = "category",
         orientation: str = "vertical",
@@ -131,13 +138,13 @@ class FrequencyDisplay:
         estimate: Estimate,
         *,
         k: int | None = 30,
-        truth: Any = None,
+        truth: ArrayLike | None = None,
         level: float = 0.95,
         order: str = "auto",
         name: str | None = None,
         by: str = "category",
         orientation: str = "vertical",
-        ax: Any = None,
+        ax: Axes | None = None,
         **kwargs: Any,
     ) -> FrequencyDisplay:
         """Draw all categories of an estimate, or the k largest.
@@ -218,7 +225,7 @@ class FrequencyDisplay:
         return display.plot(ax, **kwargs)
 
     @classmethod
-    def from_estimator(cls, estimator: Any, **kwargs: Any) -> FrequencyDisplay:
+    def from_estimator(cls, estimator: BaseEstimator, **kwargs: Any) -> FrequencyDisplay:
         """Draw the estimate of a fitted oracle, post-processor, search or Pipeline.
 
         Parameters
@@ -235,7 +242,7 @@ class FrequencyDisplay:
         """
         return cls.from_estimate(estimate_of(estimator), **kwargs)
 
-    def plot(self, ax: Any = None, **kwargs: Any) -> FrequencyDisplay:
+    def plot(self, ax: Axes | None = None, **kwargs: Any) -> FrequencyDisplay:
         """Draw the estimate.
 
         Parameters
@@ -345,7 +352,8 @@ class FrequencyDisplay:
         if self.interval is not None:
             low, high = (np.asarray(end)[order] for end in self.interval)
             if is_bars:
-                bars = np.array([frequencies - low, high - frequencies])
+                # An estimate below 0 lies outside of its interval; its bar begins at its marker.
+                bars = np.maximum([frequencies - low, high - frequencies], 0)
                 look = {"ecolor": to_rgba(look["color"], 0.4), **look}
             else:
                 fill = ax.fill_between if is_vertical else ax.fill_betweenx

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from .._cv_results import mean_errors, metric_names, split_scores
@@ -32,7 +33,7 @@ class SearchCurves(NamedTuple):
     chosen: tuple[str, float] | None
 
 
-def curves_of(search: Any, x: str | None, metric: str | None) -> SearchCurves:
+def curves_of(search: BaseEstimator, x: str | None, metric: str | None) -> SearchCurves:
     """Return the curves of a fitted search.
 
     Parameters

@@ -6,12 +6,15 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
+
+from .._typing import Table
 
 # The columns of a study that say what a row is about; the others are numbers.
 _VARIED = ("population", "n_samples", "oracle", "epsilon", "postprocessor", "queries", "metric")
 
 
-def column(results: Any, name: str, display: str) -> np.ndarray:
+def column(results: Table, name: str, display: str) -> np.ndarray:
     """Return a column of a table of errors, or raise an error that says what a table is."""
     try:
         return np.asarray(results[name])
@@ -22,7 +25,7 @@ def column(results: Any, name: str, display: str) -> np.ndarray:
         ) from error
 
 
-def numbers(values: Any, name: str, remedy: str) -> np.ndarray:
+def numbers(values: ArrayLike, name: str, remedy: str) -> np.ndarray:
     """Return positions on the x axis, or raise an error that says what to do."""
     try:
         return np.asarray(values).astype(float)
@@ -69,7 +72,7 @@ def ambiguous(
     )
 
 
-def error_name(results: Any, error: str) -> str:
+def error_name(results: Table, error: str) -> str:
     """Return what an axis calls the errors: the metric, if the table has a single one."""
     try:
         metrics = set(np.asarray(results["metric"]).tolist())

@@ -5,8 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from .._typing import Axes, Column
 from ._style import COLORS, merged, name_ticks, new_axes
 
 
@@ -53,6 +56,9 @@ class SearchDisplay:
     True
     """
 
+    candidates: Any
+    mean_error: Any
+    standard_error: Any
     ax_: Any
     figure_: Any
     errorbar_: Any
@@ -60,10 +66,10 @@ class SearchDisplay:
 
     def __init__(
         self,
-        candidates: Any,
-        mean_error: Any,
+        candidates: Column,
+        mean_error: ArrayLike,
         *,
-        standard_error: Any = None,
+        standard_error: ArrayLike | None = None,
         best_index: int | None = None,
         error_name: str = "mean error",
     ) -> None:
@@ -74,7 +80,9 @@ class SearchDisplay:
         self.error_name = error_name
 
     @classmethod
-    def from_estimator(cls, estimator: Any, *, ax: Any = None, **kwargs: Any) -> SearchDisplay:
+    def from_estimator(
+        cls, estimator: BaseEstimator, *, ax: Axes | None = None, **kwargs: Any
+    ) -> SearchDisplay:
         """Draw the candidates of a fitted search.
 
         Parameters
@@ -123,7 +131,9 @@ class SearchDisplay:
         )
         return display.plot(ax, **kwargs)
 
-    def plot(self, ax: Any = None, *, x_scale: str | None = None, **kwargs: Any) -> SearchDisplay:
+    def plot(
+        self, ax: Axes | None = None, *, x_scale: str | None = None, **kwargs: Any
+    ) -> SearchDisplay:
         """Draw the errors of the candidates.
 
         Parameters
@@ -160,7 +170,12 @@ class SearchDisplay:
         self.chosen_ = None
         if self.best_index is not None:
             chosen = int(np.flatnonzero(order == self.best_index)[0])
-            mark = {"marker": "D", "markersize": 9, "color": COLORS[1], "label": "chosen"}
+            mark: dict[str, Any] = {
+                "marker": "D",
+                "markersize": 9,
+                "color": COLORS[1],
+                "label": "chosen",
+            }
             (self.chosen_,) = ax.plot(error[order[chosen]], chosen, linestyle="none", **mark)
             ax.legend(loc="best")
         name_ticks(ax.yaxis, place, [self.candidates[i] for i in order])

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from .._typing import Axes
+
 # The palette of Okabe and Ito, which colour-blind readers can tell apart, without its yellow, which
 # is hard to see on white.
 COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#000000", "#56b4e9", "#e69f00")
@@ -12,7 +14,7 @@ LINES: tuple = ("-", (0, (5, 1.5)), (0, (1, 1)), (0, (4, 1.2, 1, 1.2)))
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "<", "h", ">", "p", "d", "1", "2", "3", "4")
 
 # A mark around a point, which leaves the point to be seen.
-RING = {
+RING: dict[str, Any] = {
     "linestyle": "none",
     "marker": "o",
     "markersize": 14,
@@ -77,7 +79,7 @@ def _style(i: int) -> dict[str, Any]:
     }
 
 
-def new_axes(name: str, figsize: tuple[float, float]) -> Any:
+def new_axes(name: str, figsize: tuple[float, float]) -> Axes:
     """Return the axes of a new figure.
 
     Parameters
@@ -120,6 +122,6 @@ def name_ticks(axis: Any, places: Iterable[float], names: Iterable[Any], **kwarg
         label.set_parse_math(False)
 
 
-def legend_outside(ax: Any) -> None:
+def legend_outside(ax: Axes) -> None:
     """Put the legend on the right of the axes, where it covers nothing."""
     ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), borderaxespad=0.0, fontsize="small")

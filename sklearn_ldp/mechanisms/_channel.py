@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
+from scipy import sparse
 
 from .._noise import ChannelNoise, Noise, NoiseModel, as_rows
+from .._typing import Matrix
 from ._coins import Coins
 from ._covariance import drawn_covariances, inner, joint_covariances, joint_product
 from ._laws import JointSupport, PublicPart, ReportLaw
@@ -109,6 +111,57 @@ class Channel(Mechanism):
         """Number of counts in a tally."""
         return self.n_categories
 
+    @property
+    def agreement_bits(self) -> float:
+        """How rarely two honest reports are equal, see :class:`Mechanism`.
+
+        By default a bound that holds for all channels: equal reports both support the category of
+        one of the users, or both do not.
+        """
+        return _bits(float(self.p) ** 2 + (1 - float(self.p)) ** 2)
+
+    def two_level_bits(self, n_kinds: int, share: float) -> float:
+        """Return `agreement_bits` if reports have one probability where they support a category.
+
+        Parameters
+        ----------
+        n_kinds : int
+            Number of different reports; those that support the user's category are equally likely,
+            and so are the others.
+        share : float
+            Share of them that support a given category.
+
+        Returns
+        -------
+        float
+            The bits.
+        """
+        p = float(self.p)
+        return math.log2(n_kinds) - math.log2(p**2 / share + (1 - p) ** 2 / (1 - share))
+
+    def check_tallies(self, tallies: np.ndarray, sizes: np.ndarray) -> None:
+        """Refuse sums that are not those of so many reports.
+
+        Parameters
+        ----------
+        tallies : ndarray of shape (m, tally_size)
+            Sums of what `tally` returned, int64.
+        sizes : ndarray of shape (m,)
+            Number of reports in each of them, int64.
+
+        Raises
+        ------
+        ValueError
+            As for any mechanism; and if a count exceeds the number of reports, because a report
+            counts at most once for a category or a kind of reports.
+        """
+        largest = tallies.max(axis=1, initial=0)
+        if np.any(largest > sizes):
+            raise ValueError(
+                f"one of its counts is {largest.max()}, expected at most the number of reports"
+            )
+        super().check_tallies(tallies, sizes)
+
     def decode(self, tallies: np.ndarray) -> np.ndarray:
         """Turn tallies into support counts.
 
@@ -194,7 +247,7 @@ class Channel(Mechanism):
         noise = self.noise(sizes if len(sizes) > 1 else int(sizes[0]))
         return noise.debias(support), noise
 
-    def noise(self, n_samples: Any) -> NoiseModel:
+    def noise(self, n_samples: ArrayLike) -> NoiseModel:
         """Return the noise of estimates from a given number of users.
 
         Parameters
@@ -234,7 +287,7 @@ class Channel(Mechanism):
         """
         return self.null_variance + frequencies * self.slope
 
-    def total_variance(self, frequencies: Any = None) -> float:
+    def total_variance(self, frequencies: ArrayLike | None = None) -> float:
         """Return the sum of the variances of all categories, times the number of users.
 
         Parameters
@@ -253,7 +306,7 @@ class Channel(Mechanism):
             frequencies = np.full(self.n_categories, 1 / self.n_categories)
         return float(self.variances(np.asarray(frequencies, dtype=np.float64)).sum())
 
-    def answer_variances(self, matrix: Any, frequencies: np.ndarray) -> np.ndarray:
+    def answer_variances(self, matrix: Matrix, frequencies: np.ndarray) -> np.ndarray:
         """Return the variances of answers to linear queries of the raw estimate, for one user.
 
         They are linear in the frequencies (which sum to 1), so that unbiased estimates of the
@@ -278,7 +331,7 @@ class Channel(Mechanism):
             variances[several] = self.covariances(rows[several], frequencies, diagonal=True)
         return variances
 
-    def answer_covariance(self, matrix: Any, frequencies: np.ndarray) -> np.ndarray:
+    def answer_covariance(self, matrix: Matrix, frequencies: np.ndarray) -> np.ndarray:
         """Return the covariances of answers to linear queries of the raw estimate, for one user.
 
         Parameters
@@ -300,7 +353,9 @@ class Channel(Mechanism):
             np.fill_diagonal(result, self.answer_variances(rows, frequencies))
         return result
 
-    def covariances(self, rows: Any, frequencies: np.ndarray, *, diagonal: bool) -> np.ndarray:
+    def covariances(
+        self, rows: sparse.csr_array, frequencies: np.ndarray, *, diagonal: bool
+    ) -> np.ndarray:
         """Return the covariances of sums of categories, for one user; a channel may override it.
 
         Parameters
@@ -477,3 +532,7 @@ def randomised_response(
     other = coins.integers(n_values - 1, moved.size)
     result[moved] = other + (other >= result[moved])
     return result
+
+
+def _bits(probability: float) -> float:
+    return max(-math.log2(probability), 0.0)

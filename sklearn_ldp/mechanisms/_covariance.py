@@ -17,6 +17,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from ._coins import SeededCoins
 from ._laws import JointSupport
@@ -26,7 +27,12 @@ _CELLS = 1 << 21  # numbers worked on at a time
 
 
 def joint_covariances(
-    joint: JointSupport, p: float, q: float, rows: Any, frequencies: np.ndarray, diagonal: bool
+    joint: JointSupport,
+    p: float,
+    q: float,
+    rows: sparse.csr_array,
+    frequencies: np.ndarray,
+    diagonal: bool,
 ) -> np.ndarray:
     """Return the sum over v != w of a_v b_w n Cov_vw, if the joint support has two values.
 
@@ -109,7 +115,7 @@ def outer(x: np.ndarray, y: np.ndarray, diagonal: bool) -> np.ndarray:
     return x * y if diagonal else x[:, None] * y
 
 
-def inner(rows: Any, others: Any, diagonal: bool) -> np.ndarray:
+def inner(rows: sparse.csr_array, others: sparse.csr_array, diagonal: bool) -> np.ndarray:
     """Return the inner products of all pairs of sparse rows, or of each with its counterpart.
 
     Parameters
@@ -130,7 +136,10 @@ def inner(rows: Any, others: Any, diagonal: bool) -> np.ndarray:
 
 
 def gram(
-    vector: Callable[[np.ndarray], np.ndarray], rows: Any, weights: Any, diagonal: bool
+    vector: Callable[[np.ndarray], np.ndarray],
+    rows: sparse.csr_array,
+    weights: np.ndarray,
+    diagonal: bool,
 ) -> np.ndarray:
     """Return weighted inner products of long vectors, one per row, without holding them all.
 
@@ -173,7 +182,7 @@ def gram(
 
 
 def drawn_covariances(
-    channel: Any, rows: Any, frequencies: np.ndarray, diagonal: bool
+    channel: Any, rows: sparse.csr_array, frequencies: np.ndarray, diagonal: bool
 ) -> np.ndarray:
     """Return the covariances of answers, from drawn reports that are the same each time.
 

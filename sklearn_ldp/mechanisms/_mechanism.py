@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ._coins import Coins
 from ._reports import bits_for, expect
@@ -93,6 +94,26 @@ class Mechanism(ABC):
             Integer reports.
         """
 
+    def draw(self, codes: np.ndarray, coins: Coins) -> np.ndarray:
+        """Randomise codes for a sum only: what `tally` counts as it counts the reports.
+
+        A mechanism whose reports take longer to write down than to add up may return them in
+        another form, which never leaves the process: an array of booleans, one row per user.
+
+        Parameters
+        ----------
+        codes : ndarray whose first axis is the users
+            As for `privatize`.
+        coins : Coins
+            As for `privatize`, of which it draws the same.
+
+        Returns
+        -------
+        ndarray whose first axis is the users
+            By default, the reports.
+        """
+        return self.privatize(codes, coins)
+
     # -- on the server ------------------------------------------------------------------------
     @abstractmethod
     def check_reports(self, reports: np.ndarray) -> np.ndarray:
@@ -134,6 +155,52 @@ class Mechanism(ABC):
     def tally_size(self) -> int:
         """Number of counts in a tally."""
 
+    @property
+    def tally_sum(self) -> int | None:
+        """Sum of the tally of a report, if it is the same for all reports; otherwise None."""
+        return None
+
+    @property
+    def agreement_bits(self) -> float:
+        """How rarely two honest reports are equal: minus the binary logarithm of a probability.
+
+        It is a lower bound for any two values. From 0, which means that nothing is known, nobody
+        can conclude that a batch of reports is a copy of another one.
+        """
+        return 0.0
+
+    def check_tallies(self, tallies: np.ndarray, sizes: np.ndarray) -> None:
+        """Refuse sums that are not those of so many reports.
+
+        Parameters
+        ----------
+        tallies : ndarray of shape (m, tally_size)
+            Sums of what `tally` returned, int64.
+        sizes : ndarray of shape (m,)
+            Number of reports in each of them, int64.
+
+        Raises
+        ------
+        ValueError
+            If they cannot be sums of so many reports' tallies. The message says what is wrong. By
+            default counts must not be negative, must be 0 if there are no reports, and must add up
+            to `tally_sum` per report.
+        """
+        if tallies.min(initial=0) < 0:
+            raise ValueError(f"one of its counts is {tallies.min()}, expected none below 0")
+        if tallies[sizes == 0].any():
+            raise ValueError("it has counts without reports")
+        if self.tally_sum is None:
+            return
+        expected = self.tally_sum * sizes
+        # Integers may wrap where floats only lose digits.
+        about = tallies.sum(axis=1, dtype=float)
+        if np.any(np.abs(about - expected) > 2**60) or np.any(tallies.sum(axis=1) != expected):
+            raise ValueError(
+                f"its counts add up to {about.sum():.0f}, expected {expected.sum()}: the counts of "
+                f"each of its {sizes.sum()} reports add up to {self.tally_sum}"
+            )
+
     def decode(self, tallies: np.ndarray) -> np.ndarray:
         """Turn tallies into the counts that estimates are made from.
 
@@ -149,7 +216,7 @@ class Mechanism(ABC):
         """
         return tallies
 
-    def as_reports(self, reports: Any) -> np.ndarray:
+    def as_reports(self, reports: ArrayLike) -> np.ndarray:
         """Return the reports in any array of integers, in canonical form.
 
         Parameters

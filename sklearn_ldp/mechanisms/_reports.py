@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 
@@ -53,7 +51,7 @@ def check_indices(reports: np.ndarray, n_values: int) -> np.ndarray:
     return reports
 
 
-def expect(condition: Any, expectation: str, reports: np.ndarray) -> None:
+def expect(condition: object, expectation: str, reports: np.ndarray) -> None:
     """Raise ValueError, saying what was expected and what came, unless a condition holds.
 
     Parameters

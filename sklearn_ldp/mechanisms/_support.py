@@ -55,6 +55,26 @@ def independent_sizes(p: Fraction, q: Fraction, n_categories: int) -> np.ndarray
     return np.convolve(others, [1 - float(p), float(p)])
 
 
+def count_bits(bits: np.ndarray) -> np.ndarray:
+    """Count the ones of each column.
+
+    Parameters
+    ----------
+    bits : ndarray of shape (n, d)
+        Zeros and ones as bytes.
+
+    Returns
+    -------
+    ndarray of shape (d,)
+        int64.
+    """
+    # Sums of up to 255 bits fit in a byte, so most of the adding is done on bytes.
+    total = np.zeros(bits.shape[1], dtype=np.int64)
+    for start in range(0, len(bits), 255):
+        total += np.add.reduce(bits[start : start + 255], axis=0, dtype=np.uint8)
+    return total
+
+
 def fixed_size(size: int, n_categories: int) -> np.ndarray:
     """Return the law of the number of supported categories if it is the same in all reports.
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.stats import beta
 from sklearn.base import clone
 
@@ -58,7 +60,7 @@ def audit_epsilon(
     n_trials: int = 1_000_000,
     confidence: float = 0.99,
     pair: tuple[Any, Any] | None = None,
-    mechanism: Any = None,
+    mechanism: Callable[[np.ndarray], ArrayLike] | None = None,
     random_state: RandomState = None,
 ) -> AuditResult:
     """Find a lower bound of the epsilon that a mechanism spends, by telling two values apart.

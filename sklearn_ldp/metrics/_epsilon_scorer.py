@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
 
+from .._typing import Values
 from ._scorer import BaseScorer, oracle_and_its_input
 
 
@@ -56,7 +56,11 @@ class EpsilonScorer(BaseScorer):
         return "neg_epsilon"
 
     def __call__(
-        self, estimator: Any, X: Any, y: Any = None, sample_weight: ArrayLike | None = None
+        self,
+        estimator: BaseEstimator,
+        X: Values,
+        y: object = None,
+        sample_weight: ArrayLike | None = None,
     ) -> float:
         oracle, _ = oracle_and_its_input(estimator, X)
         return -float(oracle.epsilon)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+from numpy.typing import ArrayLike
 
 from .._estimate import FrequencyEstimate
+from .._typing import Frequencies, Metric, Queries
 from ..domains._alignment import in_order
 from ..queries import as_query_set
 
@@ -14,7 +14,11 @@ METRICS = ("mse", "mae")
 
 
 def query_errors(
-    frequencies: Any, estimate: Any, *, queries: Any = None, metric: Any = "mse"
+    frequencies: Frequencies,
+    estimate: FrequencyEstimate | ArrayLike,
+    *,
+    queries: Queries | None = None,
+    metric: Metric = "mse",
 ) -> np.ndarray:
     """Return the error of each estimate, averaged over the queries.
 
@@ -66,7 +70,9 @@ def query_errors(
     return np.mean(errors**2 if metric == "mse" else np.abs(errors), axis=1)
 
 
-def as_truth_and_estimate(frequencies: Any, estimate: Any) -> tuple[np.ndarray, FrequencyEstimate]:
+def as_truth_and_estimate(
+    frequencies: Frequencies, estimate: FrequencyEstimate | ArrayLike
+) -> tuple[np.ndarray, FrequencyEstimate]:
     """Return true frequencies as an array, and what is judged as an estimate.
 
     Parameters
@@ -103,7 +109,12 @@ def as_truth_and_estimate(frequencies: Any, estimate: Any) -> tuple[np.ndarray, 
     return truth, estimate
 
 
-def frequency_mse(frequencies: Any, estimate: Any, *, queries: Any = None) -> float:
+def frequency_mse(
+    frequencies: Frequencies,
+    estimate: FrequencyEstimate | ArrayLike,
+    *,
+    queries: Queries | None = None,
+) -> float:
     """Return the mean squared error of an estimate, over its rows and over the queries.
 
     Parameters
@@ -134,7 +145,12 @@ def frequency_mse(frequencies: Any, estimate: Any, *, queries: Any = None) -> fl
     return float(np.mean(query_errors(frequencies, estimate, queries=queries, metric="mse")))
 
 
-def frequency_mae(frequencies: Any, estimate: Any, *, queries: Any = None) -> float:
+def frequency_mae(
+    frequencies: Frequencies,
+    estimate: FrequencyEstimate | ArrayLike,
+    *,
+    queries: Queries | None = None,
+) -> float:
     """Return the mean absolute error of an estimate, over its rows and over the queries.
 
     Parameters

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
 
 from .._released import estimate_of
+from .._typing import Metric, Queries, Values
 from ..oracles import PrivacyWarning
 from ..queries import QuerySet, as_query_set
 from ._errors import METRICS, query_errors
 from ._scorer import BaseScorer, oracle_and_its_input
 
 
-def make_frequency_scorer(metric: str = "mse", *, queries: Any = None) -> FrequencyScorer:
+def make_frequency_scorer(
+    metric: str = "mse", *, queries: Queries | None = None
+) -> FrequencyScorer:
     """Make a scorer for GridSearchCV, cross_validate and similar tools.
 
     The score is minus the error of the fitted estimate, compared with the true frequencies among
@@ -88,7 +90,7 @@ def make_frequency_scorer(metric: str = "mse", *, queries: Any = None) -> Freque
 class FrequencyScorer(BaseScorer):
     """The scorer that `make_frequency_scorer` returns; it is a class so that it can be pickled."""
 
-    def __init__(self, metric: Any, queries: QuerySet) -> None:
+    def __init__(self, metric: Metric, queries: QuerySet) -> None:
         super().__init__()
         self.metric = metric
         self.queries = queries
@@ -98,7 +100,11 @@ class FrequencyScorer(BaseScorer):
         return f"neg_frequency_{self.metric}"
 
     def __call__(
-        self, estimator: Any, X: Any, y: Any = None, sample_weight: ArrayLike | None = None
+        self,
+        estimator: BaseEstimator,
+        X: Values,
+        y: object = None,
+        sample_weight: ArrayLike | None = None,
     ) -> float:
         oracle, X = oracle_and_its_input(estimator, X)
         if oracle.input == "reports":

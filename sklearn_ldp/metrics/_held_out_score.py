@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 from copy import copy
-from typing import Any
 
 from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
 
 from .._estimate import FrequencyEstimate
 from .._released import estimate_of
+from .._typing import Queries, Values
 from ..queries import QuerySet, as_query_set, query_matrix
 from ._errors import as_truth_and_estimate, query_errors
 from ._planning import mean_variance
 from ._scorer import BaseScorer, oracle_and_its_input
 
 
-def held_out_score(estimate: Any, held_out: FrequencyEstimate, *, queries: Any = None) -> float:
+def held_out_score(
+    estimate: FrequencyEstimate | ArrayLike,
+    held_out: FrequencyEstimate,
+    *,
+    queries: Queries | None = None,
+) -> float:
     """Return an unbiased estimate of minus the mean squared error, without the truth.
 
     The squared distance to the raw estimate of other users is, in expectation, the squared error
@@ -85,7 +91,7 @@ def held_out_score(estimate: Any, held_out: FrequencyEstimate, *, queries: Any =
     return float(variance - errors.mean())
 
 
-def make_held_out_scorer(*, queries: Any = None) -> HeldOutScorer:
+def make_held_out_scorer(*, queries: Queries | None = None) -> HeldOutScorer:
     """Make a scorer for pipelines that read reports; it needs no raw values, costs no privacy.
 
     It is for GridSearchCV, cross_validate and similar tools, with a Pipeline whose oracle has
@@ -148,7 +154,11 @@ class HeldOutScorer(BaseScorer):
         return "neg_held_out_mse"
 
     def __call__(
-        self, estimator: Any, X: Any, y: Any = None, sample_weight: ArrayLike | None = None
+        self,
+        estimator: BaseEstimator,
+        X: Values,
+        y: object = None,
+        sample_weight: ArrayLike | None = None,
     ) -> float:
         oracle, X = oracle_and_its_input(estimator, X)
         if oracle.input != "reports":

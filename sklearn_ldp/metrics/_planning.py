@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, overload
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
-from .._noise import Noise, NoiseModel
+from .._estimate import FrequencyEstimate
+from .._noise import Noise
+from .._typing import Frequencies, Queries
 from ..domains._alignment import in_order
 from ..oracles import BaseOracle
 from ..postprocessing import significance_threshold
@@ -20,17 +24,41 @@ from ._power import AIMS, samples_for_power
 PLANNED = (*METRICS, "half_width")
 
 
+@overload
 def expected_error(
-    oracle: Any,
+    oracle: BaseOracle,
     n_samples: float,
     n_categories: int | None = None,
     *,
     epsilon: float | None = None,
-    frequencies: Any = None,
-    queries: Any = None,
+    frequencies: Frequencies | None = None,
+    queries: Queries | None = None,
     metric: str = "mse",
     level: float = 0.95,
-) -> Any:
+) -> float: ...
+@overload
+def expected_error(
+    oracle: Sequence[BaseOracle],
+    n_samples: float,
+    n_categories: int | None = None,
+    *,
+    epsilon: float | None = None,
+    frequencies: Frequencies | None = None,
+    queries: Queries | None = None,
+    metric: str = "mse",
+    level: float = 0.95,
+) -> np.ndarray: ...
+def expected_error(
+    oracle: BaseOracle | Sequence[BaseOracle],
+    n_samples: float,
+    n_categories: int | None = None,
+    *,
+    epsilon: float | None = None,
+    frequencies: Frequencies | None = None,
+    queries: Queries | None = None,
+    metric: str = "mse",
+    level: float = 0.95,
+) -> float | np.ndarray:
     """Return the expected error of the raw estimate of a collection, averaged over the queries.
 
     The mean squared error is exact and includes the covariances between categories, if the
@@ -103,21 +131,53 @@ def expected_error(
     )
 
 
+@overload
 def required_n_samples(
-    oracle: Any,
+    oracle: BaseOracle,
     error: float,
     n_categories: int | None = None,
     *,
     epsilon: float | None = None,
-    frequencies: Any = None,
-    queries: Any = None,
+    frequencies: Frequencies | None = None,
+    queries: Queries | None = None,
     metric: str = "mse",
     level: float = 0.95,
     to: str = "error",
     power: float = 0.8,
     frequency: float | None = None,
     of: str = "population",
-) -> Any:
+) -> int: ...
+@overload
+def required_n_samples(
+    oracle: Sequence[BaseOracle],
+    error: float,
+    n_categories: int | None = None,
+    *,
+    epsilon: float | None = None,
+    frequencies: Frequencies | None = None,
+    queries: Queries | None = None,
+    metric: str = "mse",
+    level: float = 0.95,
+    to: str = "error",
+    power: float = 0.8,
+    frequency: float | None = None,
+    of: str = "population",
+) -> np.ndarray: ...
+def required_n_samples(
+    oracle: BaseOracle | Sequence[BaseOracle],
+    error: float,
+    n_categories: int | None = None,
+    *,
+    epsilon: float | None = None,
+    frequencies: Frequencies | None = None,
+    queries: Queries | None = None,
+    metric: str = "mse",
+    level: float = 0.95,
+    to: str = "error",
+    power: float = 0.8,
+    frequency: float | None = None,
+    of: str = "population",
+) -> int | np.ndarray:
     """Return the least number of users for a given expected error, or to tell a difference.
 
     Parameters
@@ -219,14 +279,32 @@ def required_n_samples(
     return for_each(oracle, least)
 
 
+@overload
 def detection_threshold(
-    oracle: Any,
+    oracle: BaseOracle,
     n_samples: float,
     n_categories: int | None = None,
     *,
     epsilon: float | None = None,
     alpha: float = 0.05,
-) -> Any:
+) -> float: ...
+@overload
+def detection_threshold(
+    oracle: Sequence[BaseOracle],
+    n_samples: float,
+    n_categories: int | None = None,
+    *,
+    epsilon: float | None = None,
+    alpha: float = 0.05,
+) -> np.ndarray: ...
+def detection_threshold(
+    oracle: BaseOracle | Sequence[BaseOracle],
+    n_samples: float,
+    n_categories: int | None = None,
+    *,
+    epsilon: float | None = None,
+    alpha: float = 0.05,
+) -> float | np.ndarray:
     """Return the frequency above which a category can be told from one that nobody has.
 
     Of d categories that nobody has, `alpha` are expected to have an estimate above
@@ -283,7 +361,19 @@ def detection_threshold(
     return for_each(oracle, threshold)
 
 
-def equivalent_n_samples(noise: Any, mse: Any, n_categories: int | None = None) -> Any:
+@overload
+def equivalent_n_samples(
+    noise: Noise | FrequencyEstimate | None,
+    mse: float | np.number[Any],
+    n_categories: int | None = None,
+) -> float: ...
+@overload
+def equivalent_n_samples(
+    noise: Noise | FrequencyEstimate | None, mse: ArrayLike, n_categories: int | None = None
+) -> np.ndarray: ...
+def equivalent_n_samples(
+    noise: Noise | FrequencyEstimate | None, mse: ArrayLike, n_categories: int | None = None
+) -> float | np.ndarray:
     """Return the number of users n' whose raw estimate would have this mean squared error.
 
     A post-processor that reaches an error with n users is worth ``n' / n`` times as many users
@@ -322,7 +412,7 @@ def equivalent_n_samples(noise: Any, mse: Any, n_categories: int | None = None) 
     >>> bool(equivalent_n_samples(raw, mse) > 50_000)
     True
     """
-    if not isinstance(noise, NoiseModel):
+    if isinstance(noise, FrequencyEstimate):
         n_categories = noise.shape[1] if n_categories is None else n_categories
         noise = noise.noise
     if noise is None or n_categories is None:
@@ -345,8 +435,8 @@ def _error_of_one_user(
     oracle: BaseOracle,
     n_categories: int | None,
     epsilon: float | None,
-    frequencies: Any,
-    queries: Any,
+    frequencies: Frequencies | None,
+    queries: Queries | None,
     metric: str,
     level: float,
 ) -> float:
@@ -365,7 +455,9 @@ def _error_of_one_user(
     return mean_std * (math.sqrt(2 / math.pi) if metric == "mae" else ndtri(0.5 + level / 2))
 
 
-def mean_variance(noise: Noise, queries: QuerySet, frequencies: np.ndarray, truth: Any) -> float:
+def mean_variance(
+    noise: Noise, queries: QuerySet, frequencies: np.ndarray, truth: np.ndarray | None
+) -> float:
     """Return the expected squared error of the raw estimate, averaged over the queries.
 
     Parameters
@@ -396,7 +488,7 @@ def mean_variance(noise: Noise, queries: QuerySet, frequencies: np.ndarray, trut
     return single * of_categories + pairs * (of_total - of_categories)
 
 
-def _checked(frequencies: Any, categories: np.ndarray) -> np.ndarray:
+def _checked(frequencies: Frequencies, categories: np.ndarray) -> np.ndarray:
     d, what = len(categories), "The array of presumed frequencies"
     frequencies = np.asarray(in_order(frequencies, categories, what), dtype=np.float64)
     if frequencies.shape != (d,):

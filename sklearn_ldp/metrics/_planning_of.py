@@ -15,7 +15,7 @@ from ..protocols import Protocol
 
 
 def planned_protocol(
-    oracle: Any,
+    oracle: object,
     n_categories: int | None,
     epsilon: float | None,
     need: str = "Planning needs an oracle such as OLH(epsilon=1.0), or a list of them",
@@ -23,21 +23,23 @@ def planned_protocol(
     """Return the protocol of an oracle over `n_categories`, or over the domain it declares."""
     if not isinstance(oracle, BaseOracle):
         raise TypeError(f"{need}, got {type(oracle).__name__}.")
-    oracle = clone(oracle)
+    planned: BaseOracle = clone(oracle)
     if epsilon is not None:
-        oracle.set_params(epsilon=epsilon)
+        planned.set_params(epsilon=epsilon)
     if n_categories is not None:
-        oracle.set_params(categories=n_categories)
-    return oracle.protocol()
+        planned.set_params(categories=n_categories)
+    return planned.protocol()
 
 
-def check_number(name: str, value: Any) -> None:
+def check_number(name: str, value: object) -> None:
     """Raise ValueError unless an argument is a finite number above 0."""
     if not (isinstance(value, Real) and 0 < float(value) < math.inf):
         raise ValueError(f"Argument {name} must be a finite number > 0, got {value!r}.")
 
 
-def for_each(oracle: Any, compute: Callable[[Any], Any]) -> Any:
+def for_each(
+    oracle: BaseOracle | Sequence[BaseOracle], compute: Callable[[BaseOracle], float]
+) -> Any:
     """Compute the result for an oracle, or an array of results for a list of oracles."""
     if isinstance(oracle, Sequence):
         return np.array([compute(one) for one in oracle])

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 from scipy import sparse
 from scipy.special import ndtr, ndtri
 
 from .._noise import as_rows
+from ..oracles import BaseOracle
 from ._planning_of import check_number, for_each, planned_protocol
 
 AIMS = ("change", "order", "detection")
@@ -51,8 +52,9 @@ class Aim:
         return max(1, math.ceil(max(root, 0.0) ** 2 * (1 - 1e-12)))
 
 
+@overload
 def expected_power(
-    oracle: Any,
+    oracle: BaseOracle,
     gap: float,
     n_samples: float,
     n_categories: int | None = None,
@@ -62,7 +64,32 @@ def expected_power(
     frequency: float | None = None,
     level: float = 0.95,
     of: str = "population",
-) -> Any:
+) -> float: ...
+@overload
+def expected_power(
+    oracle: Sequence[BaseOracle],
+    gap: float,
+    n_samples: float,
+    n_categories: int | None = None,
+    *,
+    to: str = "change",
+    epsilon: float | None = None,
+    frequency: float | None = None,
+    level: float = 0.95,
+    of: str = "population",
+) -> np.ndarray: ...
+def expected_power(
+    oracle: BaseOracle | Sequence[BaseOracle],
+    gap: float,
+    n_samples: float,
+    n_categories: int | None = None,
+    *,
+    to: str = "change",
+    epsilon: float | None = None,
+    frequency: float | None = None,
+    level: float = 0.95,
+    of: str = "population",
+) -> float | np.ndarray:
     """Return the probability that a collection tells a difference of this size.
 
     Parameters
@@ -124,7 +151,7 @@ def expected_power(
 
 
 def samples_for_power(
-    oracle: Any,
+    oracle: BaseOracle | Sequence[BaseOracle],
     gap: float,
     n_categories: int | None,
     to: str,
@@ -146,7 +173,7 @@ def samples_for_power(
 
 
 def _aim(
-    oracle: Any,
+    oracle: BaseOracle,
     gap: float,
     n_categories: int | None,
     to: str,

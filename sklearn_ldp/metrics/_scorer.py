@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, Self
+from typing import Self
 from uuid import uuid4
 
 from numpy.typing import ArrayLike
 from sklearn import get_config
+from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils.metadata_routing import MetadataRequest
 
+from .._typing import Values
 from ..oracles import BaseOracle
 
 # Which scorer has already warned of what, in this process. A copy of a scorer is the same scorer:
@@ -28,7 +30,11 @@ class BaseScorer:
         self._identity = uuid4().hex
 
     def __call__(
-        self, estimator: Any, X: Any, y: Any = None, sample_weight: ArrayLike | None = None
+        self,
+        estimator: BaseEstimator,
+        X: Values,
+        y: object = None,
+        sample_weight: ArrayLike | None = None,
     ) -> float:
         raise NotImplementedError
 
@@ -110,7 +116,7 @@ class BaseScorer:
             )
 
 
-def oracle_and_its_input(estimator: Any, X: Any) -> tuple[BaseOracle, Any]:
+def oracle_and_its_input(estimator: BaseEstimator, X: Values) -> tuple[BaseOracle, Values]:
     """Return the oracle inside an estimator, and X as the oracle receives it."""
     if hasattr(estimator, "best_estimator_"):  # GridSearchCV and similar tools
         return oracle_and_its_input(estimator.best_estimator_, X)

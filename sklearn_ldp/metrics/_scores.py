@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from numbers import Integral
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from .._estimate import FrequencyEstimate
+from .._typing import Frequencies, Queries
 from ..queries import as_query_set
 from ._errors import as_truth_and_estimate
 
@@ -33,7 +36,12 @@ class BiasVariance(NamedTuple):
     variance_error: np.ndarray
 
 
-def bias_variance(frequencies: Any, estimate: Any, *, queries: Any = None) -> BiasVariance:
+def bias_variance(
+    frequencies: Frequencies,
+    estimate: FrequencyEstimate | ArrayLike,
+    *,
+    queries: Queries | None = None,
+) -> BiasVariance:
     """Measure the bias and variance of each category, or query, over the rows of an estimate.
 
     The mean squared error is ``bias**2 + variance``. The sum of the biases is
@@ -105,8 +113,8 @@ class HeavyHitterScores(NamedTuple):
 
 
 def heavy_hitter_scores(
-    frequencies: Any,
-    estimate: Any,
+    frequencies: Frequencies,
+    estimate: FrequencyEstimate | ArrayLike,
     *,
     threshold: float | None = None,
     k: int | None = None,

@@ -42,6 +42,8 @@ class BaseSearch(BasePostProcessor):
         "n_jobs": [None, Integral],
     }
 
+    candidates: Any
+    queries: Any
     results_: dict[str, np.ndarray]
     best_index_: int
     best_params_: dict[str, Any]

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.pipeline import Pipeline
 
 from .. import postprocessing
+from .._typing import Candidates
 from ..postprocessing import (
     Base,
     BaseCut,
@@ -58,7 +59,7 @@ def default_candidates() -> list[BasePostProcessor]:
     ]
 
 
-def as_candidates(candidates: Any, name: str) -> list:
+def as_candidates(candidates: Candidates, name: str) -> list:
     """Return the post-processors that a `candidates` parameter stands for.
 
     Parameters
@@ -125,7 +126,7 @@ def _grid(key: Any, grid: Any, name: str) -> list:
     return [clone(made).set_params(**parameters) for parameters in ParameterGrid(grid)]
 
 
-def candidate_name(candidate: Any) -> str:
+def candidate_name(candidate: BaseEstimator) -> str:
     """Return a short name of a post-processor, or of a Pipeline of them.
 
     Parameters

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 
 from .._table import format_table
+from .._typing import DataFrame, PolarsDataFrame
 
 _SHOWN = 20
 
@@ -103,7 +104,13 @@ class ErrorStudy:
         """
         return {name: self[name] for name in [*self.columns, *_STATISTICS]}
 
-    def to_frame(self, library: str = "pandas") -> Any:
+    @overload
+    def to_frame(self, library: Literal["pandas"] = "pandas") -> DataFrame: ...
+    @overload
+    def to_frame(self, library: Literal["polars"]) -> PolarsDataFrame: ...
+    @overload
+    def to_frame(self, library: str) -> DataFrame | PolarsDataFrame: ...
+    def to_frame(self, library: str = "pandas") -> DataFrame | PolarsDataFrame:
         """Return the tidy table as a data frame.
 
         Parameters

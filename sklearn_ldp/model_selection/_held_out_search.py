@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from numbers import Integral, Real
-from typing import Any
 
 import numpy as np
 from sklearn.utils._param_validation import Interval
 
 from .._estimate import FrequencyEstimate
 from .._random import RandomState, as_generator
+from .._typing import Candidates, Queries
 from ..postprocessing import norm
 from ..queries import as_query_set, query_matrix
 from ._base import BaseSearch, Case
@@ -127,9 +127,9 @@ class HeldOutSearch(BaseSearch):
 
     def __init__(
         self,
-        candidates: Any = "all",
+        candidates: Candidates = "all",
         *,
-        queries: Any = None,
+        queries: Queries | None = None,
         test_size: float = 0.2,
         n_splits: int = 10,
         n_jobs: int | None = None,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,14 +12,17 @@ from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import clone
 
 from .._estimate import FrequencyEstimate
 from .._progress import Progress
 from .._random import RandomState, root_entropy
+from .._typing import Candidates, FilePath, Metric, PostProcessor, Queries
 from .._version import __version__
 from ..metrics import query_errors
 from ..oracles import BaseOracle
+from ..protocols import check_counts, check_total
 from ..queries import QuerySet, as_query_set
 from ._apportionment import apportion
 from ._base import BaseSearch
@@ -33,18 +36,18 @@ _TASK = 400_000  # estimates post-processed by one task, which takes about a ten
 
 
 def simulate_errors(
-    oracles: Any,
-    postprocessors: Any,
-    frequencies: Any,
-    n_samples: Any = None,
-    epsilons: Any = None,
-    queries: Any = None,
+    oracles: BaseOracle | Iterable[BaseOracle] | Mapping[Any, BaseOracle],
+    postprocessors: PostProcessor | Candidates,
+    frequencies: ArrayLike | Mapping[Any, ArrayLike],
+    n_samples: ArrayLike | None = None,
+    epsilons: ArrayLike | None = None,
+    queries: Queries | Mapping[Any, Queries | None] | None = None,
     *,
-    metrics: Any = "mse",
+    metrics: Metric | Iterable[Metric] = "mse",
     n_repeats: int = 30,
     n_jobs: int | None = None,
     random_state: RandomState = 0,
-    checkpoint: Any = None,
+    checkpoint: FilePath | None = None,
     progress: bool = False,
 ) -> ErrorStudy:
     """Simulate the errors of oracles with post-processors, over epsilons, queries and metrics.
@@ -282,7 +285,8 @@ def _populations(frequencies: Any, n_samples: Any) -> Iterator[tuple[str, np.nda
                     f"simulate_errors needs n_samples=, or whole counts instead of "
                     f"frequencies{of}, to know how many users there are."
                 )
-            yield str(name), values.astype(np.int64)
+            whole = given if np.asarray(given).dtype.kind in "iu" else values
+            yield str(name), check_counts(whole, f"simulate_errors: frequencies{of}")
             continue
         if not np.isclose(values.sum(), 1.0, rtol=0, atol=1e-6):
             raise ValueError(
@@ -292,6 +296,7 @@ def _populations(frequencies: Any, n_samples: Any) -> Iterator[tuple[str, np.nda
         for size in np.atleast_1d(n_samples).tolist():
             if not isinstance(size, Integral) or size < 1:
                 raise ValueError(f"simulate_errors needs n_samples >= 1, integers, got {size!r}.")
+            check_total(int(size), "simulate_errors: n_samples")
             yield str(name), apportion(values, int(size))
 
 

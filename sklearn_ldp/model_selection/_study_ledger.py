@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+
+from .._typing import FilePath
 
 _FORMAT = {"format": "sklearn_ldp study", "version": 1}
 
@@ -29,7 +30,7 @@ class Ledger:
         If the file is not such a ledger, or is damaged.
     """
 
-    def __init__(self, path: Any):
+    def __init__(self, path: FilePath | None):
         self._path = None if path is None else Path(path)
         self._known: dict[str, list[float]] = {}
         if self._path is not None:

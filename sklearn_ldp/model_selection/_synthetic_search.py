@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from numbers import Integral
 from typing import Any
@@ -13,6 +12,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from .._estimate import FrequencyEstimate
 from .._random import RandomState, as_generator
+from .._typing import Candidates, Metric, PostProcessor, Queries
 from ..metrics import query_errors
 from ..oracles import BaseOracle
 from ..postprocessing import NormSub
@@ -112,14 +112,14 @@ class SyntheticSearch(BaseSearch):
 
     def __init__(
         self,
-        candidates: Any = "all",
+        candidates: Candidates = "all",
         *,
-        queries: Any = None,
-        metric: str | Callable = "mse",
-        synthesizer: Any = None,
+        queries: Queries | None = None,
+        metric: Metric = "mse",
+        synthesizer: PostProcessor | None = None,
         n_repeats: int = 30,
         oracle: BaseOracle | None = None,
-        n_samples: Any = None,
+        n_samples: int | np.integer[Any] | None = None,
         n_jobs: int | None = None,
         random_state: RandomState = None,
     ) -> None:

@@ -19,6 +19,7 @@ from .._documentation import Documented
 from .._estimate import FrequencyEstimate
 from .._noise import NoiseModel
 from .._random import RandomState, as_generator
+from .._typing import Categories, Frequencies, Values
 from ..domains import Domain
 from ..domains._alignment import in_order, own_categories
 from ..domains._columns import as_columns, read_once
@@ -61,7 +62,7 @@ class BaseOracle(  # type: ignore[call-arg]
         self,
         epsilon: float = 1.0,
         *,
-        categories: Any = "auto",
+        categories: Categories = "auto",
         input: str = "values",
         n_shards: int = 10,
         random_state: RandomState = None,
@@ -74,6 +75,7 @@ class BaseOracle(  # type: ignore[call-arg]
         self.random_state = random_state
         self.n_jobs = n_jobs
 
+    categories: Any
     _state: Collected | None = None
 
     #: Checks of scikit-learn's that no oracle can pass, and why.
@@ -121,7 +123,7 @@ class BaseOracle(  # type: ignore[call-arg]
         """
         return self._protocol_over(self._domain(), collection_round)
 
-    def channel(self, categories: Any = None) -> Any:
+    def channel(self, categories: Categories | None = None) -> Any:
         """Return the mechanism of this oracle, which planning, audits and searches ask.
 
         Parameters
@@ -149,7 +151,7 @@ class BaseOracle(  # type: ignore[call-arg]
         return self._protocol_over(domain).mechanism
 
     # -- client side --------------------------------------------------------------------------
-    def privatize(self, X: Any) -> np.ndarray:
+    def privatize(self, X: Values) -> np.ndarray:
         """Randomise users' values into reports, as each client does; no fit is needed.
 
         Privacy: each call spends epsilon of every user in `X`; randomising the same users' values
@@ -178,7 +180,7 @@ class BaseOracle(  # type: ignore[call-arg]
         return self.protocol().privatize(X, self.random_state)
 
     # -- server side --------------------------------------------------------------------------
-    def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(self, X: Values, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
         """Collect once: randomise the users' values (or read their reports) and add them up.
 
         Privacy: spends epsilon of every user in `X` when it holds values; nothing when it holds
@@ -208,7 +210,9 @@ class BaseOracle(  # type: ignore[call-arg]
         X = read_once(X)
         return self._collect(self._started(X), X, sample_weight, is_new=True)
 
-    def partial_fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
+    def partial_fit(
+        self, X: Values, y: object = None, sample_weight: ArrayLike | None = None
+    ) -> Self:
         """Add more users to the collection.
 
         Privacy: the same as for `fit`; the users should be new ones. With a seed, adding values in
@@ -237,7 +241,7 @@ class BaseOracle(  # type: ignore[call-arg]
         state = self._started(X) if is_new else self._continued()
         return self._collect(state, X, sample_weight, is_new=is_new)
 
-    def aggregate(self, reports: Any, *, shards: Any = None) -> Self:
+    def aggregate(self, reports: ArrayLike, *, shards: ArrayLike | None = None) -> Self:
         """Add a batch of reports to the collection, which costs no privacy.
 
         Arrays carry neither their domain nor a name, so a batch of another order of the
@@ -302,7 +306,7 @@ class BaseOracle(  # type: ignore[call-arg]
         return self
 
     def fit_transform(
-        self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None
+        self, X: Values, y: object = None, sample_weight: ArrayLike | None = None
     ) -> FrequencyEstimate:
         """Collect once and return the estimate, the same release that `frequencies_` holds.
 
@@ -322,7 +326,7 @@ class BaseOracle(  # type: ignore[call-arg]
         """
         return self.fit(X, y, sample_weight=sample_weight).estimate_
 
-    def transform(self, X: Any) -> FrequencyEstimate:
+    def transform(self, X: Values) -> FrequencyEstimate:
         """Collect anew from other users and return their estimate, without changing the fitted one.
 
         Privacy: with values, a new collection that spends epsilon of every user in `X`, and a
@@ -356,7 +360,7 @@ class BaseOracle(  # type: ignore[call-arg]
         codes = state.protocol.domain.encode_columns(columns, self._name)
         return self._estimate_of(state.with_values(codes, None, self.n_jobs))
 
-    def simulate(self, counts: Any, n_repeats: int = 1) -> FrequencyEstimate:
+    def simulate(self, counts: Frequencies, n_repeats: int = 1) -> FrequencyEstimate:
         """Draw whole collections from known counts, without users, for studies.
 
         Privacy: none is protected; `counts` must be public or synthetic.
@@ -379,25 +383,26 @@ class BaseOracle(  # type: ignore[call-arg]
             If the counts are not non-negative integers, one per category.
         """
         self._check_parameters()
-        what, labels = f"{self._name}.simulate: counts", own_categories(counts)
+        given: Any = counts
+        what, labels = f"{self._name}.simulate: counts", own_categories(given)
         is_any = self._state is None and self._is_auto()
-        given = np.shape(counts)[:1] if labels is None else [labels]
-        domain = Domain.of(given[0] if given else 0, self._name) if is_any else self._domain()
-        counts = check_counts(in_order(counts, domain.categories, what), what)
-        if len(counts) != domain.size:
+        size = np.shape(given)[:1] if labels is None else [labels]
+        domain = Domain.of(size[0] if size else 0, self._name) if is_any else self._domain()
+        users = check_counts(in_order(given, domain.categories, what), what)
+        if len(users) != domain.size:
             raise ValueError(
                 f"{self._name}.simulate expects one count for each of its {domain.size} "
-                f"categories, got {len(counts)}."
+                f"categories, got {len(users)}."
             )
         if not isinstance(n_repeats, Integral) or n_repeats < 1:
             raise ValueError(f"{self._name}.simulate expects n_repeats >= 1, got {n_repeats!r}.")
         channel: Any = self._protocol_over(domain).mechanism
-        support = channel.simulate(counts, int(n_repeats), as_generator(self.random_state))
-        noise = channel.noise(int(counts.sum()))
+        support = channel.simulate(users, int(n_repeats), as_generator(self.random_state))
+        noise = channel.noise(int(users.sum()))
         oracle = self._unfitted(self.get_params(deep=False), domain)
         return FrequencyEstimate(noise.debias(support), domain.categories, noise, oracle)
 
-    def true_frequencies(self, X: Any, sample_weight: ArrayLike | None = None) -> np.ndarray:
+    def true_frequencies(self, X: Values, sample_weight: ArrayLike | None = None) -> np.ndarray:
         """Return the raw frequencies of users' values, to judge estimates in simulations.
 
         Privacy: not private at all.
@@ -477,7 +482,7 @@ class BaseOracle(  # type: ignore[call-arg]
         """
         return self
 
-    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+    def get_feature_names_out(self, input_features: object = None) -> np.ndarray:
         """Name the estimate's columns after the categories.
 
         Parameters

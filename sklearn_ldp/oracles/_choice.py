@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import clone
 
+from .._typing import Categories
 from ..domains import Domain
 from ._base import BaseOracle
 from ._direct import GRR
@@ -99,7 +100,11 @@ def minimax_bound(epsilon: float, n_categories: int) -> float:
 
 
 def profile_oracle(
-    oracle: BaseOracle, n_categories: Any, *, frequencies: Any = None, n_samples: int = 1_000_000
+    oracle: BaseOracle,
+    n_categories: Categories,
+    *,
+    frequencies: ArrayLike | None = None,
+    n_samples: int = 1_000_000,
 ) -> OracleProfile:
     """Return the cost and the accuracy of an oracle over a domain, before any data is collected.
 
@@ -139,7 +144,7 @@ def profile_oracle(
 
 def best_oracle(
     epsilon: float,
-    categories: Any,
+    categories: Categories,
     *,
     max_report_bits: float = math.inf,
     max_decode_operations: float = math.inf,

@@ -76,6 +76,14 @@ class DirectChannel(Channel):
     def report_bits(self):
         return bits_for(self.n_categories)
 
+    @property
+    def tally_sum(self):
+        return 1
+
+    @property
+    def agreement_bits(self):
+        return self.two_level_bits(self.n_categories, 1 / self.n_categories)
+
     def decode_operations(self, n_samples):
         return n_samples + self.n_categories
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.utils import check_consistent_length
 
 from .._estimate import FrequencyEstimate
+from .._typing import Column, Values
 from ..domains._values import group_codes
 from ..protocols import Counts
 from ._base import BaseOracle
@@ -17,7 +16,7 @@ from ._state import check_weights
 
 
 def estimate_by_group(
-    oracle: BaseOracle, X: Any, by: Any, *, sample_weight: ArrayLike | None = None
+    oracle: BaseOracle, X: Values, by: Column, *, sample_weight: ArrayLike | None = None
 ) -> FrequencyEstimate:
     """Estimate the distribution of each group of users, such as each region or each week.
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from numbers import Integral
-from typing import Any
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from .._random import RandomState
+from .._typing import Categories
 from ..mechanisms._channel import Channel
 from ..mechanisms._coins import TWO_64, exp_lower_bound, group_threshold
 from ..mechanisms._covariance import gram, inner
@@ -91,7 +92,7 @@ class HadamardResponse(BaseOracle):
         self,
         epsilon: float = 1.0,
         *,
-        categories: Any = "auto",
+        categories: Categories = "auto",
         input: str = "values",
         n_shards: int = 10,
         random_state: RandomState = None,
@@ -157,6 +158,16 @@ class HadamardChannel(Channel):
     @property
     def report_bits(self):
         return bits_for(self.n_columns)
+
+    @property
+    def tally_sum(self):
+        return 1
+
+    @property
+    def agreement_bits(self):
+        inside = float(self._inside)  # with blocks, `p` is not the probability of support
+        equal = inside**2 / self.half + (1 - inside) ** 2 / (self.n_columns - self.half)
+        return -math.log2(equal)
 
     def decode_operations(self, n_samples):
         return n_samples + self.n_columns * bits_for(self.order)

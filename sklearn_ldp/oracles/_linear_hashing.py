@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from fractions import Fraction
 from functools import lru_cache
@@ -99,6 +100,18 @@ class LinearHashChannel(Channel):
     @property
     def report_bits(self):
         return bits_for(self.n_functions * self.field.order)
+
+    @property
+    def tally_sum(self):
+        return self._n_prefixes(self.n_tried) if self.n_left > 1 else None
+
+    @property
+    def agreement_bits(self):
+        p, g = float(self.p), self.field.order
+        same_value = p**2 + (1 - p) ** 2 / (g - 1)
+        # All multiples of a function share a number; only the function 0 shares it with no other.
+        same_function = (1 + (self.n_functions - 1) * (g - 1.0) ** 2) / float(self.n_vectors) ** 2
+        return -math.log2(same_value * same_function)
 
     def decode_operations(self, n_samples):
         n_prefixes = self._n_prefixes(self.n_tried)

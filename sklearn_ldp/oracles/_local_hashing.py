@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from fractions import Fraction
 from numbers import Integral
-from typing import Any
 
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from .._random import RandomState
+from .._typing import Categories
 from ..mechanisms._coins import direct_threshold, exp_lower_bound
 from ..mechanisms.algebra._finite_field import FiniteField, field_orders_beside
 from ._base import BaseOracle
@@ -112,7 +112,7 @@ class OLH(BaseOracle):
         self,
         epsilon: float = 1.0,
         *,
-        categories: Any = "auto",
+        categories: Categories = "auto",
         input: str = "values",
         n_shards: int = 10,
         random_state: RandomState = None,

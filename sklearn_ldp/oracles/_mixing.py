@@ -92,6 +92,11 @@ class MixingHashChannel(Channel):
     def report_bits(self):
         return 63 + bits_for(self.client.hash_range)
 
+    @property
+    def agreement_bits(self):
+        g = self.client.hash_range
+        return self.two_level_bits(self.client.n_seeds * g, 1 / g)
+
     def decode_operations(self, n_samples):
         return 10 * n_samples * self.n_categories
 

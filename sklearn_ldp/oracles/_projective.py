@@ -5,12 +5,12 @@ from __future__ import annotations
 from fractions import Fraction
 from functools import cached_property, lru_cache, reduce
 from numbers import Integral
-from typing import Any
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from .._random import RandomState
+from .._typing import Categories
 from ..mechanisms._channel import Channel
 from ..mechanisms._coins import TWO_64, group_threshold
 from ..mechanisms._covariance import gram, inner, joint_covariances
@@ -92,7 +92,7 @@ class ProjectiveGeometryResponse(BaseOracle):
         self,
         epsilon: float = 1.0,
         *,
-        categories: Any = "auto",
+        categories: Categories = "auto",
         input: str = "values",
         n_shards: int = 10,
         random_state: RandomState = None,
@@ -185,6 +185,14 @@ class ProjectiveChannel(Channel):
     @property
     def report_bits(self):
         return bits_for(self.n_points)
+
+    @property
+    def tally_sum(self):
+        return 1
+
+    @property
+    def agreement_bits(self):
+        return self.two_level_bits(self.n_points, self.n_inside / self.n_points)
 
     def decode_operations(self, n_samples):
         return n_samples + self.n_digits * self.field.order ** (self.n_digits + 1)

@@ -74,7 +74,7 @@ class Collected:
         codes: np.ndarray,
         sample_weight: ArrayLike | None,
         n_jobs: int | None,
-        parts: Any = None,
+        parts: np.ndarray | None = None,
     ) -> Collected:
         """Return the collection with users added, whose codes are randomised.
 
@@ -92,12 +92,17 @@ class Collected:
         start = self.position
 
         def make_reports(rows, first):
-            return privatize(self.mechanism, codes[rows], start + first, self.streams)
+            chosen = codes[rows]
+            return privatize(self.mechanism, chosen, start + first, self.streams, for_sums=True)
 
         return self._with(len(codes), sample_weight, n_jobs, make_reports, parts)
 
     def with_reports(
-        self, reports: Any, sample_weight: ArrayLike | None, n_jobs: int | None, parts: Any = None
+        self,
+        reports: Any,
+        sample_weight: ArrayLike | None,
+        n_jobs: int | None,
+        parts: np.ndarray | None = None,
     ) -> Collected:
         """Return the collection with reports added; the arguments are those of `with_values`."""
         reports = self.protocol.check(reports)
@@ -133,7 +138,7 @@ class Collected:
         is_weighted = self.is_weighted or sample_weight is not None
         return replace(self, counts=counts, is_weighted=is_weighted)
 
-    def checked_shards(self, shards: Any, n_rows: int) -> np.ndarray:
+    def checked_shards(self, shards: ArrayLike, n_rows: int) -> np.ndarray:
         """Return the shard of each report, or raise ValueError."""
         shards, n_shards, wanted = np.asarray(shards), self.counts.n_shards, self.protocol.n_shards
         is_valid = shards.shape == (n_rows,) and shards.dtype.kind in "iu"
@@ -160,7 +165,7 @@ class Collected:
         return replace(self, counts=self.counts + other.counts, is_weighted=is_weighted)
 
 
-def check_weights(sample_weight: ArrayLike | None, n_rows: int, name: str) -> np.ndarray:
+def check_weights(sample_weight: ArrayLike, n_rows: int, name: str) -> np.ndarray:
     """Return the number of users of each row as int64 of shape (n_rows,), or raise ValueError."""
     weights = check_counts(sample_weight, f"{name}: sample_weight")
     if len(weights) != n_rows:

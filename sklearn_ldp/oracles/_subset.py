@@ -5,18 +5,18 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 from numbers import Integral
-from typing import Any
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from .._random import RandomState
+from .._typing import Categories
 from ..mechanisms._channel import Channel
 from ..mechanisms._coins import TWO_64, SeededCoins, exp_lower_bound, group_threshold
 from ..mechanisms._laws import JointSupport
 from ..mechanisms._mechanism import ReportField
 from ..mechanisms._reports import bits_for, expect
-from ..mechanisms._support import fixed_size
+from ..mechanisms._support import count_bits, fixed_size
 from ._base import BaseOracle
 from ._shared_paragraphs import inherit_parameters
 
@@ -91,7 +91,7 @@ class SubsetSelection(BaseOracle):
         self,
         epsilon: float = 1.0,
         *,
-        categories: Any = "auto",
+        categories: Categories = "auto",
         input: str = "values",
         n_shards: int = 10,
         random_state: RandomState = None,
@@ -164,6 +164,15 @@ class SubsetChannel(Channel):
         # A set is sent as d bits, or as its number among all sets, whichever is shorter.
         return min(self.n_categories, bits_for(math.comb(self.n_categories, self.size)))
 
+    @property
+    def tally_sum(self):
+        return self.size
+
+    @property
+    def agreement_bits(self):
+        n_sets = math.comb(self.n_categories, self.size)
+        return self.two_level_bits(n_sets, self.size / self.n_categories)
+
     def decode_operations(self, n_samples):
         return n_samples * self.size
 
@@ -187,15 +196,19 @@ class SubsetChannel(Channel):
         return fixed_size(self.size, self.n_categories)
 
     def privatize(self, codes, coins):
+        members = np.flatnonzero(self.draw(codes, coins)).reshape(len(codes), self.size)
+        members -= self.n_categories * np.arange(len(codes))[:, None]
+        return members
+
+    def draw(self, codes, coins):
         n, d = len(codes), self.n_categories
         holds_own = coins.bernoulli(self.threshold, n)
-        bits = np.zeros((n, d), dtype=bool)
-        bits[:, : d - 1] = coins.subsets(self.size - holds_own, d - 1)
+        bits = coins.subsets(self.size - holds_own, d - 1, d)
         # The other codes are numbered 0 .. d-2: d-1 takes the place of the user's own code.
         rows = np.arange(n)
         bits[rows, d - 1] = bits[rows, codes]
         bits[rows, codes] = holds_own
-        return np.flatnonzero(bits).reshape(n, self.size) - d * rows[:, None]
+        return bits
 
     def check_reports(self, reports):
         d, size = self.n_categories, self.size
@@ -210,15 +223,15 @@ class SubsetChannel(Channel):
         return reports
 
     def count_support(self, reports):
+        if reports.dtype == bool:  # as `draw` makes them
+            return count_bits(reports.view(np.uint8))
         return np.bincount(reports.ravel(), minlength=self.n_categories)
 
     def simulate(self, counts, n_repeats, rng):
         n, d = int(counts.sum()), self.n_categories
         if n * d <= _PROTOCOL_BITS:
             codes, coins = np.repeat(np.arange(d), counts), SeededCoins(rng)
-            return np.array(
-                [self.count_support(self.privatize(codes, coins)) for _ in range(n_repeats)]
-            )
+            return np.array([self.count_support(self.draw(codes, coins)) for _ in range(n_repeats)])
         own = rng.binomial(counts, float(self.p), (n_repeats, d))
         # Every report has `size` members, so the supports by other users' reports have a known sum.
         totals = n * self.size - own.sum(axis=1)

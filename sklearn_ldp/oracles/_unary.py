@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 
 import numpy as np
@@ -11,7 +12,7 @@ from ..mechanisms._coins import TWO_64, symmetric_threshold, zero_bit_threshold
 from ..mechanisms._laws import JointSupport
 from ..mechanisms._mechanism import ReportField
 from ..mechanisms._reports import expect
-from ..mechanisms._support import independent_sizes, independent_support
+from ..mechanisms._support import count_bits, independent_sizes, independent_support
 from ._base import BaseOracle
 from ._shared_paragraphs import inherit_parameters
 
@@ -123,6 +124,11 @@ class UnaryChannel(Channel):
     def report_bits(self):
         return self.n_categories
 
+    @property
+    def agreement_bits(self):
+        one, zero = (p**2 + (1 - p) ** 2 for p in (float(self.p), float(self.q)))
+        return -math.log2(one) - (self.n_categories - 1) * math.log2(zero)
+
     def decode_operations(self, n_samples):
         return n_samples * self.n_categories
 
@@ -155,11 +161,7 @@ class UnaryChannel(Channel):
         return reports.astype(np.uint8, copy=False)
 
     def count_support(self, reports):
-        # Sums of up to 255 bits fit in a byte, so most of the adding is done on bytes.
-        total = np.zeros(self.n_categories, dtype=np.int64)
-        for start in range(0, len(reports), 255):
-            total += np.add.reduce(reports[start : start + 255], axis=0, dtype=np.uint8)
-        return total
+        return count_bits(reports)
 
     def simulate(self, counts, n_repeats, rng):
         return independent_support(self.p, self.q, counts, n_repeats, rng)

@@ -8,12 +8,14 @@ from abc import ABCMeta, abstractmethod
 from typing import Any, Self, TypeVar, overload
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_array, validate_data
 
 from .._docstrings import fill_in
 from .._documentation import Documented
 from .._estimate import FrequencyEstimate
+from .._typing import Column
 from ._known_noise import NOISE_PARAGRAPHS
 
 _T = TypeVar("_T")
@@ -79,7 +81,7 @@ class BasePostProcessor(
         """`_process` while fitting; only a search, which learns from the rows, overrides it."""
         return self._process(estimate)
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: FrequencyEstimate | ArrayLike, y: object = None) -> Self:
         """Post-process the estimates and keep the result.
 
         Parameters
@@ -106,8 +108,8 @@ class BasePostProcessor(
     @overload
     def transform(self, X: FrequencyEstimate) -> FrequencyEstimate: ...
     @overload
-    def transform(self, X: Any) -> np.ndarray: ...
-    def transform(self, X: Any) -> Any:
+    def transform(self, X: ArrayLike) -> np.ndarray: ...
+    def transform(self, X: FrequencyEstimate | ArrayLike) -> FrequencyEstimate | np.ndarray:
         """Post-process estimates, each row on its own.
 
         Parameters
@@ -129,10 +131,12 @@ class BasePostProcessor(
         return _as_given(X, copy.copy(self)._process(estimate))
 
     @overload
-    def fit_transform(self, X: FrequencyEstimate, y: Any = None) -> FrequencyEstimate: ...
+    def fit_transform(self, X: FrequencyEstimate, y: object = None) -> FrequencyEstimate: ...
     @overload
-    def fit_transform(self, X: Any, y: Any = None) -> np.ndarray: ...
-    def fit_transform(self, X: Any, y: Any = None) -> Any:
+    def fit_transform(self, X: ArrayLike, y: object = None) -> np.ndarray: ...
+    def fit_transform(
+        self, X: FrequencyEstimate | ArrayLike, y: object = None
+    ) -> FrequencyEstimate | np.ndarray:
         """Post-process the estimates, keep the result and return it.
 
         Parameters
@@ -162,28 +166,27 @@ class BasePostProcessor(
         values = self.estimate_.values
         return values[0] if len(values) == 1 else values
 
-    def _check(self, X: Any, *, reset: bool) -> FrequencyEstimate:
+    def _check(self, X: FrequencyEstimate | ArrayLike, *, reset: bool) -> FrequencyEstimate:
         """Return X as an estimate, after scikit-learn's checks of its shape and values."""
         self._validate_params()
-        is_estimate = isinstance(X, FrequencyEstimate)
-        if is_estimate and not reset:
+        if isinstance(X, FrequencyEstimate) and not reset:
             if getattr(self, "n_features_in_", X.shape[1]) != X.shape[1]:
                 raise ValueError(
                     f"X has {X.shape[1]} features, but {type(self).__name__} is expecting "
                     f"{self.n_features_in_} features as input."
                 )
             return X
-        values = X.values if is_estimate else X
+        values = X.values if isinstance(X, FrequencyEstimate) else X
         if reset or hasattr(self, "n_features_in_"):
             values = validate_data(self, values, dtype=np.float64, reset=reset)
         else:  # stateless: an unfitted transform has no width to compare with
             values = check_array(values, dtype=np.float64, estimator=self)
-        if is_estimate:
+        if isinstance(X, FrequencyEstimate):
             return X
         names = getattr(self, "feature_names_in_", np.arange(values.shape[1]))
         return FrequencyEstimate(values, names)
 
-    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+    def get_feature_names_out(self, input_features: Column | None = None) -> np.ndarray:
         """Return the names of the columns: the categories, if an estimate was fitted.
 
         Parameters

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from numbers import Integral, Real
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import ndtri
 from sklearn.utils._param_validation import Interval
 
@@ -13,8 +14,10 @@ from .._noise import Noise
 from ._base import BasePostProcessor
 from ._known_noise import NOISE_CONSTRAINT, per_row, resolve_noise
 
+_Level = TypeVar("_Level", float, np.ndarray)
 
-def base_pos(F: Any) -> np.ndarray:
+
+def base_pos(F: ArrayLike) -> np.ndarray:
     """Set negative estimates to 0 (2020 paper, Base-Pos).
 
     Parameters
@@ -30,7 +33,7 @@ def base_pos(F: Any) -> np.ndarray:
     return np.maximum(F, 0.0)
 
 
-def base_cut(F: Any, threshold: Any) -> np.ndarray:
+def base_cut(F: ArrayLike, threshold: ArrayLike) -> np.ndarray:
     """Set estimates below a threshold to 0 (2020 paper, Base-Cut).
 
     Parameters
@@ -46,10 +49,10 @@ def base_cut(F: Any, threshold: Any) -> np.ndarray:
         The kept estimates, and 0 for all others.
     """
     F = np.asarray(F, dtype=np.float64)
-    return np.where(threshold <= F, F, 0.0)
+    return np.where(np.asarray(threshold) <= F, F, 0.0)
 
 
-def significance_threshold(std: Any, n_categories: int, alpha: float) -> Any:
+def significance_threshold(std: _Level, n_categories: int, alpha: float) -> _Level:
     """Threshold that about `alpha` categories of frequency 0 pass by chance (2020 paper, Eq. 9).
 
     Parameters

@@ -7,10 +7,12 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.optimize import brentq
 from sklearn.utils._param_validation import HasMethods, StrOptions
 
 from .._noise import Noise
+from .._typing import Distribution
 from ._base import BasePostProcessor
 from ._known_noise import NOISE_CONSTRAINT, per_row, resolve_noise
 from ._posterior import Posterior, prior_moments
@@ -27,7 +29,7 @@ _EXPONENTS = (1e-6, 30.0)
 _NARROW = 1e-2  # of the noise: standard deviation of the prior where noise explains all
 
 
-def calibrate(F: Any, std: Any, n_samples: Any, prior: Any) -> np.ndarray:
+def calibrate(F: ArrayLike, std: float, n_samples: int, prior: Distribution) -> np.ndarray:
     """Posterior mean under a prior: the least expected square error (Calibrate paper, Eq. 12).
 
     Parameters
@@ -113,6 +115,8 @@ def power_law_exponent(n_samples: int, n_categories: int) -> float | None:
 
     if excess(_EXPONENTS[1]) >= 0:
         return None
+    if excess(_EXPONENTS[0]) <= 0:  # two categories, whose counts are uniform on 0 .. n
+        return _EXPONENTS[0]
     return brentq(excess, *_EXPONENTS, xtol=1e-12)
 
 
@@ -277,6 +281,7 @@ class Calibrate(BaseCalibrate):
     """
 
     params_: dict[str, np.ndarray]
+    prior: Any
     prior_: list[Any]
 
     _parameter_constraints: dict = {
@@ -287,7 +292,7 @@ class Calibrate(BaseCalibrate):
 
     def __init__(
         self,
-        prior: Any = "power-law",
+        prior: str | Distribution = "power-law",
         *,
         fit_method: str = "mle",
         noise: float | Noise | None = None,

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import StrOptions
 
 from .._noise import Noise
@@ -18,7 +18,7 @@ _TINIEST = 1e-12  # a lower noise level does not matter beside frequencies of 1
 _FARTHEST = 40.0  # standard deviations by which noise can have carried an estimate out of [0, 1]
 
 
-def g_model_prior(f: Any, std: float, slope: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
+def g_model_prior(f: ArrayLike, std: float, slope: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
     """Learn a smooth prior of the frequencies by g-modelling (Efron 2016).
 
     The log density of the prior is a cubic spline of 5 columns in asinh(frequency / std), and there
@@ -48,7 +48,7 @@ def g_model_prior(f: Any, std: float, slope: float = 0.0) -> tuple[np.ndarray, n
     return _learn(f, std, slope, _g_model)
 
 
-def npmle_prior(f: Any, std: float, slope: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
+def npmle_prior(f: ArrayLike, std: float, slope: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
     """Learn the prior that maximises the likelihood among all priors (Kiefer and Wolfowitz 1956).
 
     Parameters
@@ -78,7 +78,7 @@ def npmle_prior(f: Any, std: float, slope: float = 0.0) -> tuple[np.ndarray, np.
     return _learn(f, std, slope, _deconvolution.fit_npmle)
 
 
-def average_prior(f: Any, std: float, slope: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
+def average_prior(f: ArrayLike, std: float, slope: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
     """Learn a prior that is smooth or has a few atoms, whichever fits better (unpublished).
 
     Five priors are averaged with Akaike weights, ``exp(-AICc / 2)``: four smooth ones, which are
@@ -118,7 +118,7 @@ def _learn(f, std, slope, fit):
 
 
 def posterior_mean(
-    f: Any, std: float, support: Any, weights: Any, slope: float = 0.0
+    f: ArrayLike, std: float, support: ArrayLike, weights: ArrayLike, slope: float = 0.0
 ) -> np.ndarray:
     """Return the expected value of each true frequency, given its estimate and a discrete prior.
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 import warnings
 from numbers import Integral, Real
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval
 
@@ -17,7 +17,7 @@ from ._base import BasePostProcessor
 from ._normalization import norm_sub
 
 
-def direct_mle(F: Any, ratio: Any) -> np.ndarray:
+def direct_mle(F: ArrayLike, ratio: float) -> np.ndarray:
     """Maximum likelihood of reports that each name one category (GRR), in closed form.
 
     With shares ``phi_v = c_v / n`` of the reports, maximises ``sum_v phi_v log(q + (p - q) f_v)``
@@ -60,7 +60,7 @@ def direct_mle(F: Any, ratio: Any) -> np.ndarray:
 
 
 def exact_mle(
-    tally: Any, law: ReportLaw, start: Any, tol: float = 1e-9, max_iter: int = 1000
+    tally: np.ndarray, law: ReportLaw, start: np.ndarray, tol: float = 1e-9, max_iter: int = 1000
 ) -> tuple[np.ndarray, float, int]:
     """Maximise the likelihood of a tally of reports on the simplex.
 

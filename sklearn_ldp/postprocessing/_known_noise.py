@@ -7,6 +7,7 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import Interval
 
 from .._estimate import FrequencyEstimate
@@ -53,7 +54,7 @@ class ConstantNoise(Noise):
     n_samples = None
     growth = 0.0
 
-    def variance(self, frequencies: Any) -> np.ndarray:
+    def variance(self, frequencies: ArrayLike) -> np.ndarray:
         return np.full(np.shape(frequencies), np.square(self.std))
 
     variance.__doc__ = Noise.variance.__doc__
@@ -139,7 +140,7 @@ def _shown(noise: Noise) -> str:
     return repr(noise.std) if isinstance(noise, ConstantNoise) else repr(noise)
 
 
-def per_row(value: Any, n_rows: int) -> np.ndarray:
+def per_row(value: ArrayLike, n_rows: int) -> np.ndarray:
     """One number for each row, from one for all of them or one per row.
 
     Parameters

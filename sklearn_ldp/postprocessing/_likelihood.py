@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from .._noise import Noise
 from ._base import BasePostProcessor
 from ._known_noise import NOISE_CONSTRAINT, resolve_noise
 
 
-def mle_apx(F: Any, null_variance: Any, slope: Any) -> np.ndarray:
+def mle_apx(F: ArrayLike, null_variance: float, slope: float) -> np.ndarray:
     """Maximise the normal approximation of the likelihood on the simplex (2019 paper, Eq. 13).
 
     Minimises ``sum_v (f'_v - f~_v)**2 / (null_variance + slope f'_v)``. On the support D1,
@@ -36,19 +37,19 @@ def mle_apx(F: Any, null_variance: Any, slope: Any) -> np.ndarray:
     ndarray of shape (..., d)
         Rows on the simplex.
     """
-    F = np.asarray(F, dtype=np.float64)
+    rows = np.asarray(F, dtype=np.float64)
     # If there is no noise at frequency 1 (a huge epsilon), a tiny one is assumed.
     a, b = null_variance, max(slope, -null_variance * (1 - 1e-9))
     # No raw estimate is so far out that its own variance would be negative; others are clipped.
     if b:
         edge = -a / b * (1 - 1e-9)
-        F = np.maximum(F, edge) if b > 0 else np.minimum(F, edge)
-    falling = -np.sort(-F, axis=-1)
-    size = np.arange(1, F.shape[-1] + 1)
+        rows = np.maximum(rows, edge) if b > 0 else np.minimum(rows, edge)
+    falling = -np.sort(-rows, axis=-1)
+    size = np.arange(1, rows.shape[-1] + 1)
     x = (1.0 - np.cumsum(falling, axis=-1)) / (size * a + b)
     n_support = np.count_nonzero(falling + a * x > 0, axis=-1, keepdims=True)
     x = np.take_along_axis(x, n_support - 1, axis=-1)
-    result = np.maximum((F + a * x) / (1.0 - b * x), 0.0)
+    result = np.maximum((rows + a * x) / (1.0 - b * x), 0.0)
     # The sum is 1 up to rounding errors, which clipped estimates magnify.
     return result / result.sum(axis=-1, keepdims=True)
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ._base import BasePostProcessor
 from ._baseline import BaseThreshold, base_cut, base_pos
 
 
-def norm(F: Any) -> np.ndarray:
+def norm(F: ArrayLike) -> np.ndarray:
     """Add the same amount to every estimate so that they sum to 1 (2020 paper, Norm).
 
     Parameters
@@ -43,7 +42,7 @@ def norm_shift(F):
     return (1.0 - F.sum(axis=-1, keepdims=True)) / F.shape[-1]
 
 
-def norm_mul(F: Any) -> np.ndarray:
+def norm_mul(F: ArrayLike) -> np.ndarray:
     """Set negative estimates to 0 and scale the rest to sum to 1 (2020 paper, Norm-Mul).
 
     Parameters
@@ -70,7 +69,7 @@ def _scaled(positive):
     return relative / relative.sum(axis=-1, keepdims=True), factor
 
 
-def norm_sub(F: Any) -> np.ndarray:
+def norm_sub(F: ArrayLike) -> np.ndarray:
     """Project rows on the simplex: shift, and set negatives to 0 (2020 paper, Norm-Sub).
 
     Parameters
@@ -107,7 +106,7 @@ def _norm_sub(F, total=1.0, among=True):
     return np.maximum(below + shift, 0.0), shift - peak
 
 
-def norm_cut(F: Any) -> np.ndarray:
+def norm_cut(F: ArrayLike) -> np.ndarray:
     """Set negative and small estimates to 0 so that the rest sums to at most 1 (Norm-Cut).
 
     Parameters
@@ -150,7 +149,7 @@ def norm_cut_threshold(F):
     return np.where(n_kept > 0, last, np.inf)
 
 
-def norm_hyb(F: Any, threshold: Any) -> np.ndarray:
+def norm_hyb(F: ArrayLike, threshold: ArrayLike) -> np.ndarray:
     """Keep estimates above a threshold and apply Norm-Sub to the others (2019 paper, Norm-Hyb).
 
     Parameters
@@ -168,7 +167,7 @@ def norm_hyb(F: Any, threshold: Any) -> np.ndarray:
         there are no others to take up the rest of the sum, the row is that of Norm-Sub.
     """
     F = np.asarray(F, dtype=np.float64)
-    kept = (threshold <= F) & (F > 0)
+    kept = (np.asarray(threshold) <= F) & (F > 0)
     kept &= norm_cut_threshold(np.where(kept, F, 0.0)) <= F
     kept_sum = np.where(kept, F, 0.0).sum(axis=-1, keepdims=True)
     # A row without others has no largest among them: it is replaced below.

@@ -21,19 +21,24 @@ _AGREE = 1e-9
 _NEGLIGIBLE = 60.0  # exp(-60) of the largest term
 _CELL = 0.25  # of the noise: width of the cells that are interpolated over
 _PRECISE = 1e-7  # of the noise: error of interpolation below which a cell is not halved
+_MANY_STRETCHES = 4096  # of the noise's length: beyond, only counts near estimates get nodes
+_FEW = 100  # up to this number of estimates or cells, that is quicker than a table
 
 
 class CountPrior(NamedTuple):
     """A prior on the counts low .. high, up to a constant factor.
 
     Its `log_mass` takes and returns an ndarray of any shape. If only some counts have a positive
-    probability, they are its `places`, because the prior is not smooth between them.
+    probability, they are its `places`, because the prior is not smooth between them. If the log
+    mass falls, and by at most ``steepness * log(b / a)`` from a to b, it is known where the
+    posterior is negligible.
     """
 
     log_mass: Callable
     low: int
     high: int
     places: np.ndarray | None = None
+    steepness: float | None = None
 
 
 # -- sums -------------------------------------------------------------------------------------
@@ -58,7 +63,7 @@ def _terms(prior, starts, length):
     return k, prior.log_mass(k.ravel()).reshape(k.shape)
 
 
-def count_nodes(prior, std=np.inf, lowest=None, highest=None):
+def count_nodes(prior, std=np.inf, lowest=None, highest=None, within=None):
     """Counts and weights that represent all counts of a prior in sums against a normal density.
 
     Parameters
@@ -69,6 +74,8 @@ def count_nodes(prior, std=np.inf, lowest=None, highest=None):
         Standard deviation of the density, in counts; infinite for sums of the prior alone.
     lowest, highest : float, default=None
         Bounds on where the density is centred; None if it does not matter.
+    within : (int, int), default=None
+        The first and the last count that matter; None means all counts of the prior.
 
     Returns
     -------
@@ -81,17 +88,18 @@ def count_nodes(prior, std=np.inf, lowest=None, highest=None):
     """
     if prior.places is not None:
         return prior.places, prior.log_mass(prior.places), np.ones(len(prior.places))
-    size = prior.high - prior.low + 1
+    first, last = (prior.low, prior.high) if within is None else within
+    size = last - first + 1
     if size <= _ALL_EXACT:
-        k = np.arange(prior.low, prior.high + 1.0)
+        k = np.arange(first, last + 1.0)
         return k, prior.log_mass(k), np.ones(size)
     longest = 2 ** int(np.log2(max(min(std, size / 16), 1.0)))
     waiting = {
         length: [(starts, *_terms(prior, starts, length))]
-        for length, starts in _cover(prior.low, size, longest).items()
+        for length, starts in _cover(first, size, longest).items()
         if len(starts)
     }
-    best = [(-np.inf, prior.low), (-np.inf, prior.low)]
+    best = [(-np.inf, first), (-np.inf, first)]
     done, length = [], longest
     while length >= 1:
         if length in waiting:
@@ -222,9 +230,13 @@ class Posterior:
     """
 
     def __init__(self, prior, std, lowest, highest):
+        self.prior = prior
         self.std = std
         self.lowest, self.highest = lowest, highest
-        self.k, self.log_mass, self.weight = count_nodes(prior, std, lowest, highest)
+        n_stretches = (prior.high - prior.low) / std
+        self._is_local = prior.steepness is not None and n_stretches > _MANY_STRETCHES
+        if not self._is_local:
+            self._nodes = count_nodes(prior, std, lowest, highest)
 
     def moments(self, counts):
         """Posterior mean, variance and log marginal density of estimated counts.
@@ -250,19 +262,38 @@ class Posterior:
             start = stop
         return tuple(np.concatenate(part) for part in zip(*results, strict=True))
 
+    def _nodes_near(self, lowest, highest):
+        """Nodes for estimates between two bounds, if the log mass of the prior falls.
+
+        Compared with the count c that is nearest to an estimate, counts k above it have the factor
+        exp(-(k - c)**2 / (2 std**2)) at most, and counts below it (c / k)**steepness times that.
+        So what is further away than this is negligible.
+        """
+        low, high = self.prior.low, self.prior.high
+        below = self.std * np.sqrt(2 * (_NEGLIGIBLE + self.prior.steepness * np.log(high)))
+        above = self.std * np.sqrt(2 * _NEGLIGIBLE)
+        first = np.floor(min(lowest, high) - below)
+        last = np.ceil(max(highest, low) + above)
+        within = max(low, int(first)), min(high, int(last))
+        if within[0] == low:  # the smallest counts, whose peak is narrow, may matter as well
+            lowest = min(lowest, low)
+        return count_nodes(self.prior, self.std, lowest, highest, within)
+
     def _block(self, counts):
+        if self._is_local:
+            k, log_mass, weight = self._nodes_near(counts[0], counts[-1])
+        else:
+            k, log_mass, weight = self._nodes
         # Every tenth node is enough to find the ends; one more stretch on either side is safe.
-        step = _N_NODES if len(self.k) > 4000 else 1
+        step = _N_NODES if len(k) > 4000 else 1
         coarse = slice(None, None, step)
-        first, last = _window(
-            self.k[coarse], self.log_mass[coarse], self.std, counts[0], counts[-1]
-        )
+        first, last = _window(k[coarse], log_mass[coarse], self.std, counts[0], counts[-1])
         nodes = slice(max(first - 1, 0) * step, (last + 1) * step)
-        k = self.k[nodes]
+        k = k[nodes]
         z = (counts[:, None] - k) / self.std
-        log_terms = self.log_mass[nodes] - 0.5 * z * z
+        log_terms = log_mass[nodes] - 0.5 * z * z
         peak = log_terms.max(axis=1, keepdims=True)
-        terms = np.exp(log_terms - peak) * self.weight[nodes]
+        terms = np.exp(log_terms - peak) * weight[nodes]
         total = terms.sum(axis=1)
         centre = k[0]  # large counts keep their digits
         mean = terms @ (k - centre) / total
@@ -290,16 +321,19 @@ class Posterior:
         """
         order = np.argsort(counts, kind="stable")
         rising = counts[order]
-        if from_table:
+        if from_table and not (self._is_local and len(counts) <= _FEW):
             smooth = self.table(rising)
         else:
             cells = Cells(rising, _CELL * self.std)
-            if 4 * len(cells.left) > len(counts):
+            if self._is_local and len(cells.left) > _FEW:
+                smooth = self.table(rising)
+            elif 4 * len(cells.left) > len(counts):
                 distinct, inverse = np.unique(rising, return_inverse=True)
                 smooth = self.moments(distinct)[0][inverse]
             else:
                 smooth = self._interpolant(cells.left, cells.right)(rising)
-        smooth = np.clip(smooth, self.k[0], self.k[-1])
+        ends = (self.prior.low, self.prior.high) if self._is_local else self._nodes[0][[0, -1]]
+        smooth = np.clip(smooth, *ends)
         result = np.empty_like(smooth)
         result[order] = np.maximum.accumulate(smooth)  # what rounding may have undone
         return result

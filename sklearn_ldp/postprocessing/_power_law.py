@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from numbers import Real
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from .._noise import Noise
@@ -15,7 +15,7 @@ from ._normalization import norm_sub
 from ._priors import FAMILIES
 
 
-def power(F: Any, std: Any, n_samples: Any, exponent: Any) -> np.ndarray:
+def power(F: ArrayLike, std: float, n_samples: int, exponent: float) -> np.ndarray:
     """Posterior mean under a power law: the least expected square error (2020 paper, Eq. 13).
 
     The prior probability of a true count k is proportional to ``k**-exponent`` for k = 1 .. n, and
@@ -40,7 +40,7 @@ def power(F: Any, std: Any, n_samples: Any, exponent: Any) -> np.ndarray:
     return posterior_means(F, std, n_samples, FAMILIES["power-law"], [exponent])
 
 
-def power_law_likelihood(F: Any, std: Any, n_samples: Any) -> float:
+def power_law_likelihood(F: ArrayLike, std: float, n_samples: int) -> float:
     """Exponent that maximises the marginal likelihood of the estimates (Calibrate paper, Eq. 16).
 
     Parameters

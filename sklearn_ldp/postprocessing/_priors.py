@@ -28,7 +28,9 @@ class PowerLaw:
 
     def prior(self, theta, n_samples):
         exponent = theta[0]
-        return CountPrior(lambda k: -exponent * np.log(k), 1, int(n_samples))
+        return CountPrior(
+            lambda k: -exponent * np.log(k), 1, int(n_samples), steepness=float(exponent)
+        )
 
     def to_free(self, theta):
         return np.log(theta)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from functools import lru_cache
 from numbers import Real
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.fft import dct, idct, irfft, rfft
 from sklearn.utils._param_validation import Interval
 
@@ -16,7 +16,7 @@ from ._known_noise import NOISE_CONSTRAINT, per_row, resolve_noise
 from ._normalization import norm_sub
 
 
-def smooth(F: Any, bandwidth: float, *, circular: bool = False) -> np.ndarray:
+def smooth(F: ArrayLike, bandwidth: float, *, circular: bool = False) -> np.ndarray:
     """Smooth rows by penalised least squares on third differences (Whittaker's graduation).
 
     Minimises ``sum (f'_v - f~_v)**2 + bandwidth**6 sum (third differences of f')**2``. Quadratic
@@ -42,7 +42,12 @@ def smooth(F: Any, bandwidth: float, *, circular: bool = False) -> np.ndarray:
 
 
 def smooth_risk(
-    F: Any, variance: Any, bandwidth: float, *, circular: bool = False, simplex: bool = True
+    F: ArrayLike,
+    variance: ArrayLike,
+    bandwidth: float,
+    *,
+    circular: bool = False,
+    simplex: bool = True,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return smoothed rows and unbiased estimates of their square errors (Stein 1981).
 
@@ -88,7 +93,12 @@ def smooth_risk(
 
 
 def smooth_average(
-    F: Any, std: Any, variance: Any = None, *, circular: bool = False, simplex: bool = True
+    F: ArrayLike,
+    std: ArrayLike,
+    variance: ArrayLike | None = None,
+    *,
+    circular: bool = False,
+    simplex: bool = True,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Average the results of many bandwidths by their estimated risks (Leung and Barron 2006).
 

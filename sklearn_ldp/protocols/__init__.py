@@ -8,4 +8,5 @@ from ._counts import Shards as Shards
 from ._protocol import Protocol as Protocol
 from ._protocol import as_protocol as as_protocol
 from ._users import check_counts as check_counts
+from ._users import check_total as check_total
 from ._users import expand as expand

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -14,16 +14,22 @@ from .._noise import Noise
 from ..mechanisms._laws import ReportLaw
 from ..mechanisms._mechanism import Mechanism
 from ._clients import chunk_users
+from ._waiting import Waiting, can_wait, sorted_parts
 
 _MAX_CELLS = 1 << 23  # 64 MiB of counts: beyond that, shards are not kept apart
+# Reports wait if they take at most this much memory, or an eighth of what the tallies take; and all
+# of them together may take this much, or that eighth.
+_SMALL_BYTES, _WAITING_BYTES = 1 << 12, 1 << 18
 
 
-@dataclass(frozen=True, eq=False)
 class Counts:
     """Sums of a mechanism's reports, for each group of users and each shard.
 
     Immutable: `added` and ``+`` return new ones. A shard is one of the disjoint parts of a group's
     reports that are kept apart so that one can be compared with the others.
+
+    What small batches add waits as reports until there is enough of it, or until the tallies are
+    read: so a batch costs what it holds, and not what all tallies hold.
 
     Parameters
     ----------
@@ -33,19 +39,38 @@ class Counts:
         Number of reports, int64.
     """
 
-    tallies: np.ndarray
-    sizes: np.ndarray
+    def __init__(self, tallies: np.ndarray, sizes: np.ndarray) -> None:
+        self.sizes = sizes
+        self.tally_size = tallies.shape[-1]
+        self._settled: np.ndarray | None = tallies  # None stands for zeros
+        self._waiting: Waiting | None = None
 
     @classmethod
     def empty(cls, mechanism: Mechanism, n_shards: int = 1, n_groups: int = 1) -> Counts:
         """Return the counts of no reports."""
-        tallies = np.zeros((n_groups, n_shards, mechanism.tally_size), dtype=np.int64)
-        return cls(tallies, np.zeros((n_groups, n_shards), dtype=np.int64))
+        sizes = np.zeros((n_groups, n_shards), dtype=np.int64)
+        return cls._of(mechanism.tally_size, sizes, None, None)
+
+    @classmethod
+    def _of(
+        cls, tally_size: int, sizes: np.ndarray, settled: np.ndarray | None, waiting: Waiting | None
+    ) -> Counts:
+        counts = cls.__new__(cls)
+        counts.sizes, counts.tally_size = sizes, tally_size
+        counts._settled, counts._waiting = settled, waiting
+        if waiting is not None and waiting.n_bytes > max(_WAITING_BYTES, counts._small_bytes):
+            return cls(counts.tallies, sizes)
+        return counts
 
     @staticmethod
     def most(mechanism: Mechanism, n_parts: int) -> int:
         """Return how many parts (groups or shards), at most n_parts, are kept apart in memory."""
         return max(min(n_parts, _MAX_CELLS // mechanism.tally_size), 1)
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """The shape of the tallies: (n_groups, n_shards, tally_size)."""
+        return (self.n_groups, self.n_shards, self.tally_size)
 
     @property
     def n_groups(self) -> int:
@@ -62,18 +87,66 @@ class Counts:
         """Number of reports."""
         return int(self.sizes.sum())
 
-    def __add__(self, other: Counts) -> Counts:
-        return Counts(self.tallies + other.tallies, self.sizes + other.sizes)
+    @cached_property
+    def tallies(self) -> np.ndarray:
+        """Sums of the reports' tallies, int64 of shape (n_groups, n_shards, tally_size)."""
+        if self._waiting is None and self._settled is not None:
+            return self._settled
+        tallies = np.zeros(self.shape, dtype=np.int64)
+        self.add_to(tallies)
+        return tallies
 
-    def of_shards(self, shards: Any) -> Counts:
+    def __getstate__(self) -> dict[str, Any]:
+        # The same whatever waits, so that reading it does not change a hash.
+        return {"tallies": self.tallies, "sizes": self.sizes}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        Counts.__init__(self, state["tallies"], state["sizes"])
+
+    def __add__(self, other: Counts) -> Counts:
+        (settled, waiting), (theirs, more) = self._parts(), other._parts()
+        if theirs is not None:  # copied, as it may be the array of a caller's Tally
+            settled = theirs.copy() if settled is None else settled + theirs
+        if more is not None:
+            waiting = more if waiting is None else waiting.with_blocks(more)
+        return self._of(self.tally_size, self.sizes + other.sizes, settled, waiting)
+
+    def _parts(self) -> tuple[np.ndarray | None, Waiting | None]:
+        """The settled tallies and what waits; nothing does once the tallies have been read."""
+        if "tallies" in self.__dict__:
+            return self.tallies, None
+        return self._settled, self._waiting
+
+    @property
+    def _small_bytes(self) -> int:
+        """The size of reports that are quicker to keep than to tally."""
+        return self.sizes.size * self.tally_size
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether all of it still waits as reports, so that its tallies have not been built."""
+        settled, waiting = self._parts()
+        return settled is None and waiting is not None
+
+    @property
+    def n_waiting_bytes(self) -> int:
+        """Memory that the waiting reports take."""
+        waiting = self._parts()[1]
+        return 0 if waiting is None else waiting.n_bytes
+
+    def add_to(self, tallies: np.ndarray) -> None:
+        """Add the tallies to an array of their shape, in place; waiting ones are not built."""
+        settled, waiting = self._parts()
+        if settled is not None:
+            tallies += settled
+        if waiting is not None:
+            flat = tallies.reshape(self.sizes.size, -1)
+            for part, tally in waiting.tallied():
+                flat[part] += tally
+
+    def of_shards(self, shards: slice | Sequence[int] | np.ndarray) -> Counts:
         """Return the counts of some shards of each group."""
         return Counts(self.tallies[:, shards], self.sizes[:, shards])
-
-    def rolled(self, n: int) -> Counts:
-        """Return the same counts with each shard moved on by n places, cyclically."""
-        if not n % self.n_shards:
-            return self
-        return Counts(np.roll(self.tallies, n, axis=1), np.roll(self.sizes, n, axis=1))
 
     @cached_property
     def by_group(self) -> tuple[np.ndarray, np.ndarray]:
@@ -87,6 +160,7 @@ class Counts:
         make_reports: Callable[[int, int], np.ndarray],
         n_jobs: int | None = None,
         parts_of: Callable[[int, int], np.ndarray] | None = None,
+        first_shard: int = 0,
     ) -> Counts:
         """Return the counts with n reports added.
 
@@ -104,12 +178,22 @@ class Counts:
             ``parts_of(start, stop)`` returns the part of each of these reports,
             ``group * n_shards + shard``; None deals the reports of a single group out to its
             shards in turn, by their position.
+        first_shard : int, default=0
+            The shard of the very first report, if reports are dealt out.
         """
-        first, n_parts = self.n_samples, self.sizes.size
+        first, n_parts = self.n_samples + first_shard, self.sizes.size
+        if 0 < n <= chunk_users(mechanism):
+            reports = make_reports(0, n)
+            if reports.nbytes <= max(_SMALL_BYTES, self._small_bytes) and can_wait(reports):
+                parts = (first + np.arange(n)) % n_parts if parts_of is None else parts_of(0, n)
+                return self._with_waiting(mechanism, parts, reports)
+
+            def make_reports(_start, _stop):
+                return reports
 
         def rows_of_parts(start, stop):
             if parts_of is not None and n_parts > 1:
-                return _sorted_parts(parts_of(start, stop))
+                return sorted_parts(parts_of(start, stop))
             offsets = range(min(n_parts, stop - start))
             return (((first + start + i) % n_parts, slice(i, None, n_parts)) for i in offsets)
 
@@ -121,26 +205,27 @@ class Counts:
                 if len(own := reports[rows])
             ]
 
-        spans = _spans(n, chunk_users(mechanism))
-        parallel = Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator_unordered")
         tallies, sizes = self.tallies.copy(), self.sizes.copy()
         flat, flat_sizes = tallies.reshape(n_parts, -1), sizes.reshape(n_parts)
-        for counted in parallel(delayed(work)(*span) for span in spans):
+        for counted in _worked(work, n, chunk_users(mechanism), n_jobs):
             for part, size, tally in counted:
                 flat_sizes[part] += size
                 flat[part] += tally
         return Counts(tallies, sizes)
 
-
-def _sorted_parts(parts: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
-    """Yield each part that occurs, with the indices of its reports."""
-    order = np.argsort(parts, kind="stable")
-    present, begin = np.unique(parts[order], return_index=True)
-    yield from zip(present, np.split(order, begin[1:]), strict=True)
+    def _with_waiting(self, mechanism: Mechanism, parts: np.ndarray, reports: np.ndarray) -> Counts:
+        sizes = np.bincount(parts, minlength=self.sizes.size).reshape(self.sizes.shape)
+        waiting = Waiting.of(mechanism, parts, reports.copy())  # they may be the caller's
+        return self + self._of(self.tally_size, sizes, None, waiting)
 
 
-def _spans(n: int, size: int) -> Iterable[tuple[int, int]]:
-    return ((start, min(start + size, n)) for start in range(0, n, size))
+def _worked(work: Callable, n: int, size: int, n_jobs: int | None) -> Iterable:
+    """Yield the results of work on spans of users; a single span needs no threads."""
+    spans = [(start, min(start + size, n)) for start in range(0, n, size)]
+    if len(spans) == 1:
+        return [work(*spans[0])]
+    parallel = Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator_unordered")
+    return parallel(delayed(work)(*span) for span in spans)
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,8 +7,10 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from .._random import RandomState
+from .._typing import OracleOrProtocol, Values
 from ..domains import Domain
 from ..mechanisms._coins import CoinStreams
 from ..mechanisms._mechanism import Mechanism
@@ -140,7 +142,7 @@ class Protocol:
         }
 
     # -- using it -----------------------------------------------------------------------------
-    def privatize(self, X: Any, random_state: RandomState = None) -> np.ndarray:
+    def privatize(self, X: Values, random_state: RandomState = None) -> np.ndarray:
         """Randomise users' values into reports, as each client does.
 
         Privacy: each call spends epsilon of every user in `X`. Only ``random_state=None`` protects
@@ -161,7 +163,7 @@ class Protocol:
         codes = self.domain.encode(X, self.name)
         return privatize(self.mechanism, codes, 0, CoinStreams(random_state))
 
-    def check(self, reports: Any) -> np.ndarray:
+    def check(self, reports: ArrayLike) -> np.ndarray:
         """Return reports in canonical form.
 
         Parameters
@@ -199,7 +201,7 @@ class Protocol:
         return {name: getattr(self, name) for name in names}
 
 
-def as_protocol(source: Any, collection_round: str = "") -> Protocol:
+def as_protocol(source: OracleOrProtocol, collection_round: str = "") -> Protocol:
     """Return the protocol of an oracle that holds no reports, or a protocol for the given round.
 
     Parameters
@@ -227,9 +229,10 @@ def as_protocol(source: Any, collection_round: str = "") -> Protocol:
         )
     if not isinstance(collection_round, str):
         raise TypeError(f"collection_round must be a string, got {collection_round!r}.")
-    if getattr(source, "n_samples_seen_", 0):
+    n_held = getattr(source, "n_samples_seen_", 0)
+    if n_held:
         raise ValueError(
-            f"This {type(source).__name__} already holds {source.n_samples_seen_} reports that no "
+            f"This {type(source).__name__} already holds {n_held} reports that no "
             "ledger of batches lists: start from an unfitted one (sklearn.base.clone) with "
             "declared categories."
         )

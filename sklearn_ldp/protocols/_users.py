@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+from numpy.typing import ArrayLike
+
+#: The most users whose number a float holds exactly, as estimates, metrics and files need it.
+MAX_USERS = 2**53
 
 
-def check_counts(counts: Any, what: str) -> np.ndarray:
+def check_counts(counts: ArrayLike, what: str) -> np.ndarray:
     """Return numbers of users as int64 of shape (n,).
 
     Parameters
     ----------
     counts : array-like of shape (n,)
-        Non-negative integers (in any numeric dtype), not all zero.
+        Non-negative integers (in any numeric dtype), not all zero, and at most 2**53 in total.
     what : str
         What error messages call them.
 
@@ -42,10 +44,29 @@ def check_counts(counts: Any, what: str) -> np.ndarray:
             )
     if array.size and array.min() < 0:
         raise ValueError(f"{what} must not be negative, got {array.min()}.")
+    if array.size and int(array.max()) > MAX_USERS // array.size:
+        check_total(sum(map(int, array.tolist())), what)  # Python's integers do not overflow
     array = array.astype(np.int64)
     if array.sum() == 0:
         raise ValueError(f"{what} are all zero: there is no user.")
     return array
+
+
+def check_total(n_users: int, what: str) -> None:
+    """Raise ValueError if there are more users than a float can count.
+
+    Parameters
+    ----------
+    n_users : int
+        Number of users.
+    what : str
+        What the error message calls the numbers that add up to it.
+    """
+    if n_users > MAX_USERS:
+        raise ValueError(
+            f"{what} must add up to at most 2**53 users, so that all sums are exact, got "
+            f"{n_users:,}. Are these numbers of users, and not ids or hashes?"
+        )
 
 
 def expand(ends: np.ndarray | None, start: int, stop: int) -> slice | np.ndarray:

@@ -15,12 +15,13 @@ from typing import Any
 
 import numpy as np
 import sklearn
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.fixes import parse_version
 
 from .._estimate import FrequencyEstimate
 from .._noise import NoiseModel
+from .._typing import BaseOracle, BasePostProcessor
 from ..mechanisms._channel import Channel
 from ..mechanisms._coins import TWO_64, Coins, exp_lower_bound
 
@@ -34,7 +35,7 @@ __all__ = [
 ]
 
 
-def check_oracle(oracle: Any) -> None:
+def check_oracle(oracle: BaseOracle) -> None:
     """Run every check of a frequency oracle.
 
     Parameters
@@ -57,7 +58,7 @@ def check_oracle(oracle: Any) -> None:
         check(oracle)
 
 
-def check_postprocessor(postprocessor: Any) -> None:
+def check_postprocessor(postprocessor: BasePostProcessor) -> None:
     """Run every check of a post-processor.
 
     Parameters
@@ -80,7 +81,7 @@ def check_postprocessor(postprocessor: Any) -> None:
         check(postprocessor)
 
 
-def expected_failed_checks(estimator: Any) -> dict[str, str]:
+def expected_failed_checks(estimator: BaseEstimator) -> dict[str, str]:
     """Return the checks of scikit-learn's that an estimator cannot pass, and why.
 
     For the argument of this name of :func:`sklearn.utils.estimator_checks.check_estimator`.
@@ -114,7 +115,7 @@ def expected_failed_checks(estimator: Any) -> dict[str, str]:
     return expected
 
 
-def oracle_checks() -> list[Callable[[Any], None]]:
+def oracle_checks() -> list[Callable[[BaseOracle], None]]:
     """Return the checks of frequency oracles.
 
     Returns
@@ -138,7 +139,7 @@ def oracle_checks() -> list[Callable[[Any], None]]:
     ]
 
 
-def postprocessor_checks() -> list[Callable[[Any], None]]:
+def postprocessor_checks() -> list[Callable[[BasePostProcessor], None]]:
     """Return the checks of post-processors.
 
     Returns
@@ -185,8 +186,8 @@ class _ScriptedCoins(Coins):
         chances = [Fraction(1, high)] * high
         return np.array([self._draw(chances) for _ in range(size)], dtype=np.int64)
 
-    def subsets(self, sizes, n_items):
-        bits = np.zeros((len(sizes), n_items), dtype=bool)
+    def subsets(self, sizes, n_items, n_columns=None):
+        bits = np.zeros((len(sizes), n_columns or n_items), dtype=bool)
         for row, size in zip(bits, sizes, strict=True):
             members = list(combinations(range(n_items), int(size)))
             row[list(members[self._draw([Fraction(1, len(members))] * len(members))])] = True
@@ -238,11 +239,11 @@ def exact_report_distribution(channel: Channel, code: int) -> dict[tuple[int, ..
 _SMALL = 4  # categories: few enough to enumerate, and not a power of every field order
 
 
-def _enumerable(oracle: Any) -> Channel:
+def _enumerable(oracle: BaseOracle) -> Channel:
     return oracle.channel(_SMALL).for_enumeration()
 
 
-def check_exact_epsilon(oracle: Any) -> None:
+def check_exact_epsilon(oracle: BaseOracle) -> None:
     """Assert by enumeration that no report tells two values apart by more than exp(epsilon).
 
     The likelihood ratio of every report under every pair of values is compared as a rational
@@ -262,7 +263,7 @@ def check_exact_epsilon(oracle: Any) -> None:
         assert worst >= bound * (1 - Fraction(1, 10**12)), "privacy budget is wasted"
 
 
-def check_exact_support_probabilities(oracle: Any) -> None:
+def check_exact_support_probabilities(oracle: BaseOracle) -> None:
     """Assert that p and q are the exact probabilities of support, for every pair of values.
 
     Where q assumes an ideal hash (``has_exact_support`` is False) only p is exact.
@@ -282,7 +283,7 @@ def check_exact_support_probabilities(oracle: Any) -> None:
         )
 
 
-def _small(oracle: Any, **parameters: Any) -> Any:
+def _small(oracle: BaseOracle, **parameters: Any) -> Any:
     return clone(oracle).set_params(
         **{"categories": list("abcde"), "random_state": 0, "input": "values", **parameters}
     )
@@ -298,7 +299,7 @@ def _same(one: Any, other: Any) -> bool:
     )
 
 
-def check_one_release(oracle: Any) -> None:
+def check_one_release(oracle: BaseOracle) -> None:
     """Assert that what fit_transform returns is what the fitted attributes hold."""
     oracle = _small(oracle)
     estimate = oracle.fit_transform(_VALUES)
@@ -312,7 +313,7 @@ def check_one_release(oracle: Any) -> None:
     assert oracle.support_counts_.dtype == np.int64
 
 
-def check_client_needs_no_fit(oracle: Any) -> None:
+def check_client_needs_no_fit(oracle: BaseOracle) -> None:
     """Assert that a client needs only the public domain, and keeps no trace of the values."""
     client = _small(oracle)
     before = vars(client).copy()
@@ -328,16 +329,17 @@ def check_client_needs_no_fit(oracle: Any) -> None:
         raise AssertionError("frequencies_ before fit must raise NotFittedError")
 
 
-def check_batches_add_up(oracle: Any) -> None:
-    """Assert that reports give the same counts in any order and any split."""
+def check_batches_add_up(oracle: BaseOracle) -> None:
+    """Assert that reports give the same counts in any order and any split, and within `fit`."""
     reports = _small(oracle).privatize(_VALUES)
     whole = _small(oracle).aggregate(reports)
     split = _small(oracle).aggregate(reports[150:]).aggregate(reports[:1]).aggregate(reports[1:150])
     assert _same(whole, split)
     assert _same(whole, _small(oracle, input="reports").fit(reports))
+    assert _same(whole, _small(oracle).fit(_VALUES))  # by the mechanism's `draw`
 
 
-def check_merge(oracle: Any) -> None:
+def check_merge(oracle: BaseOracle) -> None:
     """Assert that merged servers equal one server, and that other configurations are refused."""
     reports = _small(oracle).privatize(_VALUES)
     one, other = _small(oracle).aggregate(reports[:70]), _small(oracle).aggregate(reports[70:])
@@ -350,7 +352,7 @@ def check_merge(oracle: Any) -> None:
         _assert_refused(one, "merge", stranger)
 
 
-def check_refused_reports_change_nothing(oracle: Any) -> None:
+def check_refused_reports_change_nothing(oracle: BaseOracle) -> None:
     """Assert that a malformed batch is refused as a whole."""
     server = _small(oracle)
     reports = np.asarray(server.privatize(_VALUES))
@@ -363,7 +365,7 @@ def check_refused_reports_change_nothing(oracle: Any) -> None:
         _assert_refused(server, "aggregate", bad)
 
 
-def check_refused_values_change_nothing(oracle: Any) -> None:
+def check_refused_values_change_nothing(oracle: BaseOracle) -> None:
     """Assert that a malformed input to fit is refused and leaves the oracle as it was."""
     fitted = _small(oracle).fit(_VALUES)
     ones = np.ones(len(_VALUES))
@@ -381,7 +383,7 @@ def check_refused_values_change_nothing(oracle: Any) -> None:
             _assert_refused(fitted, method, X, sample_weight=weight)
 
 
-def _assert_refused(oracle: Any, method: str, *args: Any, **kwargs: Any) -> None:
+def _assert_refused(oracle: BaseOracle, method: str, *args: Any, **kwargs: Any) -> None:
     counts, n = oracle.support_counts_.copy(), oracle.n_samples_seen_
     try:
         getattr(oracle, method)(*args, **kwargs)
@@ -393,7 +395,7 @@ def _assert_refused(oracle: Any, method: str, *args: Any, **kwargs: Any) -> None
     assert oracle.n_samples_seen_ == n
 
 
-def check_randomness(oracle: Any) -> None:
+def check_randomness(oracle: BaseOracle) -> None:
     """Assert that a seed reproduces, that None does not, and that a generator moves on."""
     first, again = _small(oracle).privatize(_VALUES), _small(oracle).privatize(_VALUES)
     np.testing.assert_array_equal(first, again)
@@ -407,14 +409,14 @@ def check_randomness(oracle: Any) -> None:
     )
 
 
-def check_histogram(oracle: Any) -> None:
+def check_histogram(oracle: BaseOracle) -> None:
     """Assert that fitting a histogram equals fitting the users that it counts."""
     counts = np.array([3, 0, 5, 2, 7])
     whole = _small(oracle).fit(np.repeat(list("abcde"), counts))
     assert _same(whole, _small(oracle).fit(list("abcde"), sample_weight=counts))
 
 
-def check_pieces(oracle: Any) -> None:
+def check_pieces(oracle: BaseOracle) -> None:
     """Assert that with a seed, values in pieces give the same counts as all values at once."""
     whole = _small(oracle).fit(_VALUES)
     pieces = _small(oracle)
@@ -423,7 +425,7 @@ def check_pieces(oracle: Any) -> None:
     assert _same(whole, pieces)
 
 
-def check_pickle(oracle: Any) -> None:
+def check_pickle(oracle: BaseOracle) -> None:
     """Assert that a pickled server can be restored, and continues as the original does."""
     server = _small(oracle).fit(_VALUES)
     twin = pickle.loads(pickle.dumps(server))
@@ -440,11 +442,11 @@ def _estimates(seed: int = 0, n_estimates: int = 6, d: int = 20) -> FrequencyEst
     return FrequencyEstimate(noise.debias(counts), np.arange(d), noise)
 
 
-def _processed(postprocessor: Any, estimate: FrequencyEstimate) -> np.ndarray:
+def _processed(postprocessor: BasePostProcessor, estimate: FrequencyEstimate) -> np.ndarray:
     return np.asarray(clone(postprocessor).fit_transform(estimate))
 
 
-def check_containers(postprocessor: Any) -> None:
+def check_containers(postprocessor: BasePostProcessor) -> None:
     """Assert that an estimate gives an estimate with its noise, and that the input is unchanged."""
     estimate = _estimates()
     before = estimate.values.copy()
@@ -465,7 +467,7 @@ def check_containers(postprocessor: Any) -> None:
         assert type(plain) is np.ndarray
 
 
-def check_transform_sets_nothing(postprocessor: Any) -> None:
+def check_transform_sets_nothing(postprocessor: BasePostProcessor) -> None:
     """Assert that only fit sets attributes, and that transform changes none of them."""
     estimate = _estimates()
     unfitted = clone(postprocessor)
@@ -480,7 +482,7 @@ def check_transform_sets_nothing(postprocessor: Any) -> None:
     assert all(after[name] is before[name] for name in before), "transform has changed attributes"
 
 
-def check_processed_estimates_are_refused(postprocessor: Any) -> None:
+def check_processed_estimates_are_refused(postprocessor: BasePostProcessor) -> None:
     """Assert that the noise of a raw estimate is not used for an estimate that has been changed."""
     postprocessor = clone(postprocessor)
     if "noise" in postprocessor.get_params():
@@ -503,7 +505,7 @@ def check_processed_estimates_are_refused(postprocessor: Any) -> None:
         raise AssertionError("the noise of the raw estimate was used for a processed one")
 
 
-def check_rows_are_independent(postprocessor: Any) -> None:
+def check_rows_are_independent(postprocessor: BasePostProcessor) -> None:
     """Assert that the result of a row does not depend on the other rows."""
     estimate = _estimates()
     together = _processed(postprocessor, estimate)
@@ -511,7 +513,7 @@ def check_rows_are_independent(postprocessor: Any) -> None:
         np.testing.assert_allclose(together[i], _processed(postprocessor, estimate[i])[0])
 
 
-def check_permutation_equivariance(postprocessor: Any) -> None:
+def check_permutation_equivariance(postprocessor: BasePostProcessor) -> None:
     """Assert that the order of the categories does not matter."""
     estimate = _estimates(1)
     order = np.random.default_rng(2).permutation(estimate.shape[1])
@@ -523,7 +525,7 @@ def check_permutation_equivariance(postprocessor: Any) -> None:
     )
 
 
-def check_order_is_preserved(postprocessor: Any) -> None:
+def check_order_is_preserved(postprocessor: BasePostProcessor) -> None:
     """Assert that a larger estimate never becomes the smaller one (2020 paper, Table I)."""
     estimate = _estimates(3)
     result = _processed(postprocessor, estimate)
@@ -531,7 +533,7 @@ def check_order_is_preserved(postprocessor: Any) -> None:
         assert np.all(np.diff(after[np.argsort(before, kind="stable")]) >= -1e-12)
 
 
-def check_extreme_estimates(postprocessor: Any) -> None:
+def check_extreme_estimates(postprocessor: BasePostProcessor) -> None:
     """Assert finite results where all estimates are negative, tied, or sum to 1 exactly."""
     rows = np.array([[-0.5, -0.25, -0.125, -1.0], [0.25] * 4, [1.0, 0, 0, 0], [5.0, 5.0, -3.0, 0]])
     estimate = FrequencyEstimate(rows, list("abcd"), NoiseModel(0.5, 0.25, 10))

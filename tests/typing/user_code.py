@@ -5,23 +5,58 @@
 might have, so some mistakes are found by pyright only.
 """
 
+import datetime
+import io
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, assert_type
 
+import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
+import polars as pl
+import scipy.stats
+from scipy import sparse
+from sklearn.metrics import mean_squared_error
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import Pipeline
 
 import sklearn_ldp
 from sklearn_ldp import (
     GRR,
     OLH,
+    Base,
+    BaseCut,
+    Calibrate,
+    Domain,
     EmpiricalBayes,
     FrequencyEstimate,
+    HeldOutSearch,
+    NoiseModel,
     NormSub,
     SyntheticSearch,
     best_oracle,
 )
-from sklearn_ldp.collection import Aggregator
-from sklearn_ldp.queries import QuerySet, groups
+from sklearn_ldp.collection import Aggregator, aggregate, read_reports, write_reports
+from sklearn_ldp.inspection import (
+    ErrorCurveDisplay,
+    ErrorDotDisplay,
+    FrequencyDisplay,
+    SearchDisplay,
+)
+from sklearn_ldp.metrics import (
+    equivalent_n_samples,
+    expected_error,
+    frequency_mse,
+    make_frequency_scorer,
+    query_errors,
+    required_n_samples,
+)
+from sklearn_ldp.model_selection import simulate_errors
+from sklearn_ldp.oracles import estimate_by_group
+from sklearn_ldp.postprocessing import norm_sub
+from sklearn_ldp.queries import QuerySet, groups, query_matrix, random_sets
+from sklearn_ldp.utils.estimator_checks import check_oracle, check_postprocessor
 
 values = ["firefox", "edge", "edge"]
 oracle = OLH(epsilon=1.0, categories=["edge", "firefox", "safari"])
@@ -55,7 +90,189 @@ counts: int = server.n_samples
 factory: Callable[[float], sklearn_ldp.OLH] = OLH
 users: np.ndarray = sklearn_ldp.datasets.make_zipf(10, 100)
 
+histogram = sklearn_ldp.datasets.load_us_states(n_samples=1000)
+oracle.fit(histogram.categories, sample_weight=histogram.counts)
+X, weights = sklearn_ldp.datasets.load_us_states(return_X_y=True)
+
+# Users' values in any container, of any type.
+frame = pd.DataFrame({"browser": values, "region": ["east", "west", "west"]})
+table = pl.DataFrame({"browser": values, "region": ["east", "west", "west"]})
+oracle.fit(frame["browser"]).partial_fit(table["browser"]).fit(np.array(values))
+oracle.fit(frame).fit(frame[["browser", "region"]]).fit(table).fit(frame.to_numpy())
+oracle.fit([None, "edge"]).fit([datetime.date(2024, 1, 1)]).fit([("edge", 1), ("safari", 2)])
+oracle.fit(range(3), sample_weight=[1, 2, 3]).fit(tuple(values), sample_weight=frame["browser"])
+oracle.privatize(pd.Categorical(values))
+estimate_by_group(oracle, frame["browser"], frame["region"])
+estimate_by_group(oracle, values, ["east", "west", "west"], sample_weight=np.ones(3))
+
+ok: list[object]  # calls that are right
+
+# Domains: numbers, lists, levels of a column, domains.
+ok = [
+    GRR(categories=10),
+    GRR(categories=np.int64(10)),
+    GRR(categories="auto"),
+    GRR(categories=range(5)),
+    GRR(categories=[None, 1, "b", datetime.date(2024, 1, 1)]),
+    GRR(categories=frame["browser"].unique()),
+    GRR(categories=pd.CategoricalDtype(["edge", "safari"])),
+    GRR(categories=pl.Enum(["edge", "safari"])),
+]
+GRR(categories=[frame["browser"].astype("category"), frame["region"].astype("category")])
+ok = [
+    GRR(categories=pd.Index(["edge", "safari"])),
+    GRR(categories=Domain.product([["F", "M"], range(3)])),
+    OLH(categories=oracle.categories_),
+    best_oracle(1.0, ["yes", "no"]),
+    oracle.channel(8),
+]
+n_categories: int = len(oracle.categories)
+ok = [
+    Domain(["yes", "no"]).encode(frame["browser"]),
+    Domain(["yes", "no"]).decode([0, 1]),
+]
+
+# Frequencies and estimates in any container, or by category.
+truth = pd.Series([0.5, 0.3, 0.2], index=["edge", "firefox", "safari"])
+rows = [[0.5, 0.6, -0.1], [0.4, 0.5, 0.1]]
+assert_type(query_errors(truth, estimate), np.ndarray)
+assert_type(frequency_mse(truth, estimate), float)
+ok = [
+    frequency_mse({"edge": 0.5, "firefox": 0.3, "safari": 0.2}, estimate),
+    frequency_mse([1, 0, 0], rows),
+    frequency_mse(table["browser"], [np.array([0.5, 0.5])]),
+    frequency_mse(truth.to_numpy(), [estimate]),
+]
+query_errors(truth, estimate, metric=mean_squared_error)
+query_errors(truth, estimate, metric=lambda true, answers: float(abs(true - answers).max()))
+ok = [
+    oracle.simulate([500, 300, 200]),
+    oracle.simulate({"edge": 500, "firefox": 300, "safari": 200}),
+]
+oracle.simulate(frame["browser"].value_counts(), n_repeats=10)
+assert_type(NormSub().fit_transform(rows).shape, tuple[Any, ...])
+assert_type(NormSub().fit(frame).estimate_, FrequencyEstimate)
+ok = [
+    norm_sub(rows),
+    norm_sub(truth),
+    norm_sub(estimate),
+    norm_sub((0.5, 0.5)),
+]
+FrequencyEstimate(rows, ["edge", "firefox", "safari"], NoiseModel(0.5, 0.25, [100, 200]))
+ok = [
+    estimate[0],
+    estimate[:2],
+    estimate[[0, 1]],
+    estimate[np.array([True])],
+    estimate[frame["region"] == "east"],
+    Calibrate("gaussian"),
+    Calibrate(scipy.stats.norm(10, 2)),
+]
+
+# Queries: sets of them, matrices that are sparse or not, lists, data frames.
+matrix = sparse.csr_array(np.eye(3))
+ok = [
+    estimate.answer(),
+    estimate.answer(queries),
+    estimate.answer(matrix),
+    estimate.answer(np.eye(3)),
+    estimate.answer([[1, 1, 0]]),
+    estimate.answer(frame),
+    estimate.answer(sparse.coo_matrix(np.eye(3))),
+    query_matrix(sparse.eye_array(3)),
+    query_matrix(matrix.T),
+    query_matrix([[1, 0, 1]]),
+    groups(frame["region"]),
+    groups({"edge": "old", "safari": "new"}),
+    groups(np.array([0, 1, 1])),
+    HeldOutSearch(queries=matrix),
+    SyntheticSearch(queries=None),
+    make_frequency_scorer(queries=matrix),
+]
+
+# Candidates, and what was found.
+two_steps = Pipeline([("base", Base()), ("simplex", NormSub())])
+SyntheticSearch([Base(), two_steps], metric="mae", synthesizer=Base(), n_samples=np.int64(10))
+HeldOutSearch({"NormSub": {}, "BaseCut": {"alpha": [0.05, 2]}}).fit(estimate).best_estimator_
+check_oracle(GRR())
+check_postprocessor(NormSub())
+
+# Plans: a number for one oracle, an array for several.
+assert_type(expected_error(oracle, 1000), float)
+assert_type(expected_error([GRR(), OLH()], 1000, 8, queries=matrix, frequencies=truth), np.ndarray)
+assert_type(required_n_samples(oracle, 0.01, metric="mae"), int)
+assert_type(required_n_samples((GRR(), OLH()), 0.01), np.ndarray)
+assert_type(equivalent_n_samples(estimate, query_errors(truth, estimate)), np.ndarray)
+assert_type(equivalent_n_samples(estimate.noise, frequency_mse(truth, estimate), 3), float)
+
+# Studies and pictures.
+study = simulate_errors(
+    {"ours": GRR(), "theirs": OLH()}, [Base(), two_steps], truth, 1000, [0.5, 1], {10: random_sets(0.1)},
+    metrics=["mse", mean_squared_error], checkpoint=Path("study.jsonl"),
+)  # fmt: skip
+simulate_errors(
+    OLH(), NormSub(), [500, 300], epsilons=1.0, queries=matrix, checkpoint="study.jsonl"
+)
+simulate_errors([OLH()], "all", {"a": truth, 2: [0.5, 0.5]}, [100, 200], np.array([1.0]))
+assert_type(study.to_frame(), pd.DataFrame)
+assert_type(study.to_frame("polars"), pl.DataFrame)
+assert_type(estimate.to_frame(), pd.DataFrame)
+assert_type(estimate.plot(), FrequencyDisplay)
+figure, axes = plt.subplots()
+FrequencyDisplay.from_estimate(estimate, truth=truth, ax=axes).plot(axes)
+ok = [
+    FrequencyDisplay.from_estimator(two_steps, ax=axes),
+    SearchDisplay.from_estimator(search, ax=axes),
+    ErrorCurveDisplay.from_results(study, ax=axes),
+    ErrorCurveDisplay.from_results(study.to_frame()),
+]
+ErrorDotDisplay.from_results({"oracle": ["OLH"], "postprocessor": ["Base"], "error": [0.1]})
+grid = GridSearchCV(
+    two_steps, {"simplex": [Base(), BaseCut()]}, scoring=make_frequency_scorer("mae")
+)
+ErrorCurveDisplay.from_grid_search(grid)
+
+# Files of reports: by name, open, or in memory.
+protocol = oracle.protocol("March")
+Aggregator(protocol)
+write_reports("a.parquet", oracle.privatize(values), oracle)
+write_reports(Path("a.jsonl"), oracle.privatize(values), protocol)
+write_reports(io.BytesIO(), [[1, 2]], oracle, format="arrow")
+with open("a.arrows", "rb") as file:
+    ok = [
+        read_reports("a.parquet", oracle),
+        read_reports(Path("a.jsonl"), protocol),
+        read_reports(file, oracle, format="arrow"),
+        read_reports(file.read(), oracle, format="arrow"),
+        aggregate(Path("folder"), oracle),
+        aggregate((oracle.privatize(values) for _ in range(3)), server, batch_id="a"),
+    ]
+
 # Mistakes that both find.
+Aggregator("OLH")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+Aggregator(OLH)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+read_reports(3, oracle)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+read_reports(oracle, "a.parquet")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+oracle.fit(3)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+oracle.fit(value for value in values)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+oracle.fit(table.lazy())  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+oracle.fit(set(values))  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+oracle.aggregate(estimate.noise)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+oracle.simulate(None)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+GRR(categories={"edge", "safari"})  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+GRR(categories=None)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+NormSub().fit({"edge": 0.5})  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+norm_sub(None)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+query_errors(truth, estimate, metric=2)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+estimate.answer(groups)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+estimate["edge"]  # type: ignore[index]  # pyright: ignore
+groups(3)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+SyntheticSearch(oracle="OLH")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+Calibrate(3)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+expected_error(OLH, 1000)  # type: ignore[call-overload]  # pyright: ignore[reportArgumentType, reportCallIssue]
+simulate_errors(OLH(), [Base()], truth, checkpoint=1)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+ErrorCurveDisplay.from_results([1, 2])  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+FrequencyDisplay.from_estimate(estimate, ax=plt)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 OLH(eps=1.0)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
 OLH(1.0, random_state="0")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 OLH("1")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
@@ -68,3 +285,10 @@ best_oracle("one", 100)  # type: ignore[arg-type]  # pyright: ignore[reportArgum
 NormSub(3)  # pyright: ignore[reportCallIssue]
 oracle.fit_transfrom(values)  # pyright: ignore[reportAttributeAccessIssue]
 search.best_estimate  # pyright: ignore[reportAttributeAccessIssue]
+oracle.true_frequencies(oracle)  # pyright: ignore[reportArgumentType]
+NormSub().fit(oracle)  # pyright: ignore[reportArgumentType]
+frequency_mse(truth, oracle)  # pyright: ignore[reportArgumentType]
+SyntheticSearch(NormSub())  # pyright: ignore[reportArgumentType]
+simulate_errors(OLH, [Base()], truth)  # pyright: ignore[reportArgumentType]
+check_oracle(NormSub())  # pyright: ignore[reportArgumentType]
+check_postprocessor(OLH())  # pyright: ignore[reportArgumentType]

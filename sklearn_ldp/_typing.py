@@ -1,0 +1,114 @@
+"""What public parameters may be, for type checkers and editors; nothing here is used at run time.
+
+A type has to accept all that the code accepts: an editor that marks correct code as wrong is worse
+than one that says nothing. So users' values are ``Any`` inside their containers, and containers
+are known by what they can do, as nobody has to install pandas, polars or pyarrow. Attributes that
+keep a parameter which may be many things are ``Any``, too: who gave a list may ask for its length.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
+    from typing import Protocol, SupportsFloat, TypeAlias
+
+    import numpy as np
+    from matplotlib.axes import Axes as Axes
+    from numpy.typing import ArrayLike
+    from pandas import DataFrame as DataFrame
+    from pandas import Series as Series
+    from polars import DataFrame as PolarsDataFrame
+    from sklearn.pipeline import Pipeline
+
+    from . import protocols
+    from ._estimate import FrequencyEstimate as FrequencyEstimate
+    from .domains import Domain
+    from .inspection import FrequencyDisplay as FrequencyDisplay
+    from .oracles import BaseOracle as BaseOracle
+    from .postprocessing import BasePostProcessor as BasePostProcessor
+    from .queries import QuerySet
+
+    class SupportsArray(Protocol):
+        """An ndarray, or a column or table of pandas, polars or Arrow."""
+
+        def __array__(self) -> np.ndarray[Any, Any]: ...
+
+    class SupportsToNumpy(Protocol):
+        """A column of pandas that hides its `__array__`, such as what ``Series.unique`` returns."""
+
+        def to_numpy(self) -> Any: ...
+
+    class SupportsArrowStream(Protocol):
+        """A table of Arrow columns that may be read only once, such as a DuckDB relation."""
+
+        def __arrow_c_stream__(self, requested_schema: Any = None) -> Any: ...
+
+    class SupportsCategories(Protocol):
+        """A dtype that lists its categories: pandas' CategoricalDtype, polars' Enum."""
+
+        @property
+        def categories(self) -> Any: ...
+
+    class SparseMatrix(Protocol):
+        """A sparse array or matrix of SciPy."""
+
+        def tocsr(self) -> Any: ...
+
+    class Distribution(Protocol):
+        """A frozen distribution of `scipy.stats`."""
+
+        def cdf(self, x: Any, /) -> Any: ...
+        def support(self) -> Any: ...
+
+    class SupportsRead(Protocol):
+        """A binary file to read."""
+
+        def read(self) -> Any: ...
+
+    class SupportsWrite(Protocol):
+        """A binary file to write."""
+
+        def write(self, data: Any, /) -> Any: ...
+
+    class Table(Protocol):
+        """Columns by name: an ErrorStudy, a data frame, a dict of arrays."""
+
+        def __getitem__(self, name: str, /) -> Any: ...
+
+    #: One item per row. The items may be of any type: None, dates and tuples are categories, too.
+    Column: TypeAlias = Sequence[Any] | SupportsArray | SupportsToNumpy
+    #: Rows of an estimate.
+    Rows: TypeAlias = (
+        int | np.integer[Any] | slice | Sequence[int] | SupportsArray | SupportsToNumpy
+    )
+    #: Users' values (or reports) in one or several columns.
+    Values: TypeAlias = Column | SupportsArrowStream
+    #: What a domain can be made of; a str is "auto" or "open".
+    Categories: TypeAlias = (
+        str | int | np.integer[Any] | Column | Mapping[Any, Any] | SupportsCategories | Domain
+    )
+    #: One number per category, in their order or by category.
+    Frequencies: TypeAlias = ArrayLike | Mapping[Any, SupportsFloat]
+    Matrix: TypeAlias = SparseMatrix | ArrayLike
+    Queries: TypeAlias = QuerySet | Matrix
+    Metric: TypeAlias = str | Callable[[np.ndarray, np.ndarray], Any]
+    PostProcessor: TypeAlias = BasePostProcessor | Pipeline
+    #: "all", a list, or a grid of parameters (or a list of grids) for each class name.
+    Candidates: TypeAlias = str | Sequence[PostProcessor] | Mapping[Any, Any]
+    OracleOrProtocol: TypeAlias = BaseOracle | protocols.Protocol
+    #: A file of reports: to read (also its content), and to write.
+    ReportSource: TypeAlias = str | Path | bytes | bytearray | memoryview | SupportsRead
+    ReportSink: TypeAlias = str | Path | SupportsWrite
+    FilePath: TypeAlias = str | os.PathLike[str]
+else:
+    # The names exist, so that `typing.get_type_hints` can read the signatures.
+    Axes = DataFrame = PolarsDataFrame = Series = Any
+    BaseOracle = BasePostProcessor = FrequencyDisplay = FrequencyEstimate = Any
+    SupportsArray = SupportsToNumpy = SupportsArrowStream = SupportsCategories = SparseMatrix = Any
+    Distribution = Table = SupportsRead = SupportsWrite = ReportSource = ReportSink = Any
+    Column = Rows = Values = Categories = Frequencies = Matrix = Queries = Metric = Any
+    PostProcessor = Candidates = OracleOrProtocol = FilePath = Any

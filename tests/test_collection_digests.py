@@ -1,0 +1,199 @@
+"""The ledger knows what each batch held: repeats, other contents and copies are told apart."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+from estimators import ORACLES
+from sklearn.base import clone
+
+from sklearn_ldp import GRR, OLH, OUE
+from sklearn_ldp.collection import (
+    Aggregator,
+    RefusedBatchError,
+    RepeatedBatchError,
+    aggregate,
+    tally_file,
+    tally_reports,
+    write_reports,
+)
+from sklearn_ldp.collection import _digest as module
+from sklearn_ldp.utils.estimator_checks import exact_report_distribution
+
+ORACLE = GRR(1.0, categories=3)
+RNG = np.random.default_rng(0)
+REPORTS = RNG.integers(3, size=500)
+
+
+def written(tmp_path, reports, batch_id, form="jsonl", oracle=ORACLE):
+    path = tmp_path / f"{len(list(tmp_path.iterdir()))}.{form}"
+    write_reports(path, reports, oracle, batch_id=batch_id)
+    return path
+
+
+def with_id(path, batch_id):
+    """A copy of a file whose id alone is another one."""
+    header, _, rest = path.read_text().partition("\n")
+    content = json.loads(header)
+    content["batch"]["id"] = batch_id
+    copy = path.with_name(f"{batch_id}.jsonl")
+    copy.write_text(f"{json.dumps(content)}\n{rest}")
+    return copy
+
+
+@pytest.mark.parametrize("oracle", ORACLES, ids=str)
+def test_digests_depend_on_reports_only(oracle, tmp_path):
+    """The same for arrays, pieces, files of every format and shuffled, and with any shards."""
+    pytest.importorskip("pyarrow")
+    oracle = clone(oracle).set_params(categories=13, random_state=0)
+    reports = oracle.privatize(np.arange(300) % 13)
+    digest = tally_reports(reports, oracle, "a").digests["a"]
+    pieces = iter([reports[:1], reports[1:150], reports[150:]])
+    assert tally_reports(pieces, oracle, "b").digests["b"] == digest
+    assert tally_reports(reports.tolist(), oracle, "c").digests["c"] == digest
+    other = clone(oracle).set_params(n_shards=3)
+    assert tally_reports(reports, other, "d").digests["d"] == digest
+    for form in ("parquet", "arrows", "jsonl"):
+        path = written(tmp_path, reports, "e", form, oracle)
+        assert module.is_same(tally_file(path, oracle).digests["e"], digest)
+    changed = np.concatenate([reports[:-1], reports[:1]])
+    if not np.array_equal(changed[-1], reports[-1]):
+        assert not module.is_same(tally_reports(changed, oracle, "f").digests["f"], digest)
+
+
+def test_the_same_batch_in_any_form_is_a_repeat(tmp_path):
+    pytest.importorskip("pyarrow")
+    server = Aggregator(ORACLE, on_repeat="ignore").add(REPORTS, "a")
+    for form in ("parquet", "arrows", "jsonl"):
+        aggregate(written(tmp_path, REPORTS, "a", form), server)
+    server.add(REPORTS[::-1], "a")
+    assert (server.n_samples, server.summary().n_repeats) == (500, 4)
+
+
+@pytest.mark.parametrize("on_repeat", ["raise", "ignore"])
+def test_other_reports_under_a_known_id_are_refused_and_named(on_repeat, tmp_path):
+    """The defect as it was found: exit 0, and "1 repeats ignored"."""
+    stranger, honest = written(tmp_path, [0], "day/1"), written(tmp_path, REPORTS, "day/1")
+    server = Aggregator(ORACLE, on_repeat=on_repeat)
+    aggregate(stranger, server)
+    with pytest.raises(RepeatedBatchError, match="'day/1' before, with other reports"):
+        aggregate(honest, server)
+    with pytest.raises(RepeatedBatchError, match="'day/1' before, with other reports"):
+        server.add(REPORTS, "day/1")
+    with pytest.raises(RepeatedBatchError, match="'day/1' before, with other reports"):
+        server.merge(tally_reports(REPORTS, ORACLE, "day/1"))
+    summary = server.summary()
+    assert (summary.n_samples, summary.n_repeats, summary.n_refused) == (1, 0, 3)
+    with pytest.raises(RepeatedBatchError, match="with other reports"):
+        tally_reports([0], ORACLE, "a") + tally_reports([1], ORACLE, "a")
+
+
+def test_a_checkpoint_remembers_what_it_holds(tmp_path):
+    """What is on disk already is no repeat if it is the same, and refused by name if not."""
+    state = tmp_path / "state" / "state.npz"
+    state.parent.mkdir()
+    path = written(tmp_path, REPORTS, "a")
+    aggregate(path, ORACLE, checkpoint=state)
+    before = state.read_bytes()
+    aggregate(path, ORACLE, checkpoint=state)
+    aggregate(written(tmp_path, REPORTS, "a"), ORACLE, checkpoint=state)  # shuffled otherwise
+    aggregate(iter([("a", REPORTS)]), ORACLE, checkpoint=state)
+    assert state.read_bytes() == before
+    with pytest.raises(RepeatedBatchError, match="'a' before, with other reports"):
+        aggregate(written(tmp_path, [0, 1], "a"), ORACLE, checkpoint=state)
+    with pytest.raises(RepeatedBatchError, match="'a' before, with other reports"):
+        aggregate(iter([("a", REPORTS[1:])]), ORACLE, checkpoint=state)
+    assert Aggregator.load(state, ORACLE).batches == {"a": 500}
+
+
+def test_a_file_that_the_ledger_knows_is_not_read_again(tmp_path, monkeypatch):
+    path = written(tmp_path, REPORTS, "a")
+    server = aggregate(path, Aggregator(ORACLE, on_repeat="ignore"))
+
+    def unread(*args, **options):
+        raise AssertionError("read")
+
+    monkeypatch.setattr("sklearn_ldp.collection._stream.count_source", unread)
+    assert aggregate(path, server).summary().n_repeats == 1
+
+
+@pytest.mark.parametrize("oracle", ORACLES, ids=str)
+def test_a_copy_under_another_id_is_refused_and_named(oracle, tmp_path):
+    """The defect as it was found: a file whose id alone was edited counted twice."""
+    oracle = clone(oracle).set_params(categories=13, random_state=0)
+    reports = oracle.privatize(np.arange(3000) % 13)
+    path = written(tmp_path, reports, "a", oracle=oracle)
+    server = aggregate(path, Aggregator(oracle))
+    with pytest.raises(RepeatedBatchError, match="reports of batch 'b' before, as batch 'a'"):
+        aggregate(with_id(path, "b"), server)
+    server.save(tmp_path / "state.npz")
+    server = Aggregator.load(tmp_path / "state.npz", oracle)
+    with pytest.raises(RepeatedBatchError, match="reports of batch 'b' before, as batch 'a'"):
+        aggregate(with_id(path, "b"), server)
+    both = tally_file(path, oracle) + tally_file(with_id(path, "b"), oracle)
+    with pytest.raises(RepeatedBatchError, match="as batch 'a'"):
+        Aggregator(oracle).merge(both)
+    assert server.n_samples == 3000
+
+
+@pytest.mark.parametrize("oracle", [OLH(), OUE(), GRR()], ids=str)
+def test_small_batches_may_agree(oracle):
+    """Fewer than 128 bits of reports: honest users may well have sent both."""
+    server = Aggregator(clone(oracle).set_params(categories=3))
+    report = clone(oracle).set_params(categories=3, random_state=0).privatize([1] * 5)
+    server.add(report, "a").add(report, "b")
+    assert server.n_samples == 10
+
+
+def test_entries_without_a_digest_are_treated_as_before():
+    tally = tally_reports([0, 1], ORACLE, "a")
+    tally = type(tally)(tally.configuration, tally.tallies, tally.sizes, tally.batches)
+    server = Aggregator(ORACLE, on_repeat="ignore").merge(tally)
+    assert server.add([2], "a").n_samples == 2
+    assert server.summary().n_repeats == 1
+
+
+# -- how rarely batches agree ------------------------------------------------------------
+@pytest.mark.parametrize("oracle", ORACLES, ids=str)
+def test_agreement_bits_are_exact(oracle):
+    """Compared with the collision probability of all reports of a small channel."""
+    channel = oracle.channel(4).for_enumeration()
+    collisions = [
+        float(sum(chance**2 for chance in exact_report_distribution(channel, code).values()))
+        for code in range(4)
+    ]
+    assert channel.agreement_bits == pytest.approx(-math.log2(max(collisions)), abs=1e-9)
+
+
+def test_the_bound_for_sums_holds():
+    """Sums of n fair dice agree at most as often as the bound says, by exact convolution."""
+    for sides in (2, 6, 40):
+        bits = math.log2(sides)
+        for n in (1, 2, 5, 12):
+            # The probability that two multisets agree is that of two multinomials being equal.
+            agree = sum_of_squares(sides, n)
+            assert module._bits_of_sums(n, bits) <= -math.log2(agree) + 1e-9
+    assert module._bits_of_sums(10**9, 1.0) < 128  # a yes/no question never has enough
+    assert module._bits_of_sums(50, 10.0) > 128
+
+
+def sum_of_squares(sides, n):
+    """Sum of the squared multinomial probabilities: n!^2 times the coefficient of a power of I0."""
+    series = [1 / math.factorial(k) ** 2 for k in range(n + 1)]
+    power = [1.0] + [0.0] * n
+    for _ in range(sides):
+        power = [sum(power[i] * series[k - i] for i in range(k + 1)) for k in range(n + 1)]
+    return math.factorial(n) ** 2 * power[n] / sides ** (2 * n)
+
+
+def test_refused_batches_do_not_stop_a_folder(tmp_path):
+    good = written(tmp_path, REPORTS, "a")
+    with_id(good, "b")
+    other = RNG.integers(3, size=400)
+    written(tmp_path, other, "c")
+    server = aggregate(tmp_path, ORACLE, on_refusal="skip")
+    assert server.n_samples == 900
+    assert server.summary().n_refused == 1
+    with pytest.raises(RefusedBatchError, match="as batch 'a'"):
+        aggregate(tmp_path, ORACLE, on_repeat="ignore")

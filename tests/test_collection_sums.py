@@ -1,0 +1,195 @@
+"""Sums from elsewhere are not believed: forged ones are refused, for every oracle."""
+
+import hashlib
+import io
+import zipfile
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from estimators import ORACLES
+from one_bit import one_bit
+from sklearn.base import clone
+
+from sklearn_ldp import GRR, OLH, OUE
+from sklearn_ldp.collection import (
+    Aggregator,
+    CheckpointError,
+    RefusedBatchError,
+    tally_reports,
+)
+from sklearn_ldp.collection._checkpoint import Checkpoint, write
+from sklearn_ldp.mechanisms._mechanism import Mechanism
+from sklearn_ldp.protocols import Counts
+
+VERSION_1 = Path(__file__).parent / "data" / "version_1" / "grr.npz"
+DOMAINS = [3, 13, 300]
+
+
+def prepared(oracle, d=13):
+    oracle = clone(oracle).set_params(categories=d, random_state=0, n_shards=3)
+    return oracle, tally_reports(oracle.privatize(np.arange(60) % d), oracle, "a")
+
+
+def changed(array, index, value, dtype=None):
+    array = array.astype(dtype or array.dtype)
+    array[index] = value
+    return array
+
+
+def multiplied(tally):
+    return replace(tally, tallies=61 * tally.tallies)
+
+
+FORGED = {
+    "negative": lambda t: replace(t, tallies=changed(t.tallies, (0, 0), -1)),
+    "all negative": lambda t: replace(t, tallies=-t.tallies - 1),
+    "multiplied": multiplied,
+    "wrapped": lambda t: replace(t, tallies=t.tallies + np.int64(2**62)),
+    "wrapped to the same sum": lambda t: replace(
+        t, tallies=changed(t.tallies, (0, slice(0, 2)), [2**63 - 1, -(2**63) + 1])
+    ),
+    "unsigned": lambda t: replace(t, tallies=changed(t.tallies, (0, 0), 2**63 + 1, np.uint64)),
+    "floats": lambda t: replace(t, tallies=t.tallies.astype(float)),
+    "not a number": lambda t: replace(t, tallies=t.tallies * np.nan),
+    "objects": lambda t: replace(t, tallies=t.tallies.astype(object)),
+    "booleans": lambda t: replace(t, tallies=t.tallies.astype(bool)),
+    "a large cell": lambda t: replace(t, tallies=changed(t.tallies, (1, 1), 10**6)),
+    "no ledger": lambda t: replace(t, batches={}, digests={}),
+    "no ledger and no sizes": lambda t: replace(t, batches={}, digests={}, sizes=0 * t.sizes),
+    "a shard without reports": lambda t: replace(
+        t, sizes=np.array([0, t.sizes[0] + t.sizes[1], t.sizes[2]])
+    ),
+    "a negative shard": lambda t: replace(
+        t, sizes=np.array([-1, t.sizes[0] + t.sizes[1] + 1, t.sizes[2]])
+    ),
+    "sizes that wrap": lambda t: replace(
+        t, sizes=np.array([2**62, 2**62, 2**62]), batches={"a": 3 * 2**62}
+    ),
+    "too many reports": lambda t: replace(t, batches={"a": 61}),
+    "a negative entry": lambda t: replace(t, batches={"a": 61, "b": -1}),
+    "an entry of no reports": lambda t: replace(t, batches={"a": 60, "b": 0}),
+    "an entry that is no number": lambda t: replace(t, batches={"a": "60"}),
+    "an empty id": lambda t: replace(t, batches={"": 60}, digests={}),
+    "a foreign digest": lambda t: replace(t, digests={"b": bytes(48)}),
+    "a short digest": lambda t: replace(t, digests={"a": b"1"}),
+    "another shape": lambda t: replace(t, sizes=t.sizes[:, None]),
+}
+
+
+@pytest.mark.parametrize("d", DOMAINS)
+@pytest.mark.parametrize("oracle", ORACLES, ids=str)
+def test_honest_sums_are_taken(oracle, d):
+    oracle, tally = prepared(oracle, d)
+    server = Aggregator(oracle).merge(tally)
+    assert server.n_samples == 60
+    oracle.channel().check_tallies(tally.tallies, tally.sizes)
+    np.testing.assert_array_equal(server.tally().tallies, tally.tallies)
+
+
+@pytest.mark.parametrize("case", FORGED)
+@pytest.mark.parametrize("oracle", ORACLES, ids=str)
+def test_forged_sums_are_refused(oracle, case):
+    oracle, tally = prepared(oracle)
+    forged = FORGED[case](tally)
+    server = Aggregator(oracle).add(oracle.privatize([1]), "first")
+    before = server.tally()
+    with pytest.raises(RefusedBatchError, match="refuse"):
+        server.merge(forged)
+    np.testing.assert_array_equal(server.tally().tallies, before.tallies)
+    assert server.batches == before.batches
+    assert server.summary().n_refused == 1
+
+
+def sealed(tmp_path, oracle, tally, batches):
+    """A checkpoint with a proper seal, as a forger would make it."""
+    path = tmp_path / "state.npz"
+    counts = Counts(tally.tallies[None], tally.sizes[None])
+    write(path, Checkpoint(tally.configuration, counts, batches, 0, 0, []))
+    return path
+
+
+@pytest.mark.parametrize(
+    "case",
+    ["negative", "multiplied", "wrapped", "a large cell", "no ledger", "a shard without reports"],
+)
+@pytest.mark.parametrize("oracle", ORACLES, ids=str)
+def test_forged_checkpoints_are_refused(oracle, case, tmp_path):
+    oracle, tally = prepared(oracle)
+    path = sealed(tmp_path, oracle, tally, tally.batches)
+    assert Aggregator.load(path, oracle).n_samples == 60
+    forged = FORGED[case](tally)
+    path = sealed(tmp_path, oracle, forged, forged.batches)
+    with pytest.raises(CheckpointError, match="is not a checkpoint of this collection"):
+        Aggregator.load(path, oracle)
+
+
+@pytest.mark.parametrize("oracle", [GRR(), OLH(), OLH(hash_range=5)], ids=str)
+def test_sums_per_report_are_known(oracle):
+    """Some counts more, all of them below the number of reports: not with these oracles."""
+    oracle, tally = prepared(oracle, 300)
+    assert oracle.channel().tally_sum is not None
+    forged = replace(tally, tallies=changed(tally.tallies, (0, 0), tally.tallies[0, 0] + 1))
+    with pytest.raises(RefusedBatchError, match="its counts add up to"):
+        Aggregator(oracle).merge(forged)
+
+
+def test_a_sum_that_wraps_to_the_right_one():
+    """Integers alone would not see that 2**64 was added."""
+    channel = GRR(1.0, categories=2**11 + 1).channel()
+    tallies = np.full((1, 2**11 + 1), 2**53, dtype=np.int64)
+    tallies[0, -1] = 100
+    assert tallies.sum() == 100
+    with pytest.raises(ValueError, match=r"add up to 1844674407370955\d{4}, expected 100"):
+        Mechanism.check_tallies(channel, tallies, np.array([100]))
+
+
+def test_a_mechanism_without_a_bound_of_its_own():
+    protocol = one_bit(n_shards=2)
+    tally = tally_reports([0, 1, 1], protocol, "a")
+    server = Aggregator(protocol).merge(tally)
+    for forged in (
+        replace(tally, tallies=-tally.tallies, batches={"b": 3}, digests={}),
+        replace(tally, tallies=tally.tallies + 2**54, batches={"b": 3}, digests={}),
+        replace(tally, batches={}, digests={}, sizes=0 * tally.sizes),
+    ):
+        with pytest.raises(RefusedBatchError):
+            server.merge(forged)
+    assert server.n_samples == 3
+
+
+def test_counts_stay_exact():
+    oracle = OUE(1.0, categories=2, n_shards=1)
+    tally = tally_reports([[1, 0]], oracle, "a")
+    most = 2**53
+    large = replace(
+        tally,
+        tallies=np.array([[most - 1, 0]]),
+        sizes=np.array([most - 1]),
+        batches={"large": most - 1},
+        digests={},
+    )
+    server = Aggregator(oracle).merge(large).merge(tally)
+    with pytest.raises(RefusedBatchError, match=r"at most 2\*\*53"):
+        server.merge(tally_reports([[1, 0]], oracle, "b"))
+    assert server.n_samples == most
+
+
+def test_version_1_is_checked_as_well(tmp_path):
+    """A checkpoint as the first version wrote it, with one count more and a seal that matches."""
+    oracle = GRR(2.0, categories=["red", "green", "blue", "grey"])
+    content, forged = VERSION_1.read_bytes(), io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(content)) as source, zipfile.ZipFile(forged, "w") as target:
+        for info in source.infolist():
+            array = bytearray(source.read(info))
+            if info.filename == "tallies.npy":
+                array[-8] += 1
+            target.writestr(info.filename, bytes(array))
+        target.comment = b"0" * 64
+    body = forged.getvalue()[:-64]
+    path = tmp_path / "state.npz"
+    path.write_bytes(body + hashlib.sha256(body).hexdigest().encode())
+    assert Aggregator.load(VERSION_1, oracle, collection_round="2026").n_samples == 40
+    with pytest.raises(CheckpointError, match="its counts add up to 41, expected 40"):
+        Aggregator.load(path, oracle, collection_round="2026")
