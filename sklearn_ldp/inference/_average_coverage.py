@@ -21,7 +21,7 @@ _TINY = 0.05  # null standard deviations below which the posterior does not tell
 _MOMENT_LEVEL = 0.95  # of the upper bound on the second moment of the frequencies
 _FARTHEST = 2.0  # standard deviations that ends of the posterior move outwards at most
 _STEPS = 5  # of the search for how far they move
-_LENIENCE = 4.0  # how much more may be missed in the worst case if no proof is asked for
+_LENIENCE = 3.0  # how much more may be missed in the worst case if no proof is asked for
 _NODE = 1 / 50  # null standard deviations between estimates whose quantiles are interpolated ..
 _ALL_EXACT = 500  # .. if there are more distinct estimates than this
 
@@ -114,7 +114,7 @@ def posterior_interval(
     """Return posterior intervals that are widened less, without a proof.
 
     They are made like :func:`localized_interval`, but the worst plausible prior may make them miss
-    four times as much, because the true one is never the worst.
+    three times as much, because the true one is never the worst.
 
     Parameters
     ----------
