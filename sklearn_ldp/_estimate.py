@@ -57,6 +57,9 @@ class FrequencyEstimate:
         Whether `answer` clips each answer at 0 (:class:`~sklearn_ldp.PostPos`).
     row_names : array-like of shape (n_estimates,), default=None
         What each row is about, such as a region or a week.
+    raw_values : ndarray of shape (n_estimates, d), default=None
+        The raw values that a post-processed estimate was made from; None if they are not known, or
+        if the estimate is raw itself.
 
     Attributes
     ----------
@@ -86,6 +89,7 @@ class FrequencyEstimate:
     postprocessors: tuple[str, ...] = ()
     clip_answers: bool = False
     row_names: Any = None
+    raw_values: Any = None
 
     def __post_init__(self) -> None:
         values = np.array(self.values, dtype=np.float64, ndmin=2)
@@ -162,7 +166,10 @@ class FrequencyEstimate:
         values = self.values[rows]
         noise = None if self.noise is None else self.noise.of_rows(rows)
         names = None if self.row_names is None else self.row_names[rows]
-        return replace(self, values=values, noise=noise, shards=None, row_names=names)
+        raw = None if self.raw_values is None else self.raw_values[rows]
+        return replace(
+            self, values=values, noise=noise, shards=None, row_names=names, raw_values=raw
+        )
 
     def with_values(
         self, values: ArrayLike, by: str | None = None, **changes: Any
@@ -184,6 +191,8 @@ class FrequencyEstimate:
             A new estimate; this one is not changed.
         """
         names = self.postprocessors if by is None else (*self.postprocessors, by)
+        if by is not None and self.is_raw:
+            changes = {"raw_values": self.values, **changes}
         return replace(self, values=values, postprocessors=names, **changes)
 
     # -- asking -------------------------------------------------------------------------------
@@ -266,8 +275,9 @@ class FrequencyEstimate:
         *,
         simultaneous: bool = False,
         of: str = "users",
+        coverage: str = "each",
     ) -> ConfidenceInterval:
-        """Return confidence intervals of the raw estimate, for categories or linear queries.
+        """Return confidence intervals of the true frequencies, or of answers to linear queries.
 
         Intervals of single categories are score intervals with half a count, which hold at least
         at their level even where few reports support a category. Those of other answers are Wald
@@ -291,6 +301,12 @@ class FrequencyEstimate:
         of : {"users", "population"}, default="users"
             Whom the intervals are about: those who reported, or a population that they are a
             random sample of. The latter adds what the drawing of the users contributes.
+        coverage : {"each", "average", "posterior"}, default="each"
+            What the level means. "each": every single category or query is covered that often.
+            "average": that share of all categories is covered, which intervals do that are much
+            shorter, and which is all that can be said after post-processing. "posterior": the same
+            for at least 400 categories, shorter still, measured but not proved. The latter two are
+            made from the raw estimate, for categories only.
 
         Returns
         -------
@@ -302,8 +318,8 @@ class FrequencyEstimate:
         ------
         ValueError
             If the estimate is post-processed, because its error is then no longer centred at 0
-            with a known spread; if it has no noise model; or if that does not know how the errors
-            of the categories of a query are correlated.
+            with a known spread (unless `coverage` asks for an average); if it has no noise model;
+            or if that does not know how the errors of the categories of a query are correlated.
 
         See Also
         --------
@@ -327,9 +343,13 @@ class FrequencyEstimate:
         >>> ((low < 0.5) & (0.5 < high)).tolist()
         [[True, True]]
         """
-        from .inference._estimates import confidence_interval
+        from .inference._estimates import average_interval, confidence_interval
 
-        return ConfidenceInterval(*confidence_interval(self, level, queries, simultaneous, of))
+        if coverage == "each":
+            ends = confidence_interval(self, level, queries, simultaneous, of)
+        else:
+            ends = average_interval(self, level, queries, simultaneous, of, coverage)
+        return ConfidenceInterval(*ends)
 
     def detected(
         self,

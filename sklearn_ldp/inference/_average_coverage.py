@@ -13,9 +13,12 @@ from scipy.special import ndtri
 
 from ..postprocessing import average_prior
 from ._critical_value import critical_value
+from ._intervals import score_intervals, two_sided
 from ._plausible_priors import PlausiblePriors
+from ._spread import Spread
 
 LEAST_CATEGORIES = 400  # below, the posterior without a proof is not honest
+_LEAST_VARIANCE = 20.0  # of the count of an empty category; below, its noise is not normal
 _LARGE = 2.0  # null standard deviations above which an interval includes Wald's
 _TINY = 0.05  # null standard deviations below which the posterior does not tell a frequency from 0
 _MOMENT_LEVEL = 0.95  # of the upper bound on the second moment of the frequencies
@@ -26,6 +29,47 @@ _NODE = 1 / 50  # null standard deviations between estimates whose quantiles are
 _ALL_EXACT = 500  # .. if there are more distinct estimates than this
 
 Ends = tuple[np.ndarray, np.ndarray]
+
+
+def average_intervals(values: np.ndarray, spread: Spread, level: float, coverage: str) -> Ends:
+    """Return intervals that cover a share of all categories, by the method that fits the noise.
+
+    Parameters
+    ----------
+    values : ndarray of shape (d,)
+        The raw estimate.
+    spread : Spread
+        Its covariances.
+    level : float
+        Share of the categories to be covered.
+    coverage : {"average", "posterior"}
+        Whether there is to be a theorem behind it.
+
+    Returns
+    -------
+    low, high : ndarray of shape (d,)
+        The ends of the intervals, in [0, 1].
+
+    Raises
+    ------
+    ValueError
+        With "posterior", if there are fewer than 400 categories or the noise is not normal.
+    """
+    std = np.sqrt(spread.variances())
+    null_std = float(np.ravel(spread.noise.std)[0])
+    law = spread.binomial
+    is_normal = law is None or spread.n_samples * law.q * (1 - law.q) >= _LEAST_VARIANCE
+    if coverage == "posterior" and (law is None or not is_normal):
+        raise ValueError(
+            "Posterior intervals need normal noise that depends on a category's own frequency: "
+            'ask for coverage="average", or collect from more users.'
+        )
+    if not is_normal:  # then intervals that hold for each category are the shortest honest ones
+        return score_intervals(values, spread, two_sided(level))
+    if law is None:
+        return robust_interval(values, std, null_std, level)
+    make = posterior_interval if coverage == "posterior" else localized_interval
+    return make(values, std, null_std, spread.quadratic()[1], level)
 
 
 def robust_interval(x: np.ndarray, s: np.ndarray, null_std: float, level: float = 0.95) -> Ends:
