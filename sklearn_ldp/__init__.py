@@ -80,11 +80,13 @@ __all__ = [
 if TYPE_CHECKING:
     from . import collection as collection
     from . import datasets as datasets
+    from . import inference as inference
     from . import inspection as inspection
     from . import metrics as metrics
     from . import queries as queries
     from . import utils as utils
 else:
     __getattr__, __dir__ = lazy_submodules(
-        __name__, ("collection", "datasets", "inspection", "metrics", "queries", "utils")
+        __name__,
+        ("collection", "datasets", "inference", "inspection", "metrics", "queries", "utils"),
     )

@@ -5,20 +5,22 @@ from __future__ import annotations
 import html
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import ndtri
 
 from ._noise import Noise
 from ._typing import DataFrame, FrequencyDisplay, Queries, Rows, Series
 from .domains._values import as_vector
 from .queries import as_query_set
 
+if TYPE_CHECKING:
+    from .inference import Discoveries, EstimateDifference
+
 
 class ConfidenceInterval(NamedTuple):
-    """Lower and upper ends of the intervals, each an ndarray of shape (n_estimates, d)."""
+    """Lower and upper ends of intervals, each an ndarray of shape (n_estimates, n_queries)."""
 
     low: np.ndarray
     high: np.ndarray
@@ -55,6 +57,9 @@ class FrequencyEstimate:
         Whether `answer` clips each answer at 0 (:class:`~sklearn_ldp.PostPos`).
     row_names : array-like of shape (n_estimates,), default=None
         What each row is about, such as a region or a week.
+    raw_values : ndarray of shape (n_estimates, d), default=None
+        The raw values that a post-processed estimate was made from; None if they are not known, or
+        if the estimate is raw itself.
 
     Attributes
     ----------
@@ -84,6 +89,7 @@ class FrequencyEstimate:
     postprocessors: tuple[str, ...] = ()
     clip_answers: bool = False
     row_names: Any = None
+    raw_values: Any = None
 
     def __post_init__(self) -> None:
         values = np.array(self.values, dtype=np.float64, ndmin=2)
@@ -160,7 +166,10 @@ class FrequencyEstimate:
         values = self.values[rows]
         noise = None if self.noise is None else self.noise.of_rows(rows)
         names = None if self.row_names is None else self.row_names[rows]
-        return replace(self, values=values, noise=noise, shards=None, row_names=names)
+        raw = None if self.raw_values is None else self.raw_values[rows]
+        return replace(
+            self, values=values, noise=noise, shards=None, row_names=names, raw_values=raw
+        )
 
     def with_values(
         self, values: ArrayLike, by: str | None = None, **changes: Any
@@ -182,6 +191,8 @@ class FrequencyEstimate:
             A new estimate; this one is not changed.
         """
         names = self.postprocessors if by is None else (*self.postprocessors, by)
+        if by is not None and self.is_raw:
+            changes = {"raw_values": self.values, **changes}
         return replace(self, values=values, postprocessors=names, **changes)
 
     # -- asking -------------------------------------------------------------------------------
@@ -257,43 +268,152 @@ class FrequencyEstimate:
         columns = _index(self.categories, pd)
         return pd.DataFrame(self.values.copy(), index=self.row_names, columns=columns)
 
-    def confidence_interval(self, level: float = 0.95) -> ConfidenceInterval:
-        """Return Wald intervals of the raw estimate, with the plug-in variance.
+    def confidence_interval(
+        self,
+        level: float = 0.95,
+        queries: Queries | None = None,
+        *,
+        simultaneous: bool = False,
+        of: str = "users",
+        coverage: str = "each",
+    ) -> ConfidenceInterval:
+        """Return confidence intervals of the true frequencies, or of answers to linear queries.
+
+        Intervals of single categories are score intervals with half a count, which hold at least
+        at their level even where few reports support a category. Those of other answers are Wald
+        intervals with the exact covariances of the oracle, at the estimate's nearest distribution,
+        and half a count wider.
+
+        Privacy: costs none.
 
         Parameters
         ----------
         level : float, default=0.95
-            Coverage of each category's interval (not of all of them at once).
+            Probability that an interval covers the true answer, for each of them; with
+            `simultaneous`, that all of them do so at once.
+        queries : query set, (sparse) matrix of shape (n_queries, d) or None, default=None
+            The queries, see :mod:`sklearn_ldp.queries`; None asks for every category. They must be
+            fixed before the estimate is seen, unless `simultaneous` covers all that could have
+            been chosen.
+        simultaneous : bool, default=False
+            Whether the level is that of all intervals at once. Then they hold for whatever is
+            chosen among them, such as the largest.
+        of : {"users", "population"}, default="users"
+            Whom the intervals are about: those who reported, or a population that they are a
+            random sample of. The latter adds what the drawing of the users contributes.
+        coverage : {"each", "average", "posterior"}, default="each"
+            What the level means. "each": every single category or query is covered that often.
+            "average": that share of all categories is covered, which intervals do that are much
+            shorter, and which is all that can be said after post-processing. "posterior": the same
+            for at least 400 categories, shorter still, measured but not proved. The latter two are
+            made from the raw estimate, for categories only.
 
         Returns
         -------
         ConfidenceInterval
-            `low` and `high`, each of shape (n_estimates, d).
+            `low` and `high`, each of shape (n_estimates, n_queries), within the range that the
+            answers of distributions have.
 
         Raises
         ------
         ValueError
             If the estimate is post-processed, because its error is then no longer centred at 0
-            with a known spread; or if it has no noise model.
+            with a known spread (unless `coverage` asks for an average); if it has no noise model;
+            or if that does not know how the errors of the categories of a query are correlated.
+
+        See Also
+        --------
+        detected : The categories that are surely there.
+        sklearn_ldp.inference : Differences of two estimates, tests and ranks.
+
+        Notes
+        -----
+        Simultaneous intervals of up to 500 queries use the quantile of a Gaussian maximum with the
+        exact covariances; more of them, and of single categories from 100 on, use Sidak's
+        inequality. For more than 100 categories whose counts have a small variance, the ends are
+        those of Clopper and Pearson, as Gaussian tails are too light there.
+
+        Examples
+        --------
+        >>> from sklearn_ldp import OUE
+        >>> from sklearn_ldp.queries import groups
+        >>> oracle = OUE(2.0, categories=["a", "b", "c", "d"], random_state=0)
+        >>> estimate = oracle.fit_transform(["a", "b", "c", "d"] * 2500)
+        >>> low, high = estimate.confidence_interval(0.95, groups([0, 0, 1, 1]))
+        >>> ((low < 0.5) & (0.5 < high)).tolist()
+        [[True, True]]
         """
-        if not 0 < level < 1:
-            raise ValueError(f"Argument level must fulfil 0 < level < 1, got {level}.")
-        if not self.is_raw:
-            raise ValueError(
-                f"No confidence interval after {' and '.join(self.postprocessors)}: "
-                "post-processing biases the estimate and changes its spread, so the interval "
-                "would not have the stated coverage. Use the raw estimate that the oracle "
-                "returned (oracle.estimate_)."
-            )
-        if self.noise is None:
-            raise ValueError(
-                "No confidence interval without a noise model; build the estimate with "
-                "noise=NoiseModel(p, q, n_samples)."
-            )
-        # A frequency lies in [0, 1], so the value to plug in is clipped to that range.
-        std = np.sqrt(self.noise.variance(np.clip(self.values, 0, 1)))
-        half_width = ndtri(0.5 + level / 2) * std
-        return ConfidenceInterval(self.values - half_width, self.values + half_width)
+        from .inference._estimates import average_interval, confidence_interval
+
+        if coverage == "each":
+            ends = confidence_interval(self, level, queries, simultaneous, of)
+        else:
+            ends = average_interval(self, level, queries, simultaneous, of, coverage)
+        return ConfidenceInterval(*ends)
+
+    def detected(
+        self,
+        level: float = 0.95,
+        *,
+        threshold: float = 0.0,
+        error_rate: str = "fdr",
+        of: str = "users",
+    ) -> Discoveries:
+        """Return the categories whose true frequency is surely above a threshold.
+
+        Each category has an exact p-value: the probability of at least as many reports that
+        support it if its frequency were at the threshold, whatever the other frequencies are.
+
+        Privacy: costs none.
+
+        Parameters
+        ----------
+        level : float, default=0.95
+            One minus the error rate.
+        threshold : float, default=0.0
+            Frequency, in [0, 1).
+        error_rate : {"fdr", "fdr_any", "fwer"}, default="fdr"
+            The error rate: the expected share of false ones among those returned (Benjamini and
+            Hochberg, which assumes that errors are not strongly dependent; or Benjamini and
+            Yekutieli, which does not), or the probability that any is false (Holm).
+        of : {"users", "population"}, default="users"
+            Whose frequencies are compared with the threshold.
+
+        Returns
+        -------
+        Discoveries
+            ``found[i]`` are the categories that were found in the i-th estimate; `mask` and
+            `p_values` have the shape (n_estimates, d).
+
+        Raises
+        ------
+        ValueError
+            If the estimate is post-processed, or its noise does not have the p and q of reports
+            that support a category or do not.
+
+        See Also
+        --------
+        sklearn_ldp.inference.ranks : Ranks with intervals.
+
+        Examples
+        --------
+        >>> from sklearn_ldp import OUE
+        >>> oracle = OUE(3.0, categories=["a", "b", "c", "d"], random_state=0)
+        >>> estimate = oracle.fit_transform(["a"] * 900 + ["b"] * 100)
+        >>> estimate.detected(threshold=0.5)[0].tolist()
+        ['a']
+        """
+        from .inference._detection import detected
+
+        return detected(self, level, threshold, error_rate, of)
+
+    def __sub__(self, other: Any) -> EstimateDifference:
+        """Return the difference of two raw estimates, with its covariance."""
+        if not isinstance(other, FrequencyEstimate):
+            return NotImplemented
+        from .inference import EstimateDifference
+
+        return EstimateDifference(self, other)
 
     def plot(self, **kwargs: Any) -> FrequencyDisplay:
         """Plot the estimate (needs matplotlib).

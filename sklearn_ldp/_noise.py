@@ -104,6 +104,38 @@ class Noise(ABC):
         every = sparse.eye_array(np.shape(frequencies)[-1], format="csr")
         return self.answer_variance(every, frequencies)
 
+    def covariance_product(self, vector: np.ndarray, frequencies: np.ndarray) -> np.ndarray:
+        """Return the covariance matrix of all categories, times a vector, without the matrix.
+
+        Parameters
+        ----------
+        vector : ndarray of shape (d,)
+            The vector.
+        frequencies : ndarray of shape (d,)
+            True frequencies of all categories.
+
+        Returns
+        -------
+        ndarray of shape (d,)
+            The product, for a single number of users.
+
+        Raises
+        ------
+        ValueError
+            If this noise model does not know how the errors of the categories are correlated.
+        """
+        every = sparse.eye_array(len(frequencies), format="csr")
+        return self._covariance(every, frequencies) @ vector
+
+    @property
+    def half_count(self) -> Any:
+        """How much half a report adds to an estimate: a float or one for each estimate.
+
+        Estimates lie on a grid, and a probability on a grid is compared with a continuous one at
+        the middle between two points. It is 0 if the grid is not known.
+        """
+        return 0.0
+
     def of_rows(self, rows: Rows) -> Noise:
         """Return the noise of some of the estimates.
 
@@ -220,6 +252,11 @@ class NoiseModel(Noise):
         """How much the variance grows with the frequency, for each estimate."""
         return self.slope / np.asarray(self.n_samples, dtype=float)
 
+    @property
+    def half_count(self) -> Any:
+        """How much half a report that supports a category adds to its estimate."""
+        return 0.5 / ((self.p - self.q) * np.asarray(self.n_samples, dtype=float))
+
     def debias(self, support_counts: ArrayLike) -> np.ndarray:
         """Return unbiased frequencies from support counts (2020 paper, Eq. 2).
 
@@ -311,6 +348,11 @@ class ChannelNoise(NoiseModel):
 
     def _covariance(self, rows: sparse.csr_array, frequencies: np.ndarray) -> np.ndarray:
         return self.channel.answer_covariance(rows, frequencies) / self.n_samples
+
+    def covariance_product(self, vector: np.ndarray, frequencies: np.ndarray) -> np.ndarray:
+        return self.channel.covariance_product(vector, frequencies) / self.n_samples
+
+    covariance_product.__doc__ = Noise.covariance_product.__doc__
 
     def _answer_variance(self, rows: sparse.csr_array, frequencies: np.ndarray) -> np.ndarray:
         return self.channel.answer_variances(rows, frequencies) / self.n_samples

@@ -533,24 +533,30 @@ def test_with_values(one):
 
 # -- intervals --------------------------------------------------------------------------------
 def test_interval_by_hand(one):
-    # (2020, Eq. 5) at p = 1/2, q = 1/4, n = 10,000: (3/16 + f/16) / 625, f clipped at 0
+    # (2020, Eq. 5) at p = 1/2, q = 1/4, n = 10,000: the variance is (3 + f) / 10,000; half a count
+    # is 0.0002. An end T is z standard deviations at T away from the estimate.
     low, high = one.confidence_interval(0.95)
-    std = np.sqrt([(3 + 0.5) / 10_000, 3 / 10_000, (3 + 0.625) / 10_000])
-    np.testing.assert_allclose(high[0] - VALUES[0], 1.959963984540054 * std, rtol=1e-12)
-    np.testing.assert_allclose(VALUES[0] - low[0], 1.959963984540054 * std, rtol=1e-12)
+    z, half = 1.959963984540054, 0.0002
+    values = np.array(VALUES[0])
+    inside = values > 0  # the second estimate is so far below 0 that its interval is [0, 0]
+    for ends, sign in ((low[0, inside], 1), (high[0, inside], -1)):
+        distance = sign * (values[inside] - ends) - half
+        np.testing.assert_allclose(distance, z * np.sqrt((3 + ends) / 10_000))
+    assert low[0, 1] == high[0, 1] == 0
 
 
 def test_interval_of_rows_with_their_own_noise(two):
     low, high = two.confidence_interval(0.68)
     width = high - low
     assert width.shape == (2, 3)
-    np.testing.assert_allclose(width[0, 0] / width[1, 0], 2 * np.sqrt(3.5 / 3.25))
+    assert width[0, 0] / width[1, 0] == pytest.approx(2 * np.sqrt(3.5 / 3.25), rel=0.01)
 
 
 def test_wider_at_a_higher_level(one):
     narrow, wide = one.confidence_interval(0.5), one.confidence_interval(0.99)
-    assert (wide.low < narrow.low).all()
-    assert (narrow.high < wide.high).all()
+    inside = one.values > 0
+    assert (wide.low < narrow.low)[inside].all()
+    assert (narrow.high < wide.high)[inside].all()
 
 
 @pytest.mark.parametrize("level", [0, 1, -0.1, 95, float("nan"), float("inf")])
@@ -576,15 +582,20 @@ def test_no_interval_without_noise():
 
 
 def coverage_p_value(estimate, truth, level):
-    """Return the exact binomial p-value of the coverage over all (independent) simulated cells."""
-    low, high = estimate.confidence_interval(level)
+    """Return the exact binomial p-value of the coverage over all (independent) simulated cells.
+
+    Categories whose intervals are often cut off at 0 are left out: those that nobody has are
+    covered by each interval that begins there.
+    """
+    low, high = (end[:, truth >= 0.01] for end in estimate.confidence_interval(level))
+    truth = truth[truth >= 0.01]
     covered = np.count_nonzero((low <= truth) & (truth <= high))
     return binomtest(covered, low.size, level).pvalue
 
 
 @pytest.mark.parametrize("level", [0.8, 0.95])
 def test_coverage(seed, level):
-    """Error rate 1e-6 for each seed and level: an exact two-sided test over 30,000 cells.
+    """Error rate 1e-6 for each seed and level: an exact two-sided test over 17,500 cells.
 
     OUE's support counts are independent over categories. The negative control claims 50 % more
     users than there are.

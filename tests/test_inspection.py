@@ -182,7 +182,7 @@ def test_intervals_hold_for_the_winners(n_repeats, seed):
 
 def test_intervals_of_raw_estimates_only():
     display = FrequencyDisplay.from_estimate(ESTIMATE, level=0.6, k=3)
-    low, high = ESTIMATE.confidence_interval(0.9)  # one of four that miss with 40 % together
+    low, high = ESTIMATE.confidence_interval(0.6, simultaneous=True)
     order = [1, 3, 0]
     np.testing.assert_allclose(display.interval, [low[0, order], high[0, order]])
     (bars,) = (c for c in display.ax_.collections if hasattr(c, "get_segments"))

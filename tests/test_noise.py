@@ -107,8 +107,16 @@ def test_a_noise_of_another_kind_serves_intervals_scores_and_rows():
     expected = asked.variance(TRUTH) / 0.25 + TRUTH * (1 - TRUTH) * 3 / 1000
     np.testing.assert_allclose(noise.variance(TRUTH), expected)
     estimate = FrequencyEstimate([TRUTH], list("abcd"), noise)
-    low, high = estimate.confidence_interval(0.95)
-    np.testing.assert_allclose(((high - low) / 2 / 1.959964) ** 2, expected[None], rtol=1e-6)
+    low = estimate.confidence_interval(0.95).low[0]
+    of_low = noise.variance(TRUTH) + noise.growth * (low - TRUTH)
+    inside = low > 0
+    squared = ((TRUTH - low) / 1.959964) ** 2
+    np.testing.assert_allclose(squared[inside], of_low[inside], rtol=1e-6)
+    assert inside.any()
+    pair = np.array([[1.0, -1.0, 0, 0]])
+    wide = estimate.confidence_interval(0.95, pair)
+    half_width = 1.959964 * np.sqrt(noise.covariance(pair, TRUTH)[0, 0])
+    np.testing.assert_allclose(wide.high - wide.low, 2 * half_width, rtol=1e-6)
     assert estimate[0].noise is noise
     for queries in (None, groups([0, 0, 1, 1]), random_sets(0.5)):
         assert np.isfinite(held_out_score(TRUTH, estimate, queries=queries))

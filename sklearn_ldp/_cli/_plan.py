@@ -31,6 +31,8 @@ a given precision takes. Nothing is collected or simulated.
   detection_threshold  frequency above which a category can be told from one that nobody has (with
                        --alpha false discoveries in all)
   users_needed         users with which the half width is --target
+  users_to_tell        users with which a difference of --gap is told with probability --power
+                       (with --gap only; --to says a difference of what)
   fake_gain            what a share --fake-share of fake users can add to one category"""
 
 EPILOG = """\
@@ -39,7 +41,8 @@ processing lowers the errors: `sklearn-ldp study` says by how much, on data like
 
 examples:
   sklearn-ldp plan --epsilon 1 --n-categories 1000 --n-samples 1000000
-  sklearn-ldp plan --epsilon 2 --categories domain.txt --n-samples 50000 --target 0.005"""
+  sklearn-ldp plan --epsilon 2 --categories domain.txt --n-samples 50000 --target 0.005
+  sklearn-ldp plan --epsilon 2 --n-categories 50 --n-samples 100000 --gap 0.01 --to order"""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -73,6 +76,26 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="B",
         help="fake users as a share of all (default: 0.01)",
     )
+    parser.add_argument(
+        "--gap",
+        type=unit,
+        metavar="F",
+        help="difference of frequencies to tell (0.005 is half a percentage point)",
+    )
+    parser.add_argument(
+        "--to",
+        choices=["change", "order", "detection"],
+        default="change",
+        help="what to tell: that a category grew by --gap between two collections, that it is more "
+        "frequent than another, or that a category of this frequency is there (default: change)",
+    )
+    parser.add_argument(
+        "--power",
+        type=unit,
+        default=0.8,
+        metavar="P",
+        help="probability of telling it (default: 0.8)",
+    )
     add_shared(parser, "--output")
 
 
@@ -105,6 +128,15 @@ def _columns(arguments: argparse.Namespace, n_categories: int) -> dict[str, np.n
     oracles = [oracle(arguments.epsilon, categories=n_categories) for oracle in named.values()]
     width = {"metric": "half_width", "level": arguments.level}
     n = arguments.n_samples
+    told = {}
+    if arguments.gap is not None:
+        told["users_to_tell"] = required_n_samples(
+            oracles,
+            arguments.gap,
+            to=arguments.to,
+            power=arguments.power,
+            level=arguments.level,
+        )
     mse = expected_error(oracles, n)  # raises if there are fewer than two categories
     return {
         "oracle": np.array(list(named)),
@@ -113,5 +145,6 @@ def _columns(arguments: argparse.Namespace, n_categories: int) -> dict[str, np.n
         "half_width": expected_error(oracles, n, **width),
         "detection_threshold": detection_threshold(oracles, n, alpha=arguments.alpha),
         "users_needed": required_n_samples(oracles, arguments.target, **width),
+        **told,
         "fake_gain": poisoning_gain(oracles, arguments.fake_share, 1),
     }

@@ -10,7 +10,7 @@ import numpy as np
 from scipy import stats
 
 from .._typing import BaseOracle
-from ..metrics._planning import planned_protocol
+from ..metrics._planning_of import planned_protocol
 
 ATTACKS = ("maximal", "input", "assigned")
 

@@ -1,8 +1,17 @@
 """Displays of estimates, errors and searches; matplotlib is imported when one is drawn."""
 
+from ._difference_display import DifferenceDisplay
 from ._error_curve_display import ErrorCurveDisplay
 from ._error_dot_display import ErrorDotDisplay
 from ._frequency_display import FrequencyDisplay
 from ._search_display import SearchDisplay
+from ._trend_display import TrendDisplay
 
-__all__ = ["ErrorCurveDisplay", "ErrorDotDisplay", "FrequencyDisplay", "SearchDisplay"]
+__all__ = [
+    "DifferenceDisplay",
+    "ErrorCurveDisplay",
+    "ErrorDotDisplay",
+    "FrequencyDisplay",
+    "SearchDisplay",
+    "TrendDisplay",
+]

@@ -31,16 +31,16 @@ class Estimate(Protocol):
     def is_raw(self) -> bool: ...
     @property
     def postprocessors(self) -> tuple[str, ...]: ...
-    def confidence_interval(self, level: float) -> Any: ...
+    def confidence_interval(self, level: float, *, simultaneous: bool) -> Any: ...
 
 
 class FrequencyDisplay:
     """Estimated frequencies of all or the largest categories, with intervals and the truth.
 
-    The intervals hold for all categories of the domain at once (Bonferroni), not for each one by
-    itself: the largest of many noisy estimates are large by their noise, so most intervals for
-    single categories would miss the truth there. The axes say so, and how many categories of the
-    domain are shown.
+    The intervals hold for all categories of the domain at once, not for each one by itself: the
+    largest of many noisy estimates are large by their noise, so most intervals for single
+    categories would miss the truth there. The axes say so, and how many categories of the domain
+    are shown.
 
     Use :meth:`from_estimate` or :meth:`from_estimator` to create a display. A second estimate of
     the same categories is drawn on the same axes with ``ax=display.ax_``: it keeps the order of
@@ -161,8 +161,7 @@ class FrequencyDisplay:
             True frequencies.
         level : float, default=0.95
             Probability that the intervals of all d categories hold at once, whichever of them are
-            shown. Each is an interval of ``estimate.confidence_interval`` at the level
-            ``1 - (1 - level) / d``.
+            shown: those of ``estimate.confidence_interval(level, simultaneous=True)``.
         order : {"auto", "domain", "frequency"}, default="auto"
             Order of the categories: that of the domain, or the largest first, by the truth if it
             is given and otherwise by the estimate. "auto" takes the order of the domain, which
@@ -205,9 +204,9 @@ class FrequencyDisplay:
             by, orientation = first.by, first.orientation
         interval = None
         if estimate.is_raw and estimate.noise is not None:
-            # The estimate chooses which categories are shown. Bonferroni over the whole domain
-            # holds for any choice.
-            low, high = estimate.confidence_interval(1 - (1 - level) / n_categories)
+            # The estimate chooses which categories are shown. A band over the whole domain holds
+            # for any choice.
+            low, high = estimate.confidence_interval(level, simultaneous=True)
             interval = low[0, shown], high[0, shown]
         if name is None:
             name = " + ".join(estimate.postprocessors) or "raw estimate"
@@ -353,7 +352,8 @@ class FrequencyDisplay:
         if self.interval is not None:
             low, high = (np.asarray(end)[order] for end in self.interval)
             if is_bars:
-                bars = np.array([frequencies - low, high - frequencies])
+                # An estimate below 0 lies outside of its interval; its bar begins at its marker.
+                bars = np.maximum([frequencies - low, high - frequencies], 0)
                 look = {"ecolor": to_rgba(look["color"], 0.4), **look}
             else:
                 fill = ax.fill_between if is_vertical else ax.fill_betweenx

@@ -13,7 +13,7 @@ from scipy import sparse
 from .._noise import ChannelNoise, Noise, NoiseModel, as_rows
 from .._typing import Matrix
 from ._coins import Coins
-from ._covariance import drawn_covariances, inner, joint_covariances
+from ._covariance import drawn_covariances, inner, joint_covariances, joint_product
 from ._laws import JointSupport, ReportLaw
 from ._mechanism import Mechanism
 
@@ -348,8 +348,9 @@ class Channel(Mechanism):
         """
         rows = as_rows(matrix, self.n_categories)
         result = self.covariances(rows, frequencies, diagonal=False)
-        # The variance of a single category is exact even where covariances are drawn.
-        np.fill_diagonal(result, self.answer_variances(rows, frequencies))
+        if not self.has_exact_covariance:
+            # The variance of a single category is exact even where covariances are drawn.
+            np.fill_diagonal(result, self.answer_variances(rows, frequencies))
         return result
 
     def covariances(
@@ -379,6 +380,41 @@ class Channel(Mechanism):
         of_pairs = joint_covariances(joint, p, q, rows, frequencies, diagonal)
         weighted = rows.multiply(self.variances(frequencies)).tocsr()
         return inner(weighted, rows, diagonal) + of_pairs
+
+    def covariance_product(self, vector: np.ndarray, frequencies: np.ndarray) -> np.ndarray:
+        """Return the covariance matrix of the raw estimate times a vector, for one user.
+
+        Parameters
+        ----------
+        vector : ndarray of shape (n_categories,)
+            The vector y.
+        frequencies : ndarray of shape (n_categories,)
+            Frequencies f among the users.
+
+        Returns
+        -------
+        ndarray of shape (n_categories,)
+            n Sigma y. The matrix is not built: the product takes O(d) operations where
+            `joint_support` is known, and as much as two products with the law of the reports
+            otherwise.
+
+        Raises
+        ------
+        ValueError
+            If the mechanism knows neither.
+        """
+        joint, law = self.joint_support, self.law_of_reports
+        if joint is not None:
+            return joint_product(self, joint, vector, frequencies)
+        if law is None:
+            raise ValueError(
+                "The covariances of all pairs of categories are not known for this mechanism, "
+                "which lists neither its joint support nor its reports. Ask for some answers "
+                "(covariance), or choose another oracle."
+            )
+        # A report of kind r adds c_r to n times an answer, and the mean of c_r is the true answer.
+        weights = law.probabilities(frequencies) * self.contributions(law, vector)
+        return self.gathered_contributions(law, weights) - frequencies * vector
 
     @property
     def has_exact_covariance(self) -> bool:
@@ -434,6 +470,25 @@ class Channel(Mechanism):
         """
         p, q = float(self.p), float(self.q)
         return (law.spread(weights) - q * weights.sum()) / (p - q)
+
+    def gathered_contributions(self, law: ReportLaw, weights: np.ndarray) -> np.ndarray:
+        """Return the transpose of `contributions`, as a linear map, times a vector.
+
+        Parameters
+        ----------
+        law : ReportLaw
+            The law of the reports, `law_of_reports`.
+        weights : ndarray of shape (n_kinds,)
+            One weight per kind of report.
+
+        Returns
+        -------
+        ndarray of shape (n_categories,)
+            For each category, the weighted sum of what reports of all kinds add to n times its
+            estimate.
+        """
+        p, q = float(self.p), float(self.q)
+        return (law.gather(weights) - q * weights.sum()) / (p - q)
 
     def for_enumeration(self) -> Channel:
         """Return a channel with the same coins, but few enough outcomes to enumerate them all.

@@ -66,6 +66,37 @@ def joint_covariances(
     return ((joint.other - q * q) * pairs + gain * own) / (p - q) ** 2
 
 
+def joint_product(
+    channel: Any, joint: JointSupport, vector: np.ndarray, frequencies: np.ndarray
+) -> np.ndarray:
+    """Return the covariance matrix of all categories times a vector, by the joint support.
+
+    Off the diagonal, n (p - q)**2 Cov_vw is alpha + beta (f_v + f_w), with ``alpha = other - q**2``
+    and ``beta = own - other - q (p - q)``.
+
+    Parameters
+    ----------
+    channel : Channel
+        The mechanism.
+    joint : JointSupport
+        Its joint support.
+    vector : ndarray of shape (d,)
+        The vector.
+    frequencies : ndarray of shape (d,)
+        Frequencies among the users.
+
+    Returns
+    -------
+    ndarray of shape (d,)
+        The product for one user.
+    """
+    p, q = float(channel.p), float(channel.q)
+    alpha, beta = joint.other - q * q, joint.own - joint.other - q * (p - q)
+    pairs = alpha + 2 * beta * frequencies  # what the formula below wrongly has for v = w
+    off_diagonal = alpha * vector.sum() + beta * (frequencies * vector.sum() + frequencies @ vector)
+    return channel.variances(frequencies) * vector + (off_diagonal - pairs * vector) / (p - q) ** 2
+
+
 def outer(x: np.ndarray, y: np.ndarray, diagonal: bool) -> np.ndarray:
     """Return the products of all pairs of numbers, or of each number with its counterpart.
 

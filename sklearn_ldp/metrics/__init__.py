@@ -11,6 +11,7 @@ from ._planning import (
     expected_error,
     required_n_samples,
 )
+from ._power import expected_power
 from ._scores import BiasVariance, HeavyHitterScores, bias_variance, heavy_hitter_scores
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "detection_threshold",
     "equivalent_n_samples",
     "expected_error",
+    "expected_power",
     "frequency_mae",
     "frequency_mse",
     "heavy_hitter_scores",

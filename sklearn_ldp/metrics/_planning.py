@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from numbers import Real
+from collections.abc import Sequence
 from typing import Any, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtri
-from sklearn.base import clone
 
 from .._estimate import FrequencyEstimate
 from .._noise import Noise
@@ -18,9 +16,10 @@ from .._typing import Frequencies, Queries
 from ..domains._alignment import in_order
 from ..oracles import BaseOracle
 from ..postprocessing import significance_threshold
-from ..protocols import Protocol
 from ..queries import QuerySet, as_query_set
 from ._errors import METRICS
+from ._planning_of import check_number, for_each, planned_protocol
+from ._power import AIMS, samples_for_power
 
 PLANNED = (*METRICS, "half_width")
 
@@ -121,9 +120,9 @@ def expected_error(
     >>> expected_error([GRR(), OUE()], 10_000, 10, queries=regions, metric="mae").round(3)
     array([0.027, 0.035])
     """
-    _check_number("n_samples", n_samples)
+    check_number("n_samples", n_samples)
     _check_metric(metric, level)
-    return _for_each(
+    return for_each(
         oracle,
         lambda one: (
             _error_of_one_user(one, n_categories, epsilon, frequencies, queries, metric, level)
@@ -143,6 +142,10 @@ def required_n_samples(
     queries: Queries | None = None,
     metric: str = "mse",
     level: float = 0.95,
+    to: str = "error",
+    power: float = 0.8,
+    frequency: float | None = None,
+    of: str = "population",
 ) -> int: ...
 @overload
 def required_n_samples(
@@ -155,6 +158,10 @@ def required_n_samples(
     queries: Queries | None = None,
     metric: str = "mse",
     level: float = 0.95,
+    to: str = "error",
+    power: float = 0.8,
+    frequency: float | None = None,
+    of: str = "population",
 ) -> np.ndarray: ...
 def required_n_samples(
     oracle: BaseOracle | Sequence[BaseOracle],
@@ -166,15 +173,20 @@ def required_n_samples(
     queries: Queries | None = None,
     metric: str = "mse",
     level: float = 0.95,
+    to: str = "error",
+    power: float = 0.8,
+    frequency: float | None = None,
+    of: str = "population",
 ) -> int | np.ndarray:
-    """Return the least number of users whose raw estimate has at most this expected error.
+    """Return the least number of users for a given expected error, or to tell a difference.
 
     Parameters
     ----------
     oracle : oracle or list of oracles
         The oracles to plan for; they need not be fitted.
     error : float
-        The allowed error, in the unit of the metric: a squared frequency for "mse".
+        The allowed error, in the unit of the metric: a squared frequency for "mse". With another
+        aim `to`, the difference to tell, a frequency.
     n_categories : int, default=None
         Size d of the domain; None takes the domain that the oracle declares.
     epsilon : float, default=None
@@ -186,7 +198,19 @@ def required_n_samples(
     metric : {"mse", "mae", "half_width"}, default="mse"
         As for :func:`expected_error`.
     level : float, default=0.95
-        Level of the confidence intervals, for "half_width".
+        Level of the confidence intervals, for "half_width"; and one minus the probability of
+        telling a difference that is not there.
+    to : {"error", "change", "order", "detection"}, default="error"
+        What the users are needed for: for an error of the estimate; or to tell that a category
+        changed by `error` between two collections (of so many users each), that one category is
+        more frequent than another by `error`, or that a category of frequency `error` is there, see
+        :func:`expected_power`. These use neither `frequencies` nor `queries` nor `metric`.
+    power : float, default=0.8
+        Probability with which a difference is told.
+    frequency : float, default=None
+        The smaller one of two frequencies that are compared; None is 1/d.
+    of : {"population", "users"}, default="population"
+        Whom a statement about a difference is about.
 
     Returns
     -------
@@ -201,6 +225,7 @@ def required_n_samples(
     See Also
     --------
     expected_error : The inverse: the error for a given number of users.
+    expected_power : The inverse: the probability of telling a difference.
 
     Examples
     --------
@@ -222,8 +247,24 @@ def required_n_samples(
     ...     metric="half_width",
     ... )
     array([  14185334,   14228152, 1324336378])
+
+    How many users are needed each week to tell that one of 100 categories grew by half a point?
+
+    >>> required_n_samples(OUE(epsilon=1.0), 0.005, 100, to="change")
+    2328001
     """
-    _check_number("error", error)
+    if to not in ("error", *AIMS):
+        raise ValueError(f"Argument to must be one of {('error', *AIMS)}, got {to!r}.")
+    if to != "error":
+        if frequencies is not None or queries is not None or metric != "mse":
+            raise ValueError(
+                f'With to="{to}" the frequencies, queries and metric have no meaning: leave them '
+                "out, and give the smaller one of the two frequencies as frequency."
+            )
+        return samples_for_power(
+            oracle, error, n_categories, to, epsilon, frequency, level, power, of
+        )
+    check_number("error", error)
     _check_metric(metric, level)
 
     def least(one):
@@ -235,7 +276,7 @@ def required_n_samples(
         # A quotient that is a whole number except for rounding errors needs no further user.
         return max(1, math.ceil(n * (1 - 1e-12)))
 
-    return _for_each(oracle, least)
+    return for_each(oracle, least)
 
 
 @overload
@@ -307,8 +348,8 @@ def detection_threshold(
     >>> round(detection_threshold(OLH(epsilon=1.0), 1_000_000, 1000), 4)
     0.0075
     """
-    _check_number("n_samples", n_samples)
-    _check_number("alpha", alpha)
+    check_number("n_samples", n_samples)
+    check_number("alpha", alpha)
 
     def threshold(one):
         channel: Any = planned_protocol(one, n_categories, epsilon).mechanism
@@ -317,7 +358,7 @@ def detection_threshold(
         std = math.sqrt(channel.noise(n_samples).variance(frequencies)[0])
         return float(significance_threshold(std, d, alpha))
 
-    return _for_each(oracle, threshold)
+    return for_each(oracle, threshold)
 
 
 @overload
@@ -414,23 +455,6 @@ def _error_of_one_user(
     return mean_std * (math.sqrt(2 / math.pi) if metric == "mae" else ndtri(0.5 + level / 2))
 
 
-def planned_protocol(
-    oracle: object,
-    n_categories: int | None,
-    epsilon: float | None,
-    need: str = "Planning needs an oracle such as OLH(epsilon=1.0), or a list of them",
-) -> Protocol:
-    """Return the protocol of an oracle over `n_categories`, or over the domain it declares."""
-    if not isinstance(oracle, BaseOracle):
-        raise TypeError(f"{need}, got {type(oracle).__name__}.")
-    planned: BaseOracle = clone(oracle)
-    if epsilon is not None:
-        planned.set_params(epsilon=epsilon)
-    if n_categories is not None:
-        planned.set_params(categories=n_categories)
-    return planned.protocol()
-
-
 def mean_variance(
     noise: Noise, queries: QuerySet, frequencies: np.ndarray, truth: np.ndarray | None
 ) -> float:
@@ -480,22 +504,8 @@ def _checked(frequencies: Frequencies, categories: np.ndarray) -> np.ndarray:
     return frequencies
 
 
-def _check_number(name: str, value: object) -> None:
-    if not (isinstance(value, Real) and 0 < float(value) < math.inf):
-        raise ValueError(f"Argument {name} must be a finite number > 0, got {value!r}.")
-
-
 def _check_metric(metric: str, level: float) -> None:
     if metric not in PLANNED:
         raise ValueError(f"Argument metric must be one of {PLANNED}, got {metric!r}.")
     if not 0 < level < 1:
         raise ValueError(f"Argument level must fulfil 0 < level < 1, got {level}.")
-
-
-def _for_each(
-    oracle: BaseOracle | Sequence[BaseOracle], compute: Callable[[BaseOracle], float]
-) -> Any:
-    """Compute the result for an oracle, or an array of results for a list of oracles."""
-    if isinstance(oracle, Sequence):
-        return np.array([compute(one) for one in oracle])
-    return compute(oracle)

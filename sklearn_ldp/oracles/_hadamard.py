@@ -237,6 +237,12 @@ class HadamardChannel(Channel):
         totals = np.bincount(self.blocks, weights, minlength=self.n_blocks)
         return (2 * law.spread(weights) - np.repeat(totals, self.order)) / float(self.p)
 
+    def gathered_contributions(self, law, weights):
+        if self.n_blocks == 1:
+            return super().gathered_contributions(law, weights)
+        totals = weights.reshape(self.n_blocks, self.order).sum(axis=1)
+        return (2 * law.gather(weights) - totals[self.blocks]) / float(self.p)
+
     @property
     def largest_support(self):
         # The first column of a block supports all categories of the block.

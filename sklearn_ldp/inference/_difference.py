@@ -1,0 +1,307 @@
+"""The difference of two estimates of the same categories: weeks, regions, treatment arms."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.special import ndtr
+
+from .._noise import as_rows
+from .._typing import DataFrame, Queries
+from ..postprocessing import norm_sub
+from ._discoveries import Discoveries, check_error_rate, discoveries
+from ._estimates import query_rows, refuse_without_law
+from ._intervals import band, wald_intervals
+from ._spread import Spread, Total, check_level, check_of, every_category
+from ._wald import WaldTest, sum_known, wald_test
+
+if TYPE_CHECKING:
+    from .._estimate import ConfidenceInterval, FrequencyEstimate
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class EstimateDifference:
+    """What changed between two raw estimates: ``estimate_a - estimate_b``.
+
+    The two may come from different oracles, at different budgets, and from different numbers of
+    users. By default every statement is about the populations that the users were drawn from: if
+    the same people were asked once more, they would answer the same, but two weeks have other
+    users.
+
+    Privacy: costs none.
+
+    Parameters
+    ----------
+    one, other : FrequencyEstimate of shape (n_estimates, d) or (1, d)
+        Raw estimates of the same categories. A single row is compared with all rows of the other.
+    shared_users : bool, default=False
+        Whether the same users took part in both collections, with fresh coins. Their own
+        frequencies may then be compared (``of="users"``), but not those of a population.
+
+    Attributes
+    ----------
+    values : ndarray of shape (n_estimates, d)
+        The differences of the frequencies.
+    categories : ndarray of shape (d,)
+        The categories.
+
+    Raises
+    ------
+    TypeError
+        If one of them is no estimate.
+    ValueError
+        If the categories differ, an estimate is post-processed or has no noise model, or the
+        numbers of rows do not fit.
+
+    Examples
+    --------
+    >>> from sklearn_ldp import GRR, OUE
+    >>> may = OUE(2.0, categories=["a", "b", "c"], random_state=0)
+    >>> june = GRR(2.0, categories=["a", "b", "c"], random_state=1)
+    >>> change = june.fit_transform(["a", "b", "c", "c"] * 5000) - may.fit_transform(
+    ...     ["a", "b", "b", "c"] * 5000
+    ... )
+    >>> change.values.round(2) + 0
+    array([[ 0.  , -0.26,  0.25]])
+    >>> low, high = change.confidence_interval(0.95)
+    >>> ((low < [[0, -0.25, 0.25]]) & (high > [[0, -0.25, 0.25]])).tolist()
+    [[True, True, True]]
+    >>> bool(change.test().p_value < 1e-6)
+    True
+    >>> change.changed()[0].tolist()
+    ['b', 'c']
+    """
+
+    one: FrequencyEstimate
+    other: FrequencyEstimate
+    shared_users: bool = False
+
+    def __post_init__(self) -> None:
+        for estimate in (self.one, self.other):
+            if not hasattr(estimate, "is_raw"):
+                raise TypeError(
+                    "A difference needs two FrequencyEstimates, got "
+                    f"{type(estimate).__name__}; wrap an array: FrequencyEstimate(values, "
+                    "categories, noise)."
+                )
+            refuse_without_law(estimate, "difference of estimates")
+        if self.one.categories.tolist() != self.other.categories.tolist():
+            raise ValueError(
+                f"A difference needs estimates of the same categories in the same order, got "
+                f"{_described(self.one)} and {_described(self.other)}."
+            )
+        if min(len(self.one), len(self.other)) != 1 and len(self.one) != len(self.other):
+            raise ValueError(
+                "A difference needs as many estimates on both sides, or a single one on one side, "
+                f"got {len(self.one)} and {len(self.other)}."
+            )
+
+    @property
+    def values(self) -> np.ndarray:
+        """The differences of the frequencies."""
+        return self.one.values - self.other.values
+
+    @property
+    def categories(self) -> np.ndarray:
+        """The categories."""
+        return self.one.categories
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(n_estimates, d)."""
+        return self.values.shape
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __repr__(self) -> str:
+        rows = "" if len(self) == 1 else f" ({len(self):,} differences)"
+        users = [f"{np.sum(e.noise.n_samples):,}" for e in (self.one, self.other) if e.noise]
+        return (
+            f"EstimateDifference of {self.shape[1]:,} categories{rows}, "
+            f"{' against '.join(users)} users"
+        )
+
+    def confidence_interval(
+        self,
+        level: float = 0.95,
+        queries: Queries | None = None,
+        *,
+        simultaneous: bool = False,
+        of: str = "population",
+    ) -> ConfidenceInterval:
+        """Return confidence intervals of the differences, for categories or linear queries.
+
+        They are Wald intervals with the covariances of both oracles, half a count wider.
+
+        Parameters
+        ----------
+        level : float, default=0.95
+            Probability that an interval covers the true difference, for each of them; with
+            `simultaneous`, that all of them do so at once.
+        queries : query set, (sparse) matrix of shape (n_queries, d) or None, default=None
+            The queries whose answers are compared; None asks for every category.
+        simultaneous : bool, default=False
+            Whether the level is that of all intervals at once.
+        of : {"population", "users"}, default="population"
+            Whom the differences are between: two populations that the users are random samples of,
+            or the users themselves.
+
+        Returns
+        -------
+        ConfidenceInterval
+            `low` and `high`, each of shape (n_estimates, n_queries).
+
+        Raises
+        ------
+        ValueError
+            If an argument is not as described, or the noise does not know the covariances that a
+            query needs.
+        """
+        from .._estimate import ConfidenceInterval
+
+        check_level(level)
+        self._check_of(of)
+        matrix = query_rows(queries, self.one)
+        rows = every_category(self.shape[1]) if matrix is None else as_rows(matrix)
+        ends = []
+        for i, values in enumerate(self.values):
+            spread = Total(*(Spread.at_estimate(*row, of) for row in self._rows(i)))
+            critical, std = band(spread, rows, level, simultaneous)
+            ends.append(wald_intervals(values, rows, critical * std, spread.half_count))
+        low, high = np.moveaxis(np.reshape(ends, (len(self), 2, rows.shape[0])), 1, 0)
+        return ConfidenceInterval(low, high)
+
+    def test(self, *, of: str = "population") -> WaldTest:
+        """Test whether anything changed at all.
+
+        The Wald test of the hypothesis that both distributions are equal, with the exact
+        covariances at their pooled estimate.
+
+        Parameters
+        ----------
+        of : {"population", "users"}, default="population"
+            Whose distributions are compared.
+
+        Returns
+        -------
+        WaldTest
+            One statistic and p-value for each row, with d - 1 degrees of freedom.
+
+        Raises
+        ------
+        ValueError
+            If the covariances of all categories are not known for one of the mechanisms.
+        """
+        self._check_of(of)
+        statistics = []
+        for i, difference in enumerate(self.values):
+            spread = self._pooled(i, of)
+            statistics.append(sum_known(difference, spread.product, spread.variances()))
+        return wald_test(statistics, self.shape[1] - 1)
+
+    def changed(
+        self, level: float = 0.95, *, error_rate: str = "fdr", of: str = "population"
+    ) -> Discoveries:
+        """Return the categories whose frequency surely changed.
+
+        Parameters
+        ----------
+        level : float, default=0.95
+            One minus the error rate.
+        error_rate : {"fdr", "fdr_any", "fwer"}, default="fdr"
+            The error rate: the expected share of false ones among those returned (Benjamini and
+            Hochberg, which assumes that errors are not strongly dependent; or Benjamini and
+            Yekutieli, which does not), or the probability that any is false (Holm).
+        of : {"population", "users"}, default="population"
+            Whose frequencies are compared.
+
+        Returns
+        -------
+        Discoveries
+            ``changed()[i]`` are the categories of the i-th difference; `p_values` are adjusted.
+
+        Raises
+        ------
+        ValueError
+            If an argument is not as described.
+        """
+        check_level(level)
+        check_error_rate(error_rate)
+        self._check_of(of)
+        p_values = [
+            2 * ndtr(-np.maximum(np.abs(difference) - spread.half_count, 0) / std)
+            for i, difference in enumerate(self.values)
+            if (spread := self._pooled(i, of)) and (std := np.sqrt(spread.variances())) is not None
+        ]
+        stacked = np.reshape(p_values, self.shape)
+        return discoveries(self.categories, stacked, "changed", level, error_rate)
+
+    def to_frame(self, level: float = 0.95, *, of: str = "population") -> DataFrame:
+        """Return the differences, their intervals and adjusted p-values as a pandas DataFrame.
+
+        Parameters
+        ----------
+        level : float, default=0.95
+            Level of each interval.
+        of : {"population", "users"}, default="population"
+            Whom the differences are between.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row per category, with the columns difference, low, high and p_value; for several
+            estimates, one row per estimate and category. P-values are adjusted for the
+            false-discovery rate.
+        """
+        import pandas as pd
+
+        low, high = self.confidence_interval(level, of=of)
+        columns = {
+            "difference": self.values,
+            "low": low,
+            "high": high,
+            "p_value": self.changed(level, of=of).p_values,
+        }
+        several = self.one if len(self.one) > 1 else self.other
+        index: Any = pd.Index(self.categories, name="category", tupleize_cols=False)
+        if len(self) > 1:
+            names = range(len(self)) if several.row_names is None else several.row_names
+            index = pd.MultiIndex.from_product(
+                [list(names), list(self.categories)], names=["estimate", "category"]
+            )
+        return pd.DataFrame({k: v.ravel() for k, v in columns.items()}, index=index)
+
+    def _rows(self, i: int) -> list[tuple[np.ndarray, Any]]:
+        """Return values and noise of both estimates that the i-th difference is between."""
+        rows = []
+        for estimate in (self.one, self.other):
+            j = i if len(estimate) > 1 else 0
+            assert estimate.noise is not None
+            rows.append((estimate.values[j], estimate.noise.of_rows(j)))
+        return rows
+
+    def _pooled(self, i: int, of: str) -> Total:
+        """Return the covariances of the i-th difference if nothing changed."""
+        rows = self._rows(i)
+        precisions = np.array([float(np.ravel(noise.std)[0]) ** -2 for _, noise in rows])
+        mean = np.average([values for values, _ in rows], axis=0, weights=precisions)
+        frequencies = norm_sub(mean)
+        return Total(*(Spread(noise, of, frequencies) for _, noise in rows))
+
+    def _check_of(self, of: str) -> None:
+        check_of(of)
+        if self.shared_users and of == "population":
+            raise ValueError(
+                "With shared users the two samples of a population are not independent, so nothing "
+                'is said about a population: ask of="users", or compare collections of different '
+                "users."
+            )
+
+
+def _described(estimate: Any) -> str:
+    names = [str(category) for category in estimate.categories[:3].tolist()]
+    more = ", ..." if estimate.shape[1] > 3 else ""
+    return f"{estimate.shape[1]:,} ({', '.join(names)}{more})"

@@ -1,0 +1,261 @@
+"""Confidence intervals of raw estimates: single categories, linear answers, and all at once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse, stats
+from scipy.special import ndtr, ndtri
+
+from .._noise import as_rows
+from ._spread import Covariances, Spread, every_category
+
+_MANY_ANSWERS = 500  # above it, Sidak's critical value replaces the one with covariances
+_MANY_CATEGORIES = 100  # single categories are nearly uncorrelated, unless they are few
+_DRAWS = 10_000  # of the Gaussian maximum
+# Bands of many categories need tails that a normal approximation does not have, where counts of
+# empty categories have a small variance.
+_SMALL_VARIANCE = 2_000
+Ends = tuple[np.ndarray, np.ndarray]
+
+
+def intervals(
+    values: np.ndarray, spread: Spread, matrix: Any, level: float, simultaneous: bool
+) -> Ends:
+    """Return the ends of intervals of the answers to linear queries of one raw estimate.
+
+    Parameters
+    ----------
+    values : ndarray of shape (d,)
+        The raw estimate.
+    spread : Spread
+        Its covariances.
+    matrix : (sparse) matrix of shape (n_queries, d) or None
+        The queries; None asks for every category.
+    level : float
+        Probability that an interval holds; with `simultaneous`, that all of them hold at once.
+    simultaneous : bool
+        Whether the level is that of all intervals at once.
+
+    Returns
+    -------
+    (ndarray of shape (n_queries,), ndarray of shape (n_queries,))
+        Lower and upper ends.
+    """
+    if matrix is not None:
+        return answer_intervals(values, spread, as_rows(matrix), level, simultaneous)
+    if not simultaneous:
+        return score_intervals(values, spread, two_sided(level))
+    critical, _ = band(spread, every_category(len(values)), level)
+    has_light_tails = spread.binomial is not None and _empty_variance(spread) < _SMALL_VARIANCE
+    if len(values) > _MANY_CATEGORIES and has_light_tails:
+        return _exact_intervals(values, spread, critical)
+    return score_intervals(values, spread, critical)
+
+
+# -- critical values --------------------------------------------------------------------------
+def two_sided(level: float) -> float:
+    """Return the u that a normal statistic stays below in absolute value."""
+    return float(ndtri(0.5 + level / 2))
+
+
+def sidak(n: int, level: float) -> float:
+    """Return the u that n independent normal statistics stay below; correlated ones do so, too."""
+    return two_sided(level ** (1 / n))
+
+
+def band(
+    spread: Covariances, rows: sparse.csr_array, level: float, simultaneous: bool = True
+) -> tuple[float, np.ndarray]:
+    """Return how many standard deviations intervals are wide, and the standard deviations.
+
+    Parameters
+    ----------
+    spread : Covariances
+        The covariances.
+    rows : csr_array of shape (n_queries, d)
+        The queries.
+    level : float
+        Probability that an interval holds; with `simultaneous`, that all of them hold at once.
+    simultaneous : bool, default=True
+        Whether the level is that of all intervals at once.
+
+    Returns
+    -------
+    (float, ndarray of shape (n_queries,))
+        A quantile of one normal variable, of the Gaussian maximum, or that of Sidak's inequality
+        for many answers; and the standard deviation of each answer.
+    """
+    n_queries, largest = rows.shape[0], int(np.diff(rows.indptr).max(initial=0))
+    is_few = n_queries <= (_MANY_ANSWERS if largest > 1 else _MANY_CATEGORIES)
+    if simultaneous and is_few:
+        try:
+            covariance = spread.covariance(rows)
+        except ValueError:
+            if largest > 1:
+                raise  # Sidak's inequality needs no covariances, but the sums do
+        else:
+            std = np.sqrt(np.maximum(np.diag(covariance), 0))
+            return gaussian_maximum(covariance, level), std
+    critical = sidak(n_queries, level) if simultaneous else two_sided(level)
+    return critical, np.sqrt(spread.answer_variances(rows))
+
+
+def gaussian_maximum(covariance: np.ndarray, level: float) -> float:
+    """Return the quantile of the largest of correlated normal statistics, in absolute value.
+
+    Parameters
+    ----------
+    covariance : ndarray of shape (n, n)
+        Covariances; a variance of 0 leaves its statistic out.
+    level : float
+        Probability that none exceeds the result.
+
+    Returns
+    -------
+    float
+        The quantile, from drawn vectors that are the same each time.
+    """
+    variances = np.diag(covariance)
+    kept = np.flatnonzero(variances > 1e-12 * max(variances.max(initial=0.0), 1e-300))
+    if len(kept) <= 1:
+        return two_sided(level)
+    std = np.sqrt(variances[kept])
+    correlation = covariance[np.ix_(kept, kept)] / np.outer(std, std)
+    scale, vectors = np.linalg.eigh((correlation + correlation.T) / 2)
+    root = vectors * np.sqrt(np.maximum(scale, 0))
+    draws = np.random.default_rng(0).standard_normal((_DRAWS, len(kept)))
+    drawn = float(np.quantile(np.abs(draws @ root.T).max(axis=1), level))
+    # It lies between the quantile of a single statistic and Sidak's, whatever was drawn.
+    return min(max(drawn, two_sided(level)), sidak(len(kept), level))
+
+
+# -- one category -----------------------------------------------------------------------------
+def score_intervals(values: np.ndarray, spread: Spread, critical: float) -> Ends:
+    """Return score intervals of the categories, with half a count.
+
+    An end is the frequency T with ``|x -+ k - T| = u sqrt(A + b T - c T**2)``: the estimate x is
+    as far from T as the level allows, with the variance that it would have if T were the truth.
+    Half a count, k, makes up for the grid that estimates lie on.
+
+    Parameters
+    ----------
+    values : ndarray of shape (d,)
+        The raw estimate.
+    spread : Spread
+        Its covariances.
+    critical : float
+        The number u of standard deviations.
+
+    Returns
+    -------
+    (ndarray of shape (d,), ndarray of shape (d,))
+        Lower and upper ends, in [0, 1].
+    """
+    constant, slope, square = spread.quadratic()
+    squared = critical**2
+
+    def end(t: np.ndarray, sign: int) -> np.ndarray:
+        middle, scale = 2 * t + squared * slope, 1 + squared * square
+        root = np.maximum(middle**2 - 4 * scale * (t**2 - squared * constant), 0)
+        return np.clip((middle + sign * np.sqrt(root)) / (2 * scale), 0, 1)
+
+    return end(values - spread.half_count, -1), end(values + spread.half_count, 1)
+
+
+def _empty_variance(spread: Spread) -> float:
+    """Return the variance of the number of reports that support a category that nobody has."""
+    q = float(spread.noise.q)  # type: ignore[attr-defined]
+    return spread.n_samples * q * (1 - q)
+
+
+def _exact_intervals(values: np.ndarray, spread: Spread, critical: float) -> Ends:
+    """Return Clopper-Pearson intervals, whose tails are exact if users are drawn at random.
+
+    With fixed users the count varies less than a binomial one, so that they are too long.
+    """
+    law: Any = spread.binomial
+    n, tail = spread.n_samples, float(ndtr(-critical))
+    count = np.clip(np.rint(n * (law.q + (law.p - law.q) * values)), 0, n)
+    with np.errstate(invalid="ignore"):
+        low = np.where(count > 0, stats.beta.ppf(tail, count, n - count + 1), 0.0)
+        high = np.where(count < n, stats.beta.isf(tail, count + 1, n - count), 1.0)
+    low, high = ((end - law.q) / (law.p - law.q) for end in (low, high))
+    return np.clip(low, 0, 1), np.clip(high, 0, 1)
+
+
+# -- linear answers ---------------------------------------------------------------------------
+def answer_intervals(
+    values: np.ndarray, spread: Spread, rows: sparse.csr_array, level: float, simultaneous: bool
+) -> Ends:
+    """Return intervals of linear answers: those of single categories by score, others by Wald.
+
+    Parameters
+    ----------
+    values : ndarray of shape (d,)
+        The raw estimate.
+    spread : Spread
+        Its covariances.
+    rows : csr_array of shape (n_queries, d)
+        The queries.
+    level : float
+        Probability that an interval holds; with `simultaneous`, that all of them hold at once.
+    simultaneous : bool
+        Whether the level is that of all intervals at once.
+
+    Returns
+    -------
+    (ndarray of shape (n_queries,), ndarray of shape (n_queries,))
+        Lower and upper ends, in the range of the answers of all distributions.
+    """
+    critical, std = band(spread, rows, level, simultaneous)
+    low, high = wald_intervals(values, rows, critical * std, spread.half_count)
+    single = np.flatnonzero(np.diff(rows.indptr) == 1)
+    if single.size:
+        places = rows.indptr[single]
+        of_categories = np.array(score_intervals(values, spread, critical))
+        ends = of_categories[:, rows.indices[places]] * rows.data[places]
+        low[single], high[single] = ends.min(axis=0), ends.max(axis=0)
+    # What a distribution can answer lies between the smallest and the largest weight.
+    has_zeros = np.diff(rows.indptr) < len(values)
+    least, most = (_of_each_row(pick, rows, rows.data) for pick in (np.minimum, np.maximum))
+    least = np.where(has_zeros, np.minimum(least, 0), least)
+    most = np.where(has_zeros, np.maximum(most, 0), most)
+    return np.clip(low, least, most), np.clip(high, least, most)
+
+
+def wald_intervals(
+    values: np.ndarray, rows: sparse.csr_array, half_width: np.ndarray, half_count: float
+) -> Ends:
+    """Return intervals around linear answers, widened by half a count.
+
+    Parameters
+    ----------
+    values : ndarray of shape (d,)
+        The raw estimate, or a difference of two.
+    rows : csr_array of shape (n_queries, d)
+        The queries.
+    half_width : ndarray of shape (n_queries,)
+        Half the width without the half count.
+    half_count : float
+        How much half a report adds to the estimate of a category.
+
+    Returns
+    -------
+    (ndarray of shape (n_queries,), ndarray of shape (n_queries,))
+        Lower and upper ends.
+    """
+    # A report more or less moves the answer by the smallest weight at least.
+    step = _of_each_row(np.minimum, rows, abs(rows.data))
+    answers, width = rows @ values, half_width + step * half_count
+    return answers - width, answers + width
+
+
+def _of_each_row(pick: Any, rows: sparse.csr_array, data: np.ndarray) -> np.ndarray:
+    """Return the smallest or the largest of the explicit weights of each row; 0 if it has none."""
+    result = np.zeros(rows.shape[0])
+    filled = np.flatnonzero(np.diff(rows.indptr))
+    if filled.size:
+        result[filled] = pick.reduceat(data, rows.indptr[filled])
+    return result

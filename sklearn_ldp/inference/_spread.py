@@ -1,0 +1,183 @@
+"""How far a raw estimate is from the truth: of the users themselves, or of whom they stand for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+from scipy import sparse
+
+from .._noise import Noise, NoiseModel, as_rows
+from ..postprocessing import norm_sub
+
+OF = ("users", "population")
+
+
+def check_level(level: Any) -> None:
+    """Raise ValueError unless the level is a probability between 0 and 1."""
+    if not 0 < level < 1:
+        raise ValueError(f"Argument level must fulfil 0 < level < 1, got {level}.")
+
+
+def check_of(of: Any) -> None:
+    """Raise ValueError unless `of` says whom the statement is about."""
+    if of not in OF:
+        raise ValueError(
+            'Argument of must be "users" (a statement about those who reported) or "population" '
+            f"(about those whom they were drawn from), got {of!r}."
+        )
+
+
+class Covariances(Protocol):
+    """What is asked of the errors of an estimate, or of a difference of two."""
+
+    @property
+    def half_count(self) -> float:
+        """How much half a report adds to the estimate of a category; 0 if there is no grid."""
+        ...
+
+    def variances(self) -> np.ndarray:
+        """Return the variance of each category, of shape (d,)."""
+        ...
+
+    def answer_variances(self, rows: sparse.csr_array) -> np.ndarray:
+        """Return the variances of linear answers, of shape (n_queries,)."""
+        ...
+
+    def covariance(self, rows: sparse.csr_array) -> np.ndarray:
+        """Return the covariances of linear answers, of shape (n_queries, n_queries)."""
+        ...
+
+    def product(self, vector: np.ndarray) -> np.ndarray:
+        """Return the covariance matrix of all categories times a vector, of shape (d,)."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Spread:
+    """Covariances of one raw estimate about the frequencies that a statement is about.
+
+    With ``of="population"`` the users are a random sample, and the covariance matrix of their own
+    frequencies, ``(diag(f) - f f') / n``, is added to that of the noise.
+
+    Parameters
+    ----------
+    noise : Noise
+        The noise of a single estimate.
+    of : {"users", "population"}
+        Whom the statement is about.
+    frequencies : ndarray of shape (d,)
+        The frequencies at which the covariances are taken, a distribution.
+    """
+
+    noise: Noise
+    of: str
+    frequencies: np.ndarray
+
+    @classmethod
+    def at_estimate(cls, values: np.ndarray, noise: Noise, of: str) -> Spread:
+        """Return the covariances at the distribution that is nearest to a raw estimate."""
+        return cls(noise, of, norm_sub(values))
+
+    @cached_property
+    def n_samples(self) -> float:
+        """Number of users."""
+        return float(np.ravel(self.noise.n_samples)[0])
+
+    @cached_property
+    def half_count(self) -> float:
+        """How much half a report adds to the estimate of a category; 0 if there is no grid."""
+        return float(np.ravel(self.noise.half_count)[0])
+
+    @property
+    def binomial(self) -> NoiseModel | None:
+        """The p and q of reports that support a category or do not; None for other estimates."""
+        noise = self.noise  # q is 0 where supports are signed
+        return noise if isinstance(noise, NoiseModel) and noise.q > 0 else None
+
+    @property
+    def _sampled(self) -> float:
+        """One over the size of the sample; 0 if the users are not taken as a sample."""
+        return 0.0 if self.of == "users" else 1.0 / self.n_samples
+
+    def quadratic(self) -> tuple[np.ndarray, float, float]:
+        """Return A, b, c such that the variance of a category is ``A + b f - c f**2``.
+
+        A is the same number for all categories of a pure oracle. Where it also depends on other
+        categories, their frequencies are those of this object.
+        """
+        growth = float(np.ravel(self.noise.growth)[0])
+        constant = self.noise.variance(self.frequencies) - growth * self.frequencies
+        return constant, growth + self._sampled, self._sampled
+
+    def variances(self) -> np.ndarray:
+        """Return the variance of each category, of shape (d,)."""
+        f = self.frequencies
+        return self.noise.variance(f) + self._sampled * f * (1 - f)
+
+    def answer_variances(self, rows: sparse.csr_array) -> np.ndarray:
+        """Return the variances of linear answers, of shape (n_queries,)."""
+        result = np.maximum(self.noise.answer_variance(rows, self.frequencies), 0)
+        if self._sampled:
+            squares = rows.power(2) @ self.frequencies - (rows @ self.frequencies) ** 2
+            result = result + self._sampled * np.maximum(squares, 0)
+        return result
+
+    def covariance(self, rows: sparse.csr_array) -> np.ndarray:
+        """Return the covariances of linear answers, of shape (n_queries, n_queries)."""
+        result = self.noise.covariance(rows, self.frequencies)
+        if self._sampled:
+            means = rows @ self.frequencies
+            products = (rows.multiply(self.frequencies) @ rows.T).toarray()
+            result = result + self._sampled * (products - np.outer(means, means))
+        return result
+
+    def product(self, vector: np.ndarray) -> np.ndarray:
+        """Return the covariance matrix of all categories times a vector, of shape (d,)."""
+        f = self.frequencies
+        result = self.noise.covariance_product(vector, f)
+        if self._sampled:
+            result = result + self._sampled * f * (vector - f @ vector)
+        return result
+
+
+@dataclass(frozen=True, eq=False)
+class Total:
+    """Covariances of the sum or difference of two independent estimates.
+
+    Parameters
+    ----------
+    one, other : Covariances
+        The covariances of the two.
+    """
+
+    one: Covariances
+    other: Covariances
+
+    @property
+    def half_count(self) -> float:
+        """Half the finer of the two grids."""
+        return min(self.one.half_count, self.other.half_count)
+
+    def variances(self) -> np.ndarray:
+        """Return the variance of each category, of shape (d,)."""
+        return self.one.variances() + self.other.variances()
+
+    def answer_variances(self, rows: sparse.csr_array) -> np.ndarray:
+        """Return the variances of linear answers, of shape (n_queries,)."""
+        return self.one.answer_variances(rows) + self.other.answer_variances(rows)
+
+    def covariance(self, rows: sparse.csr_array) -> np.ndarray:
+        """Return the covariances of linear answers, of shape (n_queries, n_queries)."""
+        return self.one.covariance(rows) + self.other.covariance(rows)
+
+    def product(self, vector: np.ndarray) -> np.ndarray:
+        """Return the covariance matrix of all categories times a vector, of shape (d,)."""
+        return self.one.product(vector) + self.other.product(vector)
+
+
+def every_category(n_categories: int) -> sparse.csr_array:
+    """Return the queries that ask for each category."""
+    return as_rows(sparse.eye_array(n_categories, format="csr"))

@@ -1,0 +1,46 @@
+"""What all functions that plan a collection share."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from ..oracles import BaseOracle
+from ..protocols import Protocol
+
+
+def planned_protocol(
+    oracle: object,
+    n_categories: int | None,
+    epsilon: float | None,
+    need: str = "Planning needs an oracle such as OLH(epsilon=1.0), or a list of them",
+) -> Protocol:
+    """Return the protocol of an oracle over `n_categories`, or over the domain it declares."""
+    if not isinstance(oracle, BaseOracle):
+        raise TypeError(f"{need}, got {type(oracle).__name__}.")
+    planned: BaseOracle = clone(oracle)
+    if epsilon is not None:
+        planned.set_params(epsilon=epsilon)
+    if n_categories is not None:
+        planned.set_params(categories=n_categories)
+    return planned.protocol()
+
+
+def check_number(name: str, value: object) -> None:
+    """Raise ValueError unless an argument is a finite number above 0."""
+    if not (isinstance(value, Real) and 0 < float(value) < math.inf):
+        raise ValueError(f"Argument {name} must be a finite number > 0, got {value!r}.")
+
+
+def for_each(
+    oracle: BaseOracle | Sequence[BaseOracle], compute: Callable[[BaseOracle], float]
+) -> Any:
+    """Compute the result for an oracle, or an array of results for a list of oracles."""
+    if isinstance(oracle, Sequence):
+        return np.array([compute(one) for one in oracle])
+    return compute(oracle)
