@@ -20,9 +20,12 @@ _FEW = 300  # categories: below it, the covariances of all pairs are taken into 
 
 
 class RankInterval(NamedTuple):
-    """Lower and upper ends of intervals of ranks, integer ndarrays of shape (n_estimates, d).
+    """Lower and upper ends of intervals of ranks; rank 1 is that of the most frequent category.
 
-    Rank 1 is that of the most frequent category.
+    Parameters
+    ----------
+    low, high : ndarray of shape (n_estimates, d)
+        The ends, integers.
     """
 
     low: np.ndarray
