@@ -40,8 +40,8 @@ class Counts:
     """
 
     def __init__(self, tallies: np.ndarray, sizes: np.ndarray) -> None:
-        self.sizes = sizes
-        self.tally_size = tallies.shape[-1]
+        self.sizes: np.ndarray = sizes
+        self.tally_size: int = tallies.shape[-1]
         self._settled: np.ndarray | None = tallies  # None stands for zeros
         self._waiting: Waiting | None = None
 
