@@ -16,7 +16,9 @@ from ._header import ContentDigest
 _PART = 16
 #: Bytes of a digest in a ledger: of the sums, of the beginning, and of the file if it was one.
 N_BYTES = 3 * _PART
-_BEGINNING = 4096  # reports: more than enough to be unlike those of any other batch
+_BEGINNING = 4096  # reports: more than enough to be unlike those of any other batch ..
+_SHORT_BEGINNING = 256  # .. and as many where a report has this many bits, for which the sums of
+_TELLING_BITS = 8.0  # more reports are telling by themselves
 _SMALL = 4096  # integers in the reports of a small batch, whose digest is that of the reports
 _ENOUGH_BITS = 128
 
@@ -37,7 +39,8 @@ class Beginning:
     def __init__(self, protocol: Protocol):
         self._protocol = protocol
         self._digest: ContentDigest | None = None
-        self._n_left = _BEGINNING
+        bits = protocol.mechanism.agreement_bits
+        self._most = self._n_left = _SHORT_BEGINNING if bits >= _TELLING_BITS else _BEGINNING
         self._small: list[np.ndarray] = []  # all reports so far, while these are few integers
         self._is_small = True
 
@@ -63,7 +66,7 @@ class Beginning:
 
     def small_reports(self, n_samples: int) -> np.ndarray | None:
         """All reports of the batch, if these are few integers."""
-        if not self._is_small or n_samples > _BEGINNING:
+        if not self._is_small or n_samples > self._most:
             return None
         return np.concatenate(self._small)
 
@@ -161,7 +164,7 @@ def copy_key(digest: bytes, n_samples: int, agreement_bits: float) -> bytes:
         return b""
     if _bits_of_sums(n_samples, agreement_bits) >= _ENOUGH_BITS:
         return digest[:_PART]
-    if _BEGINNING * agreement_bits >= _ENOUGH_BITS:
+    if _BEGINNING * agreement_bits >= _ENOUGH_BITS:  # also if the beginning is short
         return digest[: 2 * _PART]
     return b""
 
