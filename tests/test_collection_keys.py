@@ -252,7 +252,7 @@ def test_caps_on_batches(tmp_path):
 
 def test_a_file_beyond_a_cap_is_not_read(tmp_path, monkeypatch):
     path = written(tmp_path / "a.jsonl", None)
-    monkeypatch.setattr("sklearn_ldp.collection._stream.count_source", None)
+    monkeypatch.setattr("sklearn_ldp.collection._report_files.count_batch", None)
     with pytest.raises(RefusedBatchError, match="at most 199 are accepted"):
         aggregate(path, ORACLE, caps=Caps(max_batch_reports=199))
 
