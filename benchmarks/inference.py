@@ -1,0 +1,325 @@
+"""How often the statements of `sklearn_ldp.inference` hold: coverage, size, false discoveries.
+
+    python -m benchmarks.inference             prints the tables of doc/user_guide/inference.md
+    python -m benchmarks.inference --repeats 50 --parts answers sizes
+
+The coverage of one category is exact: the probabilities of all counts are added up. Everything else
+is simulated, and its standard error is printed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+
+import numpy as np
+from scipy import stats
+
+from sklearn_ldp import (
+    GRR,
+    OLH,
+    OUE,
+    HadamardResponse,
+    ProjectiveGeometryResponse,
+    SubsetSelection,
+)
+from sklearn_ldp.inference import goodness_of_fit, independence, ranks
+from sklearn_ldp.inference._discoveries import adjusted_p_values
+from sklearn_ldp.inference._intervals import score_intervals, two_sided
+from sklearn_ldp.inference._spread import Spread
+
+from ._race_report import markdown
+
+PURE = [GRR, OUE, OLH, HadamardResponse, SubsetSelection, ProjectiveGeometryResponse]
+LEVEL = 0.95
+VARIANCES = [0, 1, 3, 10, 20, 50, 300, np.inf]
+
+
+def populations(d: int, rng: np.random.Generator) -> Iterator[tuple[str, np.ndarray]]:
+    """Yield names and distributions over d categories."""
+    shapes = {
+        "zipf": 1 / np.arange(1, d + 1),
+        "uniform": np.ones(d),
+        "geometric": 0.7 ** np.arange(d),
+        "two": np.r_[1.0, 1.0, np.zeros(d - 2)],
+        "half": np.repeat([1.0, 0.0], [d // 2, d - d // 2]),
+        "sparse": rng.dirichlet(np.full(d, 0.2)),
+    }
+    yield from ((name, weights / weights.sum()) for name, weights in shapes.items())
+
+
+# -- one category -----------------------------------------------------------------------------
+def law_of_count(
+    n: int, n_own: int, p: float, q: float, of: str
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """Return the likely counts of reports that support a category, their law and its variance."""
+
+    def window(m: int, share: float) -> tuple[int, np.ndarray]:
+        radius = 12 * np.sqrt(m * share * (1 - share)) + 30
+        first = max(0, int(m * share - radius))
+        last = min(m, int(m * share + radius))
+        return first, stats.binom.pmf(np.arange(first, last + 1), m, share)
+
+    if of == "population":
+        share = q + (p - q) * n_own / n
+        first, law = window(n, share)
+        return first + np.arange(len(law)), law, n * share * (1 - share)
+    (one, own), (two, others) = window(n_own, p), window(n - n_own, q)
+    law = np.convolve(own, others)
+    variance = n_own * p * (1 - p) + (n - n_own) * q * (1 - q)
+    return one + two + np.arange(len(law)), law, variance
+
+
+def one_category(of: str) -> str:
+    """Exact coverage of score intervals with half a count, and of Wald's, by variance."""
+    found: dict[int, list[tuple[float, float, float]]] = defaultdict(list)
+    epsilons, domains, users = (
+        (0.2, 0.5, 1, 2, 4, 6),
+        (2, 10, 100, 1000),
+        (200, 1000, 10_000, 100_000),
+    )
+    shares = (0, 0.001, 0.01, 0.1, 0.5, 1)
+    for kind, epsilon, d, n, share in itertools.product(PURE, epsilons, domains, users, shares):
+        channel = kind(epsilon).channel(d)
+        p, q, noise, n_own = float(channel.p), float(channel.q), channel.noise(n), int(n * share)
+        counts, law, variance = law_of_count(n, n_own, p, q, of)
+        x, truth = (counts / n - q) / (p - q), n_own / n
+        plug_in = np.clip(x, 0, 1)
+        ends = score_intervals(x, Spread(noise, of, plug_in), two_sided(LEVEL))
+        half = two_sided(LEVEL) * np.sqrt(noise.variance(plug_in))  # what forgets the sampling
+        wald = x - half, x + half
+        covered = [law[(low <= truth) & (truth <= high)].sum() for low, high in (ends, wald)]
+        lengths = [law @ np.diff(np.clip(pair, 0, 1), axis=0)[0] for pair in (ends, wald)]
+        place = int(np.searchsorted(VARIANCES, variance, side="right")) - 1
+        found[place].append((*covered, lengths[0] / max(lengths[1], 1e-300)))
+    rows = []
+    for place, cells in sorted(found.items()):
+        score, wald, length = np.array(cells).T
+        rows.append(
+            [
+                f"{VARIANCES[place]:g} to {VARIANCES[place + 1]:g}",
+                f"{len(cells):,}",
+                f"{score.min():.3f}",
+                f"{score.mean():.3f}",
+                f"{wald.min():.3f}",
+                f"{np.mean(wald < 0.94):.0%}",
+                f"{np.exp(np.mean(np.log(length))):.2f}",
+            ]
+        )
+    head = ["variance of the count", "cells", "score, least", "mean", "Wald, least", "below .94"]
+    return markdown([*head, "length / clipped Wald"], rows)
+
+
+# -- linear answers and bands -----------------------------------------------------------------
+def queries(d: int) -> dict[str, np.ndarray]:
+    """Return the queries of each kind, one per row."""
+    groups = np.array([np.arange(d) % 4 == i for i in range(4)], dtype=float)
+    prefixes = np.tril(np.ones((d, d)))[[d // 4, d // 2, d - 2]]
+    pairs = np.eye(d)[[0, 0, 1, 2]] - np.eye(d)[[1, d - 1, d - 1, 3]]
+    return {"groups": groups, "prefixes": prefixes, "differences": pairs}
+
+
+def answers(repeats: int, rng: np.random.Generator) -> str:
+    """Simulated coverage of intervals of linear answers, of bands, and of all categories."""
+    found: dict[tuple[str, bool], list[np.ndarray]] = defaultdict(list)
+    for d, n, epsilon in itertools.product((8, 60), (200, 2000, 20_000), (0.5, 2, 4)):
+        kinds = queries(d)
+        matrix = np.vstack(list(kinds.values()))
+        names = np.repeat(list(kinds), [len(rows) for rows in kinds.values()])
+        for (_, shares), kind in itertools.product(populations(d, rng), PURE):
+            oracle = kind(epsilon, categories=d, random_state=rng)
+            counts = rng.multinomial(n, shares)
+            truth = counts / n
+            estimate = oracle.simulate(counts, n_repeats=repeats)
+            channel = oracle.channel(d)
+            is_large = n * float(channel.q * (1 - channel.q)) >= 20
+            low, high = estimate.confidence_interval(LEVEL, matrix)
+            inside = (low <= matrix @ truth + 1e-12) & (matrix @ truth - 1e-12 <= high)
+            for name in kinds:
+                found[name, is_large].append(inside[:, names == name].mean())
+            low, high = estimate.confidence_interval(LEVEL, matrix, simultaneous=True)
+            inside = (low <= matrix @ truth + 1e-12) & (matrix @ truth - 1e-12 <= high)
+            found["all of these at once", is_large].append(inside.all(axis=1).mean())
+            low, high = estimate.confidence_interval(LEVEL, simultaneous=True)
+            inside = (low <= truth + 1e-12) & (truth - 1e-12 <= high)
+            found["all categories at once", is_large].append(inside.all(axis=1).mean())
+    rows = [
+        [
+            name,
+            "20 and more" if is_large else "below 20",
+            f"{len(cells)}",
+            f"{np.mean(cells):.3f}",
+            f"{np.quantile(cells, 0.05):.3f}",
+            f"{np.min(cells):.3f}",
+        ]
+        for (name, is_large), cells in sorted(found.items())
+    ]
+    head = [
+        "answers",
+        "variance of an empty category's count",
+        "cells",
+        "mean",
+        "5 % of cells below",
+    ]
+    return markdown([*head, "least"], rows)
+
+
+def large_bands(repeats: int, rng: np.random.Generator) -> str:
+    """Simulated coverage of the band over all categories of large domains."""
+    rows = []
+    for kind, d, n in [
+        (OUE, 1024, 100),
+        (OUE, 1024, 10_000),
+        (GRR, 1024, 100_000),
+        (OLH, 1024, 5000),
+    ]:
+        shares = 1 / np.arange(1, d + 1)
+        counts = rng.multinomial(n, shares / shares.sum())
+        oracle = kind(1.0, categories=d, random_state=rng)
+        estimate = oracle.simulate(counts, n_repeats=4 * repeats)
+        low, high = estimate.confidence_interval(LEVEL, simultaneous=True)
+        held = np.all((low <= counts / n) & (counts / n <= high), axis=1)
+        channel = oracle.channel(d)
+        variance = n * float(channel.q * (1 - channel.q))
+        rows.append([f"{kind.__name__}, d {d:,}", f"{variance:.0f}", f"{held.mean():.3f}"])
+    return markdown(
+        ["band", "variance of an empty category's count", "all categories covered"], rows
+    )
+
+
+# -- tests ------------------------------------------------------------------------------------
+def sizes(repeats: int, rng: np.random.Generator) -> str:
+    """Simulated size of the tests at 5 %, on populations that users are drawn from."""
+    rows = []
+    pairs = [(GRR, GRR), (OUE, GRR), (OLH, HadamardResponse)]
+    pairs.append((SubsetSelection, ProjectiveGeometryResponse))
+    runs = 5 * repeats
+    for (one, other), epsilon, d in itertools.product(pairs, (0.5, 2, 8), (8, 64)):
+        shares = 1 / np.arange(1, d + 1)
+        shares /= shares.sum()
+        a, b = (kind(epsilon, categories=d, random_state=rng) for kind in (one, other))
+        rejected: dict[str, int] = defaultdict(int)
+        for _ in range(runs):
+            first, second = (o.simulate(rng.multinomial(20_000, shares)) for o in (a, b))
+            change = first - second
+            rejected["change"] += int(change.test().p_value[0] < 0.05)
+            rejected["users"] += int(change.test(of="users").p_value[0] < 0.05)
+            rejected["fit"] += int(goodness_of_fit(first, shares).p_value[0] < 0.05)
+        columns = [f"{rejected[name] / runs:.3f}" for name in ("change", "fit", "users")]
+        rows.append([f"{one.__name__} and {other.__name__}", f"{epsilon:g}", f"{d}", *columns])
+    head = ["oracles", "epsilon", "d", "test of change", "goodness of fit of the first"]
+    return markdown([*head, "negative control: users taken as fixed"], rows)
+
+
+def of_independence(repeats: int, rng: np.random.Generator) -> str:
+    """Simulated size of the test of independence at 5 %."""
+    rows = []
+    pairs = list(itertools.product(range(6), range(5)))
+    joint = np.outer(np.arange(1, 7), [4, 3, 2, 2, 1]).ravel()
+    for kind, epsilon in itertools.product((OUE, GRR, OLH, HadamardResponse), (1, 4)):
+        oracle = kind(epsilon, categories=pairs, random_state=rng)
+        draws = (rng.multinomial(50_000, joint / joint.sum()) for _ in range(5 * repeats))
+        p_values = [independence(oracle.simulate(counts)).p_value[0] for counts in draws]
+        rows.append([kind.__name__, f"{epsilon}", f"{np.mean(np.array(p_values) < 0.05):.3f}"])
+    return markdown(["oracle", "epsilon", "size at 5 %"], rows)
+
+
+# -- discoveries and ranks --------------------------------------------------------------------
+def false_discoveries(repeats: int, rng: np.random.Generator) -> str:
+    """Simulated false-discovery rates and powers of `detected` at 5 %."""
+    rows = []
+    cases = [(GRR, 4.0, 10_000, 100), (GRR, 1.0, 100_000, 100), (OUE, 1.0, 10_000, 20)]
+    for kind, epsilon, n, n_there in cases:
+        d = 1024
+        counts = np.r_[np.full(n_there, n // n_there), np.zeros(d - n_there, dtype=np.int64)]
+        estimate = kind(epsilon, categories=d, random_state=rng).simulate(counts, 5 * repeats)
+        normal = adjusted_p_values(stats.norm.sf(estimate.values / estimate.noise.std), "fdr")
+        masks = {
+            "exact": estimate.detected(LEVEL).mask,
+            "Holm": estimate.detected(LEVEL, error_rate="fwer").mask,
+            "normal": normal <= 1 - LEVEL,
+        }
+        channel = kind(epsilon).channel(d)
+        variance = n * float(channel.q * (1 - channel.q))
+        row = [f"{kind.__name__}, {n_there} of {d:,} there", f"{variance:.0f}"]
+        for mask in masks.values():
+            false = mask[:, n_there:].sum(axis=1) / np.maximum(mask.sum(axis=1), 1)
+            row.append(f"{false.mean():.3f} / {mask[:, :n_there].mean():.2f}")
+        rows.append(row)
+    head = ["population", "variance of an empty category's count", "Benjamini-Hochberg, exact"]
+    return markdown([*head, "Holm, exact", "negative control: normal p-values"], rows)
+
+
+def of_ranks(repeats: int, rng: np.random.Generator) -> str:
+    """Simulated share of collections in which all intervals of ranks hold."""
+    rows = []
+    for kind, d in itertools.product((OUE, GRR, OLH), (12, 400)):
+        row = [f"{kind.__name__}, d {d}"]
+        for counts in (np.full(d, 60), 30 * np.arange(1, d + 1)[::-1]):
+            estimate = kind(2.0, categories=d, random_state=rng).simulate(counts, 3 * repeats)
+            low, high = ranks(estimate, LEVEL)
+            least = 1 + np.sum(counts[:, None] < counts, axis=1)
+            most = d - np.sum(counts[:, None] > counts, axis=1)
+            row.append(f"{np.mean(np.all((low <= least) & (most <= high), axis=1)):.3f}")
+        rows.append(row)
+    return markdown(["oracle", "all equal", "all different"], rows)
+
+
+# -- time -------------------------------------------------------------------------------------
+def speed(repeats: int, rng: np.random.Generator) -> str:
+    """Seconds of processor time of each call, the median of five."""
+    rows = []
+    for kind, d in itertools.product((GRR, OUE, OLH, HadamardResponse), (1024, 42_178)):
+        oracle = kind(1.0, categories=d, random_state=rng)
+        one, other = oracle.simulate(np.full(d, 50), n_repeats=2)
+        calls: list[Callable[[], object]] = [
+            lambda e=one: e.confidence_interval(LEVEL),
+            lambda e=one: e.confidence_interval(LEVEL, simultaneous=True),
+            lambda e=one: e.detected(LEVEL),
+            lambda e=one: ranks(e, LEVEL),
+            lambda a=one, b=other: (a - b).changed(LEVEL),
+            lambda a=one, b=other: (a - b).test(),
+        ]
+        row = [f"{kind.__name__}, d {d:,}"]
+        for call in calls:
+            seconds = []
+            for _ in range(5):
+                start = time.process_time()
+                call()
+                seconds.append(time.process_time() - start)
+            row.append(f"{np.median(seconds):.3f}")
+        rows.append(row)
+    return markdown(["oracle", "intervals", "band", "detected", "ranks", "changed", "test"], rows)
+
+
+PARTS: dict[str, Callable[[int, np.random.Generator], str]] = {
+    "users": lambda repeats, rng: one_category("users"),
+    "population": lambda repeats, rng: one_category("population"),
+    "answers": answers,
+    "bands": large_bands,
+    "sizes": sizes,
+    "independence": of_independence,
+    "discoveries": false_discoveries,
+    "ranks": of_ranks,
+    "speed": speed,
+}
+
+
+def main() -> None:
+    """Print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--repeats", type=int, default=100, help="collections per cell")
+    parser.add_argument("--parts", nargs="+", choices=list(PARTS), default=list(PARTS))
+    parser.add_argument("--seed", type=int, default=0)
+    arguments = parser.parse_args()
+    for part in arguments.parts:
+        rng = np.random.default_rng(arguments.seed)
+        print(f"\n{part} ({arguments.repeats} repeats, seed {arguments.seed})\n")
+        print(PARTS[part](arguments.repeats, rng), flush=True)
+
+
+if __name__ == "__main__":
+    main()
