@@ -231,7 +231,7 @@ def of_independence(repeats: int, rng: np.random.Generator) -> str:
 def false_discoveries(repeats: int, rng: np.random.Generator) -> str:
     """Simulated false-discovery rates and powers of `detected` at 5 %."""
     rows = []
-    cases = [(GRR, 4.0, 10_000, 100), (GRR, 1.0, 100_000, 100), (OUE, 1.0, 10_000, 20)]
+    cases = [(GRR, 4.0, 10_000, 20), (GRR, 1.0, 100_000, 8), (OUE, 1.0, 10_000, 8)]
     for kind, epsilon, n, n_there in cases:
         d = 1024
         counts = np.r_[np.full(n_there, n // n_there), np.zeros(d - n_there, dtype=np.int64)]
