@@ -40,7 +40,7 @@ from sklearn_ldp.inference._intervals import (
     two_sided,
 )
 from sklearn_ldp.inference._ranks import _n_surely_below, studentised_range
-from sklearn_ldp.inference._spread import Spread
+from sklearn_ldp.inference._spread import Spread, Total
 from sklearn_ldp.inference._wald import sum_known
 from sklearn_ldp.inspection import DifferenceDisplay, TrendDisplay
 from sklearn_ldp.metrics import expected_power, required_n_samples
@@ -320,6 +320,19 @@ def test_the_size_of_the_test_of_change(one, other, seed):
     assert rejected["population"] <= 34
     if one is OUE:  # negative control: the users of two weeks do differ
         assert rejected["users"] > 50
+
+
+@pytest.mark.parametrize("of", ["users", "population"])
+def test_two_collections_of_one_oracle_differ_by_a_factor(of):
+    channel, frequencies = OLH(2.0).channel(20), np.full(20, 0.05)
+    one, other = (Spread(channel.noise(n), of, frequencies) for n in (1000, 7000))
+    vector = np.arange(20.0)
+    expected = one.product(vector) + other.product(vector)
+    assert one.differs_in_size(other)
+    np.testing.assert_allclose(Total(one, other).product(vector), expected)
+    elsewhere = Spread(channel.noise(7000), of, np.eye(20)[0])
+    assert not one.differs_in_size(elsewhere)
+    assert not one.differs_in_size(Spread(GRR(2.0).channel(20).noise(7000), of, frequencies))
 
 
 def test_a_planted_change_is_found():

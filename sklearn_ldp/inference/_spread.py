@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 from scipy import sparse
 
-from .._noise import Noise, NoiseModel, as_rows
+from .._noise import ChannelNoise, Noise, NoiseModel, as_rows
 from ..postprocessing import norm_sub
 
 OF = ("users", "population")
@@ -97,6 +97,16 @@ class Spread:
         noise = self.noise  # q is 0 where supports are signed
         return noise if isinstance(noise, NoiseModel) and noise.q > 0 else None
 
+    def differs_in_size(self, other: Spread) -> bool:
+        """Whether another one differs in the number of users at most, and hence by a factor."""
+        noises = self.noise, other.noise
+        return (
+            self.of == other.of
+            and self.frequencies is other.frequencies
+            and all(isinstance(noise, ChannelNoise) for noise in noises)
+            and noises[0].channel == noises[1].channel  # type: ignore[attr-defined]
+        )
+
     @property
     def _sampled(self) -> float:
         """One over the size of the sample; 0 if the users are not taken as a sample."""
@@ -175,7 +185,10 @@ class Total:
 
     def product(self, vector: np.ndarray) -> np.ndarray:
         """Return the covariance matrix of all categories times a vector, of shape (d,)."""
-        return self.one.product(vector) + self.other.product(vector)
+        one, other = self.one, self.other
+        if isinstance(one, Spread) and isinstance(other, Spread) and one.differs_in_size(other):
+            return one.product(vector) * (1 + one.n_samples / other.n_samples)
+        return one.product(vector) + other.product(vector)
 
 
 def every_category(n_categories: int) -> sparse.csr_array:

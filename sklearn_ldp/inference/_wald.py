@@ -9,7 +9,7 @@ import numpy as np
 from scipy.sparse.linalg import LinearOperator, cg
 from scipy.special import chdtrc
 
-_TOLERANCE = 1e-8
+_TOLERANCE = 1e-6
 _STEPS = 2_000
 Product = Callable[[np.ndarray], np.ndarray]
 
