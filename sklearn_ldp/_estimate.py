@@ -5,18 +5,23 @@ from __future__ import annotations
 import html
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ._noise import Noise
-from ._typing import DataFrame, FrequencyDisplay, Queries, Rows, Series
+from ._typing import (
+    DataFrame,
+    Discoveries,
+    EstimateDifference,
+    FrequencyDisplay,
+    Queries,
+    Rows,
+    Series,
+)
 from .domains._values import as_vector
 from .queries import as_query_set
-
-if TYPE_CHECKING:
-    from .inference import Discoveries, EstimateDifference
 
 
 class ConfidenceInterval(NamedTuple):

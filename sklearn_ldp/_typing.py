@@ -25,8 +25,11 @@ if TYPE_CHECKING:
     from sklearn.pipeline import Pipeline
 
     from . import protocols
+    from ._estimate import ConfidenceInterval as ConfidenceInterval
     from ._estimate import FrequencyEstimate as FrequencyEstimate
     from .domains import Domain
+    from .inference import Discoveries as Discoveries
+    from .inference import EstimateDifference as EstimateDifference
     from .inspection import FrequencyDisplay as FrequencyDisplay
     from .oracles import BaseOracle as BaseOracle
     from .postprocessing import BasePostProcessor as BasePostProcessor
@@ -107,6 +110,7 @@ if TYPE_CHECKING:
 else:
     # The names exist, so that `typing.get_type_hints` can read the signatures.
     Axes = DataFrame = PolarsDataFrame = Series = Any
+    ConfidenceInterval = Discoveries = EstimateDifference = Any
     BaseOracle = BasePostProcessor = FrequencyDisplay = FrequencyEstimate = Any
     SupportsArray = SupportsToNumpy = SupportsArrowStream = SupportsCategories = SparseMatrix = Any
     Distribution = Table = SupportsRead = SupportsWrite = ReportSource = ReportSink = Any

@@ -28,6 +28,7 @@ MODULES = [
     "sklearn_ldp.queries",
     "sklearn_ldp.metrics",
     "sklearn_ldp.datasets",
+    "sklearn_ldp.inference",
     "sklearn_ldp.inspection",
     "sklearn_ldp.utils.discovery",
     "sklearn_ldp.utils.estimator_checks",
@@ -196,7 +197,7 @@ def oldest_versions(project):
     return pairs + [tuple(requirement.split(">=")) for requirement in requirements]
 
 
-USER_EXTRAS = ["plot", "data", "progress", "dask"]
+USER_EXTRAS = ["plot", "data", "progress", "dask", "storage"]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 INSTALL = (ROOT / "doc" / "install.md").read_text(encoding="utf-8")
 

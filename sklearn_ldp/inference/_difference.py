@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from scipy.special import ndtr
 
 from .._noise import as_rows
-from .._typing import DataFrame, Queries
+from .._typing import ConfidenceInterval, DataFrame, FrequencyEstimate, Queries
 from ..postprocessing import norm_sub
 from ._discoveries import Discoveries, check_error_rate, discoveries
 from ._estimates import query_rows, refuse_without_law
 from ._intervals import band, wald_intervals
 from ._spread import Spread, Total, check_level, check_of, every_category
 from ._wald import WaldTest, sum_known, wald_test
-
-if TYPE_CHECKING:
-    from .._estimate import ConfidenceInterval, FrequencyEstimate
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -160,7 +157,7 @@ class EstimateDifference:
             If an argument is not as described, or the noise does not know the covariances that a
             query needs.
         """
-        from .._estimate import ConfidenceInterval
+        from .._estimate import ConfidenceInterval as Ends
 
         check_level(level)
         self._check_of(of)
@@ -172,7 +169,7 @@ class EstimateDifference:
             critical, std = band(spread, rows, level, simultaneous)
             ends.append(wald_intervals(values, rows, critical * std, spread.half_count))
         low, high = np.moveaxis(np.reshape(ends, (len(self), 2, rows.shape[0])), 1, 0)
-        return ConfidenceInterval(low, high)
+        return Ends(low, high)
 
     def test(self, *, of: str = "population") -> WaldTest:
         """Test whether anything changed at all.

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .._typing import Frequencies
+from .._typing import Frequencies, FrequencyEstimate
 from ..domains._alignment import in_order
 from ..postprocessing import norm_sub
 from ._estimates import spreads
 from ._spread import Spread
 from ._wald import WaldTest, quadratic_form, sum_known, wald_test
-
-if TYPE_CHECKING:
-    from .._estimate import FrequencyEstimate
 
 
 def goodness_of_fit(

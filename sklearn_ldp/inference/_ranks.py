@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from functools import lru_cache
 from numbers import Integral
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import ndtr
 
+from .._typing import FrequencyEstimate
 from ._estimates import spreads
 from ._spread import Spread, check_level, every_category
-
-if TYPE_CHECKING:
-    from .._estimate import FrequencyEstimate
-
 
 _FEW = 300  # categories: below it, the covariances of all pairs are taken into account
 
