@@ -114,7 +114,7 @@ def test_a_file_that_the_ledger_knows_is_not_read_again(tmp_path, monkeypatch):
     def unread(*args, **options):
         raise AssertionError("read")
 
-    monkeypatch.setattr("sklearn_ldp.collection._stream.count_source", unread)
+    monkeypatch.setattr("sklearn_ldp.collection._report_files.from_columns", unread)
     assert aggregate(path, server).summary().n_repeats == 1
 
 
