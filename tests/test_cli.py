@@ -868,7 +868,10 @@ sys.exit(main(sys.argv[2:]))
 
 
 @pytest.mark.skipif(os.name != "posix", reason="needs a limit on the size of files")
-@pytest.mark.parametrize("suffix", [".parquet", ".arrows", ".jsonl"])
+@pytest.mark.parametrize(
+    "suffix",
+    [".parquet", *(pytest.param(s, marks=pytest.mark.slow) for s in (".arrows", ".jsonl"))],
+)
 def test_a_full_disk_names_the_file(suffix, tmp_path):
     """The negative control is the same call with room enough."""
     pytest.importorskip("pyarrow")

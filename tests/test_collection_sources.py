@@ -74,7 +74,7 @@ assert aggregate([path], oracle, on_refusal="skip").n_samples == 3
 """
 
 
-@pytest.mark.parametrize("suffix", SUFFIXES[:2])
+@pytest.mark.parametrize("suffix", [".arrows", pytest.param(".parquet", marks=pytest.mark.slow)])
 def test_a_file_that_is_cut_short_is_refused_and_kills_nobody(tmp_path, suffix):
     """In a process of its own: reading a mapped file beyond its end is a signal, not an error."""
     command = [sys.executable, "-c", CUT, str(tmp_path / f"long{suffix}")]

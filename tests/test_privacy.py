@@ -258,7 +258,7 @@ def test_coins_do_not_depend_on_the_values(oracle):
 
 
 @pytest.mark.parametrize("oracle", ORACLES, ids=str)
-@pytest.mark.parametrize("epsilon", [0.5, 3.0])
+@pytest.mark.parametrize("epsilon", [0.5, pytest.param(3.0, marks=pytest.mark.slow)])
 def test_the_entropy_of_reports_is_that_of_their_law(oracle, epsilon):
     """By enumeration, for every value; the law of the other epsilon is the negative control."""
 

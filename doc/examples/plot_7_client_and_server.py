@@ -25,18 +25,20 @@ server = Aggregator(OLH(epsilon=1.0, categories=browsers), on_repeat="ignore")
 rng = np.random.default_rng(0)
 for day in ["monday", "tuesday", "wednesday"]:
     users = rng.choice(browsers, size=20_000, p=[0.55, 0.15, 0.1, 0.15, 0.05])
-    server.add(client.privatize(users), batch_id=day)
+    reports = client.privatize(users)
+    server.add(reports, batch_id=day)
 server
 
 # %%
-# A batch that arrives again is not counted twice, and a batch that cannot come from the clients is
-# refused as a whole.
-reports = client.privatize(["chrome", "edge"])
-server.add(reports, batch_id="monday")
-try:
-    server.add([[-1, 7]], batch_id="thursday")
-except RefusedBatchError as error:
-    print(error)
+# A batch that arrives again is not counted twice. A batch that has the name of another one, and one
+# that cannot come from the clients, are refused as a whole.
+server.add(reports, batch_id="wednesday")
+more = client.privatize(["chrome", "edge"])
+for batch, batch_id in [(more, "monday"), ([[-1, 7]], "thursday")]:
+    try:
+        server.add(batch, batch_id=batch_id)
+    except RefusedBatchError as error:
+        print(error)
 print(server.summary())
 
 # %%
@@ -46,7 +48,7 @@ with tempfile.TemporaryDirectory() as folder:
     path = Path(folder) / "collection.ckpt"
     server.save(path)
     successor = Aggregator.load(path, OLH(epsilon=1.0, categories=browsers))
-successor.add(reports, batch_id="thursday")
+successor.add(more, batch_id="thursday")
 
 # %%
 # An estimate can be made at any moment. The raw one has intervals, and the other one is consistent.
