@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 from threadpoolctl import threadpool_limits
 
 from benchmarks.collection_speed import timed
@@ -28,10 +29,12 @@ ORACLES: dict[str, Callable[..., Any]] = {"grr": GRR, "olh": OLH, "oue": OUE}
 
 
 def write_files(folder: Path, oracle: Any, n_files: int, n_reports: int) -> None:
-    """Write files of the same reports, each a batch of its own."""
-    users = np.random.default_rng(0).integers(oracle.categories, size=n_reports)
-    reports = oracle.privatize(users)
+    """Write files of new reports of the same users; equal batches would be refused as copies."""
+    rng = np.random.default_rng(0)
+    users = rng.integers(oracle.categories, size=n_reports)
+    oracle = clone(oracle).set_params(random_state=rng)
     for i in range(n_files):
+        reports = oracle.privatize(users)
         write_reports(folder / f"{i:05}.parquet", reports, oracle, batch_id=f"b{i}", random_state=0)
 
 
@@ -114,7 +117,7 @@ def main() -> None:
             rows += rows_of(type(oracle).__name__, found, n, cores)
     print(
         f"{arguments.files} Parquet files of {arguments.reports:,} reports over "
-        f"{arguments.categories:,} categories; this machine has {cores} cores."
+        f"{arguments.categories:,} categories; os.cpu_count() is {cores}."
     )
     header = ["oracle", "by, worker\nprocesses", "seconds", "million reports\na second"]
     header += ["million reports a\nsecond and worker", "speed to\naggregate", ""]
