@@ -30,6 +30,27 @@ def own_categories(values: Any) -> list | None:
     return None if is_default else index.tolist()
 
 
+def places_among(wanted: list, labels: list) -> tuple[np.ndarray, list]:
+    """Return where values are in a list of labels.
+
+    Parameters
+    ----------
+    wanted : list
+        The values to look for.
+    labels : list
+        Where to look; of equal ones the last counts.
+
+    Returns
+    -------
+    (ndarray of shape (n_found,), list)
+        Indices into `labels` of the values that are there, and those that are missing.
+    """
+    place = {label: i for i, label in enumerate(labels)}
+    missing = [value for value in wanted if value not in place]
+    places = [place[value] for value in wanted if value in place]
+    return np.array(places, dtype=np.int64), missing
+
+
 def order_of(labels: list, categories: np.ndarray, what: str) -> np.ndarray:
     """Return where each category is among labels.
 
@@ -52,12 +73,11 @@ def order_of(labels: list, categories: np.ndarray, what: str) -> np.ndarray:
     ValueError
         If a category is missing among the labels, is there twice, or one too many is there.
     """
-    place = {label: i for i, label in enumerate(labels)}
     wanted = categories.tolist()
     known = set(wanted)
-    missing = [category for category in wanted if category not in place]
-    extra = [label for label in place if label not in known]
-    if missing or extra or len(place) < len(labels):
+    order, missing = places_among(wanted, labels)
+    extra = [label for label in labels if label not in known]
+    if missing or extra or len(order) < len(labels):
         if missing:
             problem = f"has no label for the category {missing[0]!r}"
         elif extra:
@@ -69,7 +89,7 @@ def order_of(labels: list, categories: np.ndarray, what: str) -> np.ndarray:
             "of the categories once, or drop the labels and keep the order of the categories: "
             "labels.reindex(categories).to_numpy()."
         )
-    return np.array([place[category] for category in wanted])
+    return order
 
 
 def in_order(values: Any, categories: np.ndarray, what: str) -> Any:

@@ -57,16 +57,15 @@ def average_intervals(values: np.ndarray, spread: Spread, level: float, coverage
     """
     std = np.sqrt(spread.variances())
     null_std = float(np.ravel(spread.noise.std)[0])
-    law = spread.binomial
-    is_normal = law is None or spread.n_samples * law.q * (1 - law.q) >= _LEAST_VARIANCE
-    if coverage == "posterior" and (law is None or not is_normal):
+    is_normal = spread.empty_variance >= _LEAST_VARIANCE
+    if coverage == "posterior" and (spread.binomial is None or not is_normal):
         raise ValueError(
             "Posterior intervals need normal noise that depends on a category's own frequency: "
             'ask for coverage="average", or collect from more users.'
         )
     if not is_normal:  # then intervals that hold for each category are the shortest honest ones
         return score_intervals(values, spread, two_sided(level))
-    if law is None:
+    if spread.binomial is None:
         return robust_interval(values, std, null_std, level)
     make = posterior_interval if coverage == "posterior" else localized_interval
     return make(values, std, null_std, spread.quadratic()[1], level)

@@ -10,9 +10,10 @@ import numpy as np
 from scipy import stats
 from scipy.signal import fftconvolve
 
+from .._statements import check_level
 from ._discoveries import Discoveries, check_error_rate, discoveries
 from ._estimates import spreads
-from ._spread import Spread, check_level
+from ._spread import Spread
 
 _WINDOW = 12.0  # standard deviations of a count outside of which its probabilities are left out
 
@@ -40,8 +41,7 @@ def _p_values(values: np.ndarray, spread: Spread, threshold: float) -> np.ndarra
             "probability (p and q), which this estimate does not have. Use another oracle, or one "
             "block of HadamardResponse; confidence_interval(simultaneous=True) works for all."
         )
-    n = round(spread.n_samples)
-    counts = np.clip(np.rint(n * (law.q + (law.p - law.q) * values)), 0, n)
+    n, counts = round(spread.n_samples), spread.support_counts(values)
     # Of all frequencies up to the threshold, the threshold itself makes large counts most likely.
     n_above = math.floor(threshold * n + 1e-9)
     if spread.of == "population":

@@ -9,12 +9,13 @@ import numpy as np
 from scipy.special import ndtr
 
 from .._noise import as_rows
+from .._statements import check_level, check_of
 from .._typing import ConfidenceInterval, DataFrame, FrequencyEstimate, Queries
 from ..postprocessing import norm_sub
 from ._discoveries import Discoveries, check_error_rate, discoveries
-from ._estimates import query_rows, refuse_without_law
+from ._estimates import query_rows, refuse_without_law, stacked
 from ._intervals import band, wald_intervals
-from ._spread import Spread, Total, check_level, check_of, every_category
+from ._spread import Spread, Total, every_category
 from ._wald import WaldTest, sum_known, wald_test
 
 
@@ -168,8 +169,7 @@ class EstimateDifference:
             spread = Total(*(Spread.at_estimate(*row, of) for row in self._rows(i)))
             critical, std = band(spread, rows, level, simultaneous)
             ends.append(wald_intervals(values, rows, critical * std, spread.half_count))
-        low, high = np.moveaxis(np.reshape(ends, (len(self), 2, rows.shape[0])), 1, 0)
-        return Ends(low, high)
+        return Ends(*stacked(ends, rows.shape[0]))
 
     def test(self, *, of: str = "population") -> WaldTest:
         """Test whether anything changed at all.
@@ -228,13 +228,12 @@ class EstimateDifference:
         check_level(level)
         check_error_rate(error_rate)
         self._check_of(of)
-        p_values = [
-            2 * ndtr(-np.maximum(np.abs(difference) - spread.half_count, 0) / std)
-            for i, difference in enumerate(self.values)
-            if (spread := self._pooled(i, of)) and (std := np.sqrt(spread.variances())) is not None
-        ]
-        stacked = np.reshape(p_values, self.shape)
-        return discoveries(self.categories, stacked, "changed", level, error_rate)
+        p_values = np.empty(self.shape)
+        for i, difference in enumerate(self.values):
+            spread = self._pooled(i, of)
+            surely = np.maximum(np.abs(difference) - spread.half_count, 0)
+            p_values[i] = 2 * ndtr(-surely / np.sqrt(spread.variances()))
+        return discoveries(self.categories, p_values, "changed", level, error_rate)
 
     def to_frame(self, level: float = 0.95, *, of: str = "population") -> DataFrame:
         """Return the differences, their intervals and adjusted p-values as a pandas DataFrame.

@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from .._statements import check_level, check_of
 from ..queries import as_query_set
 from ._average_coverage import average_intervals
-from ._intervals import intervals
-from ._spread import Spread, check_level, check_of
+from ._intervals import Ends, intervals
+from ._spread import Spread
 
 
 def refuse_without_law(estimate: Any, what: str, other: str = "") -> None:
@@ -38,7 +39,7 @@ def refuse_without_law(estimate: Any, what: str, other: str = "") -> None:
         )
 
 
-def spreads(estimate: Any, of: str, what: str) -> list[tuple[np.ndarray, Spread]]:
+def spreads(estimate: Any, of: str, what: str, other: str = "") -> list[tuple[np.ndarray, Spread]]:
     """Return the values and the covariances of each row of a raw estimate.
 
     Parameters
@@ -47,8 +48,8 @@ def spreads(estimate: Any, of: str, what: str) -> list[tuple[np.ndarray, Spread]
         The estimate.
     of : {"users", "population"}
         Whom the statement is about.
-    what : str
-        What it is needed for, as for `refuse_without_law`.
+    what, other : str
+        What it is needed for, and another remedy, as for `refuse_without_law`.
 
     Returns
     -------
@@ -61,10 +62,16 @@ def spreads(estimate: Any, of: str, what: str) -> list[tuple[np.ndarray, Spread]
         If there is no raw estimate with a noise model, or `of` is something else.
     """
     check_of(of)
-    refuse_without_law(estimate, what)
+    refuse_without_law(estimate, what, other)
     noises = (estimate.noise.of_rows(i) for i in range(len(estimate)))
     rows = zip(estimate.values, noises, strict=True)
     return [(row, Spread.at_estimate(row, noise, of)) for row, noise in rows]
+
+
+def stacked(ends: list[Ends], n_queries: int) -> Ends:
+    """Return the ends of the intervals of all rows, each of shape (n_estimates, n_queries)."""
+    both: np.ndarray = np.reshape(ends, (len(ends), 2, n_queries))
+    return both[:, 0], both[:, 1]
 
 
 def query_rows(queries: Any, estimate: Any) -> Any:
@@ -79,14 +86,13 @@ def confidence_interval(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the ends of `FrequencyEstimate.confidence_interval`, of shape (n_estimates, k)."""
     check_level(level)
-    refuse_without_law(
-        estimate, "confidence interval", ', or ask for coverage="average", which holds on average'
+    other = ', or ask for coverage="average", which holds on average'
+    rows = spreads(estimate, of, "confidence interval", other)
+    matrix = query_rows(queries, estimate)
+    n_queries = estimate.shape[1] if matrix is None else matrix.shape[0]
+    return stacked(
+        [intervals(row, spread, matrix, level, simultaneous) for row, spread in rows], n_queries
     )
-    rows, matrix = spreads(estimate, of, "confidence interval"), query_rows(queries, estimate)
-    ends = [intervals(row, spread, matrix, level, simultaneous) for row, spread in rows]
-    low, high = zip(*ends, strict=True) if ends else ((), ())
-    shape = (len(estimate), estimate.shape[1] if matrix is None else matrix.shape[0])
-    return np.reshape(low, shape), np.reshape(high, shape)
 
 
 def average_interval(
@@ -108,9 +114,7 @@ def average_interval(
         if estimate.raw_values is None:
             refuse_without_law(estimate, "confidence interval")
         raw = replace(estimate, values=estimate.raw_values, postprocessors=(), raw_values=None)
-    ends = [
-        average_intervals(row, spread, level, coverage)
-        for row, spread in spreads(raw, of, "confidence interval")
-    ]
-    low, high = zip(*ends, strict=True) if ends else ((), ())
-    return np.reshape(low, raw.shape), np.reshape(high, raw.shape)
+    rows = spreads(raw, of, "confidence interval")
+    return stacked(
+        [average_intervals(row, spread, level, coverage) for row, spread in rows], raw.shape[1]
+    )

@@ -47,11 +47,13 @@ def intervals(
         return answer_intervals(values, spread, as_rows(matrix), level, simultaneous)
     if not simultaneous:
         return score_intervals(values, spread, two_sided(level))
-    critical, _ = band(spread, every_category(len(values)), level)
-    has_light_tails = spread.binomial is not None and _empty_variance(spread) < _SMALL_VARIANCE
-    if len(values) > _MANY_CATEGORIES and has_light_tails:
-        return _exact_intervals(values, spread, critical)
-    return score_intervals(values, spread, critical)
+    d = len(values)
+    if d <= _MANY_CATEGORIES:
+        critical, _ = band(spread, every_category(d), level)
+        return score_intervals(values, spread, critical)
+    critical = sidak(d, level)
+    is_normal = spread.empty_variance >= _SMALL_VARIANCE
+    return (score_intervals if is_normal else _exact_intervals)(values, spread, critical)
 
 
 # -- critical values --------------------------------------------------------------------------
@@ -164,12 +166,6 @@ def score_intervals(values: np.ndarray, spread: Spread, critical: float) -> Ends
     return end(values - spread.half_count, -1), end(values + spread.half_count, 1)
 
 
-def _empty_variance(spread: Spread) -> float:
-    """Return the variance of the number of reports that support a category that nobody has."""
-    q = float(spread.noise.q)  # type: ignore[attr-defined]
-    return spread.n_samples * q * (1 - q)
-
-
 def _exact_intervals(values: np.ndarray, spread: Spread, critical: float) -> Ends:
     """Return Clopper-Pearson intervals, whose tails are exact if users are drawn at random.
 
@@ -177,7 +173,7 @@ def _exact_intervals(values: np.ndarray, spread: Spread, critical: float) -> End
     """
     law: Any = spread.binomial
     n, tail = spread.n_samples, float(ndtr(-critical))
-    count = np.clip(np.rint(n * (law.q + (law.p - law.q) * values)), 0, n)
+    count = spread.support_counts(values)
     with np.errstate(invalid="ignore"):
         low = np.where(count > 0, stats.beta.ppf(tail, count, n - count + 1), 0.0)
         high = np.where(count < n, stats.beta.isf(tail, count + 1, n - count), 1.0)

@@ -9,9 +9,10 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import ndtr
 
+from .._statements import check_level
 from .._typing import FrequencyEstimate
-from ._estimates import spreads
-from ._spread import Spread, check_level, every_category
+from ._estimates import spreads, stacked
+from ._spread import Spread, every_category
 
 _FEW = 300  # categories: below it, the covariances of all pairs are taken into account
 
@@ -100,10 +101,7 @@ def ranks(estimate: FrequencyEstimate, level: float = 0.95, *, of: str = "users"
     check_level(level)
     rows = spreads(estimate, of, "interval of ranks")
     ends = [_ranks_of_row(row, spread, level) for row, spread in rows]
-    low, high = zip(*ends, strict=True) if ends else ((), ())
-    return RankInterval(
-        *(np.reshape(np.array(end, dtype=np.int64), estimate.shape) for end in (low, high))
-    )
+    return RankInterval(*stacked(ends, estimate.shape[1]))
 
 
 def top_categories(

@@ -4,30 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from scipy import sparse
 
 from .._noise import ChannelNoise, Noise, NoiseModel, as_rows
 from ..postprocessing import norm_sub
-
-OF = ("users", "population")
-
-
-def check_level(level: Any) -> None:
-    """Raise ValueError unless the level is a probability between 0 and 1."""
-    if not 0 < level < 1:
-        raise ValueError(f"Argument level must fulfil 0 < level < 1, got {level}.")
-
-
-def check_of(of: Any) -> None:
-    """Raise ValueError unless `of` says whom the statement is about."""
-    if of not in OF:
-        raise ValueError(
-            'Argument of must be "users" (a statement about those who reported) or "population" '
-            f"(about those whom they were drawn from), got {of!r}."
-        )
 
 
 class Covariances(Protocol):
@@ -96,6 +79,21 @@ class Spread:
         """The p and q of reports that support a category or do not; None for other estimates."""
         noise = self.noise  # q is 0 where supports are signed
         return noise if isinstance(noise, NoiseModel) and noise.q > 0 else None
+
+    @property
+    def empty_variance(self) -> float:
+        """Variance of the number of reports that support a category that nobody has.
+
+        It is infinite if reports do not support categories, so that no tail is too light.
+        """
+        law = self.binomial
+        return np.inf if law is None else self.n_samples * float(law.q * (1 - law.q))
+
+    def support_counts(self, values: np.ndarray) -> np.ndarray:
+        """Return how many reports support each category, if reports do so (see `binomial`)."""
+        law, n = self.binomial, self.n_samples
+        assert law is not None
+        return np.clip(np.rint(n * (law.q + (law.p - law.q) * values)), 0, n)
 
     def differs_in_size(self, other: Spread) -> bool:
         """Whether another one differs in the number of users at most, and hence by a factor."""

@@ -10,7 +10,9 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
 from .._released import estimate_of
+from .._statements import check_level
 from .._typing import Axes, Column
+from ..domains._alignment import places_among
 from ._style import COLORS, LINES, MARKERS, merged, name_ticks, new_axes
 
 # How far the first, second, .. estimate stands beside its category: the first few, far apart.
@@ -366,15 +368,14 @@ class FrequencyDisplay:
 
     def _places_among(self, categories: Any) -> np.ndarray:
         """Where the categories of this display are among the given ones."""
-        where = {category: i for i, category in enumerate(np.asarray(categories).tolist())}
         mine = np.asarray(self.categories).tolist()
-        missing = [category for category in mine if category not in where]
+        places, missing = places_among(mine, np.asarray(categories).tolist())
         if missing:
             raise ValueError(
                 f"FrequencyDisplay cannot draw beside what is on these axes: {missing[0]!r} is "
                 "there and not in this estimate; give other axes."
             )
-        return np.array([where[category] for category in mine])
+        return places
 
 
 def _displays_on(ax: Any) -> list[FrequencyDisplay]:
@@ -429,8 +430,7 @@ def _check(
         )
     if k is not None and (not isinstance(k, Integral) or k < 1):
         raise ValueError(f"Argument k must be an integer >= 1 or None, got {k!r}.")
-    if not 0 < level < 1:
-        raise ValueError(f"Argument level must fulfil 0 < level < 1, got {level}.")
+    check_level(level)
     if order not in ("auto", "domain", "frequency"):
         raise ValueError(f'Argument order must be "auto", "domain" or "frequency", got {order!r}.')
     if by == "rank" and order == "domain":

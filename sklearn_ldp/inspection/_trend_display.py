@@ -6,7 +6,9 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
+from ..domains._alignment import places_among
 from ._style import legend_outside, merged, name_ticks, new_axes, styles
 
 _MOST_LINES = 7  # as many colours as can be told apart
@@ -134,12 +136,10 @@ class TrendDisplay:
             description = f"{len(places):,} of {d:,} categories, the largest estimates"
             holds = "for all categories"
         else:
-            known = {category: i for i, category in enumerate(estimate.categories.tolist())}
             names = np.asarray(categories, dtype=object).tolist()
-            unknown = [name for name in names if name not in known]
-            if unknown:
-                raise ValueError(f"TrendDisplay knows no category {unknown[0]!r} of the estimate.")
-            places = np.array([known[name] for name in names], dtype=np.int64)
+            places, missing = places_among(names, estimate.categories.tolist())
+            if missing:
+                raise ValueError(f"TrendDisplay knows no category {missing[0]!r} of the estimate.")
             description = f"{len(places):,} of {d:,} categories, as named"
             holds = "for these categories"
         if not 1 <= len(places) <= _MOST_LINES:
@@ -153,7 +153,7 @@ class TrendDisplay:
             low, high = estimate.confidence_interval(each, simultaneous=True, of=of)
             low, high = low[:, places], high[:, places]
         else:
-            chosen = np.eye(d)[places]
+            chosen = sparse.eye_array(d, format="csr")[places]
             low, high = estimate.confidence_interval(each, chosen, simultaneous=True, of=of)
         rows = np.arange(n_rows) if estimate.row_names is None else estimate.row_names
         labels = [str(category) for category in estimate.categories[places].tolist()]

@@ -12,13 +12,14 @@ from scipy.special import ndtri
 
 from .._estimate import FrequencyEstimate
 from .._noise import Noise
+from .._statements import check_level
 from .._typing import Frequencies, Queries
 from ..domains._alignment import in_order
 from ..oracles import BaseOracle
 from ..postprocessing import significance_threshold
 from ..queries import QuerySet, as_query_set
 from ._errors import METRICS
-from ._planning_of import check_number, for_each, planned_protocol
+from ._planning_of import check_number, for_each, least_number, planned_protocol
 from ._power import AIMS, samples_for_power
 
 PLANNED = (*METRICS, "half_width")
@@ -272,9 +273,7 @@ def required_n_samples(
             _error_of_one_user(one, n_categories, epsilon, frequencies, queries, metric, level)
             / error
         )
-        n = ratio if metric == "mse" else ratio**2
-        # A quotient that is a whole number except for rounding errors needs no further user.
-        return max(1, math.ceil(n * (1 - 1e-12)))
+        return least_number(ratio if metric == "mse" else ratio**2)
 
     return for_each(oracle, least)
 
@@ -507,5 +506,4 @@ def _checked(frequencies: Frequencies, categories: np.ndarray) -> np.ndarray:
 def _check_metric(metric: str, level: float) -> None:
     if metric not in PLANNED:
         raise ValueError(f"Argument metric must be one of {PLANNED}, got {metric!r}.")
-    if not 0 < level < 1:
-        raise ValueError(f"Argument level must fulfil 0 < level < 1, got {level}.")
+    check_level(level)

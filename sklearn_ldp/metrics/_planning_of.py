@@ -37,6 +37,12 @@ def check_number(name: str, value: object) -> None:
         raise ValueError(f"Argument {name} must be a finite number > 0, got {value!r}.")
 
 
+def least_number(n_samples: float) -> int:
+    """Return the least whole number of users, at least 1, that is not below a real number."""
+    # A quotient that is a whole number except for rounding errors needs no further user.
+    return max(1, math.ceil(n_samples * (1 - 1e-12)))
+
+
 def for_each(
     oracle: BaseOracle | Sequence[BaseOracle], compute: Callable[[BaseOracle], float]
 ) -> Any:

@@ -12,8 +12,9 @@ from scipy import sparse
 from scipy.special import ndtr, ndtri
 
 from .._noise import as_rows
+from .._statements import check_level, check_of
 from ..oracles import BaseOracle
-from ._planning_of import check_number, for_each, planned_protocol
+from ._planning_of import check_number, for_each, least_number, planned_protocol
 
 AIMS = ("change", "order", "detection")
 
@@ -49,7 +50,7 @@ class Aim:
         root = (self.bar * self.null_std + float(ndtri(power)) * self.std) / self.gap
         if not math.isfinite(root):
             return math.inf
-        return max(1, math.ceil(max(root, 0.0) ** 2 * (1 - 1e-12)))
+        return least_number(max(root, 0.0) ** 2)
 
 
 @overload
@@ -184,10 +185,8 @@ def _aim(
 ) -> Aim:
     if to not in AIMS:
         raise ValueError(f"Argument to must be one of {AIMS}, got {to!r}.")
-    if of not in ("users", "population"):
-        raise ValueError(f'Argument of must be "users" or "population", got {of!r}.')
-    if not 0 < level < 1:
-        raise ValueError(f"Argument level must fulfil 0 < level < 1, got {level}.")
+    check_of(of)
+    check_level(level)
     check_number("gap", gap)
     channel: Any = planned_protocol(oracle, n_categories, epsilon).mechanism
     d = channel.n_categories
@@ -246,7 +245,6 @@ def _variance(channel: Any, row: Any, frequencies: np.ndarray, of: str) -> float
     """Return the variance of an answer for one user."""
     if not channel.is_informative:
         return math.inf
-    variance = float(channel.noise(1).answer_variance(row, frequencies)[0])
-    if of == "population":
-        variance += float((row.power(2) @ frequencies - (row @ frequencies) ** 2)[0])
-    return max(variance, 0.0)
+    from ..inference._spread import Spread  # late: its package imports scipy.stats
+
+    return float(Spread(channel.noise(1), of, frequencies).answer_variances(row)[0])

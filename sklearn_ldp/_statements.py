@@ -1,0 +1,22 @@
+"""Arguments of all statements about users: whom they are about, and how surely they hold."""
+
+from __future__ import annotations
+
+from typing import Any
+
+OF = ("users", "population")
+
+
+def check_level(level: Any) -> None:
+    """Raise ValueError unless the level is a probability between 0 and 1."""
+    if not 0 < level < 1:
+        raise ValueError(f"Argument level must fulfil 0 < level < 1, got {level}.")
+
+
+def check_of(of: Any) -> None:
+    """Raise ValueError unless `of` says whom the statement is about."""
+    if of not in OF:
+        raise ValueError(
+            'Argument of must be "users" (a statement about those who reported) or "population" '
+            f"(about those whom they were drawn from), got {of!r}."
+        )
