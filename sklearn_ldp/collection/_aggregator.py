@@ -490,17 +490,11 @@ class Aggregator:
 
     def _join(self, path: str | PathLike[str]) -> Joined | None:
         """Take over the state on disk, if there is one, and add to it what was added here."""
-        protocol, home = self._protocol, self._home
+        home = self._home
         if home is None:
             return None
         try:
-            found = _checkpoint.read(
-                path,
-                protocol.configuration,
-                protocol.empty,
-                mechanism=protocol.mechanism,
-                key=self._key,
-            )
+            found = self._read(path)
         except FileNotFoundError:
             with self._lock:
                 home.seal = None
@@ -519,6 +513,17 @@ class Aggregator:
             for error in joined.refused:
                 self.note_refusal(error.batch_id, error)
         return joined
+
+    def _read(self, path: str | PathLike[str]) -> _checkpoint.Checkpoint:
+        """The state on disk, after all checks."""
+        protocol = self._protocol
+        return _checkpoint.read(
+            path,
+            protocol.configuration,
+            protocol.empty,
+            mechanism=protocol.mechanism,
+            key=self._key,
+        )
 
     def _restore(self, state: State) -> None:
         self._counts, self._ledger, self._digests = state
@@ -567,14 +572,7 @@ class Aggregator:
         result = cls(
             oracle, collection_round=collection_round, on_repeat=on_repeat, caps=caps, key=key
         )
-        protocol = result._protocol
-        state = _checkpoint.read(
-            path,
-            protocol.configuration,
-            protocol.empty,
-            mechanism=protocol.mechanism,
-            key=result._key,
-        )
+        state = result._read(path)
         result._restore(State(state.counts, state.batches, state.digests))
         result._n_repeats, result._n_refused = state.n_repeats, state.n_refused
         result._refusals.extend(Refusal(*refusal) for refusal in state.refused)

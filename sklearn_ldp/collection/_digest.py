@@ -41,8 +41,8 @@ class Beginning:
         self._digest: ContentDigest | None = None
         bits = protocol.mechanism.agreement_bits
         self._most = self._n_left = _SHORT_BEGINNING if bits >= _TELLING_BITS else _BEGINNING
-        self._small: list[np.ndarray] = []  # all reports so far, while these are few integers
-        self._is_small = True
+        # All reports so far; None once these are more than a few integers.
+        self._small: list[np.ndarray] | None = []
 
     def watch(self, chunks: Iterable[Any]) -> Iterator[Any]:
         """Yield the chunks of a batch as they are, and look at the first ones."""
@@ -57,16 +57,14 @@ class Beginning:
         self._digest = self._digest or ContentDigest(len(fields))
         self._digest.add(to_columns(reports, fields))
         self._n_left -= len(reports)
-        if not self._is_small:
-            return
-        self._small.append(reports)
-        if sum(part.size for part in self._small) > _SMALL:
-            self._small = []
-            self._is_small = False
+        if self._small is not None:
+            self._small.append(reports)
+            if sum(part.size for part in self._small) > _SMALL:
+                self._small = None
 
     def small_reports(self, n_samples: int) -> np.ndarray | None:
         """All reports of the batch, if these are few integers."""
-        if not self._is_small or n_samples > self._most:
+        if self._small is None or n_samples > self._most:
             return None
         return np.concatenate(self._small)
 

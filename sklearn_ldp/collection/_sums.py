@@ -8,10 +8,8 @@ from typing import Any
 import numpy as np
 
 from ..mechanisms._mechanism import Mechanism
+from ..protocols import MAX_USERS
 from ._batches import check_batch_id
-
-#: Counts up to here are exact as floats, too, and any two of them add up without overflow.
-MOST = 2**53
 
 
 def checked_sums(
@@ -65,7 +63,7 @@ def checked_sums(
 
 def refuse_overflow(largest: int) -> None:
     """Raise ValueError if a count is no longer exact."""
-    if largest > MOST:
+    if largest > MAX_USERS:
         raise ValueError(f"one of the counts would be {largest}, at most 2**53 is exact")
 
 
@@ -73,7 +71,7 @@ def _integers(array: Any, what: str) -> np.ndarray:
     array = np.asarray(array)
     if array.dtype.kind not in "iu":
         raise ValueError(f"its {what} are of type {array.dtype}, expected integers")
-    if array.size and not -MOST <= int(array.min()) <= int(array.max()) <= MOST:
+    if array.size and not -MAX_USERS <= int(array.min()) <= int(array.max()) <= MAX_USERS:
         raise ValueError(
             f"its {what} run from {array.min()} to {array.max()}, expected at most 2**53"
         )

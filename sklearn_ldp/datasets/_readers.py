@@ -8,10 +8,10 @@ from sklearn.utils import Bunch
 
 from .._files._source import Source, shorten
 from .._files._text import as_array
+from ..protocols import MAX_USERS
 
 _COUNT = re.compile(r"[0-9]{1,19}")
 _INT64_MAX = 2**63 - 1
-_MAX_USERS = 2**53  # beyond, sums and frequencies would not be exact
 
 
 def read_histogram(
@@ -125,7 +125,7 @@ def read_histogram(
     values = table.pop(value_column)
     _check_distinct(values, rows, where, value_column)
     n_samples = sum(counts)
-    if not 0 < n_samples <= _MAX_USERS:
+    if not 0 < n_samples <= MAX_USERS:
         raise ValueError(
             f"{where}: {count_column} must add up to a number of users from 1 to 2**53, got "
             f"{n_samples}. Is count_column the right one?"
