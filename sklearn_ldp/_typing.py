@@ -98,6 +98,8 @@ if TYPE_CHECKING:
     Frequencies: TypeAlias = ArrayLike | Mapping[Any, SupportsFloat]
     Matrix: TypeAlias = SparseMatrix | ArrayLike
     Queries: TypeAlias = QuerySet | Matrix
+    #: The group of each category, disjoint groups, or a list of several such groupings.
+    Grouping: TypeAlias = Column | Mapping[Any, Any] | QuerySet | Sequence[Any]
     Metric: TypeAlias = str | Callable[[np.ndarray, np.ndarray], Any]
     PostProcessor: TypeAlias = BasePostProcessor | Pipeline
     #: "all", a list, or a grid of parameters (or a list of grids) for each class name.
@@ -114,5 +116,5 @@ else:
     BaseOracle = BasePostProcessor = FrequencyDisplay = FrequencyEstimate = Any
     SupportsArray = SupportsToNumpy = SupportsArrowStream = SupportsCategories = SparseMatrix = Any
     Distribution = Table = SupportsRead = SupportsWrite = ReportSource = ReportSink = Any
-    Column = Rows = Values = Categories = Frequencies = Matrix = Queries = Metric = Any
-    PostProcessor = Candidates = OracleOrProtocol = FilePath = Any
+    Column = Rows = Values = Categories = Frequencies = Matrix = Queries = Any
+    Grouping = Metric = PostProcessor = Candidates = OracleOrProtocol = FilePath = Any

@@ -159,6 +159,9 @@ def group_codes(labels: Column, name: str, each: str) -> tuple[list, np.ndarray]
     shape = np.asarray(labels).shape
     if len(shape) != 1 or shape[0] == 0:
         raise ValueError(f"{name} needs one label {each}, got an array of shape {shape}.")
+    if isinstance(labels, np.ndarray) and labels.dtype.kind in "biuU":  # none of them is missing
+        distinct, codes = np.unique(labels, return_inverse=True)
+        return distinct.tolist(), codes
     items = as_vector(labels).tolist()
     if any(is_missing(label) for label in items):
         raise ValueError(

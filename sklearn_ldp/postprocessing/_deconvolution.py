@@ -79,13 +79,17 @@ class Sample:
         """Log marginal likelihood of a prior on the grid, up to a constant."""
         return self.counts @ np.log(np.maximum(self.likelihood @ weights, 1e-300))
 
-    def prior(self, weights):
-        """Support and weights; estimates that are too far out are atoms of their own."""
+    def whole_prior(self, weights):
+        """The grid and weights; estimates that are too far out are atoms of their own."""
         support = np.concatenate([self.theta, np.minimum(self.far, self.top)])
         weights = np.concatenate([self.size * weights, self.n_far])
         order = np.argsort(support, kind="stable")
-        order = order[weights[order] > 0]
         return support[order], weights[order] / weights.sum()
+
+    def prior(self, weights):
+        """The same without frequencies of probability 0."""
+        support, weights = self.whole_prior(weights)
+        return support[weights > 0], weights[weights > 0]
 
 
 # -- g-modelling ------------------------------------------------------------------------------

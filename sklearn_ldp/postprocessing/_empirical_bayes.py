@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import StrOptions
 
 from .._noise import Noise
+from .._typing import DataFrame, Grouping
+from ..queries import QuerySet
 from . import _deconvolution
 from ._base import BasePostProcessor
+from ._group_priors import Estimates, GroupFit, fit_groups
+from ._group_totals import raw_variances, shrunken_totals, with_totals
 from ._known_noise import NOISE_CONSTRAINT, per_row, resolve_noise
-from ._normalization import norm_sub
+from ._normalization import norm, norm_sub
+from ._partitions import Partition, as_partitions
 
 _TINIEST = 1e-12  # a lower noise level does not matter beside frequencies of 1
 _FARTHEST = 40.0  # standard deviations by which noise can have carried an estimate out of [0, 1]
@@ -45,7 +53,8 @@ def g_model_prior(f: ArrayLike, std: float, slope: float = 0.0) -> tuple[np.ndar
     .. [1] B. Efron, "Empirical Bayes deconvolution estimates", Biometrika 103 (2016),
        :doi:`10.1093/biomet/asv068`.
     """
-    return _learn(f, std, slope, _g_model)
+    sample, weights = _learn(f, std, slope, _g_model)
+    return _prior(sample, weights, std)
 
 
 def npmle_prior(f: ArrayLike, std: float, slope: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
@@ -75,7 +84,8 @@ def npmle_prior(f: ArrayLike, std: float, slope: float = 0.0) -> tuple[np.ndarra
     .. [2] Y. Wang, "On fast computation of the non-parametric maximum likelihood estimate of a
        mixing distribution", JRSS B 69 (2007), :doi:`10.1111/j.1467-9868.2007.00583.x`.
     """
-    return _learn(f, std, slope, _deconvolution.fit_npmle)
+    sample, weights = _learn(f, std, slope, _deconvolution.fit_npmle)
+    return _prior(sample, weights, std)
 
 
 def average_prior(f: ArrayLike, std: float, slope: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
@@ -102,7 +112,8 @@ def average_prior(f: ArrayLike, std: float, slope: float = 0.0) -> tuple[np.ndar
     weights : ndarray of shape (n_support,)
         Their probabilities.
     """
-    return _learn(f, std, slope, _deconvolution.fit_average)
+    sample, weights = _learn(f, std, slope, _deconvolution.fit_average)
+    return _prior(sample, weights, std)
 
 
 def _g_model(sample):
@@ -111,10 +122,15 @@ def _g_model(sample):
 
 
 def _learn(f, std, slope, fit):
+    """The sample of a row, and the weights of the prior on its grid."""
     std = max(float(std), _TINIEST)
     sample = _deconvolution.Sample(np.sort(_scaled(f, std, slope)), slope / std, 1 / std)
-    support, weights = sample.prior(fit(sample))
-    return support * std, weights
+    return sample, fit(sample)
+
+
+def _prior(sample, weights, std):
+    support, weights = sample.prior(weights)
+    return support * max(float(std), _TINIEST), weights
 
 
 def posterior_mean(
@@ -174,23 +190,91 @@ class _LearntPrior(BasePostProcessor):
         self.noise = noise
 
     @abstractmethod
-    def _prior_of(self, row, std, slope):
-        """Return the support and the weights of the prior of one row."""
+    def _fit_prior(self, sample):
+        """Return the weights of the prior on the grid of one row's sample."""
 
     def _process(self, estimate):
         name, n_rows = type(self).__name__, len(estimate)
         noise = resolve_noise(estimate, self.noise, name)
         levels, slopes = per_row(noise.std, n_rows), per_row(noise.growth, n_rows)
-        rows = list(zip(estimate.values, levels, slopes, strict=True))
-        priors = [self._prior_of(*row) for row in rows]
-        means = [
-            posterior_mean(row, std, support, weights, slope)
-            for (row, std, slope), (support, weights) in zip(rows, priors, strict=True)
-        ]
-        values = np.reshape(means, estimate.shape)
-        self.prior_support_ = [support for support, _ in priors]
-        self.prior_weights_ = [weights for _, weights in priors]
-        return estimate.with_values(norm_sub(values) if self.simplex else values, by=name)
+        self.prior_support_, self.prior_weights_ = [], []
+        values = np.empty(estimate.shape)
+        for i, row in enumerate(estimate.values):
+            std, slope = levels[i], slopes[i]
+            sample, weights = _learn(row, std, slope, self._fit_prior)
+            support, prior = _prior(sample, weights, std)
+            self.prior_support_.append(support)
+            self.prior_weights_.append(prior)
+            values[i] = posterior_mean(row, std, support, prior, slope)
+            values[i] = self._finished(values[i], row, noise.of_rows(i), sample, weights)
+        return estimate.with_values(values, by=name)
+
+    def _finished(self, means, row, noise, sample, weights):
+        """Return the result of a row, from the posterior means and what they came from."""
+        return norm_sub(means) if self.simplex else means
+
+
+@dataclass(frozen=True, eq=False)
+class GroupTotals:
+    """What :class:`~sklearn_ldp.EmpiricalBayes` learnt about groups of categories.
+
+    Parameters
+    ----------
+    names : list of length n_groups
+        The groups.
+    raw : ndarray of shape (n_estimates, n_groups)
+        Totals of the raw estimate, after Norm.
+    common : ndarray of shape (n_estimates, n_groups)
+        Totals of the estimate under the prior that all categories have in common.
+    totals : ndarray of shape (n_estimates, n_groups)
+        Totals of the result.
+    log_evidence : ndarray of shape (n_estimates,)
+        Logarithm of how much more likely the estimates are if the groups of any grouping differ
+        than if none do.
+    share : ndarray of shape (n_estimates,)
+        Share of the estimate under priors of groups, beside that under the common prior.
+    probability : ndarray of shape (n_estimates,)
+        Probability of this grouping among several ones, given that groups differ.
+    raw_weights : ndarray of shape (n_estimates, n_groups)
+        Weight of the raw totals in the result, beside those of the processed estimate.
+    """
+
+    names: list
+    raw: np.ndarray
+    common: np.ndarray
+    totals: np.ndarray
+    log_evidence: np.ndarray
+    share: np.ndarray
+    probability: np.ndarray
+    raw_weights: np.ndarray
+
+    def to_frame(self, row: int = 0) -> DataFrame:
+        """Return the totals of one estimate as a pandas DataFrame.
+
+        Parameters
+        ----------
+        row : int, default=0
+            The estimate.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row per group, with the columns raw, common, totals and raw_weight.
+
+        Raises
+        ------
+        ImportError
+            If pandas is not installed.
+        """
+        import pandas as pd
+
+        columns = {
+            "raw": self.raw[row],
+            "common": self.common[row],
+            "totals": self.totals[row],
+            "raw_weight": self.raw_weights[row],
+        }
+        return pd.DataFrame(columns, index=pd.Index(self.names, name="group", tupleize_cols=False))
 
 
 class EmpiricalBayes(_LearntPrior):
@@ -211,10 +295,17 @@ class EmpiricalBayes(_LearntPrior):
         Whether Norm-Sub follows, so that the estimates sum to 1.
     prior : {"average", "g-model"}, default="average"
         Which kind of prior is learnt.
+    groups : array-like of shape (d,), mapping, query set or list of those, default=None
+        The group of each category, such as the state of each city, if frequencies may differ from
+        group to group; or several groupings. Labels with an index of their own, and mappings, may
+        be in any order. None takes all categories alike.
     %(noise)s
 
     Attributes
     ----------
+    group_totals_ : list of GroupTotals
+        If there are groups: for each grouping, the totals of its groups and what was learnt about
+        them, see :class:`~sklearn_ldp.postprocessing.GroupTotals`.
     prior_support_ : list of ndarray of shape (n_support,)
         For each row, the frequencies that have a positive probability under its prior, in
         increasing order.
@@ -274,21 +365,92 @@ class EmpiricalBayes(_LearntPrior):
     _parameter_constraints: dict = {
         **_LearntPrior._parameter_constraints,
         "prior": [StrOptions({"average", "g-model"})],
+        "groups": ["array-like", Mapping, QuerySet, None],
     }
+
+    group_totals_: list[GroupTotals]
 
     def __init__(
         self,
         *,
         simplex: bool = True,
         prior: str = "average",
+        groups: Grouping | None = None,
         noise: float | Noise | None = None,
     ) -> None:
         super().__init__(simplex=simplex, noise=noise)
         self.prior = prior
+        self.groups = groups
 
-    def _prior_of(self, row, std, slope):
-        learn = average_prior if self.prior == "average" else g_model_prior
-        return learn(row, std, slope)
+    def _fit_prior(self, sample):
+        fit = _deconvolution.fit_average if self.prior == "average" else _g_model
+        return fit(sample)
+
+    def _process(self, estimate):
+        if self.groups is None:
+            return super()._process(estimate)
+        self._partitions = as_partitions(self.groups, estimate.categories, type(self).__name__)
+        self._learnt: list[_Grouped] = []
+        try:
+            result = super()._process(estimate)
+            self.group_totals_ = [
+                _group_totals(partition, i, self._learnt)
+                for i, partition in enumerate(self._partitions)
+            ]
+        finally:
+            del self._partitions, self._learnt
+        return result
+
+    def _finished(self, means, row, noise, sample, weights):
+        if self.groups is None:
+            return super()._finished(means, row, noise, sample, weights)
+        std = max(float(np.ravel(noise.std)[0]), _TINIEST)
+        slope = float(np.ravel(noise.growth)[0])
+        theta, prior = sample.whole_prior(weights)
+        estimates = Estimates(_scaled(row, std, slope), theta, prior, slope / std, means / std)
+        fit = fit_groups(estimates, self._partitions)
+        values = std * fit.means
+        raw_weights = [np.zeros(len(p.names)) for p in self._partitions]
+        if self.simplex:
+            values, raw = norm_sub(values), norm(row)
+            variances = [raw_variances(noise, values, p) for p in self._partitions]
+            # The coarsest grouping comes last: its totals hold exactly.
+            for i in sorted(range(len(fit.variances)), key=lambda i: -len(fit.variances[i])):
+                partition = self._partitions[i]
+                totals, raw_weights[i] = shrunken_totals(
+                    raw, values, partition, variances[i], std**2 * fit.variances[i]
+                )
+                values = with_totals(values, partition, totals)
+            means = norm_sub(means)
+        self._learnt.append(_Grouped(norm(row), means, values, fit, raw_weights))
+        return values
+
+
+@dataclass(frozen=True, eq=False)
+class _Grouped:
+    """What was learnt about the groups of one row."""
+
+    raw: np.ndarray
+    common: np.ndarray
+    values: np.ndarray
+    fit: GroupFit
+    raw_weights: list[np.ndarray]
+
+
+def _group_totals(partition: Partition, place: int, rows: list[_Grouped]) -> GroupTotals:
+    def totals(of: Any) -> np.ndarray:
+        return np.array([partition.sums(of(row)) for row in rows])
+
+    return GroupTotals(
+        partition.names,
+        totals(lambda row: row.raw),
+        totals(lambda row: row.common),
+        totals(lambda row: row.values),
+        np.array([row.fit.log_evidence for row in rows]),
+        np.array([row.fit.share for row in rows]),
+        np.array([row.fit.weights[place] for row in rows]),
+        np.array([row.raw_weights[place] for row in rows]),
+    )
 
 
 class NPMLE(_LearntPrior):
@@ -339,5 +501,5 @@ class NPMLE(_LearntPrior):
     array([0.038, 0.038, 0.   , 0.   ])
     """
 
-    def _prior_of(self, row, std, slope):
-        return npmle_prior(row, std, slope)
+    def _fit_prior(self, sample):
+        return _deconvolution.fit_npmle(sample)

@@ -1,0 +1,363 @@
+"""A prior for each group of categories: the learnt one, moved as far as the group's estimates say.
+
+Everything here is in units of the noise, as in `_deconvolution`. The prior of a group is a member
+of a family: the frequencies of the learnt prior are multiplied by a factor, and its weights are
+tilted along a direction. How much groups differ is learnt from all of them, and averaged over. The
+method is unpublished; the tilt belongs to g-modelling, the factor to scale families of priors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from scipy import sparse
+from scipy.special import expit, logsumexp
+
+from ._deconvolution import log_density
+from ._partitions import Partition
+
+_NEAR = 10.0  # estimates above it, in sigma, hardly depend on the prior
+_CELL = 0.1  # distance, in sigma, of nodes between which everything is interpolated
+_EMPTY = 0.3  # frequencies below it, in sigma, count as those of nearly nobody
+_EVEN = 0.5  # prior probability that groups do not differ in one direction, and that not at all
+_SHARES = np.linspace(0, 1, 101)  # of the group-aware estimate in the result
+
+
+def _size(theta: np.ndarray, top: float) -> np.ndarray:
+    """A tilt along it makes members of a group larger or smaller."""
+    return np.arcsinh(np.clip(theta, 0, top)) / np.arcsinh(top)
+
+
+def _nonempty(theta: np.ndarray, top: float) -> np.ndarray:
+    """A tilt along it changes how many members of a group exist at all."""
+    return (theta > _EMPTY).astype(np.float64)
+
+
+def _middle(theta: np.ndarray, top: float) -> np.ndarray:
+    """A tilt along it changes how many members are neither empty nor among the largest."""
+    t = _size(theta, top)
+    return 4 * t * (1 - t)
+
+
+@dataclass(frozen=True, eq=False)
+class _Direction:
+    """A way in which priors of groups may differ: coordinates, and their standard deviations.
+
+    `column` is what the logarithm of a prior's weights is tilted along; without one, the
+    coordinate is the logarithm of a factor of the frequencies.
+    """
+
+    coordinates: np.ndarray
+    spreads: np.ndarray
+    column: Callable[[np.ndarray, float], np.ndarray] | None = None
+
+    def tilts(self, theta: np.ndarray, top: float) -> np.ndarray:
+        """Logarithms of what the weights are multiplied by, of shape (n_theta, n_coordinates)."""
+        column = np.zeros(len(theta)) if self.column is None else self.column(theta, top)
+        return np.multiply.outer(column, self.coordinates)
+
+    def priors(self) -> np.ndarray:
+        """Distributions of a group's coordinate, for no difference and for each spread."""
+        density = np.exp(-0.5 * (self.coordinates / self.spreads[:, None]) ** 2)
+        density *= np.gradient(self.coordinates)
+        return np.vstack([self.coordinates == 0, density / density.sum(axis=1, keepdims=True)])
+
+    def log_weights(self) -> np.ndarray:
+        """Logarithms of the prior probabilities of no difference and of each spread."""
+        n = len(self.spreads)
+        return np.log(np.r_[_EVEN, np.full(n, (1 - _EVEN) / n)])
+
+
+def _both_ways(*steps: float) -> np.ndarray:
+    """Coordinates that are dense about 0, where most groups are."""
+    return np.concatenate([-np.array(steps[::-1]), [0.0], steps])
+
+
+_FACTOR = _Direction(_both_ways(0.25, 0.5, 1, 1.75, 3), np.array([0.125, 0.25, 0.5, 1, 2]))
+_SIZE = _Direction(_both_ways(0.75, 1.5, 3, 5.5, 9), np.array([0.5, 1, 2, 4]), _size)
+_SHARE = _Direction(_both_ways(0.5, 1, 2, 4, 7), np.array([0.25, 0.5, 1, 2, 4]), _nonempty)
+_SHAPE = _Direction(_both_ways(0.75, 1.5, 3, 5.5, 9), np.array([0.5, 1, 2, 4]), _middle)
+_FAMILIES = ((_FACTOR, _SHARE), (_FACTOR, _SHAPE), (_SIZE, _SHAPE))
+
+
+@dataclass(frozen=True, eq=False)
+class GroupFit:
+    """What priors for groups make of the estimates.
+
+    Parameters
+    ----------
+    means : ndarray of shape (d,)
+        Posterior means.
+    variances : list of ndarray of shape (n_groups,)
+        For each partition, posterior variances of the sums over its groups.
+    log_evidence : float
+        Log Bayes factor of groups that differ against groups that do not.
+    share : float
+        Share of the group-aware posterior means in `means`; the rest is that of a common prior.
+    weights : ndarray of shape (n_partitions,)
+        Posterior probabilities of the partitions, given that groups differ.
+    """
+
+    means: np.ndarray
+    variances: list[np.ndarray]
+    log_evidence: float
+    share: float
+    weights: np.ndarray
+
+
+class _Expert(NamedTuple):
+    """What one family of priors makes of one partition."""
+
+    means: np.ndarray
+    variances: np.ndarray
+    log_evidence: float
+
+
+class Estimates:
+    """Estimates and their common prior, prepared for families of priors.
+
+    Parameters
+    ----------
+    z : ndarray of shape (d,)
+        The estimates.
+    theta, weights : ndarray of shape (n_grid,)
+        The common prior on its whole grid; frequencies without weight are needed, too.
+    growth : float
+        How much the variance of an estimate grows with the frequency.
+    means : ndarray of shape (d,)
+        Posterior means under the common prior.
+    """
+
+    def __init__(
+        self,
+        z: np.ndarray,
+        theta: np.ndarray,
+        weights: np.ndarray,
+        growth: float,
+        means: np.ndarray,
+    ) -> None:
+        self.theta, place = np.unique(theta, return_inverse=True)
+        self.weights = np.bincount(place, weights=weights)
+        self.means = means
+        self.is_near = z <= _NEAR
+        lattice = np.floor(z[self.is_near] / _CELL)
+        first, last = lattice.min(initial=0), lattice.max(initial=0) + 1
+        self._place = (lattice - first).astype(np.int64)
+        self._beyond = z[self.is_near] / _CELL - lattice
+        log = log_density(np.arange(first, last + 1) * _CELL, self.theta, growth)
+        self.likelihood = np.exp(log - log.max(axis=1, keepdims=True))
+        self.far = z[~self.is_near]
+        self.far_variances = np.maximum(1 + growth * self.far, 0)
+
+    def at_nodes(self, partition: Partition) -> sparse.csr_array:
+        """Return the matrix that sums what nodes have over the near members of each group."""
+        rows, n_nodes = partition.codes[self.is_near], len(self.likelihood)
+        weights = np.concatenate([1 - self._beyond, self._beyond])
+        places = np.concatenate([self._place, self._place + 1])
+        shape = (len(partition.names), n_nodes)
+        return sparse.csr_array((weights, (np.concatenate([rows, rows]), places)), shape=shape)
+
+    def interpolated(self, at_nodes: np.ndarray, partition: Partition) -> np.ndarray:
+        """Return posterior means of all categories, from those of each group at the nodes."""
+        result, group = self.means.copy(), partition.codes[self.is_near]
+        low, high = at_nodes[self._place, group], at_nodes[self._place + 1, group]
+        result[self.is_near] = low + self._beyond * (high - low)
+        return result
+
+    def moments(self, priors: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return the log marginal density, posterior mean and variance at all nodes.
+
+        Parameters
+        ----------
+        priors : ndarray of shape (n_grid, n_priors)
+            Weights of several priors.
+
+        Returns
+        -------
+        three ndarray of shape (n_nodes, n_priors)
+            The densities are up to a constant for each node.
+        """
+        density = np.maximum(self.likelihood @ priors, 1e-300)
+        mean = self.likelihood @ (priors * self.theta[:, None]) / density
+        square = self.likelihood @ (priors * self.theta[:, None] ** 2) / density
+        return np.log(density), mean, np.maximum(square - mean**2, 0)
+
+    @cached_property
+    def multiplied(self) -> np.ndarray:
+        """Return the prior with its small frequencies multiplied by each factor.
+
+        The mean is kept where a frequency falls between two points of the grid. Frequencies beyond
+        the near ones stay, because the grid has no more than the points that large estimates need.
+        """
+        theta, last = self.theta, len(self.theta) - 2
+        moves = theta <= _NEAR
+        result = np.empty((len(theta), len(_FACTOR.coordinates)))
+        for k, coordinate in enumerate(_FACTOR.coordinates):
+            moved = np.minimum(theta[moves] * np.exp(coordinate), theta[-1])
+            low = np.clip(np.searchsorted(theta, moved, side="right") - 1, 0, last)
+            high = np.clip((moved - theta[low]) / (theta[low + 1] - theta[low]), 0, 1)
+            mass = self.weights[moves]
+            result[:, k] = np.bincount(low, mass * (1 - high), len(theta))
+            result[:, k] += np.bincount(low + 1, mass * high, len(theta))
+        result[~moves] += self.weights[~moves, None]
+        return result
+
+
+def fit_groups(estimates: Estimates, partitions: list[Partition]) -> GroupFit:
+    """Return posterior means under priors of groups, averaged over what is not known.
+
+    Parameters
+    ----------
+    estimates : Estimates
+        The estimates and their common prior.
+    partitions : list of Partition
+        Ways of grouping the categories; how likely each is, the estimates tell.
+
+    Returns
+    -------
+    GroupFit
+        The posterior means, and what was learnt.
+
+    Notes
+    -----
+    If groups do not differ, the group-aware estimate of their sums is often far worse than that
+    under a common prior, whose error is small; if they differ, it is the other way round. Bayes'
+    rule for the squared error would weigh the two by their probabilities. The share that is taken
+    instead minimises the expected *logarithm* of the squared error of the sums, hence the factor by
+    which the error exceeds the least possible one.
+    """
+    nodes = [estimates.at_nodes(p) for p in partitions]
+    experts = [
+        [_fit(estimates, p, sums, *family) for family in _FAMILIES]
+        for p, sums in zip(partitions, nodes, strict=True)
+    ]
+    log_evidences = np.array([[expert.log_evidence for expert in row] for row in experts])
+    log_evidence = float(logsumexp(log_evidences) - np.log(log_evidences.size))
+    weights = np.exp(log_evidences - logsumexp(log_evidences))
+    aware = np.einsum("pe,pev->v", weights, [[e.means for e in row] for row in experts])
+    moves = [p.sums(aware) - p.sums(estimates.means) for p in partitions]
+    _, _, variance = estimates.moments(estimates.weights[:, None])
+    common = [
+        _of_known_sum(estimates, p, sums @ variance[:, 0])
+        for p, sums in zip(partitions, nodes, strict=True)
+    ]
+    # The families that use other partitions do not know the spread of these sums.
+    different = [
+        _spread(estimates, p, row, aware) for p, row in zip(partitions, experts, strict=True)
+    ]
+    share = log_loss_share(
+        expit(log_evidence),
+        float(sum(variances.sum() for variances in common)),
+        float(sum(variances.sum() for variances in different)),
+        float(sum(move @ move for move in moves)),
+    )
+    means = estimates.means + share * (aware - estimates.means)
+    variances = [c + share * (d - c) for c, d in zip(common, different, strict=True)]
+    return GroupFit(means, variances, log_evidence, share, weights.sum(axis=1))
+
+
+def log_loss_share(probability: float, common: float, different: float, apart: float) -> float:
+    """Return the share of the second estimate that is best for the expected log squared error.
+
+    Parameters
+    ----------
+    probability : float
+        Probability that the second estimate's model holds.
+    common, different : float
+        Expected squared errors of the first and the second estimate under their own models.
+    apart : float
+        Squared distance of the two estimates.
+
+    Returns
+    -------
+    float
+        The share, in [0, 1].
+    """
+    if apart <= 0:
+        return 0.0
+    if_common = np.log(max(common, 1e-300) + _SHARES**2 * apart)
+    if_different = np.log(max(different, 1e-300) + (1 - _SHARES) ** 2 * apart)
+    expected = (1 - probability) * if_common + probability * if_different
+    return float(_SHARES[np.argmin(expected)])
+
+
+def _spread(
+    estimates: Estimates, partition: Partition, experts: list[_Expert], means: np.ndarray
+) -> np.ndarray:
+    """Return variances of the sums over groups, about those of the given posterior means."""
+    log_evidences = np.array([expert.log_evidence for expert in experts])
+    weights = np.exp(log_evidences - logsumexp(log_evidences))
+    centre = partition.sums(means)
+    squares = [e.variances + (partition.sums(e.means) - centre) ** 2 for e in experts]
+    return _of_known_sum(estimates, partition, weights @ np.array(squares))
+
+
+def _of_known_sum(estimates: Estimates, partition: Partition, variances: np.ndarray) -> np.ndarray:
+    """Add the far members' variances, and account for the known sum of all frequencies."""
+    far = np.bincount(
+        partition.codes[~estimates.is_near],
+        weights=estimates.far_variances,
+        minlength=len(partition.names),
+    )
+    return (variances + far) * (1 - partition.sizes() / len(partition.codes))
+
+
+def _fit(
+    estimates: Estimates,
+    partition: Partition,
+    sums: sparse.csr_array,
+    first: _Direction,
+    second: _Direction,
+) -> _Expert:
+    """Return what the family of priors that differ in two directions makes of a partition."""
+    theta, n_groups = estimates.theta, len(partition.names)
+    base = estimates.multiplied if first.column is None else estimates.weights[:, None]
+    tilts = [direction.tilts(theta, theta[-1]) for direction in (first, second)]
+    most = [tilt.max(axis=0) for tilt in tilts]
+    one, other = (np.exp(tilt - top) for tilt, top in zip(tilts, most, strict=True))
+    tilted = (base * one)[:, :, None] * other[:, None, :]
+    totals = tilted.sum(axis=0)
+    log_marginal, mean, variance = estimates.moments(
+        (tilted / totals).reshape(len(theta), totals.size)
+    )
+    log = (sums @ log_marginal).reshape(n_groups, *totals.shape)
+    # A tilt multiplies the density of a far estimate; a factor leaves it where it is.
+    codes = partition.codes[~estimates.is_near]
+    n_far = np.bincount(codes, minlength=n_groups)
+    unmoved = totals if first.column else totals[[len(first.coordinates) // 2]]
+    log -= n_far[:, None, None] * (np.log(unmoved) + most[0][:, None] + most[1])
+    of_far = [direction.tilts(estimates.far, theta[-1]) for direction in (first, second)]
+    one, other = (_sums_of_rows(tilt, codes, n_groups) for tilt in of_far)
+    log += one[:, :, None] + other[:, None, :]
+    likelihood = np.exp(log - log.max(axis=(1, 2), keepdims=True))
+
+    # Evidence of each group for each pair of spreads.
+    priors = first.priors(), second.priors()
+    evidence = np.einsum("gsb,as->gab", likelihood @ priors[1].T, priors[0])
+    evidence = np.maximum(evidence, 1e-300)
+    scores = np.log(evidence).sum(axis=0)
+    of_none = scores[0, 0]
+    log_prior = np.add.outer(first.log_weights(), second.log_weights())
+    scores = scores + log_prior
+    scores[0, 0] = -np.inf
+    total = logsumexp(scores)
+    log_evidence = float(total - np.log1p(-np.exp(log_prior[0, 0])) - of_none)
+    posterior = likelihood * np.einsum(
+        "as,gab,bk->gsk", priors[0], np.exp(scores - total) / evidence, priors[1], optimize=True
+    )
+    posterior = posterior.reshape(n_groups, -1)
+    of_sums = sums @ mean
+    expected = np.einsum("gk,gk->g", posterior, of_sums)
+    spread = np.einsum("gk,gk->g", posterior, of_sums**2) - expected**2
+    within = np.einsum("gk,gk->g", posterior, sums @ variance)
+    means = estimates.interpolated(mean @ posterior.T, partition)
+    return _Expert(means, np.maximum(spread, 0) + within, log_evidence)
+
+
+def _sums_of_rows(values: np.ndarray, codes: np.ndarray, n_groups: int) -> np.ndarray:
+    rows = np.arange(len(codes))
+    return sparse.csr_array((np.ones(len(codes)), (codes, rows)), (n_groups, len(codes))) @ values
