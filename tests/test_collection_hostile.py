@@ -118,7 +118,6 @@ def test_mutated_files_are_refused_or_harmless(index, form, seed):
     survives(content, ORACLES[index], form, expectation(index))
 
 
-@settings(max_examples=60)
 @given(content=st.binary(max_size=300), form=st.sampled_from(FORMATS))
 def test_noise_is_refused(content, form):
     with pytest.raises(RefusedBatchError):
@@ -134,7 +133,6 @@ JSON = st.recursive(
 )
 
 
-@settings(max_examples=60)
 @given(value=JSON, key=st.sampled_from(["format", "version", "configuration", "batch", None]))
 def test_headers_of_any_json_are_refused(value, key):
     first, _, rest = FILES[0, "jsonl"].partition(b"\n")
@@ -150,7 +148,6 @@ def test_headers_of_any_json_are_refused(value, key):
         tally_file(content, ORACLES[0], format="jsonl")
 
 
-@settings(max_examples=60)
 @given(value=JSON.filter(lambda value: type(value) is not int or not 0 <= value < CATEGORIES))
 def test_lines_of_any_json_are_refused(value):
     with pytest.raises(RefusedBatchError):

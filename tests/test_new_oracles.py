@@ -9,7 +9,7 @@ from math import comb
 
 import numpy as np
 import pytest
-from estimators import ORACLES
+from estimators import ORACLES, each_way
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
@@ -309,7 +309,7 @@ def server(oracle):
     return clone(oracle).set_params(categories=D, n_shards=3)
 
 
-@pytest.mark.parametrize("oracle", ORACLES, ids=repr)
+@pytest.mark.parametrize("oracle", each_way(ORACLES), ids=repr)
 @settings(max_examples=15)
 @given(
     order=st.permutations(range(len(VALUES))),
@@ -332,7 +332,7 @@ def test_any_order_and_any_split_of_reports(oracle, order, cuts):
         assert one.n_samples_seen_ == len(VALUES)
 
 
-@pytest.mark.parametrize("oracle", ORACLES, ids=repr)
+@pytest.mark.parametrize("oracle", each_way(ORACLES), ids=repr)
 @settings(max_examples=10)
 @given(
     order=st.permutations(range(4)),
@@ -366,7 +366,7 @@ def test_merge_is_associative_and_commutative(oracle, order, cuts):
     np.testing.assert_array_equal([part.support_counts_ for part in parts], before)
 
 
-@pytest.mark.parametrize("oracle", ORACLES, ids=repr)
+@pytest.mark.parametrize("oracle", each_way(ORACLES), ids=repr)
 @settings(max_examples=10)
 @given(cuts=st.lists(st.integers(0, len(VALUES)), max_size=4))
 def test_any_split_of_seeded_values(oracle, cuts):

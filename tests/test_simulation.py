@@ -57,16 +57,17 @@ def same(a, b):
 
 
 def test_design_example():
-    study = simulate_errors(
-        oracles=[OLH(), OUE()],
-        postprocessors=[Base(), NormSub()],
-        frequencies=TRUTH,
-        n_samples=1_000_000,
-        epsilons=[0.2, 1, 4],
-        queries={"full": full_domain(), "10%": random_sets(0.1)},
-        n_repeats=30,
-        n_jobs=2,
-    )
+    with parallel_config(backend="threading"):  # processes take seconds to start
+        study = simulate_errors(
+            oracles=[OLH(), OUE()],
+            postprocessors=[Base(), NormSub()],
+            frequencies=TRUTH,
+            n_samples=1_000_000,
+            epsilons=[0.2, 1, 4],
+            queries={"full": full_domain(), "10%": random_sets(0.1)},
+            n_repeats=30,
+            n_jobs=2,
+        )
     assert len(study) == 2 * 2 * 3 * 2
     assert study.errors.shape == (24, 30)
 
