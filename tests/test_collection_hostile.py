@@ -266,6 +266,33 @@ def test_reports_without_randomness_are_bounded_by_row_groups(monkeypatch):
     assert sum(seen) == n
 
 
+@pytest.mark.parametrize("is_path", [True, False])
+def test_what_a_reader_would_refuse_is_not_written(is_path, tmp_path):
+    """Reports that nobody randomised; the negative control are those of privatize."""
+    oracle, values = GRR(1.0, categories=2, random_state=0), np.zeros(100_000, dtype=np.int64)
+    path = tmp_path / "x.parquet"
+    target = path if is_path else io.BytesIO()
+    with pytest.raises(RefusedBatchError, match=r"not written: its 100000 reports .* privatize"):
+        write_reports(target, values, oracle, format="parquet")
+    assert not list(tmp_path.iterdir())
+    for form, reports in (("arrow", values), ("parquet", oracle.privatize(values))):
+        write_reports(path, reports, oracle, format=form)
+        assert tally_file(path, oracle, format=form).n_samples == 100_000
+
+
+@pytest.mark.parametrize("n", [1, 300, 100_000])
+def test_the_writer_knows_the_bound_of_the_reader(n, monkeypatch):
+    """Files are as large as the writer believes, wherever the sink stood before."""
+    from sklearn_ldp.collection import _formats
+
+    oracle, sizes = GRR(1.0, categories=40, random_state=0), []
+    monkeypatch.setattr(_formats, "most_reports", lambda n_bytes, *rest: sizes.append(n_bytes) or n)
+    file = io.BytesIO(b"12345")
+    file.seek(5)
+    write_reports(file, oracle.privatize(np.arange(n) % 40), oracle, format="parquet")
+    assert sizes == [len(file.getvalue()) - 5]
+
+
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 8.0, 20.0, 44.0])
 @pytest.mark.parametrize("oracle", [GRR(), OUE(), OLH(), SubsetSelection(), HadamardResponse()])
 @pytest.mark.parametrize("d", [2, 40])
