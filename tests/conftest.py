@@ -12,7 +12,7 @@ matplotlib.use("Agg")
 
 # The quick ring tries the same few examples every time; the slow one (`make test-slow`, which asks
 # for --hypothesis-profile thorough) tries many new ones.
-settings.register_profile("quick", max_examples=30, derandomize=True, deadline=None, database=None)
+settings.register_profile("quick", max_examples=20, derandomize=True, deadline=None, database=None)
 settings.register_profile("thorough", max_examples=500, deadline=None, database=None)
 settings.load_profile("quick")
 

@@ -312,13 +312,12 @@ GIVEN = {
     "frozen": Calibrate(stats.norm(120, 60), noise=noise_of_level(0.05, 500)),
     "frozen-discrete": Calibrate(stats.nbinom(2, 0.02), noise=noise_of_level(0.05, 500)),
 }
-# Distributions of SciPy show their address, so they are no names of tests.
-QUICKEST = "frozen-discrete"
 
 
-@pytest.mark.parametrize(
-    "name", [n if n == QUICKEST else pytest.param(n, marks=pytest.mark.slow) for n in GIVEN]
-)
+# Distributions of SciPy show their address, so they are no names of tests. The quick checks of
+# Calibrate are in test_common.py.
+@pytest.mark.slow
+@pytest.mark.parametrize("name", GIVEN)
 def test_scikit_learn_checks_with_any_prior(name):
     check_estimator(GIVEN[name], on_skip=None)
 

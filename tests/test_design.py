@@ -107,7 +107,8 @@ def test_5_choose_from_the_estimate(search):
     candidates = [Base(), Norm(), BaseCut(), NormSub(), PostPos()]
     options = {"n_repeats": 30, "n_jobs": 2} if search is SyntheticSearch else {}
     estimate = OLH(1.0, categories=CATS, random_state=0).fit_transform(VALUES)
-    fitted = search(candidates, queries=groups(LABELS), **options).fit(estimate)
+    with parallel_config(backend="threading"):
+        fitted = search(candidates, queries=groups(LABELS), **options).fit(estimate)
     assert type(fitted.best_estimator_) is type(candidates[fitted.best_index_])
     assert {len(column) for column in fitted.results_.values()} == {5}
     assert fitted.best_params_ == fitted.best_estimator_.get_params()

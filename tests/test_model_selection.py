@@ -94,7 +94,8 @@ def test_searches_close_a_pipeline(search):
     ids=["none", "full", "sets", "top", "groups", "matrix"],
 )
 def test_any_queries(search, queries):
-    search = clone(search).set_params(queries=queries).fit(an_estimate())
+    candidates = [Base(), PostPos(), NormSub()]
+    search = clone(search).set_params(queries=queries, candidates=candidates).fit(an_estimate())
     assert np.all(np.isfinite(search.results_["mean_error"]))
 
 
