@@ -114,11 +114,6 @@ def _first(estimators):
     return list({type(estimator): estimator for estimator in reversed(estimators)}.values())
 
 
-def first_of_each(estimators):
-    """Parameters of a test: the first one of each class is quick, the others are slow."""
-    return slow_but(_first(estimators), estimators)
-
-
 def ways(oracles):
     """Return one oracle for each way through the code."""
     return [*_first(oracles), *OTHER_WAYS]
