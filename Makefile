@@ -23,6 +23,8 @@ LOCK := $(shell command -v flock >/dev/null 2>&1 && echo flock Makefile)
 export MPLBACKEND := Agg
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_NO_INPUT := 1
+# Byte code is kept: without it every process of the tests compiles them again.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:

@@ -1,7 +1,8 @@
 """Domains of millions of categories: ``python -m benchmarks.large_domains``.
 
 Each row is a process of its own: it makes the reports of some users, adds them up, and estimates
-all frequencies. Oracles whose work is the product of users and categories are left out.
+all frequencies. Oracles whose work is the product of users and categories have fewer users, and a
+table of their own, with the millions of pairs of a user and a category per second.
 """
 
 from __future__ import annotations
@@ -27,12 +28,14 @@ ORACLES = [
     "ProjectiveGeometryResponse(1.0)",
     "ProjectiveGeometryResponse(4.0)",
 ]
+PAIRWISE = ["SUE(1.0)", "OUE(1.0)", "SubsetSelection(1.0)", "OLH(1.0, mixing)"]
 
 
 def measure(name: str, d: int, n: int) -> list[str]:
     """Return the seconds of the three steps and the peak memory, or why there are none."""
-    kind, epsilon = name.rstrip(")").split("(")
-    oracle = getattr(sklearn_ldp, kind)(float(epsilon), categories=d)
+    kind, epsilon, *family = name.rstrip(")").replace(", ", "(").split("(")
+    options = {"hash_family": family[0]} if family else {}
+    oracle = getattr(sklearn_ldp, kind)(float(epsilon), categories=d, **options)
     users, laps = np.random.default_rng(0).integers(d, size=n), [time.process_time()]
     try:
         reports = oracle.privatize(users)
@@ -55,20 +58,26 @@ def main() -> None:
     )
     parser.add_argument("--categories", type=int, nargs="+", default=[10**6, 10**7])
     parser.add_argument("--users", type=int, default=10_000)
+    parser.add_argument("--few-users", type=int, default=20)
     parser.add_argument("--measure", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.measure:
         print(*measure(arguments.measure, arguments.categories[0], arguments.users), sep=";")
         return
-    rows = []
-    for d in arguments.categories:
-        for name in ORACLES:
-            command = [sys.executable, "-m", "benchmarks.large_domains", "--measure", name]
-            command += ["--categories", str(d), "--users", str(arguments.users)]
-            done = subprocess.run(command, check=True, capture_output=True, text=True)
-            rows.append([name, f"{d:,}", *done.stdout.strip().split(";")])
     header = ["oracle", "categories", "privatize\ns", "aggregate\ns", "estimate\ns", "peak\nMB"]
+    rows = [_row(name, d, arguments.users) for d in arguments.categories for name in ORACLES]
     print(format_table(header, rows))
+    rows = [_row(name, d, arguments.few_users) for d in arguments.categories for name in PAIRWISE]
+    for row, d in zip(rows, np.repeat(arguments.categories, len(PAIRWISE)), strict=True):
+        row.append(f"{d * arguments.few_users / 1e6 / max(sum(map(float, row[2:5])), 0.1):.0f}")
+    print(f"\n{format_table([*header, 'million pairs/s'], rows)}")
+
+
+def _row(name: str, d: int, n: int) -> list[str]:
+    command = [sys.executable, "-m", "benchmarks.large_domains", "--measure", name]
+    command += ["--categories", str(d), "--users", str(n)]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    return [name, f"{d:,}", *done.stdout.strip().split(";")]
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """Shared fixtures: the seed of statistical tests, and hypothesis made deterministic."""
 
 import os
+from contextlib import ExitStack
 from pathlib import Path
 
 import matplotlib
@@ -11,7 +12,7 @@ matplotlib.use("Agg")
 
 # The quick ring tries the same few examples every time; the slow one (`make test-slow`, which asks
 # for --hypothesis-profile thorough) tries many new ones.
-settings.register_profile("quick", max_examples=50, derandomize=True, deadline=None, database=None)
+settings.register_profile("quick", max_examples=20, derandomize=True, deadline=None, database=None)
 settings.register_profile("thorough", max_examples=500, deadline=None, database=None)
 settings.load_profile("quick")
 
@@ -30,6 +31,18 @@ def pytest_generate_tests(metafunc):
         metafunc.parametrize("seed", range(int(first), int(last or first) + 1))
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_pyfunc_call(pyfuncitem):
+    """Give the reason of an expected failure only: a traceback takes longer than most tests."""
+    try:
+        return (yield)
+    except Exception:
+        mark = pyfuncitem.get_closest_marker("xfail")
+        if mark is None or pyfuncitem.config.option.runxfail:
+            raise
+    raise pytest.xfail.Exception(mark.kwargs.get("reason", ""), pytrace=False)
+
+
 @pytest.fixture
 def shared_data():
     """Path of a real histogram; the test is skipped where the file is not laid beside us."""
@@ -43,14 +56,38 @@ def shared_data():
     return find
 
 
-@pytest.fixture(scope="module")
+def _needs_cluster(item):
+    return item is not None and "client" in getattr(item, "fixturenames", ())
+
+
+def pytest_collection_modifyitems(items):
+    """Tests on the cluster come first, one after the other, as it takes seconds to start one."""
+    items.sort(key=_needs_cluster, reverse=True)
+
+
+_CLUSTER = ExitStack()
+_CLIENTS = []
+
+
+@pytest.fixture
 def client():
-    """A Dask client of two processes on this machine, which may be killed."""
+    """A Dask client of two processes on this machine, which may be killed.
+
+    Its workers find the modules of this folder. Tests that follow one another share it.
+    """
     distributed = pytest.importorskip("distributed")
-    with (
-        distributed.LocalCluster(
+    if not _CLIENTS:
+        cluster = distributed.LocalCluster(
             n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address="127.0.0.1:0"
-        ) as cluster,
-        distributed.Client(cluster) as client,
-    ):
-        yield client
+        )
+        _CLUSTER.enter_context(cluster)
+        _CLIENTS.append(_CLUSTER.enter_context(distributed.Client(cluster)))
+    return _CLIENTS[0]
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item, nextitem):
+    """Close the cluster after its last test; even an idle one takes a tenth of a core."""
+    if _needs_cluster(item) and not _needs_cluster(nextitem):
+        _CLIENTS.clear()
+        _CLUSTER.close()

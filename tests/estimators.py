@@ -92,10 +92,33 @@ SEARCHES = [
 ]
 
 
-def first_of_each(estimators):
-    """Parameters of a test: the first one of each class is quick, the others are slow."""
-    first = {type(estimator): estimator for estimator in reversed(estimators)}.values()
+# Besides the first one of each class: what takes a way of its own through the code.
+OTHER_WAYS = [
+    OLH(hash_range=5),  # a prime; the default is a power of two
+    OLH(hash_family="mixing"),
+    HadamardResponse(epsilon=2.0, n_blocks=2),
+]
+
+
+def slow_but(quick, values):
+    """Parameters of a test: those that are among `quick` are quick, the others are slow."""
+    names, slow = set(map(repr, quick)), pytest.mark.slow
+    rows = [v if isinstance(v, tuple) else (v,) for v in values]
     return [
-        estimator if estimator in first else pytest.param(estimator, marks=pytest.mark.slow)
-        for estimator in estimators
+        pytest.param(*row, marks=() if repr(v) in names else slow)
+        for v, row in zip(values, rows, strict=True)
     ]
+
+
+def _first(estimators):
+    return list({type(estimator): estimator for estimator in reversed(estimators)}.values())
+
+
+def ways(oracles):
+    """Return one oracle for each way through the code."""
+    return [*_first(oracles), *OTHER_WAYS]
+
+
+def each_way(oracles):
+    """Parameters of a costly test: one oracle for each way through the code, the others slow."""
+    return slow_but(ways(oracles), oracles)

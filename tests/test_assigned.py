@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from estimators import slow_but
 from scipy import stats
 from sklearn.base import clone
 
@@ -165,8 +166,14 @@ def test_parts_depend_on_key_round_oracle_and_token():
 
 
 # -- clients and collectors ---------------------------------------------------------------------
-@pytest.mark.parametrize("oracle", HASHING, ids=repr)
-@pytest.mark.parametrize("seed_of_oracle", [None, 3])
+@pytest.mark.parametrize(
+    ("oracle", "seed_of_oracle"),
+    slow_but(
+        [(OLH(), None), *((oracle, 3) for oracle in HASHING)],
+        [(oracle, seed) for seed in (None, 3) for oracle in HASHING],
+    ),
+    ids=repr,
+)
 def test_reports_carry_their_parts(oracle, seed_of_oracle, monkeypatch):
     # Chunks of as many users as share a stream of coins, so that there are two of each.
     monkeypatch.setattr("sklearn_ldp.protocols._clients._CHUNK_BYTES", 1)

@@ -4,6 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
+from estimators import slow_but
 from scipy import stats
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
@@ -43,9 +44,14 @@ def mean_by_brute_force(counts, std, k, log_mass):
     return terms @ k / terms.sum(axis=1)
 
 
-@pytest.mark.parametrize("std", [3.0, 20.0, 100.0, 400.0])
+@pytest.mark.parametrize(
+    ("std", "n"),
+    slow_but(
+        [(3.0, 5000), (100.0, 5000), (20.0, 30_000), (400.0, 30_000)],
+        [(std, n) for std in (3.0, 20.0, 100.0, 400.0) for n in (5000, 30_000)],
+    ),
+)
 @pytest.mark.parametrize("exponent", [0.0, 0.5, 1.3, 2.0, 4.0])
-@pytest.mark.parametrize("n", [5000, 30_000])
 def test_power_is_the_sum_over_all_counts(std, exponent, n):
     """To 1e-6 sigma, from -10 sigma to n; many estimates are interpolated, few are not.
 
@@ -72,8 +78,13 @@ PRIORS = {
 }
 
 
-@pytest.mark.parametrize("std", [15.0, 150.0])
-@pytest.mark.parametrize("n", [5000, 40_000])
+@pytest.mark.parametrize(
+    ("std", "n"),
+    slow_but(
+        [(15.0, 5000), (150.0, 40_000)],
+        [(std, n) for std in (15.0, 150.0) for n in (5000, 40_000)],
+    ),
+)
 @pytest.mark.parametrize("name", PRIORS)
 def test_calibrate_is_the_sum_over_all_counts(name, n, std):
     """To 1e-6 sigma, from -10 sigma to n, with all counts summed (5,000) or only nodes (40,000)."""
@@ -301,13 +312,12 @@ GIVEN = {
     "frozen": Calibrate(stats.norm(120, 60), noise=noise_of_level(0.05, 500)),
     "frozen-discrete": Calibrate(stats.nbinom(2, 0.02), noise=noise_of_level(0.05, 500)),
 }
-# Distributions of SciPy show their address, so they are no names of tests.
-QUICKEST = "frozen-discrete"
 
 
-@pytest.mark.parametrize(
-    "name", [n if n == QUICKEST else pytest.param(n, marks=pytest.mark.slow) for n in GIVEN]
-)
+# Distributions of SciPy show their address, so they are no names of tests. The quick checks of
+# Calibrate are in test_common.py.
+@pytest.mark.slow
+@pytest.mark.parametrize("name", GIVEN)
 def test_scikit_learn_checks_with_any_prior(name):
     check_estimator(GIVEN[name], on_skip=None)
 

@@ -350,6 +350,30 @@ def test_a_cluster(folder, capsys):
     np.testing.assert_array_equal(server.tally().tallies, at_home.tally().tallies)
 
 
+def test_a_cluster_is_waited_for_as_long_as_is_said(folder, capsys, monkeypatch):
+    distributed = pytest.importorskip("distributed")
+    assert privatize("--output", "reports/a.parquet") == 0
+    assert add_up("reports", "--timeout", "1") == 1
+    assert "--timeout is for a cluster: give --dask" in capsys.readouterr().err
+    for bad in ("0", "-1", "nan", "inf", "ever"):
+        assert add_up("reports", "--dask", "x", "--timeout", bad) == 2
+        assert "expected a number of seconds > 0, or 'never'" in capsys.readouterr().err
+    with distributed.LocalCluster(
+        n_workers=0, processes=False, dashboard_address="127.0.0.1:0"
+    ) as cluster:
+        on_cluster = ["reports", "--dask", cluster.scheduler_address]
+        assert add_up(*on_cluster, "--timeout", "0.2") == 1
+        assert "the cluster has no workers" in capsys.readouterr().err
+        seen = []
+        monkeypatch.setattr(
+            "sklearn_ldp.collection.aggregate_dask",
+            lambda client, files, oracle, **options: seen.append(options) or Aggregator(oracle),
+        )
+        assert add_up(*on_cluster) == add_up(*on_cluster, "--timeout", "never") == 0
+    assert "timeout" not in seen[0]  # the default is that of the library
+    assert seen[1]["timeout"] is None
+
+
 # -- Ctrl-C -------------------------------------------------------------------------------------
 def start(argv):
     """Start a process that a SIGINT interrupts, even where the tests run in the background."""

@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 import pytest
-from estimators import ORACLES
+from estimators import ORACLES, each_way
 from sklearn.base import clone
 
 from sklearn_ldp import GRR, OLH, OUE
@@ -118,7 +118,7 @@ def test_a_file_that_the_ledger_knows_is_not_read_again(tmp_path, monkeypatch):
     assert aggregate(path, server).summary().n_repeats == 1
 
 
-@pytest.mark.parametrize("oracle", ORACLES, ids=str)
+@pytest.mark.parametrize("oracle", each_way(ORACLES), ids=str)
 def test_a_copy_under_another_id_is_refused_and_named(oracle, tmp_path):
     """The defect as it was found: a file whose id alone was edited counted twice."""
     oracle = clone(oracle).set_params(categories=13, random_state=0)

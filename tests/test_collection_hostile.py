@@ -118,7 +118,6 @@ def test_mutated_files_are_refused_or_harmless(index, form, seed):
     survives(content, ORACLES[index], form, expectation(index))
 
 
-@settings(max_examples=60)
 @given(content=st.binary(max_size=300), form=st.sampled_from(FORMATS))
 def test_noise_is_refused(content, form):
     with pytest.raises(RefusedBatchError):
@@ -134,7 +133,6 @@ JSON = st.recursive(
 )
 
 
-@settings(max_examples=60)
 @given(value=JSON, key=st.sampled_from(["format", "version", "configuration", "batch", None]))
 def test_headers_of_any_json_are_refused(value, key):
     first, _, rest = FILES[0, "jsonl"].partition(b"\n")
@@ -150,7 +148,6 @@ def test_headers_of_any_json_are_refused(value, key):
         tally_file(content, ORACLES[0], format="jsonl")
 
 
-@settings(max_examples=60)
 @given(value=JSON.filter(lambda value: type(value) is not int or not 0 <= value < CATEGORIES))
 def test_lines_of_any_json_are_refused(value):
     with pytest.raises(RefusedBatchError):
@@ -267,6 +264,33 @@ def test_reports_without_randomness_are_bounded_by_row_groups(monkeypatch):
         with pytest.raises(RefusedBatchError, match=match):
             tally_file(content, ALL_EQUAL, format="parquet")
     assert sum(seen) == n
+
+
+@pytest.mark.parametrize("is_path", [True, False])
+def test_what_a_reader_would_refuse_is_not_written(is_path, tmp_path):
+    """Reports that nobody randomised; the negative control are those of privatize."""
+    oracle, values = GRR(1.0, categories=2, random_state=0), np.zeros(100_000, dtype=np.int64)
+    path = tmp_path / "x.parquet"
+    target = path if is_path else io.BytesIO()
+    with pytest.raises(RefusedBatchError, match=r"not written: its 100000 reports .* privatize"):
+        write_reports(target, values, oracle, format="parquet")
+    assert not list(tmp_path.iterdir())
+    for form, reports in (("arrow", values), ("parquet", oracle.privatize(values))):
+        write_reports(path, reports, oracle, format=form)
+        assert tally_file(path, oracle, format=form).n_samples == 100_000
+
+
+@pytest.mark.parametrize("n", [1, 300, 100_000])
+def test_the_writer_knows_the_bound_of_the_reader(n, monkeypatch):
+    """Files are as large as the writer believes, wherever the sink stood before."""
+    from sklearn_ldp.collection import _formats
+
+    oracle, sizes = GRR(1.0, categories=40, random_state=0), []
+    monkeypatch.setattr(_formats, "most_reports", lambda n_bytes, *rest: sizes.append(n_bytes) or n)
+    file = io.BytesIO(b"12345")
+    file.seek(5)
+    write_reports(file, oracle.privatize(np.arange(n) % 40), oracle, format="parquet")
+    assert sizes == [len(file.getvalue()) - 5]
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 8.0, 20.0, 44.0])

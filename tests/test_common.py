@@ -5,6 +5,7 @@ from estimators import ORACLES, ORDINAL, POSTPROCESSORS, SEARCHES
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from sklearn_ldp import NPMLE, EmpiricalBayes
 from sklearn_ldp.utils.estimator_checks import (
     expected_failed_checks,
     oracle_checks,
@@ -27,10 +28,22 @@ def test_scikit_learn_checks_of_oracles(estimator, check):
     check(estimator)
 
 
+# The noise of the checks' data makes a search for a prior quick or long; NPMLE and EmpiricalBayes
+# differ in that search alone.
+LONG = [post for post in POSTPROCESSORS if isinstance(post, (EmpiricalBayes, NPMLE))]
+QUICK = [post for post in POSTPROCESSORS if post not in LONG]
+
+
 @parametrize_with_checks(
-    [*POSTPROCESSORS, *SEARCHES], expected_failed_checks=expected_failed_checks
+    [*QUICK, NPMLE(noise=1.0), *SEARCHES], expected_failed_checks=expected_failed_checks
 )
 def test_scikit_learn_checks_of_postprocessors(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
+@parametrize_with_checks(LONG, expected_failed_checks=expected_failed_checks)
+def test_scikit_learn_checks_of_long_searches_for_a_prior(estimator, check):
     check(estimator)
 
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from joblib import parallel_config
 from sklearn.model_selection import GridSearchCV, ShuffleSplit
 from sklearn.pipeline import Pipeline
 
@@ -84,7 +85,9 @@ def test_4_grid_search_over_epsilon_and_methods(pipe):
         scoring=make_frequency_scorer("mse", queries=groups(LABELS)),
         n_jobs=2,
         error_score="raise",
-    ).fit(VALUES)
+    )
+    with parallel_config(backend="threading"):  # processes take seconds to start
+        search.fit(VALUES)
     assert search.best_params_["oracle__epsilon"] == 2
     assert len(search.cv_results_["params"]) == 12
     assert np.all(search.cv_results_["mean_test_score"] < 0)
@@ -104,7 +107,8 @@ def test_5_choose_from_the_estimate(search):
     candidates = [Base(), Norm(), BaseCut(), NormSub(), PostPos()]
     options = {"n_repeats": 30, "n_jobs": 2} if search is SyntheticSearch else {}
     estimate = OLH(1.0, categories=CATS, random_state=0).fit_transform(VALUES)
-    fitted = search(candidates, queries=groups(LABELS), **options).fit(estimate)
+    with parallel_config(backend="threading"):
+        fitted = search(candidates, queries=groups(LABELS), **options).fit(estimate)
     assert type(fitted.best_estimator_) is type(candidates[fitted.best_index_])
     assert {len(column) for column in fitted.results_.values()} == {5}
     assert fitted.best_params_ == fitted.best_estimator_.get_params()

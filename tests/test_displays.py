@@ -1,6 +1,5 @@
 """Displays of errors and searches, and several estimates on the same axes."""
 
-import subprocess
 import sys
 
 import matplotlib as mpl
@@ -541,11 +540,6 @@ def test_against_ranks():
 
 
 # -- matplotlib -----------------------------------------------------------------------------------
-def test_matplotlib_is_imported_when_used():
-    code = "import sys, sklearn_ldp.inspection; sys.exit('matplotlib' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
-
-
 def test_without_matplotlib_the_remedy_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     curve = ErrorCurveDisplay({})

@@ -5,13 +5,12 @@ a third party uses the defaults.
 """
 
 import io
-import sys
 from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
-from estimators import ORACLES
+from estimators import ORACLES, slow_but, ways
 from random_question import RandomQuestion
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
@@ -68,13 +67,8 @@ def _no_figures_stay_open():
     plt.close("all")
 
 
-@pytest.fixture(autouse=True)
-def _no_figures_stay_open():
-    yield
-    plt.close("all")
-
-
 every_oracle = pytest.mark.parametrize("oracle", EVERY, ids=repr)
+EACH_WAY = slow_but([*ways(ORACLES), RandomQuestion()], EVERY)
 
 
 def declared(oracle, **parameters):
@@ -193,7 +187,7 @@ def test_searches(oracle):
     assert np.isfinite(held_out_score(one, other, queries=QUERIES))
 
 
-@every_oracle
+@pytest.mark.parametrize("oracle", EACH_WAY, ids=repr)
 def test_noise_is_that_of_collections(oracle, seed):
     """`noise.covariance` of every oracle against simulated collections.
 
@@ -232,20 +226,13 @@ def is_covariance_of(answers, covariance, is_exact):
     return bool(min(low.min(), high.min()) > 1e-8)
 
 
-@pytest.fixture(scope="module")
-def cluster(client):
-    """The Dask client, whose workers find the third party's module."""
-    client.run(lambda path: sys.path.insert(0, path), str(Path(__file__).parent))
-    return client
-
-
-@every_oracle
-def test_files_on_a_cluster(oracle, cluster, tmp_path):
+@pytest.mark.parametrize("oracle", EACH_WAY, ids=repr)
+def test_files_on_a_cluster(oracle, client, tmp_path):
     server = declared(oracle, random_state=None)
     reports = declared(oracle).privatize(VALUES)
     for i in range(3):
         write_reports(tmp_path / f"{i}.parquet", reports[i::3], server, batch_id=str(i))
-    total = aggregate_dask(cluster, tmp_path, server)
+    total = aggregate_dask(client, tmp_path, server)
     plain = clone(server).aggregate(reports)
     np.testing.assert_array_equal(total.oracle_.support_counts_, plain.support_counts_)
 

@@ -368,17 +368,18 @@ def test_what_is_no_estimate(other):
         FrequencyDisplay.from_estimate(other)
 
 
-def test_inspection_does_not_import_estimates():
+def test_inspection_imports_neither_estimates_nor_matplotlib():
     """Estimates plot themselves with displays, which therefore must not need their class."""
     code = (
         "import sys, types; sys.modules['sklearn_ldp'] = package = types.ModuleType('sklearn_ldp');"
         f"package.__path__ = {list(sklearn_ldp.__path__)!r}; import sklearn_ldp.inspection;"
-        "print([name for name in sys.modules if name.startswith('sklearn_ldp.')])"
+        "print([name for name in sys.modules if name.startswith(('sklearn_ldp.', 'matplotlib'))])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "sklearn_ldp.inspection._frequency_display" in done.stdout
     assert "_estimate'" not in done.stdout
     assert "model_selection" not in done.stdout
+    assert "matplotlib" not in done.stdout
 
 
 def test_no_figure_is_made_by_importing_or_constructing():

@@ -150,7 +150,9 @@ def crowded(monkeypatch):
 
 
 @pytest.mark.parametrize("path", ["users", "categories", "protocol", "fit"])
-@pytest.mark.parametrize("oracle", [OLH(2.0), OLH(2.5, hash_range=11)], ids=repr)
+@pytest.mark.parametrize(
+    "oracle", [OLH(2.0), pytest.param(OLH(2.5, hash_range=11), marks=pytest.mark.slow)], ids=repr
+)
 def test_sums_have_the_variance_of_the_protocol(oracle, path, crowded, seed, monkeypatch):
     """Exact variances of three sets, chi-square tests: error rate 3e-8 for each.
 

@@ -2,9 +2,7 @@
 
 import io
 import pickle
-import sys
 from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -99,8 +97,6 @@ def test_streams_and_workers():
 
 
 def test_dask(client, tmp_path):
-    folder = str(Path(__file__).parent)
-    client.run(lambda path: sys.path.insert(0, path), folder)
     for i in range(5):
         write_reports(tmp_path / f"{i}.parquet", REPORTS[i::5], PROTOCOL, batch_id=str(i))
     total = aggregate_dask(client, tmp_path, PROTOCOL)

@@ -9,6 +9,7 @@ import pickle
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+from joblib import parallel_config
 from sklearn import config_context
 from sklearn.base import clone
 from sklearn.exceptions import UnsetMetadataPassedError
@@ -166,10 +167,11 @@ def test_cross_val_score_of_a_search_on_reports():
 
 def test_folds_in_parallel_change_nothing():
     reports, pipe = reports_pipeline(OLH(1.0))
-    one, two = (
-        cross_val_score(pipe, reports, cv=3, scoring=make_held_out_scorer(), n_jobs=n_jobs)
-        for n_jobs in (1, 2)
-    )
+    with parallel_config(backend="threading"):  # processes take seconds to start
+        one, two = (
+            cross_val_score(pipe, reports, cv=3, scoring=make_held_out_scorer(), n_jobs=n_jobs)
+            for n_jobs in (1, 2)
+        )
     np.testing.assert_array_equal(one, two)
 
 

@@ -528,7 +528,7 @@ def test_best_hash_range():
     assert n_var == pytest.approx({3: 3.770, 4: 3.692, 5: 3.822}, abs=5e-4)
     assert best_hash_range(1.0) == 4
     assert OLH(categories=9).fit([0]).hash_range_ == 4
-    for epsilon in np.linspace(0.05, 7, 40):
+    for epsilon in np.linspace(0.05, 7, 15):
         chosen = OLH(epsilon, categories=9).fit([0])
         for g in (2, 3, 4, 5, 7, 8, 9, 11, 13, 16, 101, 256, 1009):
             other = OLH(epsilon, categories=9, hash_range=g).fit([0])

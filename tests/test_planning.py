@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from estimators import ORACLES
+from estimators import ORACLES, each_way
 from scipy import stats
 from sklearn.base import clone
 from test_statistics import exact_covariance
@@ -136,7 +136,7 @@ def test_large_spaces_are_drawn(oracle, monkeypatch):
 
 
 # -- against collections ----------------------------------------------------------------------
-@pytest.mark.parametrize("oracle", MORE_ORACLES, ids=repr)
+@pytest.mark.parametrize("oracle", each_way(MORE_ORACLES), ids=repr)
 def test_expected_squared_error_is_that_of_collections(oracle, seed):
     """Full domain, groups, random sets, top-k: z tests, error rate below 1e-6 each.
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from estimators import slow_but
 from scipy import stats
 from sklearn.base import clone
 
@@ -28,14 +29,12 @@ FILES = {
     "EMOJI_TRACKER2019_N884427.csv.gz": (884_427, 845, ["category"]),
     "US1940_CITY_1PCT_TOP915.csv.gz": (612_404, 915, ["category", "division", "region"]),
 }
+RETAIL, EMOJI, _ = FILES
 
 
 @pytest.mark.parametrize(
     ("oracle", "name"),
-    [
-        *((OLH(), name) for name in FILES),
-        *(pytest.param(GRR(), name, marks=pytest.mark.slow) for name in FILES),
-    ],
+    slow_but([(OLH(), EMOJI)], [(oracle, name) for oracle in (OLH(), GRR()) for name in FILES]),
     ids=lambda value: value if isinstance(value, str) else repr(value),
 )
 def test_main_job(shared_data, oracle, name, seed):
@@ -83,7 +82,6 @@ def p_value_of_squares(estimate, truth, scale=1.0):
     return 2 * stats.norm.sf(abs(gap))
 
 
-RETAIL, EMOJI, _ = FILES
 QUICK_BY_USER = [
     GRR(),
     BLH(),
@@ -93,13 +91,15 @@ QUICK_BY_USER = [
     ProjectiveGeometryResponse(),
     ProjectiveGeometryResponse(2.0),
 ]
+OLH_RETAIL = (OLH(3.0), RETAIL)  # few users in many categories
 BY_BITS = [SUE(), OUE(), SubsetSelection(), SubsetSelection(4.0)]
 
 
 @pytest.mark.parametrize(
     ("oracle", "name"),
     [
-        *((oracle, name) for oracle in QUICK_BY_USER for name in (RETAIL, EMOJI)),
+        *slow_but([OLH_RETAIL], [(oracle, RETAIL) for oracle in QUICK_BY_USER]),
+        *((oracle, EMOJI) for oracle in QUICK_BY_USER),
         *(pytest.param(oracle, EMOJI, marks=pytest.mark.slow) for oracle in BY_BITS),
     ],
     ids=lambda value: value if isinstance(value, str) else repr(value),
@@ -118,8 +118,14 @@ def test_every_oracle_collects_real_users(shared_data, oracle, name, seed):
     assert abs(estimate.values[0, top] - data.frequencies[top]) < 4.9 * std
 
 
-@pytest.mark.parametrize("name", [RETAIL, EMOJI])
-@pytest.mark.parametrize("oracle", [*QUICK_BY_USER, *BY_BITS], ids=repr)
+@pytest.mark.parametrize(
+    ("oracle", "name"),
+    [
+        *slow_but([OLH_RETAIL], [(oracle, RETAIL) for oracle in (*QUICK_BY_USER, *BY_BITS)]),
+        *((oracle, EMOJI) for oracle in (*QUICK_BY_USER, *BY_BITS)),
+    ],
+    ids=lambda value: value if isinstance(value, str) else repr(value),
+)
 def test_every_oracle_simulates_real_users(shared_data, oracle, name, seed):
     """Simulated by the law of the counts (d bits per user would be 1.5e9), for five collections."""
     data = read_histogram(shared_data(name))

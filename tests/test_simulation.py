@@ -1,11 +1,8 @@
 """Studies: their numbers, their independence of how they are computed, and resuming them."""
 
 import json
+import multiprocessing
 import os
-import signal
-import subprocess
-import sys
-import textwrap
 import time
 
 import numpy as np
@@ -24,7 +21,7 @@ from sklearn_ldp import (
     PostPos,
     SyntheticSearch,
 )
-from sklearn_ldp.model_selection import ErrorStudy, simulate_errors
+from sklearn_ldp.model_selection import ErrorStudy, _simulation, simulate_errors
 from sklearn_ldp.queries import full_domain, groups, random_sets, top_k
 
 TRUTH = np.array([0.4, 0.25, 0.15, 0.1, 0.05, 0.05])
@@ -57,16 +54,17 @@ def same(a, b):
 
 
 def test_design_example():
-    study = simulate_errors(
-        oracles=[OLH(), OUE()],
-        postprocessors=[Base(), NormSub()],
-        frequencies=TRUTH,
-        n_samples=1_000_000,
-        epsilons=[0.2, 1, 4],
-        queries={"full": full_domain(), "10%": random_sets(0.1)},
-        n_repeats=30,
-        n_jobs=2,
-    )
+    with parallel_config(backend="threading"):  # processes take seconds to start
+        study = simulate_errors(
+            oracles=[OLH(), OUE()],
+            postprocessors=[Base(), NormSub()],
+            frequencies=TRUTH,
+            n_samples=1_000_000,
+            epsilons=[0.2, 1, 4],
+            queries={"full": full_domain(), "10%": random_sets(0.1)},
+            n_repeats=30,
+            n_jobs=2,
+        )
     assert len(study) == 2 * 2 * 3 * 2
     assert study.errors.shape == (24, 30)
 
@@ -262,40 +260,35 @@ def test_a_damaged_line_is_named(tmp_path):
         a_study(checkpoint=path)
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="starts a process by fork")
 def test_a_killed_study_is_continued(tmp_path):
     """If a process is killed at work, the next one gets the same study from the file it left."""
     path = tmp_path / "study.jsonl"
-    script = textwrap.dedent(
-        f"""
-        import time
-        from sklearn_ldp import OUE, Base
-        from sklearn_ldp.model_selection import _simulation, simulate_errors
-
-        def worst(truth, answers):
-            time.sleep(0.01)
-            return abs(truth - answers).max()
-
-        _simulation._TASK = 1
-        simulate_errors(OUE(), Base(), [10] * 8, None, range(1, 100), metrics=worst, n_repeats=2,
-                        checkpoint={str(path)!r})
-        """
-    )
+    seconds = 0.0
 
     def worst(truth, answers):
+        time.sleep(seconds)
         return abs(truth - answers).max()
 
     arguments = (OUE(), Base(), [10] * 8, None, range(1, 100))
-    process = subprocess.Popen([sys.executable, "-c", script])
+
+    def study():
+        nonlocal seconds
+        seconds = 0.01
+        _simulation._TASK = 1
+        simulate_errors(*arguments, metrics=worst, n_repeats=2, checkpoint=path)
+
+    process = multiprocessing.get_context("fork").Process(target=study)
+    process.start()
     try:
         deadline = time.monotonic() + 60
         while not path.exists() or path.read_bytes().count(b"\n") < 5:
             assert time.monotonic() < deadline
-            assert process.poll() is None
+            assert process.is_alive()
             time.sleep(0.01)
-        os.kill(process.pid, signal.SIGKILL)
     finally:
         process.kill()
-        process.wait()
+        process.join()
     n_kept = path.read_bytes().count(b"\n") - 1
     study = simulate_errors(*arguments, metrics=worst, n_repeats=2, checkpoint=path)
     assert 4 <= n_kept < len(study)

@@ -57,7 +57,7 @@ def tiny(monkeypatch, tmp_path):
 
     def load(key, data):
         exponent = 1.0 + len(key) / 10
-        counts = make_zipf(20_000, 40, exponent=exponent, return_counts=True, random_state=0)
+        counts = make_zipf(2000, 40, exponent=exponent, return_counts=True, random_state=0)
         labels = np.arange(40) % 5
         names = ("subcategory", "category", "division")
         groups = dict.fromkeys(names, labels)

@@ -7,13 +7,14 @@ import errno
 import os
 import sys
 from collections.abc import Iterator
+from math import inf
 from pathlib import Path
 from typing import Any
 
 from .._files._atomic import check_writable, make_folder
 from .._files._text import printable
 from .._progress import Progress
-from ._arguments import add_shared, check_suffix, count, read_key, say, seconds
+from ._arguments import add_shared, check_suffix, count, read_key, say, seconds, seconds_or_never
 from ._methods import make_oracle
 from ._signals import ending_like_ctrl_c
 
@@ -105,6 +106,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="ADDRESS",
         help="add up on the Dask cluster of this scheduler, whose workers see the same files",
     )
+    target.add_argument(
+        "--timeout",
+        type=seconds_or_never,
+        metavar="S",
+        help="with --dask: seconds without progress after which to give up, or never; what was "
+        "added is kept (default: 600)",
+    )
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -128,6 +136,8 @@ def run(arguments: argparse.Namespace) -> None:
     }
     if other := other_user(path):
         say(f"waiting for {other}, which adds to {path}")
+    if arguments.dask is None and arguments.timeout is not None:
+        raise ValueError("--timeout is for a cluster: give --dask ADDRESS too, or leave it out.")
     work = _aggregate_here if arguments.dask is None else _aggregate_on_dask
     try:
         with ending_like_ctrl_c():
@@ -197,5 +207,7 @@ def _aggregate_on_dask(arguments: argparse.Namespace, oracle: Any, options: dict
         for path in _paths(arguments.files, arguments.on_refusal == "skip")
     ]
     make_folder(arguments.checkpoint)
+    if arguments.timeout is not None:
+        options["timeout"] = arguments.timeout if arguments.timeout < inf else None
     with Client(arguments.dask) as client:
         return aggregate_dask(client, paths, oracle, progress=True, **options)

@@ -35,8 +35,15 @@ share = _number(float, "a number between 0 and 1", lambda x: 0 < x < 1)
 count = _number(int, "a whole number >= 1", lambda x: x >= 1)
 unit = _number(float, "a number from 0 to 1", lambda x: 0 <= x <= 1)
 seconds = _number(float, "a number of seconds >= 0", lambda x: 0 <= x < math.inf)
+patience = _number(float, "a number of seconds > 0, or 'never'", lambda x: 0 < x < math.inf)
 seed = _number(int, "a whole number >= 0", lambda x: x >= 0)
 jobs = _number(int, "a number of threads >= 1, or -1 for all cores", lambda x: x >= 1 or x == -1)
+
+
+def seconds_or_never(text: str) -> float:
+    """Return a number of seconds, infinite for "never"."""
+    return math.inf if text == "never" else patience(text)
+
 
 #: What ``--help`` says of the names that ``--oracle`` takes.
 ORACLE_NAMES = f"{', '.join(all_oracles())}, or package.module:ClassName for any other"

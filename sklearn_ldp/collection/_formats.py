@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Callable, Iterable, Iterator
 from importlib.util import find_spec
+from math import inf
 from os import SEEK_END, PathLike
 from pathlib import PurePath
 from typing import Any, NamedTuple
@@ -25,7 +26,7 @@ from ._arrow import (
     unknown_field,
 )
 from ._header import KEY, Header, parse_header, schema_header
-from ._limits import refuse_impossible, refuse_large_pages
+from ._limits import most_reports, refuse_impossible, refuse_large_pages
 from ._messages import read_messages, refuse_compressed
 
 _GROUP_BYTES = 1 << 23  # bytes of reports in a row group or a record batch
@@ -37,9 +38,13 @@ Pieces = Iterator[tuple[Columns, list[ReportField]]]
 
 
 class Format(NamedTuple):
-    """Functions of a format: `open` returns the header and what `read` reads the reports from."""
+    """Functions of a format: `open` returns the header and what `read` reads the reports from.
 
-    write: Callable[[Any, Iterable[Columns], list[ReportField], Header], None]
+    `write` returns how many honest reports a file of the size that it wrote can hold: readers
+    refuse a file of more. It is given the bits of randomness in a report, at least.
+    """
+
+    write: Callable[[Any, Iterable[Columns], list[ReportField], Header, float], float]
     open: Callable[[Any], tuple[Header, Any]]
     read: Callable[[Any, Header, Protocol], Pieces]
 
@@ -102,13 +107,15 @@ def _columns_text(schema):
 
 
 # -- Parquet ----------------------------------------------------------------------------------
-def _write_parquet(sink, pieces, fields, header):
+def _write_parquet(sink, pieces, fields, header, entropy):
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
+    counted = pa.PythonFile(sink, mode="w")
     schema = arrow_schema(fields, _metadata(header))
     is_dictionary = all(field.width is None and field.n_values <= 1 << 16 for field in fields)
     with pq.ParquetWriter(
-        sink,
+        counted,
         schema,
         compression="zstd",
         use_dictionary=is_dictionary,
@@ -117,6 +124,7 @@ def _write_parquet(sink, pieces, fields, header):
     ) as writer:
         for piece in _groups(pieces, fields):
             writer.write_batch(to_batch(piece, schema), row_group_size=len(piece[0]))
+    return most_reports(counted.tell(), entropy, n_group(fields))
 
 
 def _open_parquet(source):
@@ -148,13 +156,14 @@ def _read_parquet(opened, header, protocol):
 
 
 # -- Arrow IPC stream -------------------------------------------------------------------------
-def _write_arrow(sink, pieces, fields, header):
+def _write_arrow(sink, pieces, fields, header, entropy):
     import pyarrow as pa
 
     schema = arrow_schema(fields, _metadata(header))
     with pa.ipc.new_stream(sink, schema) as writer:
         for piece in _groups(pieces, fields):
             writer.write_batch(to_batch(piece, schema))
+    return inf
 
 
 def _open_arrow(source):
@@ -185,12 +194,13 @@ def _read_arrow(opened, header, protocol):
 
 
 # -- JSON lines -------------------------------------------------------------------------------
-def _write_jsonl(sink, pieces, fields, header):
+def _write_jsonl(sink, pieces, fields, header, entropy):
     sink.write(f"{header.to_json()}\n".encode())
     for piece in _groups(pieces, fields):
         rows = from_columns(piece, fields).tolist()
         text = "".join(f"{json.dumps(row, separators=(',', ':'))}\n" for row in rows)
         sink.write(text.encode())
+    return inf
 
 
 def _open_jsonl(source):

@@ -13,6 +13,27 @@ _PAGE_HEADER_BYTES = 1 << 12
 _COMPACT_STOP, _COMPACT_BINARY, _COMPACT_STRUCT = 0, 8, 12
 
 
+def most_reports(n_bytes: int, entropy: float, group_rows: int) -> int:
+    """Return how many honest reports a Parquet file of some bytes can hold; see below.
+
+    Parameters
+    ----------
+    n_bytes : int
+        Size of the file.
+    entropy : float
+        Bits of randomness in a report, at least.
+    group_rows : int
+        Number of reports in a full row group.
+
+    Returns
+    -------
+    int
+        The number of reports.
+    """
+    most = n_bytes * group_rows // GROUP_BYTES
+    return min(most, int(ENTROPY_SHARE * 8 * n_bytes / entropy)) if entropy > 0 else most
+
+
 def refuse_impossible(n_samples: int, n_bytes: int, entropy: float, group_rows: int) -> None:
     """Refuse a file that promises more reports than honest ones fit into its bytes.
 
@@ -38,9 +59,7 @@ def refuse_impossible(n_samples: int, n_bytes: int, entropy: float, group_rows: 
     ValueError
         If there are more than that.
     """
-    most = n_bytes * group_rows // GROUP_BYTES
-    if entropy > 0:
-        most = min(most, int(ENTROPY_SHARE * 8 * n_bytes / entropy))
+    most = most_reports(n_bytes, entropy, group_rows)
     if n_samples > most:
         raise ValueError(
             f"it promises {n_samples} reports in {n_bytes} bytes, which hold at most {most} honest "

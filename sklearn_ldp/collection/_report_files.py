@@ -79,7 +79,10 @@ def write_reports(
     Raises
     ------
     RefusedBatchError
-        If a report cannot come from the oracle. This is a ValueError; no file is written then.
+        If a report cannot come from the oracle; or if Parquet compresses the reports to fewer bytes
+        than honest ones take, as it does with values that nobody has randomised: such a file would
+        be refused when it is read. This is a ValueError; no file is written then (what was given
+        as an open file has to be discarded).
 
     Examples
     --------
@@ -109,7 +112,15 @@ def write_reports(
         is_open = hasattr(path, "write")
         target: Any = path
         with nullcontext(target) if is_open else replacing(Path(target)) as file:
-            FORMATS[form].write(file, pieces, fields, header)
+            entropy = protocol.mechanism.report_entropy
+            most = FORMATS[form].write(file, pieces, fields, header, entropy)
+            if digest.n_samples > most:
+                raise RefusedBatchError(
+                    f"The batch is not written: its {digest.n_samples} reports are so much alike "
+                    f"that they take the bytes of {most} honest ones, and readers refuse such a "
+                    "file. Write reports as privatize returns them, which are random whatever the "
+                    "values; or pass format='arrow' to keep others."
+                )
     return batch_id
 
 

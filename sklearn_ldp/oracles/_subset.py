@@ -239,7 +239,9 @@ class SubsetChannel(Channel):
             return np.array([self.count_support(self.draw(codes, coins)) for _ in range(n_repeats)])
         own = rng.binomial(counts, float(self.p), (n_repeats, d))
         # Every report has `size` members, so the supports by other users' reports have a known sum.
-        totals = n * self.size - own.sum(axis=1)
+        # The sum over categories of what is at most n is exact in int64 unless it may not fit.
+        kind = np.int64 if n * d < 2**63 else np.float64
+        totals = kind(n * self.size) - own.sum(axis=1, dtype=kind)
         return own + shared_support(n - counts, totals, float(self.q), rng)
 
 
@@ -257,7 +259,7 @@ def shared_support(
     others : ndarray of shape (d,)
         Number of users who have another category.
     totals : ndarray of shape (n_repeats,)
-        Sum of the supports of each collection.
+        Sum of the supports of each collection: int64, or float64 where that is too small.
     q : float
         Probability that a report supports a given other category.
     rng : Generator
@@ -268,11 +270,11 @@ def shared_support(
     ndarray of shape (n_repeats, d)
         int64.
     """
-    d, weight = len(others), others / others.sum()
-    if q * d <= 1:
-        return rng.multinomial(totals, weight)
+    d, weight = len(others), others / others.sum(dtype=totals.dtype)
+    if q * d <= 1:  # one category per report: no more than the users
+        return rng.multinomial(totals.astype(np.int64), weight)
     urn = np.rint(others * (q * (d - 1) / (q * d - 1))).astype(np.int64)
-    if urn.sum() < _MAX_URN:
+    if urn.sum(dtype=np.float64) < _MAX_URN:
         draw = rng.multivariate_hypergeometric
         return np.array([draw(urn, total, method="marginals") for total in totals])
     values = rng.binomial(others, q, (len(totals), d)) - others * q
