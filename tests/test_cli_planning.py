@@ -50,6 +50,23 @@ def test_plan_writes_files(tmp_path, capsys):
     assert_fails([*PLAN, "--n-categories", "1"], capsys, "at least 2 categories")
 
 
+def test_plan_tells_how_many_users_a_statement_takes(capsys):
+    argv = [*PLAN, "--n-categories", "50"]
+    for options, to, power in [
+        ([], "change", 0.8),
+        (["--to", "order", "--power", "0.9"], "order", 0.9),
+        (["--to", "detection"], "detection", 0.8),
+    ]:
+        assert main([*argv, "--gap", "0.01", *options]) == 0
+        rows = {row["oracle"]: row for row in rows_of(capsys.readouterr().out)}
+        for name, oracle in (("grr", GRR(0.5)), ("olh", OLH(0.5))):
+            expected = required_n_samples(oracle, 0.01, 50, to=to, power=power)
+            assert rows[name]["users_to_tell"] == str(expected)
+    for options in (["--to", "order"], ["--power", "0.9"]):
+        assert_fails([*argv, *options], capsys, "need --gap F")
+    assert_fails([*argv, "--gap", "0.01", "--power", "1"], capsys, "0 < power < 1")
+
+
 STUDY = ["study", "--distribution", "us-states", "--repeats", "4", "--jobs", "1"]
 
 

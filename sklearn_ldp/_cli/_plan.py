@@ -85,14 +85,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--to",
         choices=["change", "order", "detection"],
-        default="change",
         help="what to tell: that a category grew by --gap between two collections, that it is more "
         "frequent than another, or that a category of this frequency is there (default: change)",
     )
     parser.add_argument(
         "--power",
         type=unit,
-        default=0.8,
         metavar="P",
         help="probability of telling it (default: 0.8)",
     )
@@ -102,6 +100,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Compute the table and write it."""
     check_table_output(arguments.output)
+    if arguments.gap is None and (arguments.to, arguments.power) != (None, None):
+        raise ValueError("--to and --power need --gap F, the difference of frequencies to tell.")
     n_categories = arguments.n_categories
     if n_categories is None:
         from ._input import read_categories
@@ -133,8 +133,8 @@ def _columns(arguments: argparse.Namespace, n_categories: int) -> dict[str, np.n
         told["users_to_tell"] = required_n_samples(
             oracles,
             arguments.gap,
-            to=arguments.to,
-            power=arguments.power,
+            to=arguments.to or "change",
+            power=0.8 if arguments.power is None else arguments.power,
             level=arguments.level,
         )
     mse = expected_error(oracles, n)  # raises if there are fewer than two categories

@@ -251,9 +251,18 @@ class EstimateDifference:
             One row per category, with the columns difference, low, high and p_value; for several
             estimates, one row per estimate and category. P-values are adjusted for the
             false-discovery rate.
-        """
-        import pandas as pd
 
+        Raises
+        ------
+        ImportError
+            If pandas is not installed.
+        """
+        try:
+            import pandas as pd
+        except ImportError as error:
+            raise ImportError(
+                "EstimateDifference.to_frame needs pandas: pip install 'sklearn_ldp[data]'."
+            ) from error
         low, high = self.confidence_interval(level, of=of)
         columns = {
             "difference": self.values,

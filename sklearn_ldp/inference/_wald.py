@@ -9,7 +9,7 @@ import numpy as np
 from scipy.sparse.linalg import LinearOperator, cg
 from scipy.special import chdtrc
 
-_TOLERANCE = 1e-6
+_TOLERANCE = 1e-4  # of the residual; the error of the quadratic form is about its square
 _STEPS = 2_000
 Product = Callable[[np.ndarray], np.ndarray]
 
@@ -99,18 +99,22 @@ def sum_known(difference: np.ndarray, product: Product, variances: np.ndarray) -
     Notes
     -----
     As the true sum is known, the difference is replaced by its residual mu after regression on its
-    own sum, ``mu = delta - S (1' delta) / T`` with ``S = Sigma 1`` and ``T = 1' S``. Its sum is 0.
-    With any tau > 0, ``mu' (Sigma + tau 1 1')^-1 mu`` is then the statistic with the generalised
-    inverse, whether or not Sigma has full rank: an oracle such as GRR, whose estimates always sum
-    to 1, has S = 0.
+    own sum, ``mu = delta - S (1' delta) / T`` with ``S = Sigma 1`` and ``T = 1' S``. Its sum is 0,
+    and its covariance matrix is ``R = Sigma - S S' / T``. With any c > 0 the solution x of
+    ``(Sigma + c S S') x = mu`` has ``S' x = 0``, as multiplication by 1' shows, hence ``R x = mu``,
+    and ``mu' x`` is the statistic with the generalised inverse of R. An oracle such as GRR, whose
+    estimates always sum to 1, has S = 0, and the vector of ones takes the place of S.
     """
-    ones, tau = np.ones(len(difference)), float(variances.mean()) / len(difference)
-    of_sum = product(ones)
+    d = len(difference)
+    of_sum = product(np.ones(d))
     total = float(of_sum.sum())
     if total > 1e-9 * float(variances.sum()):
         residual = difference - of_sum * (difference.sum() / total)
     else:
-        residual = difference - difference.mean()
+        of_sum, residual = np.ones(d), difference - difference.mean()
+    c = float(variances.mean()) / float(of_sum @ of_sum)
     return quadratic_form(
-        lambda x: product(x) + tau * x.sum(), variances + tau, residual - residual.mean()
+        lambda x: product(x) + (c * (of_sum @ x)) * of_sum,
+        variances + c * of_sum**2,
+        residual - residual.mean(),
     )
