@@ -22,6 +22,7 @@ from ._partitions import Partition
 
 _NEAR = 10.0  # estimates above it, in sigma, hardly depend on the prior
 _CELL = 0.1  # distance, in sigma, of nodes between which everything is interpolated
+_REACH = 12.0  # standard deviations beyond which a normal density is negligible
 _EMPTY = 0.3  # frequencies below it, in sigma, count as those of nearly nobody
 _EVEN = 0.5  # prior probability that groups do not differ in one direction, and that not at all
 _SHARES = np.linspace(0, 1, 101)  # of the group-aware estimate in the result
@@ -148,17 +149,21 @@ class Estimates:
         first, last = lattice.min(initial=0), lattice.max(initial=0) + 1
         self._place = (lattice - first).astype(np.int64)
         self._beyond = z[self.is_near] / _CELL - lattice
-        log = log_density(np.arange(first, last + 1) * _CELL, self.theta, growth)
-        self.likelihood = np.exp(log - log.max(axis=1, keepdims=True))
+        self._n_nodes = int(last - first) + 1
+        std = np.sqrt(np.maximum(1 + growth * self.theta, 0))
+        theta = self.theta[self.theta - _REACH * std <= _NEAR + _CELL]
+        log = log_density(np.arange(first, last + 1) * _CELL, theta, growth)
+        likelihood = np.exp(log - log.max(axis=1, keepdims=True))
+        self._powers = np.vstack([likelihood, likelihood * theta, likelihood * theta**2])
         self.far = z[~self.is_near]
         self.far_variances = np.maximum(1 + growth * self.far, 0)
 
     def at_nodes(self, partition: Partition) -> sparse.csr_array:
         """Return the matrix that sums what nodes have over the near members of each group."""
-        rows, n_nodes = partition.codes[self.is_near], len(self.likelihood)
+        rows = partition.codes[self.is_near]
         weights = np.concatenate([1 - self._beyond, self._beyond])
         places = np.concatenate([self._place, self._place + 1])
-        shape = (len(partition.names), n_nodes)
+        shape = (len(partition.names), self._n_nodes)
         return sparse.csr_array((weights, (np.concatenate([rows, rows]), places)), shape=shape)
 
     def interpolated(self, at_nodes: np.ndarray, partition: Partition) -> np.ndarray:
@@ -181,9 +186,10 @@ class Estimates:
         three ndarray of shape (n_nodes, n_priors)
             The densities are up to a constant for each node.
         """
-        density = np.maximum(self.likelihood @ priors, 1e-300)
-        mean = self.likelihood @ (priors * self.theta[:, None]) / density
-        square = self.likelihood @ (priors * self.theta[:, None] ** 2) / density
+        products = self._powers @ priors[: self._powers.shape[1]]
+        density, mean, square = products.reshape(3, self._n_nodes, -1)
+        density = np.maximum(density, 1e-300)
+        mean, square = mean / density, square / density
         return np.log(density), mean, np.maximum(square - mean**2, 0)
 
     @cached_property
