@@ -46,10 +46,10 @@ def squared_errors(values, truth):
 
 # -- what it is good for ----------------------------------------------------------------------
 def gains(seed, permute):
-    """Errors without groups over those with groups, in 20 populations: geometric means."""
+    """Errors without groups over those with groups, in 12 populations: geometric means."""
     rng = np.random.default_rng([seed, 17])
     logs = []
-    for _ in range(20):
+    for _ in range(12):
         counts = population(rng)
         estimate = estimate_of(counts, int(rng.integers(1 << 30)))
         labels = rng.permutation(LABELS) if permute else LABELS
@@ -73,26 +73,30 @@ def test_groups_that_differ_improve_every_category_and_their_totals(seed):
     assert of_totals < 1.25
 
 
-def test_groups_that_do_not_differ_cost_little(seed):
-    """The totals of ten groups by lot: the mean error grows by less than a fifth.
-
-    Negative control: priors of groups without the guard cost more.
-    """
+def costs(seed):
+    """Errors of the totals of groups by lot, with groups over without: geometric mean of 20."""
     rng = np.random.default_rng([seed, 18])
-    errors = []
-    for _ in range(40):
-        counts = rng.permutation(population(rng))
+    logs = []
+    for _ in range(20):
+        counts = rng.permutation(population(rng, n=50_000))
         estimate, truth = estimate_of(counts, int(rng.integers(1 << 30))), counts / counts.sum()
-        bayes = EmpiricalBayes(groups=LABELS).fit(estimate)
-        assert bayes.group_totals_[0].share[0] < 0.9
-        errors.append(
-            [
-                squared_errors(values, truth)[1]
-                for values in (EmpiricalBayes().fit_transform(estimate).values, bayes.frequencies_)
-            ]
+        plain, grouped = (
+            squared_errors(post.fit_transform(estimate).values, truth)[1]
+            for post in (EmpiricalBayes(), EmpiricalBayes(groups=LABELS))
         )
-    plain, grouped = np.mean(errors, axis=0)
-    assert grouped < 1.2 * plain
+        logs.append(np.log(grouped / plain))
+    return np.exp(np.mean(logs))
+
+
+def test_groups_that_do_not_differ_cost_little(seed, monkeypatch):
+    """Over seeds the cost is 1.03 with a standard deviation of .02, so that one in 10,000 fails.
+
+    Negative control: without the guard it is 1.29, with a standard deviation of .12.
+    """
+    guarded = costs(seed)
+    assert guarded < 1.12
+    monkeypatch.setattr(group_priors, "log_loss_share", lambda *arguments: 1.0)
+    assert costs(seed) > guarded
 
 
 # -- the evidence -----------------------------------------------------------------------------
@@ -260,25 +264,24 @@ def test_totals_go_to_the_raw_ones_where_these_differ_by_more_than_chance():
     "oracle", [GRR(2.0), OLH(1.0), HadamardResponse(1.0), OUE(1.0)], ids=lambda o: type(o).__name__
 )
 def test_variances_of_raw_totals_are_those_of_simulated_collections(oracle, seed):
-    """Chi-square bounds of the mean ratio over 10 groups, 4,000 collections: one in 10^4 fails.
+    """The standard deviation of a ratio is 4.5 % in 1,000 collections, so one in 10^4 fails.
 
-    Negative control: independent errors whose sum is not known, which is 4 % too much for OUE and
-    more for the others.
+    Negative control: independent errors whose sum is not known.
     """
     rng = np.random.default_rng([seed, 19])
     codes = np.repeat([0, 1, 2], [2, 8, 40])
     partition = Partition(codes, list("abc"))
     counts = np.repeat([60_000, 4_000, 250], [2, 8, 40])
     oracle = clone(oracle).set_params(categories=50, random_state=int(rng.integers(1 << 30)))
-    estimate = oracle.simulate(counts, 4_000)
+    estimate = oracle.simulate(counts, 1_000)
     totals = np.array([partition.sums(row) for row in norm(estimate.values)])
     simulated = totals.var(axis=0)
     frequencies = counts / counts.sum()
     noise = estimate.noise.of_rows(0)
     ratios = raw_variances(noise, frequencies, partition) / simulated
-    assert np.all(np.abs(ratios - 1) < 0.1)
+    assert np.all(np.abs(ratios - 1) < 0.2)
     naive = partition.sums(noise.variance(frequencies)) / simulated
-    assert np.max(np.abs(naive - 1)) > 0.1
+    assert np.max(np.abs(naive - 1)) > 0.2
 
 
 def test_totals_of_the_result_are_the_attribute():

@@ -214,8 +214,7 @@ def studentised_range(n: int, level: float) -> float:
     float
         The quantile, by bisection of ``n int phi(t) (Phi(t + Q) - Phi(t))**(n - 1) dt``.
     """
-    t, weights = np.polynomial.legendre.leggauss(600)
-    t, weights = 10 * t, 10 * weights  # nothing to speak of is outside of [-10, 10]
+    t, weights = _quadrature()
     density, below = n * weights * np.exp(-t * t / 2) / np.sqrt(2 * np.pi), ndtr(t)
     low, high = 0.0, 20.0
     for _ in range(60):
@@ -224,3 +223,10 @@ def studentised_range(n: int, level: float) -> float:
         probability = density @ np.exp((n - 1) * np.log(inside))
         low, high = (middle, high) if probability < level else (low, middle)
     return (low + high) / 2
+
+
+@lru_cache(maxsize=1)
+def _quadrature() -> tuple[np.ndarray, np.ndarray]:
+    """Points and weights of Gauss and Legendre; nothing to speak of is outside of [-10, 10]."""
+    points, weights = np.polynomial.legendre.leggauss(600)
+    return 10 * points, 10 * weights
