@@ -20,6 +20,7 @@ from sklearn_ldp import (
     OLH,
     OUE,
     Base,
+    EmpiricalBayes,
     FrequencyEstimate,
     HeldOutSearch,
     NoiseModel,
@@ -31,6 +32,7 @@ from sklearn_ldp.inspection import (
     ErrorCurveDisplay,
     ErrorDotDisplay,
     FrequencyDisplay,
+    GroupTotalsDisplay,
     SearchDisplay,
 )
 from sklearn_ldp.inspection._style import styles
@@ -547,3 +549,50 @@ def test_without_matplotlib_the_remedy_is_named(monkeypatch):
     for display in (curve, dots, search, FrequencyDisplay(["a"], [1.0])):
         with pytest.raises(ImportError, match=r"sklearn_ldp\[plot\]"):
             display.plot()
+
+
+# -- totals of groups -------------------------------------------------------------------------
+LABELS = np.repeat(["north", "south", "west"], 30)
+
+
+def grouped(n_repeats=1):
+    counts = np.repeat([3000, 100, 0], 30)
+    estimate = OUE(1.0, categories=90, random_state=0).simulate(counts, n_repeats)
+    return EmpiricalBayes(groups=LABELS).fit(estimate), counts
+
+
+def test_group_totals_are_drawn_in_their_order():
+    bayes, counts = grouped()
+    truth = counts.reshape(3, 30).sum(axis=1) / counts.sum()
+    display = GroupTotalsDisplay.from_estimator(bayes, truth=truth)
+    (learnt,) = bayes.group_totals_
+    assert list(display.groups) == ["north", "south", "west"]
+    for line, values in (
+        (display.raw_, learnt.raw[0]),
+        (display.common_, learnt.common[0]),
+        (display.totals_, learnt.totals[0]),
+        (display.truth_, truth),
+    ):
+        np.testing.assert_array_equal(line.get_xdata(), values)
+        np.testing.assert_array_equal(line.get_ydata(), [1, 2, 3])
+    assert [text.get_text() for text in display.ax_.get_yticklabels()] == list(display.groups)
+    assert "100%" in display.ax_.get_title()
+
+
+def test_the_largest_of_many_groups_are_drawn_and_said_to_be():
+    bayes, _ = grouped(2)
+    display = GroupTotalsDisplay.from_estimator(bayes, row=1, k=2, color="k")
+    assert list(display.groups) == ["north", "south"]
+    assert display.ax_.get_title().startswith("2 of 3 groups, the largest; ")
+    assert display.truth_ is None
+    assert display.totals_.get_color() == "k"
+
+
+def test_group_totals_need_groups():
+    bayes, _ = grouped()
+    with pytest.raises(ValueError, match="fitted with groups"):
+        GroupTotalsDisplay.from_estimator(EmpiricalBayes(noise=0.01).fit(bayes.estimate_.values))
+    with pytest.raises(ValueError, match="must have shape"):
+        GroupTotalsDisplay.from_estimator(bayes, truth=[0.5, 0.5])
+    with pytest.raises(ValueError, match="k must be None"):
+        GroupTotalsDisplay.from_estimator(bayes, k=0)

@@ -4,6 +4,7 @@ from ._difference_display import DifferenceDisplay
 from ._error_curve_display import ErrorCurveDisplay
 from ._error_dot_display import ErrorDotDisplay
 from ._frequency_display import FrequencyDisplay
+from ._group_totals_display import GroupTotalsDisplay
 from ._search_display import SearchDisplay
 from ._trend_display import TrendDisplay
 
@@ -12,6 +13,7 @@ __all__ = [
     "ErrorCurveDisplay",
     "ErrorDotDisplay",
     "FrequencyDisplay",
+    "GroupTotalsDisplay",
     "SearchDisplay",
     "TrendDisplay",
 ]

@@ -111,10 +111,13 @@ def _grid(key: Any, grid: Any, name: str) -> list:
     """Return one post-processor of a class for each combination of parameters in its grid."""
     from sklearn.model_selection import ParameterGrid  # slow to import, so only if needed
 
+    exported = {found: getattr(postprocessing, found) for found in postprocessing.__all__}
     known = {
-        found: getattr(postprocessing, found)
-        for found in postprocessing.__all__
-        if isinstance(getattr(postprocessing, found), type) and found != "BasePostProcessor"
+        found: kind
+        for found, kind in exported.items()
+        if isinstance(kind, type)
+        and issubclass(kind, BasePostProcessor)
+        and kind is not BasePostProcessor
     }
     made = known[key]() if key in known else None
     if made is None:

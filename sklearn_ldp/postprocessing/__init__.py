@@ -6,6 +6,7 @@ from ._calibrate import Calibrate, calibrate, power_law_exponent
 from ._empirical_bayes import (
     NPMLE,
     EmpiricalBayes,
+    GroupTotals,
     average_prior,
     g_model_prior,
     npmle_prior,
@@ -40,6 +41,7 @@ __all__ = [
     "Calibrate",
     "EmpiricalBayes",
     "ExactMLE",
+    "GroupTotals",
     "MLEApx",
     "Norm",
     "NormCut",

