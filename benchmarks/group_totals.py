@@ -110,6 +110,11 @@ def print_table(
         rows.append(row)
     header = ["", "totals", "every category", "totals, by lot", "every category, by lot"]
     print(markdown(header, rows))
+    ratios = np.array([r[0][GROUPED][0] / _least(r[0], candidates) for r in results])
+    print(f"\nworst natural groups of {GROUPED}:")
+    for i in np.argsort(-ratios)[:5]:
+        name, column, epsilon, n = cells[i]
+        print(f"  {name} by {column}, epsilon {epsilon:g}, n {n:,}: {ratios[i]:.2f}")
 
 
 def errors_in(
