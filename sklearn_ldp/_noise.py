@@ -358,6 +358,37 @@ class ChannelNoise(NoiseModel):
         return self.channel.answer_variances(rows, frequencies) / self.n_samples
 
 
+def variances_after_norm(
+    noise: Noise, rows: sparse.csr_array, frequencies: np.ndarray
+) -> np.ndarray:
+    """Return the variances of linear answers of a raw estimate whose sum was made 1 by Norm.
+
+    Parameters
+    ----------
+    noise : Noise
+        The noise of a single estimate; without covariances, errors are taken as independent.
+    rows : csr_array of shape (n_queries, d)
+        The queries.
+    frequencies : ndarray of shape (d,)
+        True frequencies of all categories.
+
+    Returns
+    -------
+    ndarray of shape (n_queries,)
+        The variances.
+    """
+    try:
+        of_sum = noise.covariance_product(np.ones(len(frequencies)), frequencies)
+        variances = np.ravel(noise.answer_variance(rows, frequencies))
+    except ValueError:
+        of_sum = np.ravel(noise.variance(frequencies))
+        variances = rows.power(2) @ of_sum
+    # Norm takes from each answer its share of the error of the sum.
+    shares = rows.sum(axis=1) / len(frequencies)
+    result = variances - 2 * shares * (rows @ of_sum) + shares**2 * of_sum.sum()
+    return np.maximum(result, 0)
+
+
 def as_rows(matrix: Matrix, n_categories: int | None = None) -> sparse.csr_array:
     """Return queries as a sparse matrix without explicit zeros or repeated entries.
 

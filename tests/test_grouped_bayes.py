@@ -8,10 +8,10 @@ from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 
 from sklearn_ldp import GRR, OLH, OUE, EmpiricalBayes, FrequencyEstimate, HadamardResponse
+from sklearn_ldp._noise import variances_after_norm
 from sklearn_ldp.postprocessing import _group_priors as group_priors
 from sklearn_ldp.postprocessing import norm, norm_sub
 from sklearn_ldp.postprocessing._group_totals import (
-    raw_variances,
     shrunken_totals,
     with_totals,
 )
@@ -278,7 +278,7 @@ def test_variances_of_raw_totals_are_those_of_simulated_collections(oracle, seed
     simulated = totals.var(axis=0)
     frequencies = counts / counts.sum()
     noise = estimate.noise.of_rows(0)
-    ratios = raw_variances(noise, frequencies, partition) / simulated
+    ratios = variances_after_norm(noise, partition.rows(), frequencies) / simulated
     assert np.all(np.abs(ratios - 1) < 0.2)
     naive = partition.sums(noise.variance(frequencies)) / simulated
     assert np.max(np.abs(naive - 1)) > 0.2

@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import StrOptions
 
-from .._noise import Noise
+from .._noise import Noise, variances_after_norm
 from .._typing import DataFrame, Grouping
 from ..queries import QuerySet
 from . import _deconvolution
 from ._base import BasePostProcessor
 from ._group_priors import Estimates, GroupFit, fit_groups
-from ._group_totals import raw_variances, shrunken_totals, with_totals
+from ._group_totals import shrunken_totals, with_totals
 from ._known_noise import NOISE_CONSTRAINT, per_row, resolve_noise
 from ._normalization import norm, norm_sub
 from ._partitions import Partition, as_partitions
@@ -413,7 +413,7 @@ class EmpiricalBayes(_LearntPrior):
         raw_weights = [np.zeros(len(p.names)) for p in self._partitions]
         if self.simplex:
             values, raw = norm_sub(values), norm(row)
-            variances = [raw_variances(noise, values, p) for p in self._partitions]
+            variances = [variances_after_norm(noise, p.rows(), values) for p in self._partitions]
             # The coarsest grouping comes last: its totals hold exactly.
             for i in sorted(range(len(fit.variances)), key=lambda i: -len(fit.variances[i])):
                 partition = self._partitions[i]

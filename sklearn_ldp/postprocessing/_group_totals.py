@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy import sparse
 from scipy.special import expit, logsumexp
 
-from .._noise import Noise, as_rows
 from ._group_priors import log_loss_share
 from ._normalization import norm_sub
 from ._partitions import Partition
@@ -109,35 +107,3 @@ def with_totals(values: np.ndarray, partition: Partition, totals: np.ndarray) ->
         if np.array_equal(positive, stays):
             return np.where(stays, values - moves, 0)
         stays = positive
-
-
-def raw_variances(noise: Noise, frequencies: np.ndarray, partition: Partition) -> np.ndarray:
-    """Return the variances of a raw estimate's totals after Norm, which knows their sum.
-
-    Parameters
-    ----------
-    noise : Noise
-        The noise of a single estimate; without covariances, errors are taken as independent.
-    frequencies : ndarray of shape (d,)
-        Frequencies of all categories.
-    partition : Partition
-        The groups.
-
-    Returns
-    -------
-    ndarray of shape (n_groups,)
-        The variances.
-    """
-    d = len(frequencies)
-    of_all = partition.sizes() / d
-    shape = (len(of_all), d)
-    rows = sparse.csr_array((np.ones(d), (partition.codes, np.arange(d))), shape=shape)
-    try:
-        of_sum = noise.covariance_product(np.ones(d), frequencies)
-        variances = np.ravel(noise.answer_variance(as_rows(rows), frequencies))
-    except ValueError:
-        of_each = np.ravel(noise.variance(frequencies))
-        of_sum, variances = of_each, partition.sums(of_each)
-    # The total less its share of the sum of all: the known sum is taken into account.
-    result = variances - 2 * of_all * partition.sums(of_sum) + of_all**2 * of_sum.sum()
-    return np.maximum(result, 0)

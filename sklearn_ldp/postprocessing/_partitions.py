@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import sparse
 
+from .._noise import as_rows
 from ..queries import QuerySet
 from ..queries import groups as groups_by
 
@@ -28,6 +30,12 @@ class Partition(NamedTuple):
     def sums(self, values: np.ndarray) -> np.ndarray:
         """Return the sum over each group, of shape (n_groups,)."""
         return np.bincount(self.codes, weights=values, minlength=len(self.names))
+
+    def rows(self) -> sparse.csr_array:
+        """Return the queries for the totals, of shape (n_groups, d)."""
+        d = len(self.codes)
+        shape = (len(self.names), d)
+        return as_rows(sparse.csr_array((np.ones(d), (self.codes, np.arange(d))), shape=shape))
 
     def sizes(self) -> np.ndarray:
         """Return the number of categories of each group."""
@@ -61,6 +69,11 @@ def as_partitions(groups: Any, categories: np.ndarray, name: str) -> list[Partit
     return [_partition(one, categories, name) for one in (groups if several else [groups])]
 
 
+def are_disjoint(matrix: sparse.csr_array) -> bool:
+    """Whether queries ask for the totals of groups that have no category in common."""
+    return bool(np.all(matrix.data == 1)) and len(np.unique(matrix.indices)) == matrix.nnz
+
+
 def _is_grouping(item: Any) -> bool:
     return isinstance(item, list | np.ndarray | Mapping | QuerySet) or hasattr(item, "iloc")
 
@@ -71,15 +84,14 @@ def _partition(groups: Any, categories: np.ndarray, name: str) -> Partition:
     if query_set.depends_on_truth:
         raise ValueError(f"{name} needs groups of named categories, got {query_set!r}.")
     matrix = query_set.aligned(categories).matrix(d)
-    columns = matrix.tocsc()
-    n_groups = np.diff(columns.indptr)
-    if np.any(matrix.data != 1) or np.any(n_groups > 1):
+    if not are_disjoint(matrix):
         raise ValueError(
             f"{name} needs groups in which each category occurs at most once, got {query_set!r}: "
             "give one label for each category, groups(labels), or a list of several such labels."
         )
     codes = np.full(d, matrix.shape[0])
-    codes[n_groups == 1] = columns.indices
+    columns = matrix.tocoo()
+    codes[columns.col] = columns.row
     names: list[Any] = list(query_set.names or range(matrix.shape[0]))
     is_used = np.bincount(codes, minlength=len(names) + 1) > 0
     names = [name for name, used in zip([*names, None], is_used, strict=True) if used]
