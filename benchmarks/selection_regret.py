@@ -39,7 +39,8 @@ SEARCHES = {
     "SyntheticSearch": SyntheticSearch(random_state=0),
     "  with PowerNS": SyntheticSearch(synthesizer=PowerNS(), random_state=0),
     "  with EmpiricalBayes": SyntheticSearch(synthesizer=EmpiricalBayes(), random_state=0),
-    "HeldOutSearch": HeldOutSearch(),
+    "HeldOutSearch": HeldOutSearch(default_candidates()),
+    "  without guard": HeldOutSearch(default_candidates(), guard=0),
 }
 
 

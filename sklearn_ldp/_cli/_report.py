@@ -6,7 +6,13 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from .._table import format_table, narrow
-from ..model_selection import ErrorStudy, HeldOutSearch, SyntheticSearch, candidate_name
+from ..model_selection import (
+    ErrorStudy,
+    HeldOutSearch,
+    SyntheticSearch,
+    candidate_name,
+    default_candidates,
+)
 
 
 def error_tables(study: ErrorStudy, show: Callable[[float], str]) -> str:
@@ -44,7 +50,8 @@ def searched(
     """Return what each search picks from an estimate, by the name of the queries and the search."""
     searches = [
         SyntheticSearch(n_repeats=n_repeats, random_state=seed),
-        HeldOutSearch(random_state=seed),
+        # The same candidates as in the study that their choices are compared with.
+        HeldOutSearch(default_candidates(), random_state=seed),
     ]
     return {
         name: {

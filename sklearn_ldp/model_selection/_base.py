@@ -58,7 +58,7 @@ class BaseSearch(BasePostProcessor):
         return "mse"
 
     def _fit_process(self, estimate):
-        candidates = as_candidates(self.candidates, type(self).__name__)
+        candidates = self._all_candidates(estimate)
         if estimate.shape[1] < 2:
             raise ValueError(
                 f"{type(self).__name__} got an estimate of 1 feature(s), that is one category, so "
@@ -67,29 +67,40 @@ class BaseSearch(BasePostProcessor):
         with each_warning_once():
             return self._best(candidates, estimate)
 
+    def _all_candidates(self, estimate: FrequencyEstimate) -> list:
+        """Return the candidates to choose from."""
+        return as_candidates(self.candidates, type(self).__name__)
+
     def _best(self, candidates: list, estimate: FrequencyEstimate) -> FrequencyEstimate:
         """Compare the candidates, and return what the best one makes of the estimate."""
         cases = self._cases(estimate)
         self.results_ = _results(candidates, self._errors(candidates, cases))
-        self.best_index_ = int(np.argmin(self.results_["mean_error"]))
+        self.best_index_ = self._choice(candidates, cases, estimate)
         self.best_params_ = self.results_["params"][self.best_index_]
         self.best_score_ = -float(self.results_["mean_error"][self.best_index_])
         self.best_estimator_ = clone(candidates[self.best_index_])
         return self.best_estimator_.fit_transform(self._completed(estimate))
 
+    def _choice(self, candidates: list, cases: list[Case], estimate: FrequencyEstimate) -> int:
+        """Return the index of the candidate to take, when `results_` is known."""
+        return int(np.argmin(self.results_["mean_error"]))
+
     def _errors(self, candidates: list, cases: list[Case]) -> np.ndarray:
-        """Return the error of each candidate on each row of the cases, computed through joblib."""
+        """Return the error of each candidate on each row of the cases."""
+        return np.array(self._of_each(_errors_of_one, candidates, cases, self._error_metric()))
+
+    def _of_each(self, what: Any, candidates: list, cases: list[Case], *arguments: Any) -> list:
+        """Return what a function gives for each candidate and all cases, through joblib."""
         n_values = len(candidates) * sum(case.estimate.values.size for case in cases)
         n_tasks = min(-(-n_values // _TASK), len(candidates))
-        metric = self._error_metric()
         # Candidates are dealt out in turn, because costly ones stand next to each other.
         every = range(len(candidates))
         tasks = [
-            ([(j, clone(candidates[j])) for j in every[i::n_tasks]], cases, metric)
+            (what, [(j, clone(candidates[j])) for j in every[i::n_tasks]], cases, *arguments)
             for i in range(n_tasks)
         ]
-        errors = dict(pair for part in run(_errors, tasks, self.n_jobs) for pair in part)
-        return np.array([errors[j] for j in every])
+        results = dict(pair for part in run(_of_some, tasks, self.n_jobs) for pair in part)
+        return [results[j] for j in every]
 
     def _process(self, estimate):
         check_is_fitted(self, "best_estimator_")
@@ -105,9 +116,9 @@ class BaseSearch(BasePostProcessor):
         return tags
 
 
-def _errors(candidates: list, cases: list[Case], metric: Any) -> list[tuple[int, np.ndarray]]:
-    """Return the error of each numbered candidate on each row of the cases, with its number."""
-    return [(i, _errors_of_one(candidate, cases, metric)) for i, candidate in candidates]
+def _of_some(what: Any, candidates: list, *arguments: Any) -> list[tuple[int, Any]]:
+    """Return what a function gives for each numbered candidate, with its number."""
+    return [(i, what(candidate, *arguments)) for i, candidate in candidates]
 
 
 def _errors_of_one(candidate: Any, cases: list[Case], metric: Any) -> np.ndarray:

@@ -9,9 +9,12 @@ import numpy as np
 from sklearn.utils._param_validation import Interval
 
 from .._estimate import FrequencyEstimate
+from .._noise import as_rows, variances_after_norm
 from .._random import RandomState, as_generator
 from .._typing import Candidates, Queries
-from ..postprocessing import norm
+from ..metrics import query_errors
+from ..postprocessing import EmpiricalBayes, norm, norm_sub
+from ..postprocessing._partitions import are_disjoint
 from ..queries import as_query_set, query_matrix
 from ._base import BaseSearch, Case
 
@@ -28,9 +31,10 @@ class HeldOutSearch(BaseSearch):
     Without the shift, the noise of the sum would hide the differences for large sets.
 
     This holds in expectation. If few queries are asked (a handful of groups), the noise of the
-    held-out reports can exceed the differences between candidates, and the choice is then close to
-    random; :class:`SyntheticSearch` is more stable in this case. The standard errors in `results_`
-    show it.
+    held-out reports can exceed the differences between candidates. So :class:`EmpiricalBayes`, if
+    it is among the candidates, is left for another one only if that one's error is less by `guard`
+    standard deviations of the difference. If groups are asked for, the candidates of "all" include
+    an EmpiricalBayes with these groups, which then takes that place.
 
     To our knowledge the method is unpublished for frequency oracles. It is the hold-out method of
     regression, with the raw estimate as the response.
@@ -47,6 +51,9 @@ class HeldOutSearch(BaseSearch):
         ``top_k`` takes the largest categories of the part that the estimate is made from.
     test_size : float, default=0.2
         Share of the shards that judge, in (0, 1); each part has at least one shard.
+    guard : float, default=2.0
+        By how many standard deviations of the difference another candidate must be better than
+        EmpiricalBayes. 0 takes the least error.
     n_splits : int, default=10
         How many times the shards are split.
     n_jobs : int, default=None
@@ -59,7 +66,8 @@ class HeldOutSearch(BaseSearch):
     results_ : dict of ndarray
         One row per candidate: "candidate" (its name), "params", "mean_error" (squared distance to
         the held-out raw estimates, including their variance), "standard_error" (of that mean, as
-        if the splits were independent), "rank_error" (1 is best).
+        if the splits were independent), "rank_error" (1 is best), and "difference_std" (the
+        standard deviation of the difference from EmpiricalBayes' mean error; NaN without one).
     best_index_ : int
         Row of the best candidate.
     best_params_ : dict
@@ -121,6 +129,7 @@ class HeldOutSearch(BaseSearch):
     _parameter_constraints: dict = {
         **BaseSearch._parameter_constraints,
         "test_size": [Interval(Real, 0, 1, closed="neither")],
+        "guard": [Interval(Real, 0, None, closed="left")],
         "n_splits": [Interval(Integral, 1, None, closed="left")],
         "random_state": [None, Integral, np.random.RandomState, np.random.Generator],
     }
@@ -131,6 +140,7 @@ class HeldOutSearch(BaseSearch):
         *,
         queries: Queries | None = None,
         test_size: float = 0.2,
+        guard: float = 2.0,
         n_splits: int = 10,
         n_jobs: int | None = None,
         random_state: RandomState = 0,
@@ -138,6 +148,7 @@ class HeldOutSearch(BaseSearch):
         self.candidates = candidates
         self.queries = queries
         self.test_size = test_size
+        self.guard = guard
         self.n_splits = n_splits
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -157,7 +168,7 @@ class HeldOutSearch(BaseSearch):
         query_set = as_query_set(self.queries)
         rng = as_generator(self.random_state)
         filled = np.flatnonzero(estimate.shards.sizes)
-        n_test = int(np.clip(round(self.test_size * len(filled)), 1, len(filled) - 1))
+        n_test = self._n_test(len(filled))
         cases = []
         for _ in range(self.n_splits):
             order = rng.permutation(filled)
@@ -168,6 +179,71 @@ class HeldOutSearch(BaseSearch):
                 queries = query_matrix(query_set.matrix(train.shape[1], train.values[0]))
             cases.append(Case(train, norm(test.values)[0], queries))
         return cases
+
+    def _all_candidates(self, estimate):
+        candidates = super()._all_candidates(estimate)
+        if isinstance(self.candidates, str) and self.queries is not None:
+            query_set = as_query_set(self.queries).aligned(estimate.categories)
+            if not query_set.depends_on_truth and query_set.square_weights(2) is None:
+                matrix = query_set.matrix(estimate.shape[1])
+                if are_disjoint(matrix) and 1 < matrix.shape[0] < matrix.shape[1]:
+                    candidates.append(EmpiricalBayes(groups=query_set))
+        return candidates
+
+    def _errors(self, candidates, cases):
+        errors, self._answers = zip(
+            *self._of_each(_errors_and_answers, candidates, cases), strict=True
+        )
+        return np.array(errors)
+
+    def _choice(self, candidates, cases, estimate):
+        answers = np.array(self._answers)
+        del self._answers
+        mean_error = self.results_["mean_error"]
+        bayes = [i for i, post in enumerate(candidates) if isinstance(post, EmpiricalBayes)]
+        grouped = [i for i in bayes if candidates[i].groups is not None]
+        if not bayes or estimate.noise is None:
+            self.results_["difference_std"] = np.full(len(candidates), np.nan)
+            return int(np.argmin(mean_error))
+        reference = grouped[-1] if grouped else bayes[0]
+        spread = self._error_spread(answers - answers[reference], estimate)
+        self.results_["difference_std"] = spread
+        return int(np.argmin(mean_error + self.guard * spread))
+
+    def _error_spread(self, differences, estimate):
+        """Standard deviations of differences of errors, from the differences of the answers.
+
+        The squared distance to a noisy response changes with the noise in proportion to how far
+        the answers differ: by a linear answer of its own.
+        """
+        query_set, d = as_query_set(self.queries).aligned(estimate.categories), estimate.shape[1]
+        weights = query_set.square_weights(d)
+        if weights is not None:
+            rows = (weights[0] - weights[1]) * differences
+        else:
+            matrix = query_set.matrix(d, estimate.values[0])
+            rows = differences @ matrix / matrix.shape[0]
+        noise, frequencies = estimate.noise.of_rows(0), norm_sub(estimate.values[0])
+        variances = variances_after_norm(noise, as_rows(rows), frequencies)
+        # Of the response, which is a mean over splits that each leave most of the reports out.
+        n_filled = np.count_nonzero(estimate.shards.sizes)
+        more = (n_filled / self._n_test(n_filled) - 1) / self.n_splits
+        return 2 * np.sqrt(variances * (1 + more))
+
+    def _n_test(self, n_filled):
+        """Number of shards that judge."""
+        return int(np.clip(round(self.test_size * n_filled), 1, n_filled - 1))
+
+
+def _errors_and_answers(candidate, cases):
+    """The errors of a candidate on each case, and its mean answers (or values) over the cases."""
+    errors, answers = [], []
+    for case in cases:
+        result = candidate.fit_transform(case.estimate)
+        errors.append(query_errors(case.frequencies, result, queries=case.queries)[0])
+        is_closed = as_query_set(case.queries).square_weights(result.shape[1]) is not None
+        answers.append(result.values[0] if is_closed else result.answer(case.queries)[0])
+    return np.array(errors), np.mean(answers, axis=0)
 
 
 def _estimate_of(estimate: FrequencyEstimate, shards: np.ndarray) -> FrequencyEstimate:
