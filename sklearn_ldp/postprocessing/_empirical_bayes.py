@@ -5,12 +5,12 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import StrOptions
 
+from .._estimate import FrequencyEstimate
 from .._noise import Noise, variances_after_norm
 from .._typing import DataFrame, Grouping
 from ..queries import QuerySet
@@ -194,24 +194,44 @@ class _LearntPrior(BasePostProcessor):
         """Return the weights of the prior on the grid of one row's sample."""
 
     def _process(self, estimate):
+        rows = self._learn(estimate)
+        values = np.array([norm_sub(row.means) if self.simplex else row.means for row in rows])
+        return estimate.with_values(values.reshape(estimate.shape), by=type(self).__name__)
+
+    def _learn(self, estimate: FrequencyEstimate) -> list[_Row]:
+        """Learn the prior of each row, and keep it."""
         name, n_rows = type(self).__name__, len(estimate)
         noise = resolve_noise(estimate, self.noise, name)
         levels, slopes = per_row(noise.std, n_rows), per_row(noise.growth, n_rows)
-        self.prior_support_, self.prior_weights_ = [], []
-        values = np.empty(estimate.shape)
-        for i, row in enumerate(estimate.values):
-            std, slope = levels[i], slopes[i]
-            sample, weights = _learn(row, std, slope, self._fit_prior)
-            support, prior = _prior(sample, weights, std)
-            self.prior_support_.append(support)
-            self.prior_weights_.append(prior)
-            values[i] = posterior_mean(row, std, support, prior, slope)
-            values[i] = self._finished(values[i], row, noise.of_rows(i), sample, weights)
-        return estimate.with_values(values, by=name)
+        rows = [
+            _learnt_row(values, noise.of_rows(i), levels[i], slopes[i], self._fit_prior)
+            for i, values in enumerate(estimate.values)
+        ]
+        self.prior_support_ = [row.support for row in rows]
+        self.prior_weights_ = [row.prior for row in rows]
+        return rows
 
-    def _finished(self, means, row, noise, sample, weights):
-        """Return the result of a row, from the posterior means and what they came from."""
-        return norm_sub(means) if self.simplex else means
+
+@dataclass(frozen=True, eq=False)
+class _Row:
+    """One raw estimate, the prior learnt from it, and the posterior means."""
+
+    raw: np.ndarray
+    noise: Noise
+    std: float
+    slope: float
+    sample: _deconvolution.Sample
+    weights: np.ndarray
+    support: np.ndarray
+    prior: np.ndarray
+    means: np.ndarray
+
+
+def _learnt_row(raw, noise, std, slope, fit_prior):
+    sample, weights = _learn(raw, std, slope, fit_prior)
+    support, prior = _prior(sample, weights, std)
+    means = posterior_mean(raw, std, support, prior, slope)
+    return _Row(raw, noise, max(std, _TINIEST), slope, sample, weights, support, prior, means)
 
 
 @dataclass(frozen=True, eq=False)
@@ -389,46 +409,17 @@ class EmpiricalBayes(_LearntPrior):
     def _process(self, estimate):
         if self.groups is None:
             return super()._process(estimate)
-        self._partitions = as_partitions(self.groups, estimate.categories, type(self).__name__)
-        self._learnt: list[_Grouped] = []
-        try:
-            result = super()._process(estimate)
-            self.group_totals_ = [
-                _group_totals(partition, i, self._learnt)
-                for i, partition in enumerate(self._partitions)
-            ]
-        finally:
-            del self._partitions, self._learnt
-        return result
-
-    def _finished(self, means, row, noise, sample, weights):
-        if self.groups is None:
-            return super()._finished(means, row, noise, sample, weights)
-        std = max(float(np.ravel(noise.std)[0]), _TINIEST)
-        slope = float(np.ravel(noise.growth)[0])
-        theta, prior = sample.whole_prior(weights)
-        estimates = Estimates(_scaled(row, std, slope), theta, prior, slope / std, means / std)
-        fit = fit_groups(estimates, self._partitions)
-        values = std * fit.means
-        raw_weights = [np.zeros(len(p.names)) for p in self._partitions]
-        if self.simplex:
-            values, raw = norm_sub(values), norm(row)
-            variances = [variances_after_norm(noise, p.rows(), values) for p in self._partitions]
-            # The coarsest grouping comes last: its totals hold exactly.
-            for i in sorted(range(len(fit.variances)), key=lambda i: -len(fit.variances[i])):
-                partition = self._partitions[i]
-                totals, raw_weights[i] = shrunken_totals(
-                    raw, values, partition, variances[i], std**2 * fit.variances[i]
-                )
-                values = with_totals(values, partition, totals)
-            means = norm_sub(means)
-        self._learnt.append(_Grouped(norm(row), means, values, fit, raw_weights))
-        return values
+        name = type(self).__name__
+        partitions = as_partitions(self.groups, estimate.categories, name)
+        rows = [_grouped(row, partitions, self.simplex) for row in self._learn(estimate)]
+        self.group_totals_ = [_group_totals(p, i, rows) for i, p in enumerate(partitions)]
+        values = np.array([row.values for row in rows])
+        return estimate.with_values(values.reshape(estimate.shape), by=name)
 
 
 @dataclass(frozen=True, eq=False)
 class _Grouped:
-    """What was learnt about the groups of one row."""
+    """What was learnt about the groups of one row, and the result."""
 
     raw: np.ndarray
     common: np.ndarray
@@ -437,15 +428,31 @@ class _Grouped:
     raw_weights: list[np.ndarray]
 
 
-def _group_totals(partition: Partition, place: int, rows: list[_Grouped]) -> GroupTotals:
-    def totals(of: Any) -> np.ndarray:
-        return np.array([partition.sums(of(row)) for row in rows])
+def _grouped(row: _Row, partitions: list[Partition], simplex: bool) -> _Grouped:
+    """Return what groups make of a row."""
+    theta, prior = row.sample.whole_prior(row.weights)
+    z, growth = _scaled(row.raw, row.std, row.slope), row.slope / row.std
+    fit = fit_groups(Estimates(z, theta, prior, growth, row.means / row.std), partitions)
+    raw, common, values = norm(row.raw), row.means, row.std * fit.means
+    weights = [np.zeros(len(p.names)) for p in partitions]
+    if simplex:
+        common, values = norm_sub(common), norm_sub(values)
+        variances = [variances_after_norm(row.noise, p.rows(), values) for p in partitions]
+        # The coarsest grouping comes last: its totals hold exactly.
+        for i in sorted(range(len(partitions)), key=lambda i: -len(partitions[i].names)):
+            totals, weights[i] = shrunken_totals(
+                raw, values, partitions[i], variances[i], row.std**2 * fit.variances[i]
+            )
+            values = with_totals(values, partitions[i], totals)
+    return _Grouped(raw, common, values, fit, weights)
 
+
+def _group_totals(partition: Partition, place: int, rows: list[_Grouped]) -> GroupTotals:
     return GroupTotals(
         partition.names,
-        totals(lambda row: row.raw),
-        totals(lambda row: row.common),
-        totals(lambda row: row.values),
+        np.array([partition.sums(row.raw) for row in rows]),
+        np.array([partition.sums(row.common) for row in rows]),
+        np.array([partition.sums(row.values) for row in rows]),
         np.array([row.fit.log_evidence for row in rows]),
         np.array([row.fit.share for row in rows]),
         np.array([row.fit.weights[place] for row in rows]),
