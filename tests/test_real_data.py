@@ -12,6 +12,7 @@ from sklearn_ldp import (
     OLH,
     OUE,
     SUE,
+    EmpiricalBayes,
     HadamardResponse,
     HeldOutSearch,
     NormSub,
@@ -65,9 +66,10 @@ def test_main_job(shared_data, oracle, name, seed):
     assert frequency_mse(data.frequencies, consistent) < frequency_mse(data.frequencies, estimate)
     for queries in [full_domain(), *(groups(data.groups[column]) for column in columns)]:
         assert consistent.answer(queries).sum() == pytest.approx(1)
+        grouped = [EmpiricalBayes(groups=queries)] if queries.names else []
         errors = [
             frequency_mse(data.frequencies, clone(c).fit_transform(estimate), queries=queries)
-            for c in default_candidates()
+            for c in (*default_candidates(), *grouped)
         ]
         for search in (SyntheticSearch(queries=queries, random_state=seed), HeldOutSearch()):
             pick = search.set_params(queries=queries).fit(estimate)
