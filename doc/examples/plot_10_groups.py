@@ -1,7 +1,7 @@
 """
-=================================
+==================================
 Shops of a chain, region by region
-=================================
+==================================
 
 600 shops in 12 regions; which shop does a customer go to, and how many customers does each region
 have? A region is more than the sum of its shops' estimates: what they have in common is known far
