@@ -352,6 +352,6 @@ def test_groups_that_are_asked_for_are_a_candidate():
     search = HeldOutSearch(queries=groups(labels), n_splits=2).fit(an_estimate())
     assert len(search.results_["candidate"]) == len(default_candidates()) + 1
     assert search.results_["difference_std"][-1] == 0
-    for queries in (None, random_sets(0.5), top_k(2), [[1.0] * len(labels)]):
+    for queries in (None, random_sets(0.5), random_sets(5), top_k(2), [[1.0] * len(labels)]):
         search = HeldOutSearch(queries=queries, n_splits=2).fit(an_estimate())
         assert len(search.results_["candidate"]) == len(default_candidates())

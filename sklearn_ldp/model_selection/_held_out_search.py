@@ -184,9 +184,10 @@ class HeldOutSearch(BaseSearch):
         candidates = super()._all_candidates(estimate)
         if isinstance(self.candidates, str) and self.queries is not None:
             query_set = as_query_set(self.queries).aligned(estimate.categories)
-            if not query_set.depends_on_truth and query_set.square_weights(2) is None:
-                matrix = query_set.matrix(estimate.shape[1])
-                if are_disjoint(matrix) and 1 < matrix.shape[0] < matrix.shape[1]:
+            d = estimate.shape[1]
+            if not query_set.depends_on_truth and query_set.square_weights(d) is None:
+                matrix = query_set.matrix(d)
+                if are_disjoint(matrix) and 1 < matrix.shape[0] < d:
                     candidates.append(EmpiricalBayes(groups=query_set))
         return candidates
 
