@@ -399,6 +399,12 @@ def test_transform_repeats_fit_and_changes_nothing():
     assert post.group_totals_ is before["group_totals_"]
 
 
+def test_a_fit_without_groups_forgets_those_of_an_earlier_one():
+    estimate = estimate_of(population(np.random.default_rng(8)), 8)
+    post = EmpiricalBayes(groups=LABELS).fit(estimate)
+    assert not hasattr(post.set_params(groups=None).fit(estimate), "group_totals_")
+
+
 def test_it_is_a_step_of_a_pipeline():
     rng = np.random.default_rng(9)
     users = rng.integers(0, 400, 2_000)

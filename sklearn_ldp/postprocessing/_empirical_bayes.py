@@ -408,6 +408,8 @@ class EmpiricalBayes(_LearntPrior):
 
     def _process(self, estimate):
         if self.groups is None:
+            if hasattr(self, "group_totals_"):  # of an earlier fit
+                del self.group_totals_
             return super()._process(estimate)
         name = type(self).__name__
         partitions = as_partitions(self.groups, estimate.categories, name)
