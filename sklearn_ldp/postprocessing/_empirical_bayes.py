@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -198,18 +198,17 @@ class _LearntPrior(BasePostProcessor):
         values = np.array([norm_sub(row.means) if self.simplex else row.means for row in rows])
         return estimate.with_values(values.reshape(estimate.shape), by=type(self).__name__)
 
-    def _learn(self, estimate: FrequencyEstimate) -> list[_Row]:
-        """Learn the prior of each row, and keep it."""
+    def _learn(self, estimate: FrequencyEstimate) -> Iterator[_Row]:
+        """Learn and keep the prior of one row after the other, with one sample in memory."""
         name, n_rows = type(self).__name__, len(estimate)
         noise = resolve_noise(estimate, self.noise, name)
         levels, slopes = per_row(noise.std, n_rows), per_row(noise.growth, n_rows)
-        rows = [
-            _learnt_row(values, noise.of_rows(i), levels[i], slopes[i], self._fit_prior)
-            for i, values in enumerate(estimate.values)
-        ]
-        self.prior_support_ = [row.support for row in rows]
-        self.prior_weights_ = [row.prior for row in rows]
-        return rows
+        self.prior_support_, self.prior_weights_ = [], []
+        for i, values in enumerate(estimate.values):
+            row = _learnt_row(values, noise.of_rows(i), levels[i], slopes[i], self._fit_prior)
+            self.prior_support_.append(row.support)
+            self.prior_weights_.append(row.prior)
+            yield row
 
 
 @dataclass(frozen=True, eq=False)
