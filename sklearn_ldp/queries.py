@@ -26,6 +26,7 @@ __all__ = [
     "groups",
     "query_matrix",
     "random_sets",
+    "ranges",
     "top_k",
 ]
 
@@ -39,10 +40,16 @@ class QuerySet:
         Whether the choice of the queries depends on the true frequencies.
     names : list or None
         Names of the queries, in the order of the queries; None if they have no names.
+    ordered : bool
+        Whether the queries ask for ranges of a domain that has an order.
+    top : int or None
+        If the queries ask for the most frequent categories, how many.
     """
 
     depends_on_truth = False
     names: list[Any] | None = None
+    ordered = False
+    top: int | None = None
 
     def matrix(self, n_categories: int, frequencies: ArrayLike | None = None) -> sparse.csr_array:
         """Return the queries over a domain.
@@ -195,30 +202,62 @@ class _RandomSets(QuerySet):
         return f"random_sets({self.size})"
 
 
+class _Ranges(QuerySet):
+    ordered = True
+
+    def __init__(self, bounds):
+        self.bounds = bounds
+
+    def matrix(self, n_categories, frequencies=None):
+        bounds = self.bounds
+        if isinstance(bounds, int):
+            if bounds > n_categories:
+                raise ValueError(
+                    f"{self!r} needs at least {bounds} categories, but the domain has "
+                    f"{n_categories}; give a smaller number of ranges."
+                )
+            edges = -(np.arange(bounds + 1) * -n_categories // bounds)
+            bounds = np.column_stack([edges[:-1], edges[1:]])
+        elif bounds[:, 1].max() > n_categories:
+            raise ValueError(
+                f"{self!r} end at position {bounds[:, 1].max()}, but the domain has "
+                f"{n_categories} categories; positions count from 0, and the stop is excluded."
+            )
+        columns = np.concatenate([np.arange(start, stop) for start, stop in bounds])
+        starts = np.r_[0, np.cumsum(bounds[:, 1] - bounds[:, 0])]
+        shape = (len(bounds), n_categories)
+        return sparse.csr_array((np.ones(columns.size), columns, starts), shape=shape)
+
+    def __repr__(self):
+        of_each = self.bounds if isinstance(self.bounds, int) else f"{len(self.bounds)} ranges"
+        return f"ranges({of_each})"
+
+
 class _TopK(QuerySet):
     depends_on_truth = True
+    top: int
 
-    def __init__(self, k):
-        self.k = k
+    def __init__(self, k: int) -> None:
+        self.top = k
 
     def matrix(self, n_categories, frequencies=None):
         if frequencies is None:
             raise ValueError(
-                f"top_k({self.k}) asks for the categories that are *truly* the most frequent, so "
+                f"{self!r} asks for the categories that are *truly* the most frequent, so "
                 "it needs the true frequencies (metrics and searches provide them); for the "
-                f"largest estimates use estimate.top({self.k})."
+                f"largest estimates use estimate.top({self.top})."
             )
-        if self.k > n_categories:
+        if self.top > n_categories:
             raise ValueError(
-                f"top_k({self.k}) needs at least {self.k} categories, but the domain has "
+                f"{self!r} needs at least {self.top} categories, but the domain has "
                 f"{n_categories}; give a smaller k."
             )
-        top = np.argsort(-np.asarray(frequencies), kind="stable")[: self.k]
-        shape = (self.k, n_categories)
-        return sparse.csr_array((np.ones(self.k), (np.arange(self.k), top)), shape=shape)
+        top = np.argsort(-np.asarray(frequencies), kind="stable")[: self.top]
+        shape = (self.top, n_categories)
+        return sparse.csr_array((np.ones(self.top), (np.arange(self.top), top)), shape=shape)
 
     def __repr__(self):
-        return f"top_k({self.k})"
+        return f"top_k({self.top})"
 
 
 def full_domain() -> QuerySet:
@@ -331,6 +370,54 @@ def random_sets(size: float, *, n_sets: int = 100, random_state: RandomState = 0
     return _RandomSets(size, n_sets, int(random_state))
 
 
+def ranges(bounds: int | ArrayLike) -> QuerySet:
+    """Ask for the total frequency of ranges of an ordered domain, such as ages or hours.
+
+    Parameters
+    ----------
+    bounds : int or array-like of shape (n_ranges, 2)
+        The number of ranges that together cover the domain, of nearly equal numbers of categories;
+        or the positions at which each range starts and stops, in the order of the categories. The
+        first category has position 0, and the stop is excluded.
+
+    Returns
+    -------
+    QuerySet
+        One query per range.
+
+    Raises
+    ------
+    ValueError
+        If there is no range, or one of them is empty.
+
+    Examples
+    --------
+    >>> from sklearn_ldp import FrequencyEstimate
+    >>> from sklearn_ldp.queries import ranges
+    >>> estimate = FrequencyEstimate([[0.5, 0.25, 0.125, 0.125]], range(4))
+    >>> estimate.answer(ranges(2))
+    array([[0.75, 0.25]])
+    >>> estimate.answer(ranges([(0, 3), (1, 4)]))
+    array([[0.875, 0.5  ]])
+    """
+    if isinstance(bounds, Integral):
+        if not _is_count(bounds):
+            raise ValueError(f"ranges needs at least one range, got {bounds!r}.")
+        return _Ranges(int(bounds))
+    pairs = np.asarray(bounds)
+    if pairs.ndim != 2 or pairs.shape[1:] != (2,) or not len(pairs) or pairs.dtype.kind not in "iu":
+        raise ValueError(
+            "ranges needs a number of ranges, or integer positions of shape (n_ranges, 2), a start "
+            f"and a stop for each, got {bounds!r}."
+        )
+    if np.any(pairs[:, 0] < 0) or np.any(pairs[:, 0] >= pairs[:, 1]):
+        raise ValueError(
+            "ranges needs positions with 0 <= start < stop, got "
+            f"{pairs[(pairs[:, 0] < 0) | (pairs[:, 0] >= pairs[:, 1])][0].tolist()}."
+        )
+    return _Ranges(pairs.astype(np.int64))
+
+
 def top_k(k: int) -> QuerySet:
     """Ask for the frequencies of the `k` categories that are truly the most frequent.
 
@@ -380,6 +467,7 @@ def as_query_set(queries: Queries | None) -> QuerySet:
     if sparse.issparse(queries) or is_list or hasattr(queries, "__array__"):
         return query_matrix(queries)
     raise TypeError(
-        "Queries must come from sklearn_ldp.queries (full_domain, random_sets, groups, top_k) or "
-        f"be a matrix of shape (n_queries, n_categories), got {type(queries).__name__}."
+        "Queries must come from sklearn_ldp.queries (full_domain, random_sets, groups, ranges, "
+        "top_k) or be a matrix of shape (n_queries, n_categories), got "
+        f"{type(queries).__name__}."
     )

@@ -78,13 +78,17 @@ POSTPROCESSORS = [
     Power(noise=NOISE),
     PowerNS(noise=NOISE, exponent=1.5),
     EmpiricalBayes(noise=0.05),
+    EmpiricalBayes(noise=0.05, ordered=True),
     NPMLE(noise=NOISE),
     Smooth(noise=0.05),
     Smooth(bandwidth=2),
 ]
 
-# What takes the categories as ordered; for all others their order does not matter.
-ORDINAL = (Smooth,)
+
+def is_ordinal(post):
+    """Whether it takes the categories as ordered; for all others their order does not matter."""
+    return isinstance(post, Smooth) or getattr(post, "ordered", False)
+
 
 SEARCHES = [
     SyntheticSearch([Base(), NormSub()], oracle=GRR(), n_samples=100, n_repeats=2, random_state=0),

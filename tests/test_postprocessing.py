@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from estimators import ORDINAL, POSTPROCESSORS
+from estimators import POSTPROCESSORS, is_ordinal
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
@@ -73,7 +73,7 @@ ALL = [
 ]
 over_all = pytest.mark.parametrize("post", ALL, ids=repr)
 # Smoothing exchanges ranks and depends on neighbours: what it keeps is in test_smooth.py.
-NOMINAL = [post for post in ALL if not isinstance(post, ORDINAL)]
+NOMINAL = [post for post in ALL if not is_ordinal(post)]
 over_nominal = pytest.mark.parametrize("post", NOMINAL, ids=repr)
 few = settings(max_examples=settings().max_examples // 2)  # for each of them
 
@@ -225,7 +225,9 @@ def test_input_stays_as_it_is(post, F):
     np.testing.assert_array_equal(F, before)
 
 
-@over_all
+@pytest.mark.parametrize(
+    "post", [post for post in ALL if not getattr(post, "ordered", False)], ids=repr
+)
 @few
 @given(F=rows())
 def test_class_is_its_function(post, F):

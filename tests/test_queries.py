@@ -24,6 +24,7 @@ from sklearn_ldp.queries import (
     groups,
     query_matrix,
     random_sets,
+    ranges,
     top_k,
 )
 
@@ -33,6 +34,8 @@ ALL_QUERIES = [
     query_matrix(np.ones((2, 5))),
     random_sets(0.4, n_sets=7),
     random_sets(2),
+    ranges(2),
+    ranges([(0, 2), (1, 5)]),
     top_k(3),
 ]
 TRUTH = np.array([0.1, 0.4, 0.05, 0.25, 0.2])

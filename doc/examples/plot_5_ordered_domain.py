@@ -1,40 +1,56 @@
 """
-Ordered categories: smooth them
-===============================
+Ordered categories: ages, hours, amounts
+========================================
 
-Ages, hours and amounts have neighbours, and neighbours have similar frequencies. ``Smooth`` makes
-use of that; the other methods ignore the order.
+Ages, hours and amounts have neighbours, and neighbours have similar frequencies.
+``EmpiricalBayes(ordered=True)`` and ``Smooth`` make use of that; other methods ignore the order.
 """
 
 import matplotlib.pyplot as plt
+import numpy as np
 
-from sklearn_ldp import OLH, NormSub, Smooth
+from sklearn_ldp import OLH, EmpiricalBayes, Smooth
 from sklearn_ldp.datasets import make_beta
-from sklearn_ldp.metrics import frequency_mse
+from sklearn_ldp.metrics import frequency_mse, query_errors
+from sklearn_ldp.queries import ranges
 
 n_samples, n_categories = 100_000, 200
 counts = make_beta(n_samples, n_categories, a=8, b=3, return_counts=True, random_state=0)
-truth = counts / n_samples
-raw = OLH(epsilon=1.0, categories=n_categories, random_state=0).simulate(counts)
+counts[:60] = 0  # nobody is below the first range
+counts[100::20] *= 3  # many round their answers
+truth = counts / counts.sum()
+oracle = OLH(epsilon=1.0, categories=n_categories, random_state=0)
+raw = oracle.simulate(counts)
 
 # %%
-# The bandwidth is chosen by an unbiased estimate of the error, which needs the noise level but not
-# the truth. If neighbours have nothing in common, the result is that of Norm-Sub.
-smooth = Smooth().fit(raw)
-print(f"bandwidth {smooth.bandwidth_[0]:g} categories")
+# A curve and ranges are weighed by how likely they make the estimates. If the order said nothing,
+# the result would be that of the plain ``EmpiricalBayes``.
+ordered = EmpiricalBayes(ordered=True).fit(raw)
+print(f"probability of a curve rather than ranges: {ordered.curve_weight_[0]:.0%}")
 
 # %%
 figure, ax = plt.subplots(figsize=(8, 4.5), layout="constrained")
-ax.plot(raw.values[0], ".", color="0.7", label="raw estimate")
+ax.plot(raw.values[0], ".", color="0.75", label="raw estimate")
 ax.plot(truth, color="black", linewidth=1, label="truth")
-for method, colour in [(NormSub(), "#0072b2"), (Smooth(), "#d55e00")]:
+methods = {
+    "EmpiricalBayes()": (EmpiricalBayes(), "#0072b2"),
+    "EmpiricalBayes(ordered=True)": (EmpiricalBayes(ordered=True), "#d55e00"),
+}
+for name, (method, colour) in methods.items():
     estimate = method.fit_transform(raw)
-    error = frequency_mse(truth, estimate)
-    label = f"{type(method).__name__}, mean squared error {error:.1e}"
+    label = f"{name}, mean squared error {frequency_mse(truth, estimate):.1e}"
     ax.plot(estimate.values[0], color=colour, linewidth=1.5, label=label)
 ax.set_xlabel("category")
 ax.set_ylabel("frequency")
 _ = ax.legend(loc="upper left")
+
+# %%
+# Ten ranges, in 20 collections: the plain posterior keeps only a part of what is special about a
+# range, as it shrinks every category towards the same prior.
+many = oracle.simulate(counts, n_repeats=20)
+for post in (EmpiricalBayes(), Smooth(), EmpiricalBayes(queries=ranges(10))):
+    errors = query_errors(truth, post.fit_transform(many), queries=ranges(10))
+    print(f"{post!r:42} {np.mean(errors):.1e}")
 
 # %%
 # The order is the order in which the categories are declared. So declare them in their natural

@@ -3,17 +3,11 @@
 from ._base import BasePostProcessor
 from ._baseline import Base, BaseCut, BasePos, PostPos, base_cut, base_pos, significance_threshold
 from ._calibrate import Calibrate, calibrate, power_law_exponent
-from ._empirical_bayes import (
-    NPMLE,
-    EmpiricalBayes,
-    GroupTotals,
-    average_prior,
-    g_model_prior,
-    npmle_prior,
-    posterior_mean,
-)
+from ._empirical_bayes import EmpiricalBayes
 from ._exact_likelihood import ExactMLE, direct_mle, exact_mle
+from ._grouped import GroupTotals
 from ._known_noise import resolve_noise
+from ._learnt_prior import average_prior, g_model_prior, npmle_prior, posterior_mean
 from ._likelihood import MLEApx, mle_apx
 from ._normalization import (
     CLS,
@@ -28,6 +22,7 @@ from ._normalization import (
     norm_mul,
     norm_sub,
 )
+from ._npmle import NPMLE
 from ._power_law import Power, PowerNS, power, power_law_likelihood
 from ._smooth import Smooth, smooth, smooth_average, smooth_risk
 

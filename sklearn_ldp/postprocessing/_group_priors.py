@@ -17,6 +17,7 @@ import numpy as np
 from scipy import sparse
 from scipy.special import expit, logsumexp
 
+from ._curves import Curve
 from ._deconvolution import log_density
 from ._partitions import Partition
 
@@ -25,6 +26,7 @@ _CELL = 0.1  # distance, in sigma, of nodes between which everything is interpol
 _REACH = 12.0  # standard deviations beyond which a normal density is negligible
 _EMPTY = 0.3  # frequencies below it, in sigma, count as those of nearly nobody
 _EVEN = 0.5  # prior probability that groups do not differ in one direction, and that not at all
+_CURVE = 0.5  # prior probability of a curve, rather than groups, if frequencies differ at all
 _SHARES = np.linspace(0, 1, 101)  # of the group-aware estimate in the result
 
 
@@ -101,6 +103,8 @@ class GroupFit:
         Share of the group-aware posterior means in `means`; the rest is that of a common prior.
     weights : ndarray of shape (n_partitions,)
         Posterior probabilities of the partitions, given that groups differ.
+    curve_weight : float
+        Posterior probability of the curve, given the same. All weights sum to 1.
     """
 
     means: np.ndarray
@@ -108,6 +112,7 @@ class GroupFit:
     log_evidence: float
     share: float
     weights: np.ndarray
+    curve_weight: float
 
 
 class _Expert(NamedTuple):
@@ -153,10 +158,12 @@ class Estimates:
         std = np.sqrt(np.maximum(1 + growth * self.theta, 0))
         theta = self.theta[self.theta - _REACH * std <= _NEAR + _CELL]
         log = log_density(np.arange(first, last + 1) * _CELL, theta, growth)
-        likelihood = np.exp(log - log.max(axis=1, keepdims=True))
+        self._tops = log.max(axis=1, keepdims=True)
+        likelihood = np.exp(log - self._tops)
         self._powers = np.vstack([likelihood, likelihood * theta, likelihood * theta**2])
+        self.z, self.growth = z, growth
         self.far = z[~self.is_near]
-        self.far_variances = np.maximum(1 + growth * self.far, 0)
+        self._far_variances = np.maximum(1 + growth * self.far, 0)
 
     def at_nodes(self, partition: Partition) -> sparse.csr_array:
         """Return the matrix that sums what nodes have over the near members of each group."""
@@ -172,6 +179,22 @@ class Estimates:
         low, high = at_nodes[self._place, group], at_nodes[self._place + 1, group]
         result[self.is_near] = low + self._beyond * (high - low)
         return result
+
+    def variances_of_far(self, partition: Partition) -> np.ndarray:
+        """Return the variances of the sums over the far members of each group."""
+        codes = partition.codes[~self.is_near]
+        return np.bincount(codes, weights=self._far_variances, minlength=len(partition.names))
+
+    def log_likelihood(self) -> float:
+        """Return the logarithm of the joint density of all estimates under the common prior."""
+        log = (self.moments(self.weights[:, None])[0] + self._tops)[:, 0]
+        near = log[self._place] + self._beyond * (log[self._place + 1] - log[self._place])
+        # A concave function lies above its chords; over many estimates that adds up.
+        bend = np.pad(np.diff(log, 2), 1, mode="edge") if len(log) > 2 else np.zeros(len(log))
+        near -= self._beyond * (1 - self._beyond) / 4 * (bend[self._place] + bend[self._place + 1])
+        used = self.weights > 0
+        far = log_density(self.far, self.theta[used], self.growth) + np.log(self.weights[used])
+        return float(near.sum() + logsumexp(far, axis=1).sum())
 
     def moments(self, priors: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the log marginal density, posterior mean and variance at all nodes.
@@ -213,7 +236,9 @@ class Estimates:
         return result
 
 
-def fit_groups(estimates: Estimates, partitions: list[Partition]) -> GroupFit:
+def fit_groups(
+    estimates: Estimates, partitions: list[Partition], curve: Curve | None = None
+) -> GroupFit:
     """Return posterior means under priors of groups, averaged over what is not known.
 
     Parameters
@@ -222,6 +247,8 @@ def fit_groups(estimates: Estimates, partitions: list[Partition]) -> GroupFit:
         The estimates and their common prior.
     partitions : list of Partition
         Ways of grouping the categories; how likely each is, the estimates tell.
+    curve : Curve, default=None
+        What a smooth curve makes of the estimates, if the categories are ordered.
 
     Returns
     -------
@@ -241,29 +268,51 @@ def fit_groups(estimates: Estimates, partitions: list[Partition]) -> GroupFit:
         [_fit(estimates, p, sums, *family) for family in _FAMILIES]
         for p, sums in zip(partitions, nodes, strict=True)
     ]
-    log_evidences = np.array([[expert.log_evidence for expert in row] for row in experts])
-    log_evidence = float(logsumexp(log_evidences) - np.log(log_evidences.size))
-    weights = np.exp(log_evidences - logsumexp(log_evidences))
-    aware = np.einsum("pe,pev->v", weights, [[e.means for e in row] for row in experts])
+    weights, curve_weight, log_evidence = _weights(estimates, experts, curve)
+    aware = np.zeros(len(estimates.means))
+    for row, own in zip(experts, weights, strict=True):
+        for expert, weight in zip(row, own, strict=True):
+            aware += weight * expert.means
+    if curve is not None:
+        aware += curve_weight * curve.means
     moves = [p.sums(aware) - p.sums(estimates.means) for p in partitions]
     _, _, variance = estimates.moments(estimates.weights[:, None])
     common = [
-        _of_known_sum(estimates, p, sums @ variance[:, 0])
+        _of_known_sum(p, sums @ variance[:, 0] + estimates.variances_of_far(p))
         for p, sums in zip(partitions, nodes, strict=True)
     ]
     # The families that use other partitions do not know the spread of these sums.
     different = [
-        _spread(estimates, p, row, aware) for p, row in zip(partitions, experts, strict=True)
+        _spread(estimates, p, row, own, aware, curve, curve_weight)
+        for p, row, own in zip(partitions, experts, weights, strict=True)
     ]
-    share = log_loss_share(
-        expit(log_evidence),
-        float(sum(variances.sum() for variances in common)),
-        float(sum(variances.sum() for variances in different)),
-        float(sum(move @ move for move in moves)),
-    )
+    share = expit(log_evidence)
+    if partitions:
+        share = log_loss_share(
+            share,
+            float(sum(variances.sum() for variances in common)),
+            float(sum(variances.sum() for variances in different)),
+            float(sum(move @ move for move in moves)),
+        )
     means = estimates.means + share * (aware - estimates.means)
     variances = [c + share * (d - c) for c, d in zip(common, different, strict=True)]
-    return GroupFit(means, variances, log_evidence, share, weights.sum(axis=1))
+    return GroupFit(means, variances, log_evidence, share, weights.sum(axis=1), curve_weight)
+
+
+def _weights(
+    estimates: Estimates, experts: list[list[_Expert]], curve: Curve | None
+) -> tuple[np.ndarray, float, float]:
+    """Return the posterior weights of experts and curve, and their log evidence together."""
+    scores = np.array([[expert.log_evidence for expert in row] for row in experts])
+    scores = scores.reshape(len(experts), len(_FAMILIES)) - np.log(max(scores.size, 1))
+    of_curve = -np.inf
+    if curve is not None:
+        of_curve = curve.log_likelihood - estimates.log_likelihood()
+        if experts:
+            scores += np.log(1 - _CURVE)
+            of_curve += np.log(_CURVE)
+    total = float(logsumexp([*scores.ravel(), of_curve]))
+    return np.exp(scores - total), float(np.exp(of_curve - total)), total
 
 
 def log_loss_share(probability: float, common: float, different: float, apart: float) -> float:
@@ -292,24 +341,30 @@ def log_loss_share(probability: float, common: float, different: float, apart: f
 
 
 def _spread(
-    estimates: Estimates, partition: Partition, experts: list[_Expert], means: np.ndarray
+    estimates: Estimates,
+    partition: Partition,
+    experts: list[_Expert],
+    weights: np.ndarray,
+    means: np.ndarray,
+    curve: Curve | None,
+    curve_weight: float,
 ) -> np.ndarray:
     """Return variances of the sums over groups, about those of the given posterior means."""
-    log_evidences = np.array([expert.log_evidence for expert in experts])
-    weights = np.exp(log_evidences - logsumexp(log_evidences))
+    far = estimates.variances_of_far(partition)
+    parts = [(_of_known_sum(partition, e.variances + far), e.means) for e in experts]
+    if curve is not None:
+        parts.append((curve.variances(partition), curve.means))
+        weights = np.r_[weights, curve_weight]
     centre = partition.sums(means)
-    squares = [e.variances + (partition.sums(e.means) - centre) ** 2 for e in experts]
-    return _of_known_sum(estimates, partition, weights @ np.array(squares))
+    squares = [variances + (partition.sums(own) - centre) ** 2 for variances, own in parts]
+    if weights.sum() < 1e-100:  # other partitions have it all
+        weights = np.ones(len(parts))
+    return weights @ np.array(squares) / weights.sum()
 
 
-def _of_known_sum(estimates: Estimates, partition: Partition, variances: np.ndarray) -> np.ndarray:
-    """Add the far members' variances, and account for the known sum of all frequencies."""
-    far = np.bincount(
-        partition.codes[~estimates.is_near],
-        weights=estimates.far_variances,
-        minlength=len(partition.names),
-    )
-    return (variances + far) * (1 - partition.sizes() / len(partition.codes))
+def _of_known_sum(partition: Partition, variances: np.ndarray) -> np.ndarray:
+    """Account for the known sum of all frequencies."""
+    return variances * (1 - partition.sizes() / len(partition.codes))
 
 
 def _fit(

@@ -1,0 +1,78 @@
+"""Frequencies of the most frequent categories, by Bayes' rule for just that question."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from ._deconvolution import log_density
+from ._learnt_prior import LearntRow
+
+_AT_ONCE = 1 << 22  # numbers of the posterior that are in memory
+_EVIDENCE = 3.0  # log likelihood ratio that makes it believable that some stand out
+
+
+def top_values(row: LearntRow, k: int) -> np.ndarray | None:
+    """Return the expected frequency of each category, given that it is among the k largest.
+
+    The expectation is that above a threshold, which is so low that k categories are expected there.
+
+    Parameters
+    ----------
+    row : LearntRow
+        The row and its prior.
+    k : int
+        Number of categories, in 1 .. d.
+
+    Returns
+    -------
+    ndarray of shape (d,) or None
+        The frequencies; None if the estimates are nearly as likely when no frequency exceeds the
+        k-th largest of the prior, as then little is known about who is above the threshold.
+    """
+    theta = row.support / row.std
+    by_size = np.cumsum(row.prior[::-1])[::-1] * len(row.raw)
+    if (
+        _evidence_above(row, theta, int(np.flatnonzero(by_size >= min(k, by_size[0]))[-1]))
+        < _EVIDENCE
+    ):
+        return None
+    # First how many are expected at each frequency, then the expectation above the threshold.
+    expected = np.zeros(len(theta))
+    for _, likelihood, density in _likelihoods(row, theta):
+        expected += row.prior * (likelihood / density[:, None]).sum(axis=0)
+    above = np.cumsum(expected[::-1])[::-1]
+    edge = int(np.flatnonzero(above >= min(k, above[0]))[-1])
+    share = np.zeros(len(theta))
+    share[edge + 1 :] = 1
+    share[edge] = (k - (above[edge + 1] if edge + 1 < len(theta) else 0)) / expected[edge]
+    result = np.empty(len(row.raw))
+    for rows, likelihood, density in _likelihoods(row, theta):
+        probability = likelihood @ (share * row.prior) / density
+        mean = likelihood @ (share * row.prior * theta) / density
+        is_known = probability > 1e-200
+        result[rows] = np.where(is_known, mean / np.where(is_known, probability, 1), theta[edge])
+    return row.std * result
+
+
+def _evidence_above(row: LearntRow, theta: np.ndarray, cap: int) -> float:
+    """Log likelihood ratio of the prior, to the one whose larger frequencies are all at the cap."""
+    capped = np.where(np.arange(len(theta)) <= cap, row.prior, 0)
+    capped[cap] = row.prior[cap:].sum()
+    return sum(
+        float(np.log(density / np.maximum(likelihood @ capped, 1e-300)).sum())
+        for _, likelihood, density in _likelihoods(row, theta)
+    )
+
+
+def _likelihoods(
+    row: LearntRow, theta: np.ndarray
+) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
+    """Yield slices of the categories, their likelihoods, and their densities under the prior."""
+    z, step = row.z, max(_AT_ONCE // len(theta), 1)
+    for start in range(0, len(z), step):
+        rows = slice(start, start + step)
+        log = log_density(z[rows], theta, row.slope / row.std)
+        likelihood = np.exp(log - log.max(axis=1, keepdims=True))
+        yield rows, likelihood, np.maximum(likelihood @ row.prior, 1e-300)
