@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from test_cli import assert_fails, rows_of
 
-from sklearn_ldp import GRR, OLH, OUE, Base, NormSub
+from sklearn_ldp import GRR, OLH, OUE, Base, EmpiricalBayes, NormSub
 from sklearn_ldp.__main__ import main
 from sklearn_ldp.collection import poisoning_gain
 from sklearn_ldp.datasets import load_us_states
@@ -38,6 +38,32 @@ def test_plan_agrees_with_the_library(tmp_path, capsys):
     domain.write_text("".join(f"{i}\n" for i in range(50)))
     assert main([*PLAN, "--categories", str(domain), *options]) == 0
     assert capsys.readouterr().out == out
+
+
+def test_plan_knows_what_is_left_after_processing(tmp_path, capsys):
+    """The error is that of a simulation, of the presumed frequencies and the same oracle."""
+
+    def processed(*options):
+        assert main([*PLAN, *options]) == 0
+        rows = {row["oracle"]: row for row in rows_of(capsys.readouterr().out)}
+        return float(rows["oue"]["processed_rmse"]), float(rows["oue"]["rmse"])
+
+    by_zipf, raw = processed("--n-categories", "1000")
+    steep, _ = processed("--n-categories", "1000", "--exponent", "2")
+    assert steep < by_zipf < raw / 2
+    weights = 1 / np.arange(1, 1001)
+    frequencies = weights / weights.sum()
+    posts = [Base(), EmpiricalBayes()]
+    study = simulate_errors(OUE(0.5), posts, frequencies, n_samples=20_000, n_repeats=40)
+    assert by_zipf**2 / raw**2 == pytest.approx(study.error[1] / study.error[0], rel=0.2)
+
+    histogram = tmp_path / "like.csv"
+    counts = np.round(1e6 * frequencies).astype(int)
+    histogram.write_text("value,count\n" + "".join(f"{i},{c}\n" for i, c in enumerate(counts)))
+    like, _ = processed("--like", str(histogram))
+    assert like == pytest.approx(by_zipf, rel=0.02)
+    argv = [*PLAN, "--like", histogram, "--exponent", "2"]
+    assert_fails(argv, capsys, "leave it out with --like")
 
 
 def test_plan_writes_files(tmp_path, capsys):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -18,15 +19,19 @@ from ._arguments import (
 from ._methods import all_oracles
 from ._output import write_table
 
+_SIMULATED, _FEWEST, _MOST = 10_000, 3, 30  # categories in all, and collections, per oracle
+
 TITLE = "expected errors and needed users of every oracle"
 
 DESCRIPTION = """\
 For every oracle: the size of a report, the error to expect of the raw estimate of a category, the
 frequency above which a category can be told from one that nobody has, and the number of users that
-a given precision takes. Nothing is collected or simulated.
+a given precision takes. Nothing is collected.
 
   report_bits          size of a report
-  rmse                 root mean squared error of a category's estimated frequency
+  rmse                 root mean squared error of a category's raw estimate
+  processed_rmse       the same after EmpiricalBayes, by simulation, if frequencies follow Zipf's
+                       law (--exponent), or are like those of a histogram (--like)
   half_width           half the width of its confidence interval
   detection_threshold  frequency above which a category can be told from one that nobody has (with
                        --alpha false discoveries in all)
@@ -36,12 +41,13 @@ a given precision takes. Nothing is collected or simulated.
   fake_gain            what a share --fake-share of fake users can add to one category"""
 
 EPILOG = """\
-The frequencies are assumed to be uniform, which matters little unless epsilon is large. Post-
-processing lowers the errors: `sklearn-ldp study` says by how much, on data like yours.
+All columns but processed_rmse assume uniform frequencies, which matters little unless epsilon is
+large. `sklearn-ldp study` simulates other post-processors and queries.
 
 examples:
   sklearn-ldp plan --epsilon 1 --n-categories 1000 --n-samples 1000000
   sklearn-ldp plan --epsilon 2 --categories domain.txt --n-samples 50000 --target 0.005
+  sklearn-ldp plan --epsilon 1 --like last_year.csv --n-samples 50000
   sklearn-ldp plan --epsilon 2 --n-categories 50 --n-samples 100000 --gap 0.01 --to order"""
 
 
@@ -51,6 +57,19 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     domain = parser.add_mutually_exclusive_group(required=True)
     domain.add_argument("--n-categories", type=count, metavar="D", help="size of the domain")
     domain.add_argument("--categories", type=Path, metavar="FILE", help="the domain itself")
+    domain.add_argument(
+        "--like",
+        type=Path,
+        metavar="FILE",
+        help="a histogram of the whole domain that the frequencies are presumed to be like",
+    )
+    parser.add_argument(
+        "--exponent",
+        type=positive,
+        metavar="S",
+        help="without --like: that of Zipf's law, which frequencies are presumed to follow "
+        "(default: 1)",
+    )
     parser.add_argument(
         "--n-samples", type=count, required=True, metavar="N", help="number of users"
     )
@@ -102,12 +121,9 @@ def run(arguments: argparse.Namespace) -> None:
     check_table_output(arguments.output)
     if arguments.gap is None and (arguments.to, arguments.power) != (None, None):
         raise ValueError("--to and --power need --gap F, the difference of frequencies to tell.")
-    n_categories = arguments.n_categories
-    if n_categories is None:
-        from ._input import read_categories
-
-        n_categories = len(read_categories(arguments.categories))
-    columns = _columns(arguments, n_categories)
+    if arguments.like is not None and arguments.exponent is not None:
+        raise ValueError("--exponent is for frequencies by Zipf's law; leave it out with --like.")
+    columns = _columns(arguments, _presumed(arguments))
     write_table(columns, arguments.output)
     best = columns["oracle"][int(np.argmin(columns["rmse"]))]
     say(f"the least error is that of {best}; sklearn_ldp.best_oracle weighs the size of reports")
@@ -119,12 +135,45 @@ def run(arguments: argparse.Namespace) -> None:
     )
 
 
-def _columns(arguments: argparse.Namespace, n_categories: int) -> dict[str, np.ndarray]:
+def _presumed(arguments: argparse.Namespace) -> np.ndarray:
+    """Return the frequencies of the domain that the plan assumes for post-processing."""
+    if arguments.like is not None:
+        from ..datasets import read_histogram
+
+        return read_histogram(arguments.like).frequencies
+    n_categories = arguments.n_categories
+    if n_categories is None:
+        from ._input import read_categories
+
+        n_categories = len(read_categories(arguments.categories))
+    exponent = 1.0 if arguments.exponent is None else arguments.exponent
+    weights = np.arange(1, n_categories + 1) ** -exponent
+    return weights / weights.sum()
+
+
+def _processed_share(oracles: list[Any], presumed: np.ndarray, n_samples: int) -> np.ndarray:
+    """Return how much of the raw mean squared error is left after EmpiricalBayes, by oracle."""
+    from ..model_selection import simulate_errors
+    from ..postprocessing import Base, EmpiricalBayes
+
+    study = simulate_errors(
+        {str(i): oracle for i, oracle in enumerate(oracles)},
+        [Base(), EmpiricalBayes()],
+        presumed,
+        n_samples=n_samples,
+        n_repeats=int(np.clip(_SIMULATED // len(presumed), _FEWEST, _MOST)),
+        random_state=0,
+    )
+    raw, processed = (study.select(postprocessor=name).error for name in ("Base", "EmpiricalBayes"))
+    return processed / raw
+
+
+def _columns(arguments: argparse.Namespace, presumed: np.ndarray) -> dict[str, np.ndarray]:
     from ..collection import poisoning_gain
     from ..metrics import detection_threshold, expected_error, required_n_samples
     from ..oracles import profile_oracle
 
-    named = all_oracles()
+    named, n_categories = all_oracles(), len(presumed)
     oracles = [oracle(arguments.epsilon, categories=n_categories) for oracle in named.values()]
     width = {"metric": "half_width", "level": arguments.level}
     n = arguments.n_samples
@@ -142,6 +191,7 @@ def _columns(arguments: argparse.Namespace, n_categories: int) -> dict[str, np.n
         "oracle": np.array(list(named)),
         "report_bits": np.array([profile_oracle(o, n_categories).report_bits for o in oracles]),
         "rmse": np.sqrt(mse),
+        "processed_rmse": np.sqrt(mse * _processed_share(oracles, presumed, n)),
         "half_width": expected_error(oracles, n, **width),
         "detection_threshold": detection_threshold(oracles, n, alpha=arguments.alpha),
         "users_needed": required_n_samples(oracles, arguments.target, **width),
