@@ -823,6 +823,23 @@ def test_a_pipe_is_refused(tmp_path, capsys):
     assert_fails(["estimate", path], capsys, "no regular file")
 
 
+def test_an_ordered_domain(tmp_path, capsys):
+    counts = np.round(300 * np.exp(-((np.arange(60) - 20) ** 2) / 200)).astype(int)
+    path, domain = tmp_path / "ages.csv", tmp_path / "domain.txt"
+    path.write_text("value,count\n" + "".join(f"{i},{c}\n" for i, c in enumerate(counts)))
+    domain.write_text("".join(f"{i}\n" for i in range(60)))
+    argv = ["estimate", str(path), "--categories", str(domain), "--seed", "0"]
+    assert main([*argv, "--ordered"]) == 0
+    rows = rows_of(capsys.readouterr().out)
+    raw = OLH(categories=[str(i) for i in range(60)], random_state=0).fit_transform(
+        [str(i) for i in range(60)], sample_weight=counts
+    )
+    expected = EmpiricalBayes(ordered=True).fit(raw).frequencies_
+    assert [float(row["frequency"]) for row in rows] == pytest.approx(expected)
+    assert_fails([*argv, "--ordered", "--post", "norm"], capsys, "empirical-bayes, got norm")
+    assert_fails(["estimate", path, "--ordered"], capsys, "give it with --categories")
+
+
 # -- real data ----------------------------------------------------------------------------------
 def test_estimate_of_real_histograms(shared_data, tmp_path):
     """City names with commas, 884,427 users; the intervals cover most of the truth."""

@@ -10,7 +10,7 @@ from sklearn_ldp.collection import poisoning_gain
 from sklearn_ldp.datasets import load_us_states
 from sklearn_ldp.metrics import detection_threshold, expected_error, required_n_samples
 from sklearn_ldp.model_selection import simulate_errors
-from sklearn_ldp.queries import full_domain, groups, random_sets, top_k
+from sklearn_ldp.queries import full_domain, groups, random_sets, ranges, top_k
 
 PLAN = ["plan", "--epsilon", "0.5", "--n-samples", "20000"]
 
@@ -98,7 +98,8 @@ STUDY = ["study", "--distribution", "us-states", "--repeats", "4", "--jobs", "1"
 
 def test_study_agrees_with_the_library(capsys):
     argv = ["--oracle", "grr", "olh", "--post", "base", "norm-sub", "--epsilon", "1", "2"]
-    argv += ["--queries", "full", "sets:0.1", "top:3", "groups:division", "--metric", "mse", "mae"]
+    argv += ["--queries", "full", "sets:0.1", "ranges:5", "top:3", "groups:division"]
+    argv += ["--metric", "mse", "mae"]
     assert main([*STUDY, *argv, "--n-samples", "50000", "--seed", "5"]) == 0
     out, err = capsys.readouterr()
     states = load_us_states()
@@ -111,6 +112,7 @@ def test_study_agrees_with_the_library(capsys):
         queries={
             "full": full_domain(),
             "sets:0.1": random_sets(0.1),
+            "ranges:5": ranges(5),
             "top:3": top_k(3),
             "groups:division": groups(states.groups.division),
         },
@@ -119,11 +121,11 @@ def test_study_agrees_with_the_library(capsys):
         random_state=5,
     )
     rows = rows_of(out)
-    assert len(rows) == len(study) == 64
+    assert len(rows) == len(study) == 80
     for row, error, name in zip(rows, study.error, study["queries"], strict=True):
         assert float(row["error"]) == pytest.approx(error)
         assert row["queries"] == name
-    assert "64 rows of 4 simulated collections" in err
+    assert "80 rows of 4 simulated collections" in err
 
 
 @pytest.mark.parametrize("name", ["zipf", "beta", "uniform"])

@@ -43,6 +43,7 @@ examples:
   sklearn-ldp estimate survey.csv --value-column browser --categories browsers.txt
   sklearn-ldp estimate histogram.csv.gz --epsilon 2 --post norm-cut --output estimate.parquet
   sklearn-ldp estimate values.txt --seed 0 --sort frequency | head
+  sklearn-ldp estimate people.csv --value-column age --categories ages.txt --ordered
   sklearn-ldp estimate state.npz --categories browsers.txt --post held-out-search"""
 
 
@@ -71,6 +72,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="the post-processor, or a search that picks one: %(choices)s (default: "
         "empirical-bayes)",
     )
+    method.add_argument(
+        "--ordered",
+        action="store_true",
+        help="the categories have an order, that of --categories, such as ages: with "
+        "empirical-bayes, neighbours then help each other",
+    )
     add_shared(method, "--seed", "--jobs")
     target = parser.add_argument_group("output")
     add_shared(target, "--output", "--level")
@@ -92,6 +99,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Read the file, collect or load the reports, post-process the estimate and write it."""
     check_table_output(arguments.output, arguments.file)
+    if arguments.ordered and arguments.post != "empirical-bayes":
+        raise ValueError(
+            f"--ordered is for the post-processor empirical-bayes, got {arguments.post}; smooth is "
+            "another one for ordered categories."
+        )
+    if arguments.ordered and arguments.categories is None and not _is_checkpoint(arguments.file):
+        raise ValueError("--ordered needs the domain in its order: give it with --categories.")
     raw = _collected(arguments) if _is_checkpoint(arguments.file) else _simulated(arguments)
     post = _postprocessor(arguments)
     estimate = post.fit_transform(raw)
@@ -149,7 +163,8 @@ def _read(arguments: argparse.Namespace) -> Any:
 
 def _postprocessor(arguments: argparse.Namespace) -> Any:
     if arguments.post not in all_searches():
-        return all_postprocessors()[arguments.post]
+        post = all_postprocessors()[arguments.post]
+        return post.set_params(ordered=True) if arguments.ordered else post
     search = all_searches()[arguments.post]()
     # This seeds the splits, or the simulations that the search compares on, and no user's coins.
     return search if arguments.seed is None else search.set_params(random_state=arguments.seed)

@@ -27,7 +27,7 @@ from ._methods import (
 from ._output import write_table
 
 _DISTRIBUTIONS = ["zipf", "beta", "uniform", "us-states"]
-_QUERIES = "full, sets:SHARE, top:K, groups:COLUMN"
+_QUERIES = "full, sets:SHARE, ranges:COUNT, top:K, groups:COLUMN"
 
 TITLE = "errors of oracles and post-processors on known frequencies"
 
@@ -36,9 +36,9 @@ Simulate whole collections from known frequencies, and write a table of the erro
 combination of oracle, epsilon, post-processor and queries. The frequencies are those of a histogram
 (CSV, CSV.gz or Parquet with the columns value and count) or of a built-in distribution.
 
-The queries are {_QUERIES}: every category; random sets of this share
-of the domain; the K most frequent categories; the groups that another column of the histogram
-names."""
+The queries are {_QUERIES}: every category; random sets of
+this share of the domain; so many ranges, in the order of the histogram; the K most frequent
+categories; the groups that another column of the histogram names."""
 
 EPILOG = """\
 With --checkpoint each part is kept as soon as it is finished: the same command resumes after Ctrl-C
@@ -194,7 +194,7 @@ def _population(arguments: argparse.Namespace) -> tuple[np.ndarray, int | None, 
 
 
 def _query_set(text: str, labels: dict) -> Any:
-    from ..queries import full_domain, groups, random_sets, top_k
+    from ..queries import full_domain, groups, random_sets, ranges, top_k
 
     kind, _, value = text.partition(":")
     try:
@@ -202,6 +202,8 @@ def _query_set(text: str, labels: dict) -> Any:
             return full_domain()
         if kind == "sets":
             return random_sets(float(value))
+        if kind == "ranges":
+            return ranges(int(value))
         if kind == "top":
             return top_k(int(value))
         if kind == "groups":
