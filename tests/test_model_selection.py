@@ -16,6 +16,7 @@ from sklearn_ldp import (
     Base,
     BaseCut,
     BasePos,
+    BootstrapSearch,
     EmpiricalBayes,
     FrequencyEstimate,
     HeldOutSearch,
@@ -41,7 +42,7 @@ def an_estimate(oracle=None, seed=0, counts=COUNTS):
     return oracle.fit_transform(np.arange(128), sample_weight=counts)
 
 
-SEARCHES = [SyntheticSearch(random_state=0), HeldOutSearch()]
+SEARCHES = [SyntheticSearch(random_state=0), HeldOutSearch(), BootstrapSearch()]
 
 
 @pytest.mark.parametrize("search", SEARCHES, ids=repr)

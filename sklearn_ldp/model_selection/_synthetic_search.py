@@ -133,6 +133,11 @@ class SyntheticSearch(BaseSearch):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
+    @property
+    def _error_name(self):
+        name = self.metric if isinstance(self.metric, str) else self.metric.__name__
+        return f"{name} on synthetic data"
+
     def _error_metric(self):
         return self.metric
 
