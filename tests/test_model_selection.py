@@ -150,6 +150,16 @@ def test_metric_and_synthesizer_are_used():
     assert not np.array_equal(mse, other.results_["mean_error"])
 
 
+@pytest.mark.parametrize(("d", "expected"), [(128, 30), (20_000, 25), (100_000, 10)])
+def test_large_domains_need_fewer_simulated_collections(d, expected):
+    estimate = FrequencyEstimate(np.full(d, 1 / d), range(d))
+    options = {"oracle": GRR(), "n_samples": 1000, "random_state": 0}
+    (case,) = SyntheticSearch(**options)._cases(estimate)
+    assert case.estimate.shape == (expected, d)
+    (case,) = SyntheticSearch(n_repeats=3, **options)._cases(estimate)
+    assert case.estimate.shape == (3, d)
+
+
 def test_ties_go_to_the_simpler_candidate():
     search = SyntheticSearch([Base(), Base()], random_state=0).fit(an_estimate())
     assert search.best_index_ == 0
