@@ -167,7 +167,7 @@ def print_large(arguments: argparse.Namespace) -> None:
     kinds = list(results[0])
     rows = [
         [
-            n_repeats,
+            str(n_repeats),
             *(_quantiles([result[kind][n_repeats] for result in results]) for kind in kinds),
         ]
         for n_repeats in REPEATS

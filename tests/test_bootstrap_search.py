@@ -274,13 +274,3 @@ def test_empirical_bayes_is_left_only_with_evidence():
     assert far.best_index_ == int(evidence > 2) == 1
     assert BootstrapSearch(candidates, guard=evidence + 0.1).fit(estimate).best_index_ == 0
     assert BootstrapSearch(candidates, guard=evidence - 0.1).fit(estimate).best_index_ == 1
-
-
-def test_groups_that_are_asked_for_are_a_candidate():
-    labels = np.arange(128) % 3
-    search = BootstrapSearch(queries=groups(labels), n_pairs=1).fit(an_estimate())
-    assert len(search.results_["candidate"]) == len(default_candidates()) + 1
-    assert search.results_["difference_std"][-1] == 0
-    for queries in (None, random_sets(0.5), top_k(2)):
-        search = BootstrapSearch(queries=queries, n_pairs=1).fit(an_estimate())
-        assert len(search.results_["candidate"]) == len(default_candidates())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any
 
@@ -15,7 +16,6 @@ from ..metrics import query_errors
 from ..postprocessing import EmpiricalBayes, norm_sub
 from ..queries import QuerySet, as_query_set, query_matrix
 from ._base import BaseSearch, Case, Judgement
-from ._candidates import knowing_groups
 
 
 class GuardedSearch(BaseSearch):
@@ -34,12 +34,6 @@ class GuardedSearch(BaseSearch):
     }
 
     guard: float
-
-    def _all_candidates(self, estimate):
-        candidates = super()._all_candidates(estimate)
-        if isinstance(self.candidates, str):
-            candidates += knowing_groups(self.queries, estimate)
-        return candidates
 
     def _judgements(self, candidates, cases, estimate):
         return self._of_each(_errors_and_answers, candidates, cases, len(estimate))
@@ -91,6 +85,20 @@ def queries_of(query_set: QuerySet, values: np.ndarray) -> QuerySet:
     return query_set
 
 
+def _error(case: Case, result: FrequencyEstimate) -> float:
+    """The error of one row, in which the noise of the case is the same for all candidates."""
+    queries, truth = as_query_set(case.queries), case.frequencies
+    error = query_errors(truth, result, queries=queries)[0]
+    if not result.clip_answers or queries.square_weights(len(truth)) is None:
+        return error
+    # Without clipping, the error over all sets is known. Drawn sets, whose noise is their own, are
+    # only to tell what clipping changes.
+    unclipped = replace(result, clip_answers=False)
+    drawn = query_matrix(queries.matrix(len(truth)))
+    error += query_errors(truth, unclipped, queries=queries)[0]
+    return error - query_errors(truth, unclipped, queries=drawn)[0]
+
+
 def _errors_and_answers(candidate: Any, cases: list[Case], n_rows: int) -> Judgement:
     """The errors of a candidate on each case, and its mean answers (or values) for each row."""
     errors, answers = [], []
@@ -99,7 +107,7 @@ def _errors_and_answers(candidate: Any, cases: list[Case], n_rows: int) -> Judge
         of_row = []
         for case in cases[start : start + n_each]:
             result = candidate.fit_transform(case.estimate)
-            errors.append(query_errors(case.frequencies, result, queries=case.queries)[0])
+            errors.append(_error(case, result))
             is_closed = as_query_set(case.queries).square_weights(result.shape[1]) is not None
             of_row.append(result.values[0] if is_closed else result.answer(case.queries)[0])
         answers.append(np.mean(of_row, axis=0))

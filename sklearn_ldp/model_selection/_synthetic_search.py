@@ -40,7 +40,8 @@ class SyntheticSearch(BaseSearch):
     ----------
     candidates : "all", list of post-processors or dict of grids, default="all"
         The post-processors to choose from; a list may hold Pipelines of them. "all" takes
-        :func:`~sklearn_ldp.model_selection.default_candidates`. A dict gives a grid of parameters
+        :func:`~sklearn_ldp.model_selection.default_candidates`, and an EmpiricalBayes with the
+        groups that are asked for. A dict gives a grid of parameters
         for each class name, such as ``{"NormSub": {}, "BaseCut": {"alpha": [0.05, 2]}}``, and
         every combination is a candidate.
     queries : query set, (sparse) matrix of shape (n_queries, d) or None, default=None
@@ -53,9 +54,10 @@ class SyntheticSearch(BaseSearch):
         :class:`~sklearn_ldp.NormSub`. If it leaves negative values, they are set to 0, and the
         rest is scaled to the sum 1.
     n_repeats : int or "auto", default="auto"
-        Number of simulated collections. "auto" takes 30 of them, and in domains of more than 16,666
+        Number of simulated collections. "auto" takes 30 of them; in domains of more than 16,666
         categories, whose errors vary less, 500,000 divided by the number of categories, but at
-        least 10.
+        least 10; and 10 if a candidate of "all" knows the groups that are asked for, which takes
+        longer than all others.
     oracle : oracle, default=None
         The oracle to simulate; None takes the one that made the estimate. It is required with a
         plain array.
@@ -103,7 +105,7 @@ class SyntheticSearch(BaseSearch):
     >>> estimate = oracle.fit_transform(states.categories, sample_weight=states.counts)
     >>> search = SyntheticSearch(queries=groups(states.groups["division"]), random_state=0)
     >>> search.fit(estimate).best_estimator_
-    MLEApx()
+    EmpiricalBayes(groups=groups(9 of 51 categories))
     """
 
     _parameter_constraints: dict = {
@@ -173,7 +175,7 @@ class SyntheticSearch(BaseSearch):
         # Queries for another number of categories fail here, before anything is simulated.
         one = FrequencyEstimate(synthetic[:1], estimate.categories)
         query_errors(synthetic[0], one, queries=query_set, metric=self.metric)
-        n_repeats = _n_repeats(self.n_repeats, estimate.shape[1])
+        n_repeats = self._n_repeats(estimate)
         cases = []
         for row, size in zip(synthetic, sizes, strict=True):
             counts = apportion(row, int(size))
@@ -181,14 +183,15 @@ class SyntheticSearch(BaseSearch):
             cases.append(Case(simulated, counts / size, query_set))
         return cases
 
+    def _n_repeats(self, estimate):
+        """Number of simulated collections: as asked for, or as many as are worth their time."""
+        if self.n_repeats != "auto":
+            return self.n_repeats
+        if self._knowing_groups(estimate):
+            return _LEAST_REPEATS
+        return int(np.clip(_ENOUGH // estimate.shape[1], _LEAST_REPEATS, _MOST_REPEATS))
+
     def _completed(self, estimate):
         if estimate.noise is not None or self.oracle is None or self.n_samples is None:
             return estimate
         return replace(estimate, noise=self.oracle.channel(estimate.shape[1]).noise(self.n_samples))
-
-
-def _n_repeats(asked: Any, n_categories: int) -> int:
-    """Return the number of simulated collections: as asked for, or as many as are worth it."""
-    if asked != "auto":
-        return int(asked)
-    return int(np.clip(_ENOUGH // n_categories, _LEAST_REPEATS, _MOST_REPEATS))
