@@ -80,6 +80,7 @@ class HeldOutSearch(GuardedSearch):
 
     See Also
     --------
+    BootstrapSearch : The same without shards, for other estimates and arrays.
     SyntheticSearch : Judges the candidates on a synthetic data set, as the papers do.
 
     Examples
@@ -156,12 +157,12 @@ class HeldOutSearch(GuardedSearch):
             raise ValueError(
                 "HeldOutSearch needs a single raw estimate of an oracle that kept shards of its "
                 "reports (n_shards > 1, as by default): pass oracle.estimate_ itself. For other "
-                "estimates use SyntheticSearch."
+                "estimates use BootstrapSearch or SyntheticSearch."
             )
         if np.count_nonzero(estimate.shards.sizes) < 2:
             raise ValueError(
                 "HeldOutSearch needs reports in at least two shards, got sizes "
-                f"{estimate.shards.sizes.tolist()}: collect more reports, or use SyntheticSearch."
+                f"{estimate.shards.sizes.tolist()}: collect more reports, or use BootstrapSearch."
             )
         query_set = as_query_set(self.queries)
         rng = as_generator(self.random_state)

@@ -88,6 +88,7 @@ class SyntheticSearch(BaseSearch):
     See Also
     --------
     HeldOutSearch : Judges the candidates on held-out reports instead.
+    BootstrapSearch : Judges them on independent copies of the estimate.
 
     References
     ----------
