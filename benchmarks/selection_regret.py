@@ -11,12 +11,20 @@ twenty random groups, for which EmpiricalBayes with these groups is a candidate,
 counts with Unicode's groups over epsilon, as in the 2020 paper's Figures 8 and 9. The synthesizer
 is Norm-Sub, as there; PowerNS, which tends to choose itself; or EmpiricalBayes. The data are not
 part of the project: a file that is missing is skipped.
+
+With ``--populations FILE``, what benchmarks/_grouped_populations.py prints, the searches are
+compared on those instead: the defaults were chosen on the first half of them, and hold on the
+second. There, synthetic collections are repeated ten times, and shared by all queries.
+
+With ``--large``, it tells what fewer synthetic collections cost in large domains.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import warnings
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,24 +32,37 @@ from joblib import Parallel, delayed
 from sklearn.base import clone
 from threadpoolctl import threadpool_limits
 
-from sklearn_ldp import OLH, EmpiricalBayes, HeldOutSearch, PowerNS, SyntheticSearch
+from sklearn_ldp import (
+    OLH,
+    BootstrapSearch,
+    EmpiricalBayes,
+    HeldOutSearch,
+    NormSub,
+    PowerNS,
+    SyntheticSearch,
+)
 from sklearn_ldp._table import format_table
 from sklearn_ldp.datasets import read_histogram
 from sklearn_ldp.metrics import query_errors
 from sklearn_ldp.model_selection import candidate_name, default_candidates
-from sklearn_ldp.queries import full_domain, groups, random_sets
+from sklearn_ldp.queries import full_domain, groups, random_sets, top_k
 
 from ._data import add_data_argument
-from .seven_distributions import seven
+from .seven_distributions import rounded, seven
 
 EMOJI = "EMOJI_TRACKER2019_N884427.csv.gz"
 EPSILONS = (0.2, 0.5, 1.0, 2.0, 4.0)
+REPEATS = (30, 20, 12, 10, 5)
+LARGE = ("RETAIL_one_item.csv.gz", "KOSARAK_PREFIX36682_one_item.csv.gz")
+COLLECTIONS = ((1.0, 100_000), (1.0, 1_000_000), (2.0, 1_000_000))  # epsilon and number of users
 SEARCHES = {
     "SyntheticSearch": SyntheticSearch(random_state=0),
     "  with PowerNS": SyntheticSearch(synthesizer=PowerNS(), random_state=0),
     "  with EmpiricalBayes": SyntheticSearch(synthesizer=EmpiricalBayes(), random_state=0),
     "HeldOutSearch": HeldOutSearch(),
     "  without guard": HeldOutSearch(guard=0),
+    "BootstrapSearch": BootstrapSearch(),
+    "  unguarded": BootstrapSearch(guard=0),
 }
 GROUPED = "EmpiricalBayes(groups)"  # no search: always this one
 
@@ -55,8 +76,17 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=20, help="collections of each kind")
     parser.add_argument("--n-jobs", type=int, default=1, help="(default: 1)")
     parser.add_argument("--seed", type=int, default=0, help="(default: 0)")
+    parser.add_argument("--populations", type=Path, help="compare on these; see above")
+    parser.add_argument("--large", action="store_true", help="compare numbers of repeats")
+    parser.add_argument("--half", type=int, choices=(1, 2), default=2, help="(default: 2)")
     arguments = parser.parse_args()
     with threadpool_limits(1):
+        if arguments.large:
+            print_large(arguments)
+            return
+        if arguments.populations is not None:
+            print_populations(arguments)
+            return
         print_seven(arguments)
         path = arguments.data / EMOJI
         if path.exists():
@@ -96,6 +126,194 @@ def print_emoji(data: Any, arguments: argparse.Namespace) -> None:
         rows.append(["best of a run", *best])
         rows.append(["best on average", *(names[e.mean(axis=0).argmin()] for e, _ in cells)])
         print(format_table(["epsilon", *(f"{epsilon:g}" for epsilon in EPSILONS)], rows))
+
+
+def print_populations(arguments: argparse.Namespace) -> None:
+    """Print the errors of the choices on one half of the populations."""
+    populations = json.loads(arguments.populations.read_text(encoding="utf-8"))
+    middle = len(populations) // 2
+    names = list(populations)[:middle] if arguments.half == 1 else list(populations)[middle:]
+    cells = [(name, *collection) for name in names for collection in COLLECTIONS]
+    results = Parallel(n_jobs=arguments.n_jobs)(
+        delayed(compared)(populations[name], epsilon, n, arguments.repeats, arguments.seed)
+        for name, epsilon, n in cells
+    )
+    kinds = list(results[0])
+    rows = [
+        [method, *(_quantiles([result[kind][method] for result in results]) for kind in kinds)]
+        for method in results[0][kinds[0]]
+    ]
+    print(
+        f"half {arguments.half}: {len(names)} populations, {len(cells)} cells, error over that of"
+    )
+    print("the best of 13 candidates in hindsight: geometric mean / 90 % / greatest")
+    print(format_table(["", *kinds], rows))
+
+
+def print_large(arguments: argparse.Namespace) -> None:
+    """Print the errors of SyntheticSearch's choices in large domains, by the number of repeats."""
+    rank = np.arange(1, 42_179.0)
+    lognormal = np.exp(2 * np.random.default_rng(arguments.seed).normal(size=len(rank)))
+    laws = [rank**-1.5, rank**-1.1, rank**-0.8, 0.999**rank, lognormal]
+    populations = [rounded(law, 990_002) for law in laws]
+    paths = [arguments.data / name for name in LARGE]
+    populations += [read_histogram(path).counts for path in paths if path.exists()]
+    results = Parallel(n_jobs=arguments.n_jobs)(
+        delayed(_by_repeats)(counts, epsilon, arguments.seed + i)
+        for counts in populations
+        for epsilon in (1.0, 2.0)
+        for i in range(arguments.repeats)
+    )
+    kinds = list(results[0])
+    rows = [
+        [
+            str(n_repeats),
+            *(_quantiles([result[kind][n_repeats] for result in results]) for kind in kinds),
+        ]
+        for n_repeats in REPEATS
+    ]
+    print(f"{len(populations)} populations: error over that of the best of 13 candidates in")
+    print("hindsight: geometric mean / 90 % / greatest")
+    print(format_table(["collections", *kinds], rows))
+
+
+def _by_repeats(counts: np.ndarray, epsilon: float, seed: int) -> dict[str, dict[int, float]]:
+    """Return the error of the choice over that of the best one, by queries and repeats."""
+    d, rng = len(counts), np.random.default_rng(seed)
+    kinds = {
+        "every category": full_domain(),
+        "10 % sets": random_sets(0.1),
+        "groups by lot": groups(rng.permutation(d) * 20 // d),
+        "top 10": top_k(10),
+    }
+    oracle = OLH(epsilon, categories=d, random_state=rng)
+    estimate = oracle.fit_transform(np.arange(d), sample_weight=counts)
+    singles = default_candidates()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        made = [candidate.fit_transform(estimate) for candidate in singles]
+        (case,) = SyntheticSearch(n_repeats=max(REPEATS), random_state=seed)._cases(estimate)
+        simulated = [candidate.fit_transform(case.estimate) for candidate in singles]
+    result = {}
+    for kind, queries in kinds.items():
+        truth = counts / counts.sum()
+        errors = np.array([query_errors(truth, one, queries=queries)[0] for one in made])
+        judged = np.array(
+            [query_errors(case.frequencies, one, queries=queries) for one in simulated]
+        )
+        result[kind] = {
+            n: float(errors[judged[:, :n].mean(axis=1).argmin()] / errors.min()) for n in REPEATS
+        }
+    return result
+
+
+def compared(
+    population: dict, epsilon: float, n_samples: int, repeats: int, seed: int
+) -> dict[str, dict[str, float]]:
+    """Return the errors of the choices over that of the best candidate, for each kind of query.
+
+    Parameters
+    ----------
+    population : dict
+        Its "counts", and "groups": the labels of one or several groupings.
+    epsilon : float
+        Privacy budget.
+    n_samples : int
+        Number of users.
+    repeats : int
+        Number of collections.
+    seed : int
+        Seed of all that is drawn.
+
+    Returns
+    -------
+    dict of dict
+        Keyed by the kind of queries, and the search.
+    """
+    shares = np.array(population["counts"]) / np.sum(population["counts"])
+    labels = np.array(min(population["groups"].values(), key=lambda one: len(set(one))))
+    totals: dict[str, dict[str, float]] = {}
+    for i in range(repeats):
+        rng = np.random.default_rng([seed, i, len(shares)])
+        kinds = {
+            "every category": full_domain(),
+            "10 % sets": random_sets(0.1),
+            "natural groups": groups(labels),
+            "groups by lot": groups(rng.permutation(labels)),
+            "top 10": top_k(10),
+        }
+        counts = rng.multinomial(n_samples, shares)
+        oracle = OLH(epsilon, categories=len(counts), random_state=rng)
+        estimate = oracle.fit_transform(np.arange(len(counts)), sample_weight=counts)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            for kind, found in _errors_of_choices(estimate, counts / n_samples, kinds).items():
+                for method, error in found.items():
+                    of_kind = totals.setdefault(kind, {})
+                    of_kind[method] = of_kind.get(method, 0.0) + error
+    singles = [candidate_name(candidate) for candidate in default_candidates()]
+    return {
+        kind: {
+            method: error / min(found[single] for single in singles)
+            for method, error in found.items()
+            if method not in singles or method in ("NormSub", "EmpiricalBayes")
+        }
+        for kind, found in totals.items()
+    }
+
+
+def _errors_of_choices(estimate: Any, truth: np.ndarray, kinds: dict) -> dict:
+    """Return the error of every candidate and of what each search chooses, by kind of query."""
+    singles = default_candidates()
+    names = [candidate_name(candidate) for candidate in singles]
+    made = [candidate.fit_transform(estimate) for candidate in singles]
+    simulated = {
+        type(synthesizer).__name__: _on_synthetic_data(synthesizer, estimate, singles, kinds)
+        for synthesizer in (NormSub(), EmpiricalBayes())
+    }
+    result = {}
+    for kind, queries in kinds.items():
+        knowing = [post.fit_transform(estimate) for post in candidates(queries)[len(singles) :]]
+        errors = [query_errors(truth, one, queries=queries)[0] for one in (*made, *knowing)]
+        found = dict(zip(names, errors, strict=False))
+        found[GROUPED] = errors[-1]
+        judged = {f"SyntheticSearch, {name}": by[kind] for name, by in simulated.items()}
+        of_groups = judged["SyntheticSearch, EmpiricalBayes"]
+        if knowing:
+            own = EmpiricalBayes(groups=queries)
+            of_groups = _on_synthetic_data(own, estimate, singles, {kind: queries})[kind]
+        judged["SyntheticSearch, .. with the groups"] = of_groups
+        for name, judgements in judged.items():
+            mean = judgements.mean(axis=1)
+            found[name] = errors[mean.argmin()]
+            found[f"{name}, 13 candidates"] = errors[mean[: len(singles)].argmin()]
+        for name in ("HeldOutSearch", "BootstrapSearch"):
+            search = clone(SEARCHES[name]).set_params(queries=queries).fit(estimate)
+            found[name] = errors[search.best_index_]
+        result[kind] = found
+    return result
+
+
+def _on_synthetic_data(synthesizer: Any, estimate: Any, singles: list, kinds: dict) -> dict:
+    """Return the errors in each simulated collection, as SyntheticSearch finds them."""
+    search = SyntheticSearch(synthesizer=synthesizer, n_repeats=10, random_state=0)
+    (case,) = search._cases(estimate)
+    made = [candidate.fit_transform(case.estimate) for candidate in singles]
+    result = {}
+    for kind, queries in kinds.items():
+        knowing = [
+            post.fit_transform(case.estimate) for post in candidates(queries)[len(singles) :]
+        ]
+        result[kind] = np.array(
+            [query_errors(case.frequencies, one, queries=queries) for one in (*made, *knowing)]
+        )
+    return result
+
+
+def _quantiles(ratios: list[float]) -> str:
+    values = np.array(ratios)
+    mean, tail = np.exp(np.log(values).mean()), np.quantile(values, 0.9)
+    return f"{mean:.2f} / {tail:.2f} / {values.max():.2f}"
 
 
 def _queries(kind: str, n_categories: int) -> Any:

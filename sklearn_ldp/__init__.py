@@ -7,7 +7,7 @@ from ._lazy import lazy_submodules
 from ._noise import NoiseModel
 from ._version import __version__ as __version__
 from .domains import Domain
-from .model_selection import HeldOutSearch, SyntheticSearch
+from .model_selection import BootstrapSearch, HeldOutSearch, SyntheticSearch
 from .oracles import (
     BLH,
     GRR,
@@ -52,6 +52,7 @@ __all__ = [
     "Base",
     "BaseCut",
     "BasePos",
+    "BootstrapSearch",
     "Calibrate",
     "Domain",
     "EmpiricalBayes",

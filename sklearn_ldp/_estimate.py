@@ -453,7 +453,7 @@ class FrequencyEstimate:
             parts.append(f"by {type(self.oracle).__name__}(epsilon={self.oracle.epsilon:g})")
         if self.noise is None:
             parts.append("noise unknown")
-        elif np.size(self.noise.n_samples) == 1:
+        elif self.noise.n_samples is not None and np.size(self.noise.n_samples) == 1:
             n_samples, std = np.ravel(self.noise.n_samples)[0], np.ravel(self.noise.std)[0]
             level = "noise level" if self.is_raw else "raw noise level"
             parts.append(f"{n_samples:,} users, {level} {std:.2g}")

@@ -13,6 +13,7 @@ from sklearn_ldp import (
     Base,
     BaseCut,
     BasePos,
+    BootstrapSearch,
     Calibrate,
     EmpiricalBayes,
     ExactMLE,
@@ -93,6 +94,7 @@ def is_ordinal(post):
 SEARCHES = [
     SyntheticSearch([Base(), NormSub()], oracle=GRR(), n_samples=100, n_repeats=2, random_state=0),
     HeldOutSearch([Base(), NormSub()]),
+    BootstrapSearch([Base(), EmpiricalBayes()], n_pairs=1, noise=NOISE),
 ]
 
 

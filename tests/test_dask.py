@@ -4,7 +4,16 @@ import numpy as np
 import pytest
 from joblib import parallel_config
 
-from sklearn_ldp import OLH, OUE, Base, HeldOutSearch, NormSub, PowerNS, SyntheticSearch
+from sklearn_ldp import (
+    OLH,
+    OUE,
+    Base,
+    BootstrapSearch,
+    HeldOutSearch,
+    NormSub,
+    PowerNS,
+    SyntheticSearch,
+)
 from sklearn_ldp.model_selection import simulate_errors
 from sklearn_ldp.queries import groups
 
@@ -18,6 +27,7 @@ COUNTS = np.arange(64) * 10
     [
         SyntheticSearch([Base(), NormSub(), PowerNS()], n_repeats=10, random_state=0),
         HeldOutSearch([Base(), NormSub(), PowerNS()]),
+        BootstrapSearch([Base(), NormSub(), PowerNS()]),
     ],
     ids=repr,
 )

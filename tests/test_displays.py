@@ -20,6 +20,7 @@ from sklearn_ldp import (
     OLH,
     OUE,
     Base,
+    BootstrapSearch,
     EmpiricalBayes,
     FrequencyEstimate,
     HeldOutSearch,
@@ -413,10 +414,14 @@ def searches():
     oracle = OLH(categories=4, random_state=0)
     estimate = oracle.fit_transform(np.arange(4), sample_weight=COUNTS)
     synthetic = SyntheticSearch(n_repeats=3, random_state=0).fit(estimate)
-    return {"synthetic": synthetic, "held out": HeldOutSearch().fit(estimate)}
+    return {
+        "synthetic": synthetic,
+        "held out": HeldOutSearch().fit(estimate),
+        "coupled": BootstrapSearch().fit(estimate),
+    }
 
 
-@pytest.mark.parametrize("name", ["synthetic", "held out"])
+@pytest.mark.parametrize("name", ["synthetic", "held out", "coupled"])
 def test_candidates_of_a_search(searches, name):
     search = searches[name]
     display = SearchDisplay.from_estimator(search)
@@ -431,9 +436,11 @@ def test_candidates_of_a_search(searches, name):
     assert chosen.get_label() == "chosen"
     assert chosen in display.ax_.lines
     assert chosen.get_xdata()[0] == search.results_["mean_error"][search.best_index_]
-    assert names[int(chosen.get_ydata()[0])] == names[0]
+    best = search.results_["candidate"][search.best_index_]
+    assert names[int(chosen.get_ydata()[0])] == best
     assert display.ax_.yaxis_inverted()
-    assert ("synthetic" in display.ax_.get_xlabel()) == (name == "synthetic")
+    words = {"synthetic": "synthetic data", "held out": "held-out", "coupled": "noisy copies"}
+    assert words[name] in display.ax_.get_xlabel()
     display.figure_.canvas.draw()
 
 
@@ -447,7 +454,7 @@ def test_a_search_at_the_end_of_a_pipeline():
 def test_what_is_no_fitted_search():
     with pytest.raises(NotFittedError):
         SearchDisplay.from_estimator(SyntheticSearch())
-    with pytest.raises(TypeError, match="SyntheticSearch or HeldOutSearch.*NormSub"):
+    with pytest.raises(TypeError, match="BootstrapSearch.*NormSub"):
         SearchDisplay.from_estimator(NormSub())
 
 

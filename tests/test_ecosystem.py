@@ -17,6 +17,7 @@ import sklearn_ldp
 from sklearn_ldp import (
     GRR,
     OLH,
+    BootstrapSearch,
     FrequencyEstimate,
     HeldOutSearch,
     NormSub,
@@ -160,7 +161,7 @@ def test_all_estimators():
     kinds = [dict(all_estimators(kind)) for kind in ("oracle", "postprocessor", "search")]
     assert kinds[0]["GRR"] is GRR
     assert kinds[1]["NormSub"] is NormSub
-    assert set(kinds[2].values()) == {HeldOutSearch, SyntheticSearch}
+    assert set(kinds[2].values()) == {BootstrapSearch, HeldOutSearch, SyntheticSearch}
     assert sum(map(len, kinds)) == len(names)
     exported = {n for n in sklearn_ldp.__all__ if hasattr(getattr(sklearn_ldp, n), "get_params")}
     assert exported == set(names)
@@ -201,7 +202,9 @@ class TestDocumentationLinks:
         yield claim
         _documentation._address.cache_clear()
 
-    @pytest.mark.parametrize("kind", [OLH, NormSub, SyntheticSearch, HeldOutSearch])
+    @pytest.mark.parametrize(
+        "kind", [OLH, NormSub, SyntheticSearch, HeldOutSearch, BootstrapSearch]
+    )
     def test_the_link_is_that_of_the_page(self, urls, kind):
         urls("Source, https://example.org/code", "Documentation, https://example.org/ldp/")
         page = f"https://example.org/ldp/generated/sklearn_ldp.{kind.__name__}.html"

@@ -20,6 +20,7 @@ from sklearn_ldp import (
     OLH,
     Base,
     BaseCut,
+    BootstrapSearch,
     EmpiricalBayes,
     HadamardResponse,
     HeldOutSearch,
@@ -178,6 +179,9 @@ def test_searches(oracle):
         candidates, n_repeats=3, random_state=0, oracle=oracle, n_samples=N
     ).fit(estimate.values)
     assert plain.frequencies_.shape == (D,)
+    noise = oracle.channel(D).noise(N)
+    coupled = BootstrapSearch(candidates, queries=QUERIES, noise=noise).fit(estimate.values)
+    assert coupled.frequencies_.shape == (D,)
     SearchDisplay.from_estimator(held_out)
     study = simulate_errors(oracle, candidates, COUNTS, n_repeats=2, queries=QUERIES)
     assert np.all(study["error"] > 0)

@@ -16,6 +16,7 @@ from sklearn_ldp import (
     Base,
     BaseCut,
     BasePos,
+    BootstrapSearch,
     EmpiricalBayes,
     FrequencyEstimate,
     HeldOutSearch,
@@ -41,7 +42,7 @@ def an_estimate(oracle=None, seed=0, counts=COUNTS):
     return oracle.fit_transform(np.arange(128), sample_weight=counts)
 
 
-SEARCHES = [SyntheticSearch(random_state=0), HeldOutSearch()]
+SEARCHES = [SyntheticSearch(random_state=0), HeldOutSearch(), BootstrapSearch()]
 
 
 @pytest.mark.parametrize("search", SEARCHES, ids=repr)
@@ -147,6 +148,16 @@ def test_metric_and_synthesizer_are_used():
     other = SyntheticSearch(random_state=0, synthesizer=NormMul()).fit(estimate)
     assert np.all(mae > mse)
     assert not np.array_equal(mse, other.results_["mean_error"])
+
+
+@pytest.mark.parametrize(("d", "expected"), [(128, 30), (20_000, 25), (100_000, 10)])
+def test_large_domains_need_fewer_simulated_collections(d, expected):
+    estimate = FrequencyEstimate(np.full(d, 1 / d), range(d))
+    options = {"oracle": GRR(), "n_samples": 1000, "random_state": 0}
+    (case,) = SyntheticSearch(**options)._cases(estimate)
+    assert case.estimate.shape == (expected, d)
+    (case,) = SyntheticSearch(n_repeats=3, **options)._cases(estimate)
+    assert case.estimate.shape == (3, d)
 
 
 def test_ties_go_to_the_simpler_candidate():
@@ -341,17 +352,45 @@ def test_empirical_bayes_is_left_only_with_evidence():
     assert HeldOutSearch(candidates, guard=evidence - 0.1).fit(estimate).best_index_ == 1
 
 
+@pytest.mark.parametrize("search", [HeldOutSearch(), BootstrapSearch()], ids=repr)
+def test_clipping_that_changes_nothing_makes_no_error(search):
+    """Sets are drawn for PostPos alone, and their noise must not make a difference.
+
+    Negative control: where it clips, there is one.
+    """
+    counts = np.full(128, 20_000)
+    search = clone(search).set_params(candidates=[PostPos(), Base()], queries=random_sets(0.1))
+    errors = search.fit(an_estimate(counts=counts)).results_["mean_error"]
+    assert errors[0] == pytest.approx(errors[1], rel=1e-9)
+    errors = search.fit(an_estimate()).results_["mean_error"]
+    assert errors[0] < errors[1] * (1 - 1e-6)
+
+
 def test_without_empirical_bayes_the_least_error_is_taken():
     search = HeldOutSearch([Base(), NormSub()]).fit(an_estimate())
     assert search.best_index_ == np.argmin(search.results_["mean_error"])
     assert np.isnan(search.results_["difference_std"]).all()
 
 
-def test_groups_that_are_asked_for_are_a_candidate():
-    labels = np.arange(an_estimate().shape[1]) % 3
-    search = HeldOutSearch(queries=groups(labels), n_splits=2).fit(an_estimate())
-    assert len(search.results_["candidate"]) == len(default_candidates()) + 1
-    assert search.results_["difference_std"][-1] == 0
+@pytest.mark.parametrize("search", SEARCHES, ids=repr)
+def test_groups_that_are_asked_for_are_a_candidate(search):
+    labels = np.arange(128) % 3
+    search, n_default = clone(search), len(default_candidates())
+    search.set_params(**({"n_splits": 2} if "n_splits" in search.get_params() else {}))
+    results = search.set_params(queries=groups(labels)).fit(an_estimate()).results_
+    assert len(results["candidate"]) == n_default + 1
+    assert results["candidate"][-1].startswith("EmpiricalBayes(groups=")
+    if "difference_std" in results:
+        assert results["difference_std"][-1] == 0
     for queries in (None, random_sets(0.5), random_sets(5), top_k(2), [[1.0] * len(labels)]):
-        search = HeldOutSearch(queries=queries, n_splits=2).fit(an_estimate())
-        assert len(search.results_["candidate"]) == len(default_candidates())
+        results = search.set_params(queries=queries).fit(an_estimate()).results_
+        assert len(results["candidate"]) == n_default
+    search.set_params(queries=groups(labels), candidates=default_candidates())
+    assert len(search.fit(an_estimate()).results_["candidate"]) == n_default
+
+
+def test_a_candidate_with_groups_takes_fewer_simulated_collections():
+    search = SyntheticSearch(queries=groups(np.arange(128) % 3), random_state=0)
+    assert [len(case.estimate) for case in search._cases(an_estimate())] == [10]
+    search.set_params(candidates=[Base()])
+    assert [len(case.estimate) for case in search._cases(an_estimate())] == [30]

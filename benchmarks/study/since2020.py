@@ -15,6 +15,7 @@ from sklearn_ldp import (
     EmpiricalBayes,
     HadamardResponse,
     HeldOutSearch,
+    NormSub,
     PowerNS,
     ProjectiveGeometryResponse,
     Smooth,
@@ -181,7 +182,9 @@ def _searches(queries: Any, settings: Settings, seed: int) -> dict[str, Any]:
     common = {"queries": queries, "random_state": seed}
     candidates = list(METHODS_2020.values())
     return {
-        "SyntheticSearch": SyntheticSearch(candidates, n_repeats=settings.n_repeats, **common),
+        "SyntheticSearch": SyntheticSearch(
+            candidates, synthesizer=NormSub(), n_repeats=settings.n_repeats, **common
+        ),
         "HeldOutSearch": HeldOutSearch(candidates, **common),
     }
 

@@ -49,8 +49,8 @@ def searched(
 ) -> dict[str, dict[str, str]]:
     """Return what each search picks from an estimate, by the name of the queries and the search."""
     searches = [
-        SyntheticSearch(n_repeats=n_repeats, random_state=seed),
         # The same candidates as in the study that their choices are compared with.
+        SyntheticSearch(default_candidates(), n_repeats=n_repeats, random_state=seed),
         HeldOutSearch(default_candidates(), random_state=seed),
     ]
     return {

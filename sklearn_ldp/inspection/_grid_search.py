@@ -82,8 +82,8 @@ def _check_fitted(search: Any) -> None:
         check_is_fitted(search, "cv_results_")
     raise TypeError(
         "ErrorCurveDisplay.from_grid_search needs a fitted GridSearchCV or a similar search of "
-        f"scikit-learn, got {type(search).__name__}; SearchDisplay draws a SyntheticSearch or a "
-        "HeldOutSearch."
+        f"scikit-learn, got {type(search).__name__}; SearchDisplay draws a SyntheticSearch, "
+        "a HeldOutSearch or a BootstrapSearch."
     )
 
 

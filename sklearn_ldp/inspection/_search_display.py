@@ -87,8 +87,8 @@ class SearchDisplay:
 
         Parameters
         ----------
-        estimator : SyntheticSearch, HeldOutSearch or a Pipeline that ends with one
-            A fitted search.
+        estimator : search or Pipeline that ends with one
+            A fitted SyntheticSearch, HeldOutSearch or BootstrapSearch.
         ax : matplotlib Axes, default=None
             Axes to draw on; None creates a new figure.
         **kwargs : dict
@@ -113,21 +113,16 @@ class SearchDisplay:
             if hasattr(search, "candidates") and hasattr(search, "fit"):
                 check_is_fitted(search, "results_")
             raise TypeError(
-                "SearchDisplay.from_estimator needs a fitted SyntheticSearch or HeldOutSearch, or "
-                f"a Pipeline that ends with one, got {type(search).__name__}."
+                "SearchDisplay.from_estimator needs a fitted SyntheticSearch, HeldOutSearch or "
+                f"BootstrapSearch, or a Pipeline that ends with one, got {type(search).__name__}."
             )
         results = search.results_
-        metric = getattr(search, "metric", None)
-        if metric is None:
-            name = "squared error to held-out estimates, their noise included"
-        else:
-            name = f"{metric if isinstance(metric, str) else metric.__name__} on synthetic data"
         display = cls(
             results["candidate"],
             results["mean_error"],
             standard_error=results["standard_error"],
             best_index=search.best_index_,
-            error_name=name,
+            error_name=search._error_name,
         )
         return display.plot(ax, **kwargs)
 

@@ -1,5 +1,6 @@
 """Searches for a post-processor, studies on known frequencies, and the choice of an epsilon."""
 
+from ._bootstrap_search import BootstrapSearch
 from ._candidates import candidate_name, default_candidates
 from ._error_study import ErrorStudy
 from ._held_out_search import HeldOutSearch
@@ -8,6 +9,7 @@ from ._simulation import simulate_errors
 from ._synthetic_search import SyntheticSearch
 
 __all__ = [
+    "BootstrapSearch",
     "ErrorStudy",
     "HeldOutSearch",
     "SyntheticSearch",

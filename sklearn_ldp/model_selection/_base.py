@@ -1,4 +1,4 @@
-"""The part that both searches share: compare the errors of candidates and keep the best one."""
+"""The part that all searches share: compare the errors of candidates and keep the best one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .._estimate import FrequencyEstimate
 from ..domains._values import objects
 from ..metrics import query_errors
 from ..postprocessing import BasePostProcessor
-from ._candidates import as_candidates, candidate_name
+from ._candidates import as_candidates, candidate_name, knowing_groups
 from ._parallel import each_warning_once, run
 
 _TASK = 100_000  # estimates post-processed by one task, which takes about a tenth of a second
@@ -27,6 +27,21 @@ class Case(NamedTuple):
     estimate: FrequencyEstimate
     frequencies: np.ndarray
     queries: Any
+
+
+class Judgement(NamedTuple):
+    """What the cases say about one candidate.
+
+    Parameters
+    ----------
+    errors : ndarray of shape (n_errors,)
+        One error for each row of each case.
+    answers : ndarray or None
+        The candidate's answers, if the choice needs them.
+    """
+
+    errors: np.ndarray
+    answers: np.ndarray | None = None
 
 
 class BaseSearch(BasePostProcessor):
@@ -50,6 +65,11 @@ class BaseSearch(BasePostProcessor):
     best_score_: float
     best_estimator_: Any
 
+    @property
+    @abstractmethod
+    def _error_name(self) -> str:
+        """What the errors are, on an axis."""
+
     @abstractmethod
     def _cases(self, estimate: FrequencyEstimate) -> list[Case]:
         """Return the cases to judge the candidates on; raise errors before any long work starts."""
@@ -69,25 +89,34 @@ class BaseSearch(BasePostProcessor):
 
     def _all_candidates(self, estimate: FrequencyEstimate) -> list:
         """Return the candidates to choose from."""
-        return as_candidates(self.candidates, type(self).__name__)
+        return as_candidates(self.candidates, type(self).__name__) + self._knowing_groups(estimate)
+
+    def _knowing_groups(self, estimate: FrequencyEstimate) -> list:
+        """Return the candidate of "all" that knows the groups, if groups are asked for."""
+        return knowing_groups(self.queries, estimate) if isinstance(self.candidates, str) else []
 
     def _best(self, candidates: list, estimate: FrequencyEstimate) -> FrequencyEstimate:
         """Compare the candidates, and return what the best one makes of the estimate."""
-        cases = self._cases(estimate)
-        self.results_ = _results(candidates, self._errors(candidates, cases))
-        self.best_index_ = self._choice(candidates, cases, estimate)
+        judgements = self._judgements(candidates, self._cases(estimate), estimate)
+        errors = np.array([judgement.errors for judgement in judgements])
+        self.results_ = _results(candidates, errors)
+        self.best_index_ = self._choice(candidates, judgements, estimate)
         self.best_params_ = self.results_["params"][self.best_index_]
         self.best_score_ = -float(self.results_["mean_error"][self.best_index_])
         self.best_estimator_ = clone(candidates[self.best_index_])
         return self.best_estimator_.fit_transform(self._completed(estimate))
 
-    def _choice(self, candidates: list, cases: list[Case], estimate: FrequencyEstimate) -> int:
+    def _choice(
+        self, candidates: list, judgements: list[Judgement], estimate: FrequencyEstimate
+    ) -> int:
         """Return the index of the candidate to take, when `results_` is known."""
         return int(np.argmin(self.results_["mean_error"]))
 
-    def _errors(self, candidates: list, cases: list[Case]) -> np.ndarray:
-        """Return the error of each candidate on each row of the cases."""
-        return np.array(self._of_each(_errors_of_one, candidates, cases, self._error_metric()))
+    def _judgements(
+        self, candidates: list, cases: list[Case], estimate: FrequencyEstimate
+    ) -> list[Judgement]:
+        """Return what the cases, which were made from the estimate, say about each candidate."""
+        return self._of_each(_errors_of_one, candidates, cases, self._error_metric())
 
     def _of_each(self, what: Any, candidates: list, cases: list[Case], *arguments: Any) -> list:
         """Return what a function gives for each candidate and all cases, through joblib."""
@@ -121,18 +150,17 @@ def _of_some(what: Any, candidates: list, *arguments: Any) -> list[tuple[int, An
     return [(i, what(candidate, *arguments)) for i, candidate in candidates]
 
 
-def _errors_of_one(candidate: Any, cases: list[Case], metric: Any) -> np.ndarray:
-    return np.concatenate(
-        [
-            query_errors(
-                case.frequencies,
-                candidate.fit_transform(case.estimate),
-                queries=case.queries,
-                metric=metric,
-            )
-            for case in cases
-        ]
-    )
+def _errors_of_one(candidate: Any, cases: list[Case], metric: Any) -> Judgement:
+    errors = [
+        query_errors(
+            case.frequencies,
+            candidate.fit_transform(case.estimate),
+            queries=case.queries,
+            metric=metric,
+        )
+        for case in cases
+    ]
+    return Judgement(np.concatenate(errors))
 
 
 def _results(candidates: list, errors: np.ndarray) -> dict[str, np.ndarray]:

@@ -9,7 +9,8 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.pipeline import Pipeline
 
 from .. import postprocessing
-from .._typing import Candidates
+from .._estimate import FrequencyEstimate
+from .._typing import Candidates, Queries
 from ..postprocessing import (
     Base,
     BaseCut,
@@ -26,6 +27,8 @@ from ..postprocessing import (
     Power,
     PowerNS,
 )
+from ..postprocessing._partitions import are_disjoint
+from ..queries import as_query_set
 
 
 def default_candidates() -> list[BasePostProcessor]:
@@ -127,6 +130,29 @@ def _grid(key: Any, grid: Any, name: str) -> list:
         )
     # set_params refuses an unknown parameter and names the ones that the class has.
     return [clone(made).set_params(**parameters) for parameters in ParameterGrid(grid)]
+
+
+def knowing_groups(queries: Queries | None, estimate: FrequencyEstimate) -> list[BasePostProcessor]:
+    """Return an EmpiricalBayes with the groups that queries ask for.
+
+    Parameters
+    ----------
+    queries : query set, (sparse) matrix of shape (n_queries, d) or None
+        The queries.
+    estimate : FrequencyEstimate
+        An estimate over the domain.
+
+    Returns
+    -------
+    list of EmpiricalBayes
+        One of them, or none if the queries are not those for several disjoint groups.
+    """
+    query_set, d = as_query_set(queries).aligned(estimate.categories), estimate.shape[1]
+    if query_set.depends_on_truth or query_set.square_weights(d) is not None:
+        return []
+    matrix = query_set.matrix(d)
+    is_grouping = are_disjoint(matrix) and 1 < matrix.shape[0] < d
+    return [EmpiricalBayes(groups=query_set)] if is_grouping else []
 
 
 def candidate_name(candidate: BaseEstimator) -> str:

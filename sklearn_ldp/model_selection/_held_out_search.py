@@ -9,17 +9,15 @@ import numpy as np
 from sklearn.utils._param_validation import Interval
 
 from .._estimate import FrequencyEstimate
-from .._noise import as_rows, variances_after_norm
 from .._random import RandomState, as_generator
 from .._typing import Candidates, Queries
-from ..metrics import query_errors
-from ..postprocessing import EmpiricalBayes, norm, norm_sub
-from ..postprocessing._partitions import are_disjoint
-from ..queries import as_query_set, query_matrix
-from ._base import BaseSearch, Case
+from ..postprocessing import norm
+from ..queries import as_query_set
+from ._base import Case
+from ._guarded_search import GuardedSearch, queries_of
 
 
-class HeldOutSearch(BaseSearch):
+class HeldOutSearch(GuardedSearch):
     """Choose the post-processor that does best on held-out reports.
 
     The shards of an estimate's reports are split into two parts, several times. The candidates
@@ -82,6 +80,7 @@ class HeldOutSearch(BaseSearch):
 
     See Also
     --------
+    BootstrapSearch : The same without shards, for other estimates and arrays.
     SyntheticSearch : Judges the candidates on a synthetic data set, as the papers do.
 
     Examples
@@ -127,12 +126,12 @@ class HeldOutSearch(BaseSearch):
     )
 
     _parameter_constraints: dict = {
-        **BaseSearch._parameter_constraints,
+        **GuardedSearch._parameter_constraints,
         "test_size": [Interval(Real, 0, 1, closed="neither")],
-        "guard": [Interval(Real, 0, None, closed="left")],
         "n_splits": [Interval(Integral, 1, None, closed="left")],
-        "random_state": [None, Integral, np.random.RandomState, np.random.Generator],
     }
+
+    _error_name = "squared error to held-out estimates, their noise included"
 
     def __init__(
         self,
@@ -158,12 +157,12 @@ class HeldOutSearch(BaseSearch):
             raise ValueError(
                 "HeldOutSearch needs a single raw estimate of an oracle that kept shards of its "
                 "reports (n_shards > 1, as by default): pass oracle.estimate_ itself. For other "
-                "estimates use SyntheticSearch."
+                "estimates use BootstrapSearch or SyntheticSearch."
             )
         if np.count_nonzero(estimate.shards.sizes) < 2:
             raise ValueError(
                 "HeldOutSearch needs reports in at least two shards, got sizes "
-                f"{estimate.shards.sizes.tolist()}: collect more reports, or use SyntheticSearch."
+                f"{estimate.shards.sizes.tolist()}: collect more reports, or use BootstrapSearch."
             )
         query_set = as_query_set(self.queries)
         rng = as_generator(self.random_state)
@@ -174,77 +173,17 @@ class HeldOutSearch(BaseSearch):
             order = rng.permutation(filled)
             test = _estimate_of(estimate, order[:n_test])
             train = _estimate_of(estimate, order[n_test:])
-            queries = query_set
-            if query_set.depends_on_truth:
-                queries = query_matrix(query_set.matrix(train.shape[1], train.values[0]))
-            cases.append(Case(train, norm(test.values)[0], queries))
+            cases.append(Case(train, norm(test.values)[0], queries_of(query_set, train.values[0])))
         return cases
 
-    def _all_candidates(self, estimate):
-        candidates = super()._all_candidates(estimate)
-        if isinstance(self.candidates, str) and self.queries is not None:
-            query_set = as_query_set(self.queries).aligned(estimate.categories)
-            d = estimate.shape[1]
-            if not query_set.depends_on_truth and query_set.square_weights(d) is None:
-                matrix = query_set.matrix(d)
-                if are_disjoint(matrix) and 1 < matrix.shape[0] < d:
-                    candidates.append(EmpiricalBayes(groups=query_set))
-        return candidates
-
-    def _errors(self, candidates, cases):
-        errors, self._answers = zip(
-            *self._of_each(_errors_and_answers, candidates, cases), strict=True
-        )
-        return np.array(errors)
-
-    def _choice(self, candidates, cases, estimate):
-        answers = np.array(self._answers)
-        del self._answers
-        mean_error = self.results_["mean_error"]
-        bayes = [i for i, post in enumerate(candidates) if isinstance(post, EmpiricalBayes)]
-        grouped = [i for i in bayes if candidates[i].groups is not None]
-        if not bayes or estimate.noise is None:
-            self.results_["difference_std"] = np.full(len(candidates), np.nan)
-            return int(np.argmin(mean_error))
-        reference = grouped[-1] if grouped else bayes[0]
-        spread = self._error_spread(answers - answers[reference], estimate)
-        self.results_["difference_std"] = spread
-        return int(np.argmin(mean_error + self.guard * spread))
-
-    def _error_spread(self, differences, estimate):
-        """Standard deviations of differences of errors, from the differences of the answers.
-
-        The squared distance to a noisy response changes with the noise in proportion to how far
-        the answers differ: by a linear answer of its own.
-        """
-        query_set, d = as_query_set(self.queries).aligned(estimate.categories), estimate.shape[1]
-        weights = query_set.square_weights(d)
-        if weights is not None:
-            rows = (weights[0] - weights[1]) * differences
-        else:
-            matrix = query_set.matrix(d, estimate.values[0])
-            rows = differences @ matrix / matrix.shape[0]
-        noise, frequencies = estimate.noise.of_rows(0), norm_sub(estimate.values[0])
-        variances = variances_after_norm(noise, as_rows(rows), frequencies)
-        # Of the response, which is a mean over splits that each leave most of the reports out.
+    def _response_variance(self, estimate):
+        # It is a mean over splits that each leave most of the reports out.
         n_filled = np.count_nonzero(estimate.shards.sizes)
-        more = (n_filled / self._n_test(n_filled) - 1) / self.n_splits
-        return 2 * np.sqrt(variances * (1 + more))
+        return 1 + (n_filled / self._n_test(n_filled) - 1) / self.n_splits
 
     def _n_test(self, n_filled):
         """Number of shards that judge."""
         return int(np.clip(round(self.test_size * n_filled), 1, n_filled - 1))
-
-
-def _errors_and_answers(candidate, cases):
-    """The errors of a candidate on each case, and its mean answers (or values) over the cases."""
-    errors, answers = [], []
-    for case in cases:
-        result = candidate.fit_transform(case.estimate)
-        errors.append(query_errors(case.frequencies, result, queries=case.queries)[0])
-        is_closed = as_query_set(case.queries).square_weights(result.shape[1]) is not None
-        answers.append(result.values[0] if is_closed else result.answer(case.queries)[0])
-    return np.array(errors), np.mean(answers, axis=0)
 
 
 def _estimate_of(estimate: FrequencyEstimate, shards: np.ndarray) -> FrequencyEstimate:

@@ -38,7 +38,7 @@ def all_estimators(type_filter: str | None = None) -> list[tuple[str, type]]:
     --------
     >>> from sklearn_ldp.utils.discovery import all_estimators
     >>> [name for name, _ in all_estimators("search")]
-    ['HeldOutSearch', 'SyntheticSearch']
+    ['BootstrapSearch', 'HeldOutSearch', 'SyntheticSearch']
     """
     if type_filter is not None and type_filter not in _KINDS:
         raise ValueError(

@@ -27,6 +27,7 @@ from sklearn_ldp import (
     OLH,
     Base,
     BaseCut,
+    BootstrapSearch,
     Calibrate,
     Domain,
     EmpiricalBayes,
@@ -186,6 +187,7 @@ ok = [
     groups({"edge": "old", "safari": "new"}),
     groups(np.array([0, 1, 1])),
     HeldOutSearch(queries=matrix),
+    BootstrapSearch(queries=groups(["a", "b"]), noise=0.1),
     SyntheticSearch(queries=None),
     make_frequency_scorer(queries=matrix),
 ]

@@ -1,0 +1,114 @@
+"""Searches that compare with noisy estimates, and leave EmpiricalBayes only with evidence."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import replace
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from sklearn.utils._param_validation import Interval
+
+from .._estimate import FrequencyEstimate
+from .._noise import Noise, as_rows, variances_after_norm
+from ..metrics import query_errors
+from ..postprocessing import EmpiricalBayes, norm_sub
+from ..queries import QuerySet, as_query_set, query_matrix
+from ._base import BaseSearch, Case, Judgement
+
+
+class GuardedSearch(BaseSearch):
+    """Base of the searches whose cases compare with a raw estimate, and not with the truth.
+
+    The expected squared distance to an unbiased estimate ranks the candidates correctly, but with
+    few queries its noise can exceed the differences between them. So EmpiricalBayes, if it is
+    among the candidates, is left for another one only if that one's error is less by `guard`
+    standard deviations of the difference. The cases come row by row, as many for each.
+    """
+
+    _parameter_constraints: dict = {
+        **BaseSearch._parameter_constraints,
+        "guard": [Interval(Real, 0, None, closed="left")],
+        "random_state": [None, Integral, np.random.RandomState, np.random.Generator],
+    }
+
+    guard: float
+
+    def _judgements(self, candidates, cases, estimate):
+        return self._of_each(_errors_and_answers, candidates, cases, len(estimate))
+
+    def _choice(self, candidates, judgements, estimate):
+        mean_error = self.results_["mean_error"]
+        bayes = [i for i, post in enumerate(candidates) if isinstance(post, EmpiricalBayes)]
+        grouped = [i for i in bayes if candidates[i].groups is not None]
+        noise = self._completed(estimate).noise
+        if not bayes or noise is None:
+            self.results_["difference_std"] = np.full(len(candidates), np.nan)
+            return int(np.argmin(mean_error))
+        reference = judgements[grouped[-1] if grouped else bayes[0]].answers
+        differences = np.array([judgement.answers - reference for judgement in judgements])
+        spread = self._error_spread(differences, estimate, noise)
+        self.results_["difference_std"] = spread
+        return int(np.argmin(mean_error + self.guard * spread))
+
+    def _error_spread(
+        self, differences: np.ndarray, estimate: FrequencyEstimate, noise: Noise
+    ) -> np.ndarray:
+        """Standard deviations of differences of errors, from the differences of the answers.
+
+        The squared distance to a noisy response changes with the noise in proportion to how far
+        the answers differ: by a linear answer of its own.
+        """
+        query_set, d = as_query_set(self.queries).aligned(estimate.categories), estimate.shape[1]
+        weights = query_set.square_weights(d)
+        variances = np.zeros(len(differences))
+        for i, values in enumerate(estimate.values):
+            if weights is not None:
+                rows = (weights[0] - weights[1]) * differences[:, i]
+            else:
+                matrix = query_set.matrix(d, values)
+                rows = differences[:, i] @ matrix / matrix.shape[0]
+            variances += variances_after_norm(noise.of_rows(i), as_rows(rows), norm_sub(values))
+        more = self._response_variance(estimate)
+        return 2 * np.sqrt(variances * more) / len(estimate)
+
+    @abstractmethod
+    def _response_variance(self, estimate: FrequencyEstimate) -> float:
+        """Variance of what the candidates are compared with, over that of the estimate itself."""
+
+
+def queries_of(query_set: QuerySet, values: np.ndarray) -> QuerySet:
+    """Return the queries of a case; those that depend on the truth look at these values."""
+    if query_set.depends_on_truth:
+        return query_matrix(query_set.matrix(len(values), values))
+    return query_set
+
+
+def _error(case: Case, result: FrequencyEstimate) -> float:
+    """The error of one row, in which the noise of the case is the same for all candidates."""
+    queries, truth = as_query_set(case.queries), case.frequencies
+    error = query_errors(truth, result, queries=queries)[0]
+    if not result.clip_answers or queries.square_weights(len(truth)) is None:
+        return error
+    # Without clipping, the error over all sets is known. Drawn sets, whose noise is their own, are
+    # only to tell what clipping changes.
+    unclipped = replace(result, clip_answers=False)
+    drawn = query_matrix(queries.matrix(len(truth)))
+    error += query_errors(truth, unclipped, queries=queries)[0]
+    return error - query_errors(truth, unclipped, queries=drawn)[0]
+
+
+def _errors_and_answers(candidate: Any, cases: list[Case], n_rows: int) -> Judgement:
+    """The errors of a candidate on each case, and its mean answers (or values) for each row."""
+    errors, answers = [], []
+    n_each = len(cases) // n_rows
+    for start in range(0, len(cases), n_each):
+        of_row = []
+        for case in cases[start : start + n_each]:
+            result = candidate.fit_transform(case.estimate)
+            errors.append(_error(case, result))
+            is_closed = as_query_set(case.queries).square_weights(result.shape[1]) is not None
+            of_row.append(result.values[0] if is_closed else result.answer(case.queries)[0])
+        answers.append(np.mean(of_row, axis=0))
+    return Judgement(np.array(errors), np.array(answers))

@@ -1,0 +1,276 @@
+"""BootstrapSearch: an unbiased comparison without shards, and the guard of it."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from test_model_selection import COUNTS, TRUTH, Told, ToldOther, an_estimate
+
+from sklearn_ldp import (
+    GRR,
+    OLH,
+    OUE,
+    Base,
+    BootstrapSearch,
+    FrequencyEstimate,
+    HadamardResponse,
+    MLEApx,
+    NoiseModel,
+    NormSub,
+    Power,
+    PowerNS,
+    SubsetSelection,
+    SyntheticSearch,
+)
+from sklearn_ldp.metrics import query_errors
+from sklearn_ldp.model_selection import default_candidates
+from sklearn_ldp.model_selection._added_noise import drawn_noise, with_more_noise
+from sklearn_ldp.postprocessing import norm
+from sklearn_ldp.queries import groups, random_sets, top_k
+
+MODEL = NoiseModel(p=0.5, q=1 / (np.e + 1), n_samples=20_000)
+
+
+def z(gaps):
+    return abs(np.mean(gaps)) / (np.std(gaps, ddof=1) / np.sqrt(len(gaps)))
+
+
+# -- the comparison -------------------------------------------------------------------------------
+@pytest.mark.parametrize("queries", [None, groups(np.arange(128) % 9)], ids=["each", "groups"])
+def test_differences_of_errors_are_unbiased(queries, seed):
+    """z test at 1e-6 over 200 collections: differences to the truth, of two very unlike methods.
+
+    Negative control: on the very estimate that the candidates saw, the raw one has no error.
+    """
+    rng = np.random.default_rng([seed, 1])
+    truth, gaps, on_itself = COUNTS / COUNTS.sum(), [], []
+    std = np.sqrt(MODEL.variance(truth))
+    pair = [Base(), NormSub()]
+    for i in range(200):
+        search = BootstrapSearch(pair, queries=queries, noise=MODEL, n_pairs=1, random_state=i)
+        values = truth + std * rng.standard_normal(128)
+        search.fit(values[None])
+        seen = [case.estimate for case in search._cases(FrequencyEstimate(values, range(128)))]
+        answers = [[clone(post).fit_transform(one) for post in pair] for one in seen]
+
+        def difference(to, answers=answers):
+            errors = [[query_errors(to, a, queries=queries)[0] for a in two] for two in answers]
+            return np.subtract(*np.mean(errors, axis=0))
+
+        true = difference(truth)
+        gaps.append(np.subtract(*search.results_["mean_error"]) - true)
+        on_itself.append(difference(norm(values)) - true)
+    assert z(gaps) < 4.9
+    assert z(on_itself) > 4.9
+
+
+def test_the_two_copies_are_independent_and_one_is_unbiased():
+    """The covariance of both copies' noise is 0, category by category; 6 sigma of 2,000 draws."""
+    rng = np.random.default_rng(0)
+    std, search = 0.02, BootstrapSearch(noise=0.02, n_pairs=1, random_state=rng)
+    truth = np.full(20, 0.05)
+    seen, response = [], []
+    for _ in range(2000):
+        estimate = FrequencyEstimate(truth + std * rng.standard_normal(20), range(20))
+        case = search._cases(estimate)[0]
+        seen.append(norm(case.estimate.values[0]))
+        response.append(case.frequencies)
+    seen, response = np.array(seen) - truth, np.array(response) - truth
+    unit = std**2 * (1 - 1 / 20)
+    np.testing.assert_allclose(seen.var(), 1.15 * unit, rtol=0.05)
+    np.testing.assert_allclose(response.var(), (1 + 1 / 0.15) * unit, rtol=0.05)
+    each = np.mean(seen * response, axis=0) / (np.sqrt(1.15 * (1 + 1 / 0.15)) * unit)
+    assert np.abs(each).max() < 6 / np.sqrt(2000)
+    assert np.mean(seen**2, axis=0).min() / unit > 6 / np.sqrt(2000)  # negative control
+
+
+def test_candidates_are_told_the_noise_that_they_see():
+    estimate = an_estimate()
+    for noise in (None, MODEL, 0.01):
+        search = BootstrapSearch(noise=noise, alpha=0.21, n_pairs=2)
+        of_estimate = search._completed(estimate).noise
+        cases = search._cases(estimate)
+        assert len(cases) == 4
+        for case in cases:
+            told = case.estimate.noise
+            assert told.std == pytest.approx(1.1 * of_estimate.std)
+            np.testing.assert_allclose(told.variance(TRUTH), 1.21 * of_estimate.variance(TRUTH))
+            assert case.estimate.is_raw
+            assert case.estimate.shards is None
+        middle = np.mean([case.estimate.values[0] for case in cases[:2]], axis=0)
+        np.testing.assert_allclose(middle, estimate.values[0], atol=1e-15)
+
+
+def test_each_row_has_draws_of_its_own():
+    rows = np.tile(an_estimate().values, (3, 1))
+    search = BootstrapSearch([NormSub(), Base()], noise=MODEL, n_pairs=2)
+    cases = search._cases(FrequencyEstimate(rows, range(128)))
+    assert len({case.estimate.values.tobytes() for case in cases}) == 12
+    fitted = search.fit(rows)
+    assert fitted.frequencies_.shape == (3, 128)
+    assert fitted.best_index_ == 0
+
+
+def test_rows_with_different_numbers_of_users():
+    """The row of few users has much the largest error, and so decides alone."""
+    estimate = OLH(categories=128, random_state=0).simulate(COUNTS, 2)
+    noise = NoiseModel(estimate.noise.p, estimate.noise.q, np.array([1000, 200_000]))
+    rows = FrequencyEstimate(estimate.values, estimate.categories, noise)
+    search = BootstrapSearch().fit(rows)
+    stds = [case.estimate.noise.std for case in search._cases(rows)]
+    np.testing.assert_allclose(stds[:8], noise.std[0] * np.sqrt(1.15))
+    np.testing.assert_allclose(stds[8:], noise.std[1] * np.sqrt(1.15))
+    assert search.frequencies_.shape == (2, 128)
+
+
+def test_queries_that_depend_on_the_truth_do_not_peek():
+    search = BootstrapSearch([Base()], queries=top_k(3))
+    for case in search._cases(an_estimate()):
+        asked = np.sort(case.queries.matrix(128).indices)
+        np.testing.assert_array_equal(asked, np.sort(np.argsort(-case.estimate.values[0])[:3]))
+
+
+# -- the noise ------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    "oracle", [OUE(), GRR(), GRR(4.0), SubsetSelection(), HadamardResponse(), OLH()], ids=repr
+)
+def test_drawn_noise_has_the_covariances_of_the_estimate(oracle):
+    """Variances of all categories and of sums, by 1,500 draws: each is off by 6 sigma, 1e-8.
+
+    Negative control: independent errors have another variance of the sum.
+    """
+    d = 12
+    noise = oracle.channel(d).noise(1000)
+    frequencies = np.arange(1.0, d + 1) / (d * (d + 1) / 2)
+    rng = np.random.default_rng(0)
+    drawn = np.array([drawn_noise(noise, frequencies, rng) for _ in range(1500)])
+    rows = np.vstack([np.eye(d), np.ones(d), np.arange(d) < 5])
+    found, expected = (drawn @ rows.T).var(axis=0), noise.answer_variance(rows, frequencies)
+    unit = noise.variance(frequencies).sum()
+    assert np.all(np.abs(found - expected) < 6 * np.sqrt(2 / 1500) * expected + 1e-3 * unit / d)
+    if not isinstance(oracle, OUE | OLH):  # (nearly) independent
+        alone = drawn_noise_without_covariances(noise, frequencies, rng)
+        assert abs(alone - expected[d]) > 6 * np.sqrt(2 / 1500) * expected[d]
+
+
+def drawn_noise_without_covariances(noise, frequencies, rng):
+    plain = NoiseModel(noise.p, noise.q, noise.n_samples)
+    return np.var([drawn_noise(plain, frequencies, rng).sum() for _ in range(1500)])
+
+
+def test_more_noise_of_any_kind():
+    of_users = with_more_noise(NoiseModel(0.5, 0.25, np.array([100, 300])), 1.5)
+    np.testing.assert_allclose(of_users.n_samples, [100 / 1.5, 200])
+    search = BootstrapSearch(noise=0.02)
+    level = search._completed(FrequencyEstimate(TRUTH, range(128))).noise
+    more = with_more_noise(level, 4.0)
+    assert more.std == pytest.approx(0.04)
+    assert more.growth == 0
+    assert more.n_samples is None
+    np.testing.assert_allclose(more.variance(TRUTH), 0.04**2)
+    exact = OLH().channel(128).noise(100)
+    wrapped, fewer = type(more)(exact, 2.0), with_more_noise(exact, 2.0)
+    assert wrapped.n_samples == fewer.n_samples == 50
+    np.testing.assert_allclose(
+        wrapped.covariance(np.eye(3, 128), TRUTH), fewer.covariance(np.eye(3, 128), TRUTH)
+    )
+    np.testing.assert_allclose(
+        wrapped.answer_variance(np.ones((1, 128)), TRUTH),
+        fewer.answer_variance(np.ones((1, 128)), TRUTH),
+    )
+    np.testing.assert_allclose(
+        wrapped.covariance_product(TRUTH, TRUTH), fewer.covariance_product(TRUTH, TRUTH)
+    )
+
+
+# -- arrays and old estimates ---------------------------------------------------------------------
+def test_arrays_give_what_estimates_give():
+    estimate = an_estimate()
+    of_estimate = BootstrapSearch().fit(estimate)
+    search = BootstrapSearch(noise=estimate.noise)
+    found = search.fit_transform(estimate.values)
+    assert type(found) is np.ndarray
+    np.testing.assert_array_equal(found[0], of_estimate.frequencies_)
+    for name in ("mean_error", "difference_std"):
+        np.testing.assert_array_equal(search.results_[name], of_estimate.results_[name])
+    np.testing.assert_array_equal(search.transform(estimate.values), found)
+    simulated = OLH(categories=128, random_state=0).simulate(COUNTS)  # it has no shards
+    assert BootstrapSearch().fit(simulated).frequencies_.shape == (128,)
+
+
+def test_a_level_is_enough_for_most_candidates():
+    search = BootstrapSearch(noise=0.01).fit(an_estimate().values)
+    names = [repr(one) for one in default_candidates() if not isinstance(one, MLEApx | Power)]
+    assert search.results_["candidate"].tolist() == [name.removesuffix("()") for name in names]
+    assert "128 categories" in repr(search.estimate_)
+    with pytest.raises(ValueError, match=r"PowerNS needs .* which noise=ConstantNoise\(std=0.01\)"):
+        BootstrapSearch([PowerNS()], noise=0.01).fit(an_estimate().values)
+
+
+def test_what_has_no_known_noise_is_refused():
+    estimate = an_estimate()
+    with pytest.raises(ValueError, match="needs to know the noise level, which a plain"):
+        BootstrapSearch().fit(estimate.values)
+    processed = NormSub().fit_transform(estimate)
+    for noise in (None, MODEL):
+        with pytest.raises(ValueError, match="raw estimate, but this one .* by NormSub: pass"):
+            BootstrapSearch(noise=noise).fit(processed)
+    with pytest.raises(ValueError, match="one finite noise level"):
+        BootstrapSearch(noise=NoiseModel(0.5, 0.25, np.array([5, 5]))).fit(estimate)
+    for wrong in ({"alpha": 0.0}, {"n_pairs": 0}, {"guard": -1.0}, {"noise": -0.1}):
+        with pytest.raises(ValueError, match=f"'{next(iter(wrong))}' parameter"):
+            BootstrapSearch(**wrong).fit(estimate)
+
+
+def test_the_seed_decides():
+    """Also for a search that is a candidate itself."""
+    estimate = an_estimate()
+    first, twin = (BootstrapSearch(random_state=7).fit(estimate) for _ in range(2))
+    other = BootstrapSearch(random_state=8).fit(estimate)
+    errors = [search.results_["mean_error"] for search in (first, twin, other)]
+    np.testing.assert_array_equal(errors[0], errors[1])
+    assert np.all(errors[0] != errors[2])
+    inner = SyntheticSearch([Base(), NormSub()], n_repeats=2, random_state=0)
+    outer = BootstrapSearch([Base(), inner], n_pairs=1).fit(estimate)
+    assert outer.best_index_ == 1
+
+
+# -- the guard ------------------------------------------------------------------------------------
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "queries", [None, groups(np.arange(20) // 5), random_sets(0.2)], ids=["each", "groups", "sets"]
+)
+@pytest.mark.parametrize("n_rows", [1, 3])
+def test_the_difference_varies_as_much_as_is_said(queries, n_rows, seed):
+    """400 estimates: the standard deviation of the ratio is 3.5 %, so one in 10^4 fails.
+
+    Negative control: with the noise of the draws, which cancels, it would be 2.8 times too large.
+    """
+    one, other = np.full(20, 0.05), np.repeat([0.06, 0.04], 10)
+    rng = np.random.default_rng([seed, 6])
+    differences, said = [], []
+    for _ in range(400):
+        oracle = GRR(1.0, categories=20, random_state=rng)
+        rows = oracle.simulate(np.full(20, 100), n_rows)
+        search = BootstrapSearch(
+            [Told(one), ToldOther(other)], queries=queries, n_pairs=1, random_state=rng
+        )
+        results = search.fit(rows).results_
+        differences.append(np.subtract(*results["mean_error"]))
+        said.append(results["difference_std"][1])
+    ratio = np.mean(said) / np.std(differences)
+    assert ratio == pytest.approx(1, abs=0.14)
+    assert ratio * np.sqrt(1 + 1 / 0.15) > 1.14
+
+
+def test_empirical_bayes_is_left_only_with_evidence():
+    truth = np.repeat([0.06, 0.04], 10)
+    oracle = OUE(1.0, categories=20, random_state=0)
+    estimate = oracle.simulate((200_000 * truth).astype(int), 1)
+    candidates = [Told(np.full(20, 0.05)), ToldOther(truth)]
+    far = BootstrapSearch(candidates).fit(estimate)
+    mean, spread = far.results_["mean_error"], far.results_["difference_std"]
+    assert spread[0] == 0
+    evidence = (mean[0] - mean[1]) / spread[1]
+    assert far.best_index_ == int(evidence > 2) == 1
+    assert BootstrapSearch(candidates, guard=evidence + 0.1).fit(estimate).best_index_ == 0
+    assert BootstrapSearch(candidates, guard=evidence - 0.1).fit(estimate).best_index_ == 1
