@@ -31,6 +31,7 @@ def values(**options):
         random_sets(0.1),
         query_matrix(np.linspace(0, 1, 51)[None]),  # weights are no sets
         query_matrix(np.eye(51)),  # every category on its own
+        query_matrix(np.ones((1, 51))),  # all of them
         query_matrix(np.tril(np.ones((51, 51)))),  # sets that overlap in too many ways
     ],
     ids=repr,

@@ -30,7 +30,7 @@ from sklearn_ldp.datasets import make_zipf
 from sklearn_ldp.metrics import frequency_mse, query_errors
 from sklearn_ldp.model_selection import default_candidates
 from sklearn_ldp.model_selection._apportionment import apportion
-from sklearn_ldp.queries import full_domain, groups, random_sets, top_k
+from sklearn_ldp.queries import full_domain, groups, random_sets, ranges, top_k
 
 COUNTS = make_zipf(n_samples=200_000, n_categories=128, return_counts=True, random_state=0)
 TRUTH = COUNTS / COUNTS.sum()
@@ -379,12 +379,19 @@ def test_groups_that_are_asked_for_are_a_candidate(search):
     search.set_params(**({"n_splits": 2} if "n_splits" in search.get_params() else {}))
     results = search.set_params(queries=groups(labels)).fit(an_estimate()).results_
     assert len(results["candidate"]) == n_default + 1
-    assert results["candidate"][-1].startswith("EmpiricalBayes(groups=")
+    assert results["candidate"][-1].startswith("EmpiricalBayes(queries=")
     if "difference_std" in results:
         assert results["difference_std"][-1] == 0
-    for queries in (None, random_sets(0.5), random_sets(5), top_k(2), [[1.0] * len(labels)]):
+    for queries in (None, random_sets(0.5), random_sets(5), [[1.0] * len(labels)]):
         results = search.set_params(queries=queries).fit(an_estimate()).results_
         assert len(results["candidate"]) == n_default
+    assert (
+        "ranges(4)"
+        in search.set_params(queries=ranges(4)).fit(an_estimate()).results_["candidate"][-1]
+    )
+    # Which categories are truly the most frequent, only simulated users tell.
+    n_told = len(search.set_params(queries=top_k(2)).fit(an_estimate()).results_["candidate"])
+    assert n_told == n_default + isinstance(search, SyntheticSearch)
     search.set_params(queries=groups(labels), candidates=default_candidates())
     assert len(search.fit(an_estimate()).results_["candidate"]) == n_default
 

@@ -15,7 +15,7 @@ from .._estimate import FrequencyEstimate
 from ..domains._values import objects
 from ..metrics import query_errors
 from ..postprocessing import BasePostProcessor
-from ._candidates import as_candidates, candidate_name, knowing_groups
+from ._candidates import as_candidates, candidate_name, knowing_queries
 from ._parallel import each_warning_once, run
 
 _TASK = 100_000  # estimates post-processed by one task, which takes about a tenth of a second
@@ -89,11 +89,11 @@ class BaseSearch(BasePostProcessor):
 
     def _all_candidates(self, estimate: FrequencyEstimate) -> list:
         """Return the candidates to choose from."""
-        return as_candidates(self.candidates, type(self).__name__) + self._knowing_groups(estimate)
+        return as_candidates(self.candidates, type(self).__name__) + self._knowing_queries(estimate)
 
-    def _knowing_groups(self, estimate: FrequencyEstimate) -> list:
-        """Return the candidate of "all" that knows the groups, if groups are asked for."""
-        return knowing_groups(self.queries, estimate) if isinstance(self.candidates, str) else []
+    def _knowing_queries(self, estimate: FrequencyEstimate) -> list:
+        """Return the candidate of "all" that knows what is asked, if that makes a difference."""
+        return knowing_queries(self.queries, estimate) if isinstance(self.candidates, str) else []
 
     def _best(self, candidates: list, estimate: FrequencyEstimate) -> FrequencyEstimate:
         """Compare the candidates, and return what the best one makes of the estimate."""

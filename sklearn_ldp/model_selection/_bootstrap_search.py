@@ -36,8 +36,8 @@ class BootstrapSearch(GuardedSearch):
     This holds in expectation. If few queries are asked (a handful of groups), the noise can exceed
     the differences between candidates. So :class:`EmpiricalBayes`, if it is among the candidates,
     is left for another one only if that one's error is less by `guard` standard deviations of the
-    difference. If groups are asked for, the candidates of "all" include an EmpiricalBayes with
-    these groups, which then takes that place.
+    difference. If groups or ranges are asked for, the candidates of "all" include an
+    EmpiricalBayes that knows these queries, and takes that place.
 
     Parameters
     ----------

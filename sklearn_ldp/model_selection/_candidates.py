@@ -27,8 +27,7 @@ from ..postprocessing import (
     Power,
     PowerNS,
 )
-from ..postprocessing._partitions import are_disjoint
-from ..queries import as_query_set
+from ..postprocessing._asked import asked_by
 
 
 def default_candidates() -> list[BasePostProcessor]:
@@ -132,8 +131,10 @@ def _grid(key: Any, grid: Any, name: str) -> list:
     return [clone(made).set_params(**parameters) for parameters in ParameterGrid(grid)]
 
 
-def knowing_groups(queries: Queries | None, estimate: FrequencyEstimate) -> list[BasePostProcessor]:
-    """Return an EmpiricalBayes with the groups that queries ask for.
+def knowing_queries(
+    queries: Queries | None, estimate: FrequencyEstimate
+) -> list[BasePostProcessor]:
+    """Return an EmpiricalBayes that knows what is asked, if that makes it another one.
 
     Parameters
     ----------
@@ -145,14 +146,11 @@ def knowing_groups(queries: Queries | None, estimate: FrequencyEstimate) -> list
     Returns
     -------
     list of EmpiricalBayes
-        One of them, or none if the queries are not those for several disjoint groups.
+        One of them, or none if the queries treat all categories alike.
     """
-    query_set, d = as_query_set(queries).aligned(estimate.categories), estimate.shape[1]
-    if query_set.depends_on_truth or query_set.square_weights(d) is not None:
+    if not any(asked_by(queries, estimate.categories, "EmpiricalBayes")):
         return []
-    matrix = query_set.matrix(d)
-    is_grouping = are_disjoint(matrix) and 1 < matrix.shape[0] < d
-    return [EmpiricalBayes(groups=query_set)] if is_grouping else []
+    return [EmpiricalBayes(queries=queries)]
 
 
 def candidate_name(candidate: BaseEstimator) -> str:

@@ -38,15 +38,20 @@ class GuardedSearch(BaseSearch):
     def _judgements(self, candidates, cases, estimate):
         return self._of_each(_errors_and_answers, candidates, cases, len(estimate))
 
+    def _knowing_queries(self, estimate):
+        # Only the truth could judge answers about the truly most frequent.
+        depends_on_truth = as_query_set(self.queries).depends_on_truth
+        return [] if depends_on_truth else super()._knowing_queries(estimate)
+
     def _choice(self, candidates, judgements, estimate):
         mean_error = self.results_["mean_error"]
         bayes = [i for i, post in enumerate(candidates) if isinstance(post, EmpiricalBayes)]
-        grouped = [i for i in bayes if candidates[i].groups is not None]
+        informed = [i for i in bayes if _is_informed(candidates[i])]
         noise = self._completed(estimate).noise
         if not bayes or noise is None:
             self.results_["difference_std"] = np.full(len(candidates), np.nan)
             return int(np.argmin(mean_error))
-        reference = judgements[grouped[-1] if grouped else bayes[0]].answers
+        reference = judgements[informed[-1] if informed else bayes[0]].answers
         differences = np.array([judgement.answers - reference for judgement in judgements])
         spread = self._error_spread(differences, estimate, noise)
         self.results_["difference_std"] = spread
@@ -76,6 +81,11 @@ class GuardedSearch(BaseSearch):
     @abstractmethod
     def _response_variance(self, estimate: FrequencyEstimate) -> float:
         """Variance of what the candidates are compared with, over that of the estimate itself."""
+
+
+def _is_informed(bayes: EmpiricalBayes) -> bool:
+    """Whether it knows groups, an order, or the queries."""
+    return bayes.groups is not None or bayes.ordered or bayes.queries is not None
 
 
 def queries_of(query_set: QuerySet, values: np.ndarray) -> QuerySet:

@@ -31,8 +31,8 @@ class HeldOutSearch(GuardedSearch):
     This holds in expectation. If few queries are asked (a handful of groups), the noise of the
     held-out reports can exceed the differences between candidates. So :class:`EmpiricalBayes`, if
     it is among the candidates, is left for another one only if that one's error is less by `guard`
-    standard deviations of the difference. If groups are asked for, the candidates of "all" include
-    an EmpiricalBayes with these groups, which then takes that place.
+    standard deviations of the difference. If groups or ranges are asked for, the candidates of
+    "all" include an EmpiricalBayes that knows these queries, and takes that place.
 
     To our knowledge the method is unpublished for frequency oracles. It is the hold-out method of
     regression, with the raw estimate as the response.

@@ -40,10 +40,10 @@ class SyntheticSearch(BaseSearch):
     ----------
     candidates : "all", list of post-processors or dict of grids, default="all"
         The post-processors to choose from; a list may hold Pipelines of them. "all" takes
-        :func:`~sklearn_ldp.model_selection.default_candidates`, and an EmpiricalBayes with the
-        groups that are asked for. A dict gives a grid of parameters
-        for each class name, such as ``{"NormSub": {}, "BaseCut": {"alpha": [0.05, 2]}}``, and
-        every combination is a candidate.
+        :func:`~sklearn_ldp.model_selection.default_candidates`, and an EmpiricalBayes that knows
+        the queries if they are groups, ranges or ``top_k``. A dict gives a grid of parameters for
+        each class name, such as ``{"NormSub": {}, "BaseCut": {"alpha": [0.05, 2]}}``, and every
+        combination is a candidate.
     queries : query set, (sparse) matrix of shape (n_queries, d) or None, default=None
         The queries to answer, see :mod:`sklearn_ldp.queries`; None asks for every category.
     metric : {"mse", "mae"} or callable, default="mse"
@@ -56,8 +56,8 @@ class SyntheticSearch(BaseSearch):
     n_repeats : int or "auto", default="auto"
         Number of simulated collections. "auto" takes 30 of them; in domains of more than 16,666
         categories, whose errors vary less, 500,000 divided by the number of categories, but at
-        least 10; and 10 if a candidate of "all" knows the groups that are asked for, which takes
-        longer than all others.
+        least 10; and 10 if a candidate of "all" knows groups, ranges or top_k, which takes longer
+        than all others.
     oracle : oracle, default=None
         The oracle to simulate; None takes the one that made the estimate. It is required with a
         plain array.
@@ -106,7 +106,7 @@ class SyntheticSearch(BaseSearch):
     >>> estimate = oracle.fit_transform(states.categories, sample_weight=states.counts)
     >>> search = SyntheticSearch(queries=groups(states.groups["division"]), random_state=0)
     >>> search.fit(estimate).best_estimator_
-    EmpiricalBayes(groups=groups(9 of 51 categories))
+    EmpiricalBayes(queries=groups(9 of 51 categories))
     """
 
     _parameter_constraints: dict = {
@@ -188,7 +188,7 @@ class SyntheticSearch(BaseSearch):
         """Number of simulated collections: as asked for, or as many as are worth their time."""
         if self.n_repeats != "auto":
             return self.n_repeats
-        if self._knowing_groups(estimate):
+        if self._knowing_queries(estimate):
             return _LEAST_REPEATS
         return int(np.clip(_ENOUGH // estimate.shape[1], _LEAST_REPEATS, _MOST_REPEATS))
 

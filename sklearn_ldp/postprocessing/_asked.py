@@ -60,7 +60,7 @@ def asked_by(queries: Any, categories: np.ndarray, name: str) -> Asked:
     partitions = [p for one in sets for p in as_partitions(query_matrix(one), categories, name)]
     if len(sets) == 1 and query_set.names:
         partitions = as_partitions(query_set, categories, name)
-    return Asked([p for p in partitions if len(p.names) < d], query_set.ordered, None)
+    return Asked([p for p in partitions if 1 < len(p.names) < d], query_set.ordered, None)
 
 
 def range_partitions(categories: np.ndarray) -> list[Partition]:
