@@ -29,7 +29,8 @@ examples:
 
 _ERRORS = """\
 Error of the answers: RMSE in percentage points over {} simulated collections;
-* is the best post-processor of its column. Base is the raw estimate."""
+* is the best post-processor of its column. Base is the raw estimate, and EmpiricalBayes(queries)
+is told what is asked: the one to take if you take only one."""
 
 _PICKS = """\
 What the searches pick from the one real estimate of each oracle, without the truth;
@@ -72,7 +73,7 @@ def run(arguments: argparse.Namespace) -> None:
     from ..datasets import load_us_states
     from ..model_selection import simulate_errors
     from ._methods import all_oracles
-    from ._report import error_tables, pick_table, searched
+    from ._report import error_tables, pick_table, searched, with_told
 
     check_suffix(arguments.output, _PICTURE_SUFFIXES)
     check_writable(arguments.output)
@@ -89,23 +90,16 @@ def run(arguments: argparse.Namespace) -> None:
     coins = np.random.default_rng(arguments.seed)
     with Progress(1 + len(oracles)) as progress:
         progress.step("simulating collections of every oracle")
-        study = simulate_errors(
-            oracles,
-            "all",
-            states.counts,
-            queries=query_sets,
-            n_repeats=arguments.repeats,
-            random_state=arguments.seed,
-        )
+        options = {"n_repeats": arguments.repeats, "random_state": arguments.seed}
+        study = simulate_errors(oracles, "all", states.counts, queries=query_sets, **options)
+        study = with_told(study, oracles, states.counts, query_sets, **options)
         for name, oracle in oracles.items():
             progress.step(f"{name}: collecting and searching")
             # The users and the search must not draw the same coins, nor those of other oracles.
             oracle_seed, search_seed = coins.integers(2**32, size=2).tolist()
             oracle.set_params(random_state=oracle_seed)
             estimates[name] = oracle.fit_transform(states.categories, sample_weight=states.counts)
-            picks[name] = searched(
-                estimates[name], query_sets, n_repeats=arguments.repeats, seed=search_seed
-            )
+            picks[name] = searched(estimates[name], query_sets, seed=search_seed)
     tables = error_tables(study, lambda mse: f"{_in_points(mse):.4f}")
     print(f"\n{_ERRORS.format(arguments.repeats)}\n\n{tables}")
     print(f"\n{_PICKS}\n\n{pick_table(study, picks)}\n")
@@ -148,14 +142,14 @@ def _draw(estimates: dict, study: Any, picks: dict, states: Any, path: Path) -> 
     except ImportError:
         return "No picture: it needs matplotlib (pip install 'sklearn_ldp[plot]')."
     from ..inspection import ErrorDotDisplay, FrequencyDisplay
-    from ..postprocessing import NormSub
+    from ..postprocessing import EmpiricalBayes
 
     figure = Figure(figsize=(13, 9), layout="constrained")
     left, right = figure.subplots(1, 2)
     raw = estimates["OLH"]
     look = {"k": None, "truth": states.frequencies, "orientation": "horizontal", "ax": left}
     FrequencyDisplay.from_estimate(raw, name="raw estimate with its interval", **look)
-    FrequencyDisplay.from_estimate(NormSub().fit_transform(raw), **look)
+    FrequencyDisplay.from_estimate(EmpiricalBayes().fit_transform(raw), **look)
     left.xaxis.set_major_formatter(PercentFormatter(1, decimals=0, symbol=""))
     intervals = f"95 % intervals that hold for all {len(states.categories)} states at once"
     left.set(xlabel=f"share of residents, in %, with\n{intervals}", ylabel="")

@@ -5,14 +5,52 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import numpy as np
+
 from .._table import format_table, narrow
 from ..model_selection import (
     ErrorStudy,
     HeldOutSearch,
     SyntheticSearch,
     candidate_name,
-    default_candidates,
+    simulate_errors,
 )
+from ..postprocessing import EmpiricalBayes
+from ..queries import full_domain
+
+TOLD = "EmpiricalBayes(queries)"
+
+
+def with_told(
+    study: ErrorStudy, oracles: Any, frequencies: Any, query_sets: Mapping[str, Any], **options: Any
+) -> ErrorStudy:
+    """Return a study with the errors of an EmpiricalBayes that is told what is asked.
+
+    Parameters
+    ----------
+    study : ErrorStudy
+        What :func:`~sklearn_ldp.model_selection.simulate_errors` returned for the same arguments.
+    oracles, frequencies : object
+        Its oracles and population.
+    query_sets : dict of str to query set
+        Its queries.
+    **options : dict
+        Its other arguments. With the same seed the simulated collections are the same.
+
+    Returns
+    -------
+    ErrorStudy
+        With rows for all queries but those for every category, where it makes no difference.
+    """
+    parts = [study]
+    for name, queries in query_sets.items():
+        if repr(queries) != repr(full_domain()):
+            told = {TOLD: EmpiricalBayes(queries=queries)}
+            parts.append(
+                simulate_errors(oracles, told, frequencies, queries={name: queries}, **options)
+            )
+    columns = {name: np.concatenate([one[name] for one in parts]) for name in study.columns}
+    return ErrorStudy(columns, np.concatenate([one.errors for one in parts]))
 
 
 def error_tables(study: ErrorStudy, show: Callable[[float], str]) -> str:
@@ -45,23 +83,27 @@ def error_tables(study: ErrorStudy, show: Callable[[float], str]) -> str:
 
 
 def searched(
-    estimate: Any, query_sets: Mapping[str, Any], *, n_repeats: int, seed: int
+    estimate: Any, query_sets: Mapping[str, Any], *, seed: int
 ) -> dict[str, dict[str, str]]:
     """Return what each search picks from an estimate, by the name of the queries and the search."""
     searches = [
-        # The same candidates as in the study that their choices are compared with.
-        SyntheticSearch(default_candidates(), n_repeats=n_repeats, random_state=seed),
-        HeldOutSearch(default_candidates(), random_state=seed),
+        SyntheticSearch(random_state=seed),
+        HeldOutSearch(random_state=seed),
     ]
     return {
         name: {
-            type(search).__name__: candidate_name(
-                search.set_params(queries=queries).fit(estimate).best_estimator_
-            )
+            type(search).__name__: _pick(search.set_params(queries=queries).fit(estimate))
             for search in searches
         }
         for name, queries in query_sets.items()
     }
+
+
+def _pick(search: Any) -> str:
+    """Return the name of what a search has picked, as in the study."""
+    best = search.best_estimator_
+    is_told = isinstance(best, EmpiricalBayes) and best.queries is not None
+    return TOLD if is_told else candidate_name(best)
 
 
 def pick_table(study: ErrorStudy, picks: Mapping[str, dict[str, dict[str, str]]]) -> str:

@@ -150,14 +150,11 @@ class Estimates:
         self.weights = np.bincount(place, weights=weights)
         self.means = means
         self.is_near = z <= _NEAR
-        lattice = np.floor(z[self.is_near] / _CELL)
-        first, last = lattice.min(initial=0), lattice.max(initial=0) + 1
-        self._place = (lattice - first).astype(np.int64)
-        self._beyond = z[self.is_near] / _CELL - lattice
-        self._n_nodes = int(last - first) + 1
+        nodes, self._place, self._beyond = _nodes(z[self.is_near])
+        self._n_nodes = len(nodes)
         std = np.sqrt(np.maximum(1 + growth * self.theta, 0))
         theta = self.theta[self.theta - _REACH * std <= _NEAR + _CELL]
-        log = log_density(np.arange(first, last + 1) * _CELL, theta, growth)
+        log = log_density(nodes, theta, growth)
         self._tops = log.max(axis=1, keepdims=True)
         likelihood = np.exp(log - self._tops)
         self._powers = np.vstack([likelihood, likelihood * theta, likelihood * theta**2])
@@ -234,6 +231,17 @@ class Estimates:
             result[:, k] += np.bincount(low + 1, mass * high, len(theta))
         result[~moves] += self.weights[~moves, None]
         return result
+
+
+def _nodes(z: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return nodes, the place of each estimate among them, and its share of the next node."""
+    lattice = np.floor(z / _CELL)
+    first, last = lattice.min(initial=0), lattice.max(initial=0) + 1
+    if len(z) < last - first:  # so few that each may be a node
+        nodes, place = np.unique(np.append(z, last * _CELL), return_inverse=True)
+        return nodes, place[:-1], np.zeros(len(z))
+    place = (lattice - first).astype(np.int64)
+    return np.arange(first, last + 1) * _CELL, place, z / _CELL - lattice
 
 
 def fit_groups(
