@@ -401,3 +401,20 @@ def test_a_candidate_with_groups_takes_fewer_simulated_collections():
     assert [len(case.estimate) for case in search._cases(an_estimate())] == [10]
     search.set_params(candidates=[Base()])
     assert [len(case.estimate) for case in search._cases(an_estimate())] == [30]
+
+
+def test_the_default_synthesizer_knows_the_groups():
+    """Negative control: Norm-Sub, which is that of the papers, makes other data."""
+    estimate, labels = an_estimate(), np.arange(128) < 20
+    for queries, same in (
+        (None, EmpiricalBayes()),
+        (top_k(5), EmpiricalBayes()),
+        (groups(labels), EmpiricalBayes(groups=groups(labels))),
+    ):
+        search = SyntheticSearch([Base()], queries=queries, n_repeats=2, random_state=0)
+        made = [
+            clone(search).set_params(synthesizer=one)._cases(estimate)[0].frequencies
+            for one in (None, same, NormSub())
+        ]
+        np.testing.assert_array_equal(made[0], made[1])
+        assert np.abs(made[0] - made[2]).max() > 1e-4

@@ -15,10 +15,11 @@ from .._random import RandomState, as_generator
 from .._typing import Candidates, Metric, PostProcessor, Queries
 from ..metrics import query_errors
 from ..oracles import BaseOracle
-from ..postprocessing import NormSub
-from ..queries import as_query_set
+from ..postprocessing import BasePostProcessor, EmpiricalBayes
+from ..queries import QuerySet, as_query_set
 from ._apportionment import apportion
 from ._base import BaseSearch, Case
+from ._candidates import knowing_queries
 
 _MOST_REPEATS, _LEAST_REPEATS = 30, 10
 _ENOUGH = 500_000  # estimates of single categories, in all repeats
@@ -33,8 +34,9 @@ class SyntheticSearch(BaseSearch):
     chosen (2020 paper, section V-D, Figure 9). No raw value is needed, so it costs no privacy.
 
     The choice is biased towards what the synthesizer assumes: with the power-law method of the
-    paper as the synthesizer, that method chooses itself, while Norm-Sub finds the best one quite
-    reliably.
+    paper as the synthesizer, that method chooses itself. Norm-Sub is the paper's choice. But it
+    takes the largest errors for frequent categories, and knows nothing of groups, so the default is
+    EmpiricalBayes.
 
     Parameters
     ----------
@@ -51,7 +53,8 @@ class SyntheticSearch(BaseSearch):
         estimated answers, see :func:`~sklearn_ldp.metrics.query_errors`.
     synthesizer : post-processor, default=None
         The post-processor that turns the estimate into a distribution; None takes
-        :class:`~sklearn_ldp.NormSub`. If it leaves negative values, they are set to 0, and the
+        :class:`~sklearn_ldp.EmpiricalBayes`, which knows the groups or ranges that are asked for;
+        ``NormSub()`` is that of the paper. If it leaves negative values, they are set to 0, and the
         rest is scaled to the sum 1.
     n_repeats : int or "auto", default="auto"
         Number of simulated collections. "auto" takes 30 of them; in domains of more than 16,666
@@ -167,8 +170,10 @@ class SyntheticSearch(BaseSearch):
                 "returned, and make the first step a part of each candidate (a Pipeline)."
             )
         query_set = as_query_set(self.queries)
-        synthesizer = NormSub() if self.synthesizer is None else clone(self.synthesizer)
-        synthetic = np.asarray(synthesizer.fit_transform(estimate))
+        synthesizer = self.synthesizer
+        if synthesizer is None:
+            synthesizer = _default_synthesizer(query_set, estimate)
+        synthetic = np.asarray(clone(synthesizer).fit_transform(self._completed(estimate)))
         sizes = np.broadcast_to(n_samples, len(estimate))
         oracle = clone(oracle).set_params(categories=estimate.categories, input="values")
         if self.random_state is not None:
@@ -196,3 +201,9 @@ class SyntheticSearch(BaseSearch):
         if estimate.noise is not None or self.oracle is None or self.n_samples is None:
             return estimate
         return replace(estimate, noise=self.oracle.channel(estimate.shape[1]).noise(self.n_samples))
+
+
+def _default_synthesizer(query_set: QuerySet, estimate: FrequencyEstimate) -> BasePostProcessor:
+    # What answers for the most frequent alone is no distribution.
+    knows = [] if query_set.depends_on_truth else knowing_queries(query_set, estimate)
+    return knows[0] if knows else EmpiricalBayes()
