@@ -25,11 +25,12 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 import sklearn_ldp
-from sklearn_ldp import OLH, HeldOutSearch, SyntheticSearch
+from sklearn_ldp import OLH, EmpiricalBayes, HeldOutSearch, SyntheticSearch
 from sklearn_ldp._table import format_table
 from sklearn_ldp.datasets import make_zipf
 from sklearn_ldp.model_selection import default_candidates
 from sklearn_ldp.postprocessing import _calibrate
+from sklearn_ldp.queries import groups, ranges, top_k
 
 from ._contest import ORACLES
 from .oracle_speed import peak_memory
@@ -208,6 +209,10 @@ def postprocessor_paths() -> Iterator[Path_]:
     rows = OLH(categories=N_CATEGORIES_POST, random_state=0).simulate(counts, N_ROWS)
     for post in default_candidates():
         yield f"post {type(post).__name__}", lambda post=post: post.fit(rows)
+    labels = np.arange(N_CATEGORIES_POST) % 50
+    for queries in (groups(labels), ranges(10), top_k(10)):
+        told = EmpiricalBayes(queries=queries)
+        yield f"post EmpiricalBayes, {queries!r}", lambda told=told: told.fit(rows)
 
 
 if __name__ == "__main__":

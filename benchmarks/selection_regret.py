@@ -9,13 +9,11 @@ users' protocol.
 First on seven distributions at epsilon 1: every category, random sets of a tenth of the domain, and
 twenty random groups, for which EmpiricalBayes with these groups is a candidate, too. Then on emoji
 counts with Unicode's groups over epsilon, as in the 2020 paper's Figures 8 and 9. The synthesizer
-is EmpiricalBayes, with the groups if there are any; Norm-Sub, as there; or PowerNS, which tends to
-choose itself. The data are not
-part of the project: a file that is missing is skipped.
+is EmpiricalBayes, which knows the queries; Norm-Sub, as there; or PowerNS, which tends to choose
+itself. The data are not part of the project: a file that is missing is skipped.
 
-With ``--populations FILE``, what benchmarks/_grouped_populations.py prints, the searches are
-compared on those instead, on the first half of them or on the second. There, synthetic collections
-are repeated ten times, and shared by all queries.
+With ``--populations FILE``, what benchmarks/_real_populations.py prints, the searches are compared
+on those that have groups instead, on the first half of them or on the second.
 
 With ``--large``, it tells what fewer synthetic collections cost in large domains.
 """
@@ -56,6 +54,7 @@ EPSILONS = (0.2, 0.5, 1.0, 2.0, 4.0)
 REPEATS = (30, 20, 12, 10, 5)
 LARGE = ("RETAIL_one_item.csv.gz", "KOSARAK_PREFIX36682_one_item.csv.gz")
 COLLECTIONS = ((1.0, 100_000), (1.0, 1_000_000), (2.0, 1_000_000))  # epsilon and number of users
+GUARDED = ("HeldOutSearch", "BootstrapSearch")
 SEARCHES = {
     "SyntheticSearch": SyntheticSearch(random_state=0),
     "  with NormSub": SyntheticSearch(synthesizer=NormSub(), random_state=0),
@@ -65,7 +64,8 @@ SEARCHES = {
     "BootstrapSearch": BootstrapSearch(),
     "  without guard ": BootstrapSearch(guard=0),
 }
-GROUPED = "EmpiricalBayes(groups)"  # no search: always this one
+COMPARED = {name: SEARCHES[name] for name in ("SyntheticSearch", "  with NormSub", *GUARDED)}
+TOLD = "EmpiricalBayes(queries)"  # no search: always this one
 
 
 def main() -> None:
@@ -106,7 +106,7 @@ def print_seven(arguments: argparse.Namespace) -> None:
         ]
         print(f"\n{kind}, epsilon 1: {_SUMMARY}, {arguments.repeats} runs")
         rows = []
-        for search in (*SEARCHES, GROUPED):
+        for search in (*SEARCHES, TOLD):
             regrets = np.array([regret(*cell, search) for cell in cells])
             average = [_summary(regrets.mean(axis=0)), _summary(np.median(regrets, axis=0))]
             rows.append([search, *map(_summary, regrets), *average])
@@ -115,12 +115,12 @@ def print_seven(arguments: argparse.Namespace) -> None:
 
 def print_emoji(data: Any, arguments: argparse.Namespace) -> None:
     """Print the regrets over epsilon, and what was chosen most often."""
-    names = [*(candidate_name(candidate) for candidate in default_candidates()), GROUPED]
+    names = [*(candidate_name(candidate) for candidate in default_candidates()), TOLD]
     for column in ("category", "subcategory"):
         queries = groups(data.groups[column])
         cells = [study(data.counts, epsilon, queries, arguments) for epsilon in EPSILONS]
         print(f"\nemoji, groups of Unicode's {column}: {_SUMMARY}")
-        rows = [[s, *(_summary(regret(*cell, s)) for cell in cells)] for s in (*SEARCHES, GROUPED)]
+        rows = [[s, *(_summary(regret(*cell, s)) for cell in cells)] for s in (*SEARCHES, TOLD)]
         rows.append(["picks most:", *("" for _ in EPSILONS)])
         rows += [[s, *(_most(names, picks[s]) for _, picks in cells)] for s in SEARCHES]
         best = (_most(names, errors.argmin(axis=1)) for errors, _ in cells)
@@ -132,6 +132,7 @@ def print_emoji(data: Any, arguments: argparse.Namespace) -> None:
 def print_populations(arguments: argparse.Namespace) -> None:
     """Print the errors of the choices on one half of the populations."""
     populations = json.loads(arguments.populations.read_text(encoding="utf-8"))
+    populations = {name: one for name, one in populations.items() if one["groups"]}
     middle = len(populations) // 2
     names = list(populations)[:middle] if arguments.half == 1 else list(populations)[middle:]
     cells = [(name, *collection) for name in names for collection in COLLECTIONS]
@@ -265,49 +266,18 @@ def compared(
 
 def _errors_of_choices(estimate: Any, truth: np.ndarray, kinds: dict) -> dict:
     """Return the error of every candidate and of what each search chooses, by kind of query."""
-    singles = default_candidates()
-    names = [candidate_name(candidate) for candidate in singles]
-    made = [candidate.fit_transform(estimate) for candidate in singles]
-    simulated = {
-        type(synthesizer).__name__: _on_synthetic_data(synthesizer, estimate, singles, kinds)
-        for synthesizer in (NormSub(), EmpiricalBayes())
-    }
+    made = {candidate_name(one): one.fit_transform(estimate) for one in default_candidates()}
     result = {}
     for kind, queries in kinds.items():
-        knowing = [post.fit_transform(estimate) for post in candidates(queries)[len(singles) :]]
-        errors = [query_errors(truth, one, queries=queries)[0] for one in (*made, *knowing)]
-        found = dict(zip(names, errors, strict=False))
-        found[GROUPED] = errors[-1]
-        judged = {f"SyntheticSearch, {name}": by[kind] for name, by in simulated.items()}
-        of_groups = judged["SyntheticSearch, EmpiricalBayes"]
-        if knowing:
-            own = EmpiricalBayes(groups=queries)
-            of_groups = _on_synthetic_data(own, estimate, singles, {kind: queries})[kind]
-        judged["SyntheticSearch, .. with the groups"] = of_groups
-        for name, judgements in judged.items():
-            mean = judgements.mean(axis=1)
-            found[name] = errors[mean.argmin()]
-            found[f"{name}, 13 candidates"] = errors[mean[: len(singles)].argmin()]
-        for name in ("HeldOutSearch", "BootstrapSearch"):
-            search = clone(SEARCHES[name]).set_params(queries=queries).fit(estimate)
-            found[name] = errors[search.best_index_]
-        result[kind] = found
-    return result
-
-
-def _on_synthetic_data(synthesizer: Any, estimate: Any, singles: list, kinds: dict) -> dict:
-    """Return the errors in each simulated collection, as SyntheticSearch finds them."""
-    search = SyntheticSearch(synthesizer=synthesizer, n_repeats=10, random_state=0)
-    (case,) = search._cases(estimate)
-    made = [candidate.fit_transform(case.estimate) for candidate in singles]
-    result = {}
-    for kind, queries in kinds.items():
-        knowing = [
-            post.fit_transform(case.estimate) for post in candidates(queries)[len(singles) :]
-        ]
-        result[kind] = np.array(
-            [query_errors(case.frequencies, one, queries=queries) for one in (*made, *knowing)]
-        )
+        told = {TOLD: EmpiricalBayes(queries=queries).fit_transform(estimate)}
+        chosen = {
+            name: clone(search).set_params(queries=queries).fit(estimate).estimate_
+            for name, search in COMPARED.items()
+        }
+        result[kind] = {
+            name: query_errors(truth, one, queries=queries)[0]
+            for name, one in {**made, **told, **chosen}.items()
+        }
     return result
 
 
@@ -371,14 +341,14 @@ def run(counts: np.ndarray, epsilon: float, queries: Any, seed: int) -> tuple[li
             name: clone(search).set_params(queries=queries).fit(estimate).best_index_
             for name, search in SEARCHES.items()
         }
-    picks[GROUPED] = len(errors) - 1
+    picks[TOLD] = len(errors) - 1
     return errors, picks
 
 
 def candidates(queries: Any) -> list:
     """Return the candidates of HeldOutSearch: the last one knows the groups, if there are any."""
     is_grouped = repr(queries).startswith("groups")
-    return [*default_candidates(), *([EmpiricalBayes(groups=queries)] if is_grouped else [])]
+    return [*default_candidates(), *([EmpiricalBayes(queries=queries)] if is_grouped else [])]
 
 
 def regret(errors: np.ndarray, picks: dict, search: str) -> tuple[float, float]:
