@@ -79,8 +79,9 @@ def as_html(blocks: list[Block]) -> str:
 
 
 def _html_row(row: Sequence[str]) -> str:
-    mark = {"reproduced": "good", "not reproduced": "bad", "undecided": "open"}.get(row[-1], "")
-    mark = "open" if row[-1].startswith("in part") else mark
+    marks = {"good": ("reproduced", "stands"), "bad": ("not reproduced", "does not stand")}
+    mark = next((mark for mark, words in marks.items() if row[-1] in words), "")
+    mark = "open" if row[-1].startswith(("in part", "undecided", "open", "stands in")) else mark
     cells = [f"<td>{html.escape(cell)}</td>" for cell in row[:-1]]
     last = f' class="{mark}"' if mark else ""
     return f"<tr>{''.join(cells)}<td{last}>{html.escape(row[-1])}</td></tr>"

@@ -5,11 +5,13 @@ from __future__ import annotations
 import csv
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from sklearn_ldp.metrics import expected_error
 from sklearn_ldp.model_selection import ErrorStudy, simulate_errors
 
 from ._populations import Population, load
@@ -62,13 +64,36 @@ class Settings:
         found = [population for key in keys if (population := self.population(key)) is not None]
         kwargs.setdefault("frequencies", {p.name: p.counts for p in found})
         kwargs.setdefault("n_repeats", self.n_repeats)
-        return simulate_errors(
-            oracles,
-            methods,
-            n_jobs=self.n_jobs,
-            random_state=self.seed,
-            **kwargs,
+        study = simulate_errors(
+            oracles, methods, n_jobs=self.n_jobs, random_state=self.seed, **kwargs
         )
+        return _with_expected_base(study, oracles, kwargs)
+
+
+def _with_expected_base(study: ErrorStudy, oracles: Any, asked: dict[str, Any]) -> ErrorStudy:
+    """Add the exact expectation of the raw estimate's error to each row, NaN if it is unknown."""
+    if isinstance(oracles, dict):
+        return study
+    queries = asked.get("queries")
+
+    @cache
+    def expected(population: Any, n: int, epsilon: float, name: Any, metric: str) -> float:
+        if metric != "mse":
+            return np.nan
+        counts = np.asarray(asked["frequencies"][population], dtype=float)
+        return expected_error(
+            oracles,
+            n,
+            len(counts),
+            epsilon=epsilon,
+            frequencies=counts / counts.sum(),
+            queries=queries.get(name) if isinstance(queries, dict) else queries,
+        )
+
+    names = ("population", "n_samples", "epsilon", "queries", "metric")
+    cells = zip(*(study[name].tolist() for name in names), strict=True)
+    of_base = np.array([expected(*cell) for cell in cells])
+    return ErrorStudy(study.columns | {"expected_base": of_base}, study.errors)
 
 
 class Table(dict):

@@ -11,6 +11,8 @@ import numpy as np
 
 from sklearn_ldp.datasets import make_beta, make_zipf, read_histogram
 
+from ._stand_ins import completed, head_and_tail, scaled, scaled_part, widened
+
 _POPULATION_SEED = 0  # the users are the same in every run; --seed draws their reports
 
 
@@ -99,6 +101,31 @@ def _emoji(data: Path) -> Population:
     )
 
 
+_RAREST = 6  # users of the rarest emoji that the data know; those that they lack have fewer
+
+
+def _emoji_at_full_size(data: Path) -> Population:
+    found = read_histogram(data / "EMOJI_TRACKER2019_N884427.csv.gz")
+    d, known = 1573, len(found.counts)
+    rest = np.round(np.geomspace(_RAREST, 0.3, d - known)).astype(np.int64)
+    rng = np.random.default_rng(_POPULATION_SEED)
+    labels = np.asarray(found.groups["subcategory"]).astype(str)
+    labels = np.concatenate([labels, rng.choice(labels, size=d - known)])
+    names, sizes = np.unique(labels, return_counts=True)
+    candidates = np.flatnonzero(np.isin(labels, names[np.argsort(-sizes, kind="stable")[:68]]))
+    covered = np.zeros(d, dtype=bool)
+    covered[rng.choice(candidates, size=707, replace=False)] = True
+    return Population(
+        "Emoji",
+        scaled(np.concatenate([found.counts, rest]), 884_427),
+        "emoji keyboard statistics, n = 884,427, d = 1,573, 68 categories of 10.4 emojis (707 of "
+        "them are in one)",
+        "emoji use on Twitter (845 emojis) and 728 rarer ones whose counts fall from 6 to 0; 707 "
+        "emojis at random are in 68 sets by their subcategory on Twitter, a rarer one by chance",
+        groups={"set": np.where(covered, labels, "")},
+    )
+
+
 def _census(data: Path) -> Population:
     found = read_histogram(data / "US1940_CITY_1PCT_TOP915.csv.gz")
     return Population(
@@ -112,57 +139,76 @@ def _census(data: Path) -> Population:
     )
 
 
-def _scaled(counts: np.ndarray, n_samples: int) -> np.ndarray:
-    """As many users with the same frequencies, to the nearest whole numbers."""
-    exact = counts / counts.sum() * n_samples
-    floor = np.floor(exact).astype(np.int64)
-    missing = n_samples - int(floor.sum())
-    floor[np.argsort(floor - exact, kind="stable")[:missing]] += 1
-    return floor
-
-
 def _pos(data: Path) -> Population:
     found = read_histogram(data / "RETAIL_one_item.csv.gz")
     return Population(
         "POS",
-        found.counts,
+        scaled(-np.sort(-found.counts)[:1657], 515_597),
         "one item of each merchant transaction, n = 515,597, d = 1,657",
-        "one random item of each basket of Retail Market Basket, n = 88,162, d = 16,470: another "
-        "shop, with fewer users and ten times the items",
+        "one random item of each basket of Retail Market Basket: the 1,657 most frequent items, "
+        "scaled to the paper's n; another shop",
     )
 
 
 def _fire(data: Path) -> Population:
     found = read_histogram(data / "FIRE_WEEK_JAN2017.csv.gz")
+    n, d = 305_132, 742
+    share = found.counts.sum() / n
+    rng = np.random.default_rng(_POPULATION_SEED)
     return Population(
         "Fire",
-        _scaled(found.counts, 305_132),
+        scaled(completed(widened(found.counts, d), share, rng), n),
         "units of the San Francisco fire calls of 2016, n = 305,132, d = 742",
-        "the calls of one week of January 2017 (7,704) scaled to the paper's n; d = 178",
+        "the calls of one week of January 2017 (7,704 calls of 178 units), completed to the "
+        "paper's n and d by a Poisson mixture",
     )
 
 
-def _kosarak_counts(data: Path) -> np.ndarray:
-    return read_histogram(data / "KOSARAK_PREFIX36682_one_item.csv.gz").counts
+_USERS, _CLICKS, _PAGES = 990_002, 8_019_015, 41_270
+KOSARAK_SHARE = 36_682 / _USERS  # of the streams, that of our prefix
 
 
 def _kosarak(data: Path) -> Population:
+    counts = read_histogram(data / "KOSARAK_PREFIX36682_one_item.csv.gz").counts
+    n, d = _USERS, 42_178
+    rng = np.random.default_rng(_POPULATION_SEED)
+    whole = completed(widened(counts, d), KOSARAK_SHARE, rng, least=0)
     return Population(
         "Kosarak",
-        _scaled(_kosarak_counts(data), 990_002),
+        scaled(whole, n),
         "one random click of each stream, n = 990,002, d = 42,178",
-        "one random click of each of the first 36,682 streams scaled to the paper's n; d = 17,034: "
-        "most pages have no users, the others at least 27",
+        "one random click of each of the first 36,682 streams (6,234 pages), completed to the "
+        "paper's n and d by a Poisson mixture",
     )
 
 
-def _kosarak_clicks(data: Path) -> Population:
+_KOSARAK_PAPER = "all clicks, n = 8,019,015, d = 41,270 pages"
+
+
+def _kosarak_head_and_tail(data: Path) -> Population:
+    head = read_histogram(data / "KOSARAK_FULL_HEAD156.csv.gz")
+    prefix = read_histogram(data / "KOSARAK_PREFIX36682_all_clicks.csv.gz")
+    is_tail = ~np.isin(prefix.categories, head.categories)
+    part = widened(prefix.counts[is_tail], _PAGES - len(head.counts))
+    rng = np.random.default_rng(_POPULATION_SEED)
     return Population(
-        "Kosarak",
-        _scaled(_kosarak_counts(data), 8_019_015),
-        "all clicks, n = 8,019,015, d = 41,270 pages",
-        "one random click of each of the first 36,682 streams scaled to the paper's n; d = 17,034: "
-        "most pages have no clicks, the others at least 218",
+        "Kosarak (head, tail)",
+        head_and_tail(head.counts, part, KOSARAK_SHARE, _CLICKS, rng),
+        _KOSARAK_PAPER,
+        "the exact clicks of the 156 most frequent pages, which are 45 % of all clicks; the other "
+        "41,114 pages have the clicks of the first 36,682 streams, completed to the paper's n by "
+        "a Poisson mixture",
+    )
+
+
+def _kosarak_scaled_prefix(data: Path) -> Population:
+    prefix = read_histogram(data / "KOSARAK_PREFIX36682_all_clicks.csv.gz")
+    return Population(
+        "Kosarak (prefix)",
+        scaled_part(prefix.counts, _CLICKS, _PAGES),
+        _KOSARAK_PAPER,
+        "all 294,022 clicks of the first 36,682 streams on 17,034 pages, scaled to the paper's n; "
+        "the other 24,236 pages have no clicks, and none has 1 to 26",
     )
 
 
@@ -189,11 +235,13 @@ def kosarak_head(data: Path) -> np.ndarray | None:
 _MAKERS: dict[str, Callable[[Path], Population]] = {
     "zipf": _zipf,
     "beta": _beta,
-    "emoji": _emoji,
+    "emoji-twitter": _emoji,
+    "emoji": _emoji_at_full_size,
     "census": _census,
     "pos": _pos,
     "fire": _fire,
     "kosarak": _kosarak,
-    "kosarak-clicks": _kosarak_clicks,
+    "kosarak-clicks": _kosarak_head_and_tail,
+    "kosarak-prefix": _kosarak_scaled_prefix,
     "retail": _retail,
 }

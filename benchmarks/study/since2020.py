@@ -52,13 +52,60 @@ _NEWER = {
 METHODS = {**METHODS_2020, **_NEWER}
 _LEFT = ["Base", "Base-Cut", "Norm", "Norm-Sub", "Norm-Cut", "PowerNS"]
 _RIGHT = ["PowerNS", *_NEWER]
-_KEYS = ("zipf", "emoji", "census", "beta")
+_KEYS = ("zipf", "emoji-twitter", "census", "beta")
 _EPSILONS = [0.2, 0.5, 1, 2, 3, 4]
 _QUICK_EPSILONS = [0.5, 1, 4]
 
 
 def _draw(x: str, x_label: str, right: list[str] = _RIGHT) -> Any:
     return lambda study: error_panels(study, right, left=_LEFT, x=x, x_label=x_label)
+
+
+# Figures that ask the same collections share them.
+_GROUPS = {"emoji-twitter": "subcategory", "census": "category"}
+_simulated: dict[tuple[str, Settings], ErrorStudy] = {}
+
+
+def _by_epsilon(settings: Settings) -> ErrorStudy:
+    """Every value and, where there are groups, these, at each epsilon."""
+    if ("epsilon", settings) not in _simulated:
+        studies = []
+        for key in _KEYS:
+            population = settings.population(key)
+            if population is None:
+                continue
+            queries: dict[str, Any] = {"every value": None}
+            if key in _GROUPS:
+                queries["groups"] = groups(population.groups[_GROUPS[key]])
+            epsilons = settings.grid(_EPSILONS, _QUICK_EPSILONS)
+            studies.append(
+                settings.errors([key], PAPER_OLH, METHODS, epsilons=epsilons, queries=queries)
+            )
+        _simulated["epsilon", settings] = _joined(studies)
+    return _simulated["epsilon", settings]
+
+
+def _by_size(settings: Settings, kind: str) -> ErrorStudy:
+    """Random sets ("ρ") and the most frequent values ("k") at epsilon 1."""
+    if ("size", settings) not in _simulated:
+        sizes = settings.grid(range(10, 91, 10), [10, 50, 90])
+        queries = {f"ρ {rho:g}": random_sets(rho / 100) for rho in sizes}
+        counts = settings.grid(range(2, 33, 2), [2, 10, 32])
+        queries |= {f"k {k:g}": top_k(int(k)) for k in counts}
+        study = settings.errors(list(_KEYS), PAPER_OLH, METHODS, epsilons=1.0, queries=queries)
+        _simulated["size", settings] = study
+    study = _simulated["size", settings]
+    found = study.select(queries=[q for q in study["queries"] if q.startswith(kind)])
+    names = np.array([name.split()[1] for name in found["queries"]], dtype=object)
+    return ErrorStudy(found.columns | {"queries": names}, found.errors)
+
+
+def _joined(studies: list[ErrorStudy]) -> ErrorStudy:
+    names = studies[0].columns
+    return ErrorStudy(
+        {name: np.concatenate([study[name] for study in studies]) for name in names},
+        np.concatenate([study.errors for study in studies]),
+    )
 
 
 @FIGURES.add(
@@ -68,8 +115,7 @@ def _draw(x: str, x_label: str, right: list[str] = _RIGHT) -> Any:
     draw=_draw("epsilon", "epsilon"),
 )
 def _(settings: Settings) -> Any:
-    epsilons = settings.grid(_EPSILONS, _QUICK_EPSILONS)
-    return settings.errors(list(_KEYS), PAPER_OLH, METHODS, epsilons=epsilons)
+    return _by_epsilon(settings).select(queries=["every value"])
 
 
 @FIGURES.add(
@@ -79,9 +125,7 @@ def _(settings: Settings) -> Any:
     draw=_draw("queries", "ρ: set size, % of the domain"),
 )
 def _(settings: Settings) -> Any:
-    sizes = settings.grid(range(10, 91, 10), [10, 50, 90])
-    queries = {f"{rho:g}": random_sets(rho / 100) for rho in sizes}
-    return settings.errors(list(_KEYS), PAPER_OLH, METHODS, epsilons=1.0, queries=queries)
+    return _by_size(settings, "ρ")
 
 
 @FIGURES.add(
@@ -91,12 +135,16 @@ def _(settings: Settings) -> Any:
     draw=_draw("epsilon", "epsilon", right=["PowerNS", "EmpiricalBayes", "Smooth"]),
 )
 def _(settings: Settings) -> Any:
-    methods = {**METHODS, "Smooth": Smooth()}
-    epsilons = settings.grid(_EPSILONS, _QUICK_EPSILONS)
-    return settings.errors(["beta"], PAPER_OLH, methods, epsilons=epsilons)
-
-
-_GROUPS = {"emoji": "subcategory", "census": "category"}
+    name = settings.population("beta").name
+    others = _by_epsilon(settings).select(population=[name], queries=["every value"])
+    smooth = settings.errors(
+        ["beta"],
+        PAPER_OLH,
+        {"Smooth": Smooth()},
+        epsilons=settings.grid(_EPSILONS, _QUICK_EPSILONS),
+        queries={"every value": None},
+    )
+    return _joined([others, smooth])
 
 
 @FIGURES.add(
@@ -106,20 +154,7 @@ _GROUPS = {"emoji": "subcategory", "census": "category"}
     draw=_draw("epsilon", "epsilon"),
 )
 def _(settings: Settings) -> Any:
-    epsilons = settings.grid(_EPSILONS, _QUICK_EPSILONS)
-    return _joined(
-        [
-            settings.errors(
-                [key],
-                PAPER_OLH,
-                METHODS,
-                epsilons=epsilons,
-                queries={"groups": groups(settings.population(key).groups[column])},
-            )
-            for key, column in _GROUPS.items()
-            if settings.population(key) is not None
-        ]
-    )
+    return _by_epsilon(settings).select(queries=["groups"])
 
 
 @FIGURES.add(
@@ -129,16 +164,7 @@ def _(settings: Settings) -> Any:
     draw=_draw("queries", "k"),
 )
 def _(settings: Settings) -> Any:
-    queries = {f"{k:g}": top_k(int(k)) for k in settings.grid(range(2, 33, 2), [2, 10, 32])}
-    return settings.errors(list(_KEYS), PAPER_OLH, METHODS, epsilons=1.0, queries=queries)
-
-
-def _joined(studies: list[ErrorStudy]) -> ErrorStudy:
-    names = studies[0].columns
-    return ErrorStudy(
-        {name: np.concatenate([study[name] for study in studies]) for name in names},
-        np.concatenate([study.errors for study in studies]),
-    )
+    return _by_size(settings, "k")
 
 
 # -- oracles --------------------------------------------------------------------------------------
@@ -156,13 +182,13 @@ def _draw_oracles(study: Any) -> Any:
 @FIGURES.add(
     "since-oracles",
     "Full-domain MSE of the oracles, raw (left) and after EmpiricalBayes (right)",
-    ("zipf", "emoji"),
+    ("zipf", "emoji-twitter"),
     draw=_draw_oracles,
 )
 def _(settings: Settings) -> Any:
     methods = {name: METHODS[name] for name in ("Base", "EmpiricalBayes")}
     epsilons = settings.grid(_EPSILONS, _QUICK_EPSILONS)
-    return settings.errors(["zipf", "emoji"], ORACLES, methods, epsilons=epsilons)
+    return settings.errors(["zipf", "emoji-twitter"], ORACLES, methods, epsilons=epsilons)
 
 
 # -- choosing -------------------------------------------------------------------------------------
@@ -192,7 +218,7 @@ def _searches(queries: Any, settings: Settings, seed: int) -> dict[str, Any]:
 @FIGURES.add(
     "since-choice",
     "Choosing among the 2020 paper's methods: on synthetic data, and on held-out reports",
-    ("emoji", "census"),
+    ("emoji-twitter", "census"),
     note="Collections through the users' own protocol, OLH with linear hashing. `regret`: true "
     "error of the choice on that collection over the least of all methods on it, less 1.",
 )
