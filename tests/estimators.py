@@ -69,6 +69,7 @@ POSTPROCESSORS = [
     NormMul(),
     NormSub(),
     NormCut(),
+    NormCut(rescale=True),
     NormHyb(noise=0.05),
     NormHyb(n_kept=2),
     CLS(),

@@ -45,6 +45,7 @@ from sklearn_ldp import (
     Smooth,
     postprocessing,
 )
+from sklearn_ldp.datasets import make_zipf
 from sklearn_ldp.metrics import frequency_mse
 from sklearn_ldp.postprocessing import (
     BasePostProcessor,
@@ -93,7 +94,7 @@ PURE = {
     Norm: lambda post, F: norm(F),
     NormMul: lambda post, F: norm_mul(F),
     NormSub: lambda post, F: norm_sub(F),
-    NormCut: lambda post, F: norm_cut(F),
+    NormCut: lambda post, F: norm_cut(F, rescale=post.rescale),
     NormHyb: lambda post, F: norm_hyb(F, post.threshold_[:, None]),
     CLS: lambda post, F: norm_sub(F),
     MLEApx: lambda post, F: mle_apx(F, post.noise.null_variance, post.noise.slope),
@@ -285,6 +286,8 @@ def test_one_category(post, value):
         Smooth: 1.0,
         NormCut: value if 0 <= value <= 1 else 0.0,
     }.get(type(post), value)
+    if isinstance(post, NormCut) and post.rescale:
+        expected = 1.0
     if isinstance(post, (Calibrate, Power)) and not isinstance(post, PowerNS):  # over (0, 1]
         assert 0 < result[0, 0] <= 1
         return
@@ -697,6 +700,36 @@ def test_norm_cut_threshold_is_0_if_all_positive_ones_are_kept():
 def test_norm_cut_of_at_most_one_is_base_pos():
     F = np.array([[0.5, 0.5, -0.5], [0.1, 0.2, -1.0], [1.0, 0.0, 0.0]])
     np.testing.assert_array_equal(norm_cut(F), base_pos(F))
+
+
+def test_norm_cut_as_the_authors_ran_it():
+    """It keeps the estimates of Norm-Cut and the next one, scaled in proportion to the sum 1."""
+    counts = make_zipf(100_000, 64, return_counts=True, random_state=0)
+    raw = OLH(categories=64, random_state=0).simulate(counts, 20)
+    cut, rescaled = NormCut().fit_transform(raw).values, norm_cut(raw.values, rescale=True)
+    np.testing.assert_allclose(rescaled.sum(axis=1), 1)
+    np.testing.assert_array_equal(rescaled[cut > 0] > 0, True)
+    is_cut = np.maximum(raw.values, 0).sum(axis=1) > 1
+    more = (rescaled > 0).sum(axis=1) - (cut > 0).sum(axis=1)
+    assert is_cut.any()
+    assert np.all(more[is_cut] > 0)
+    assert np.all(more[~is_cut] == 0)
+    factor = (rescaled / np.where(cut > 0, cut, np.inf))[is_cut].max(axis=1)
+    assert np.all((factor > 0.9) & (factor < 1))
+    # If nothing has to be cut, it only divides.
+    np.testing.assert_allclose(norm_cut([[0.5, 0.3, -0.2]], rescale=True), [[0.625, 0.375, 0]])
+
+
+def test_norm_cut_rescaled_by_hand():
+    """Ties at the crossing are kept together; a row without positive estimates becomes uniform."""
+    fitted = NormCut(rescale=True).fit(
+        [[0.75, 0.5, 0.25], [0.5, 0.375, 0.375], [0.5, 0.5, 0.25], [-1.0, -0.5, 0.0]]
+    )
+    third = 1 / 3
+    expected = [[0.6, 0.4, 0], [0.4, 0.3, 0.3], [0.4, 0.4, 0.2], [third, third, third]]
+    np.testing.assert_allclose(fitted.frequencies_, expected)
+    np.testing.assert_array_equal(fitted.threshold_, [0.5, 0.375, 0.25, 0.0])
+    assert not np.allclose(NormCut().fit_transform([[0.75, 0.5, 0.25]]), expected[:1])
 
 
 def test_norm_cut_lets_a_rounded_one_pass():

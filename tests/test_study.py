@@ -9,7 +9,7 @@ import re
 import numpy as np
 import pytest
 
-from sklearn_ldp import OLH, FrequencyEstimate, NoiseModel, NormCut
+from sklearn_ldp import FrequencyEstimate, NoiseModel
 from sklearn_ldp.datasets import make_zipf
 from sklearn_ldp.model_selection import ErrorStudy
 from sklearn_ldp.postprocessing import power_law_exponent
@@ -335,24 +335,6 @@ def test_norm_cut_by_definition_is_short_of_1(result):
     finding = claims.judge(_claim("by the papers' definition"), result("2020-fig2"))
     assert finding.verdict == "not reproduced"
     assert -3000 < finding.measured[0].value < -1000
-
-
-def test_norm_cut_rescaled():
-    """It keeps the estimates of Norm-Cut and the next one, scaled in proportion to the sum 1."""
-    counts = make_zipf(100_000, 64, return_counts=True, random_state=0)
-    raw = OLH(categories=64, random_state=0).simulate(counts, 20)
-    cut, rescaled = NormCut().fit_transform(raw).values, paper2020.rescaled_norm_cut(raw)
-    np.testing.assert_allclose(rescaled.sum(axis=1), 1)
-    np.testing.assert_array_equal(rescaled[cut > 0] > 0, True)
-    is_cut = np.maximum(raw.values, 0).sum(axis=1) > 1
-    more = (rescaled > 0).sum(axis=1) - (cut > 0).sum(axis=1)
-    assert is_cut.any()
-    assert np.all(more[is_cut] > 0)
-    assert np.all(more[~is_cut] == 0)
-    factor = (rescaled / np.where(cut > 0, cut, np.inf))[is_cut].max(axis=1)
-    assert np.all((factor > 0.9) & (factor < 1))
-    # If nothing has to be cut, it only divides.
-    np.testing.assert_allclose(paper2020.rescaled_norm_cut([[0.5, 0.3, -0.2]]), [[0.625, 0.375, 0]])
 
 
 def test_paired_ratio_has_the_error_of_the_jackknife():

@@ -14,6 +14,7 @@ from sklearn_ldp import (
     BaseCut,
     FrequencyEstimate,
     HadamardResponse,
+    NormCut,
     NormSub,
     PowerNS,
     SubsetSelection,
@@ -40,20 +41,6 @@ _NINE = [
 ]
 _CUT_RESCALED = "Norm-Cut, rescaled"
 _CUT_ONE_BY_ONE = "Norm-Cut, ties one by one"
-
-
-def rescaled_norm_cut(F: Any) -> np.ndarray:
-    """Norm-Cut that keeps the estimate at which the sum passes 1, and divides by the sum.
-
-    That is how a bias sum of 0 comes about, which Norm-Cut as the papers define it cannot have.
-    """
-    F = np.asarray(F)
-    falling = -np.sort(-F, axis=1)
-    total = np.cumsum(np.maximum(falling, 0), axis=1)
-    last = np.minimum(np.count_nonzero(total <= 1, axis=1), F.shape[1] - 1)
-    threshold = np.maximum(np.take_along_axis(falling, last[:, None], axis=1), 0)
-    kept = np.where(threshold <= F, np.maximum(F, 0), 0)
-    return kept / kept.sum(axis=1, keepdims=True)
 
 
 def norm_cut_one_by_one(F: Any) -> np.ndarray:
@@ -183,7 +170,7 @@ def bias_and_variance(settings: Settings) -> Table:
     oracle = paper_olh(1.0, len(population.counts), settings.seed)
     raw = oracle.simulate(population.counts, settings.n_runs)
     made = {name: METHODS_2020[name].fit_transform for name in _NINE}
-    made[_CUT_RESCALED] = rescaled_norm_cut
+    made[_CUT_RESCALED] = NormCut(rescale=True).fit_transform
     made[_CUT_ONE_BY_ONE] = norm_cut_one_by_one
     parts = Parallel(n_jobs=settings.n_jobs)(
         delayed(_moments)(name, process, raw, population.counts) for name, process in made.items()
@@ -475,4 +462,4 @@ def _(settings: Settings) -> Any:
     )
 
 
-__all__ = ["FIGURES", "bias_and_variance", "rescaled_norm_cut", "synthetic_choice"]
+__all__ = ["FIGURES", "bias_and_variance", "synthetic_choice"]

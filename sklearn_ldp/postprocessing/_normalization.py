@@ -106,13 +106,15 @@ def _norm_sub(F, total=1.0, among=True):
     return np.maximum(below + shift, 0.0), shift - peak
 
 
-def norm_cut(F: ArrayLike) -> np.ndarray:
+def norm_cut(F: ArrayLike, *, rescale: bool = False) -> np.ndarray:
     """Set negative and small estimates to 0 so that the rest sums to at most 1 (Norm-Cut).
 
     Parameters
     ----------
     F : array-like of shape (..., d)
         Estimated frequencies.
+    rescale : bool, default=False
+        Whether to keep the estimate at which the sum passes 1 as well, and to divide by the sum.
 
     Returns
     -------
@@ -120,7 +122,32 @@ def norm_cut(F: ArrayLike) -> np.ndarray:
         The kept estimates, and 0 for all others.
     """
     F = np.asarray(F, dtype=np.float64)
+    if rescale:
+        return _rescaled_norm_cut(F, crossing_threshold(F))
     return base_cut(F, norm_cut_threshold(F))
+
+
+def crossing_threshold(F):
+    """Largest estimate at which the sum of it and the larger ones is above 1.
+
+    Parameters
+    ----------
+    F : ndarray of shape (..., d)
+        Estimated frequencies.
+
+    Returns
+    -------
+    ndarray of shape (..., 1)
+        0 if the positive estimates sum to 1 or less.
+    """
+    falling = -np.sort(-np.maximum(F, 0.0), axis=-1)
+    n_below = np.count_nonzero(np.cumsum(falling, axis=-1) <= 1.0 + 1e-12, axis=-1, keepdims=True)
+    last = np.take_along_axis(falling, np.minimum(n_below, F.shape[-1] - 1), axis=-1)
+    return np.where(n_below < F.shape[-1], last, 0.0)
+
+
+def _rescaled_norm_cut(F, threshold):
+    return norm_mul(base_cut(F, threshold))
 
 
 def norm_cut_threshold(F):
@@ -306,13 +333,25 @@ class NormCut(BasePostProcessor):
     the sum usually stays somewhat below 1. If the positive estimates sum to 1 or less, this is
     Base-Pos; if the largest estimate (together with those tied with it) is above 1, all become 0.
 
+    The authors' published code does something else, which `rescale` selects: it keeps the estimate
+    at which the sum passes 1 as well, and divides by the sum. The result is consistent, and the
+    frequent categories are no longer unbiased. Figure 2 of the 2020 paper prints a sum of biases of
+    0 for Norm-Cut, which only this has.
+
+    Parameters
+    ----------
+    rescale : bool, default=False
+        Whether to keep the estimate at which the sum passes 1 as well (and those tied with it), and
+        to divide by the sum, which makes it 1 in any case. A row without any positive estimate
+        becomes uniform then.
+
     Attributes
     ----------
     threshold_ : ndarray of shape (n_estimates,)
-        The smallest estimate that is kept in a row; 0 if all positive ones are kept, inf if none
-        is.
+        The smallest estimate that is kept in a row, before it is divided; 0 if all positive ones
+        are kept, inf if none is.
     frequencies_ : ndarray of shape (d,) or (n_estimates, d)
-        Non-negative estimates that sum to at most 1.
+        Non-negative estimates that sum to at most 1, or to 1 with `rescale`.
     %(fitted)s
 
     See Also
@@ -330,11 +369,23 @@ class NormCut(BasePostProcessor):
     >>> from sklearn_ldp import NormCut
     >>> NormCut().fit([[0.5, 0.375, 0.25, -0.125]]).frequencies_
     array([0.5  , 0.375, 0.   , 0.   ])
+    >>> NormCut(rescale=True).fit([[0.5, 0.375, 0.25, -0.125]]).frequencies_.round(3)
+    array([0.444, 0.333, 0.222, 0.   ])
     """
 
     threshold_: np.ndarray
 
+    _parameter_constraints: dict = {"rescale": ["boolean"]}
+
+    def __init__(self, *, rescale: bool = False) -> None:
+        self.rescale = rescale
+
     def _process(self, estimate):
+        if self.rescale:
+            threshold = crossing_threshold(estimate.values)
+            self.threshold_ = threshold[:, 0]
+            values = _rescaled_norm_cut(estimate.values, threshold)
+            return estimate.with_values(values, by="NormCut")
         threshold = norm_cut_threshold(estimate.values)
         self.threshold_ = threshold[:, 0]
         return estimate.with_values(base_cut(estimate.values, threshold), by="NormCut")
