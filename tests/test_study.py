@@ -186,7 +186,7 @@ def test_a_statement_counts_once_and_checks_and_readings_do_not():
     (pooled, *_) = claims.by_claim(findings)
     assert (pooled.data, pooled.verdict) == ("a, b", "in part: 1 of 2 points")
     text = report._counts(findings)
-    assert text == "1 published statements: 1 in part; beside them 0 of 1 checks hold"
+    assert text == "1 published statements: 1 in part; beside them 1 checks: 1 hold in part"
 
 
 @pytest.mark.parametrize(

@@ -100,11 +100,24 @@ def _counts(findings: list[Finding]) -> str:
     """Statements, each of them once, whatever the number of its data sets."""
     statements = _of_kind(by_claim(findings), "statement")
     checks = _of_kind(by_claim(findings), "check")
-    held = sum(check.verdict == "reproduced" for check in checks)
+    verdicts = [check.verdict.split(":")[0] for check in checks]
+    named = [
+        f"{verdicts.count(verdict)} {word}"
+        for verdict, word in _OF_CHECKS.items()
+        if verdict in verdicts
+    ]
     return (
-        f"{len(statements)} published statements: {_tally(statements)}; "
-        f"beside them {held} of {len(checks)} checks hold"
+        f"{len(statements)} published statements: {_tally(statements)}; beside them "
+        f"{len(checks)} checks: {', '.join(named) or 'none computed'}"
     )
+
+
+_OF_CHECKS = {
+    "reproduced": "hold",
+    "in part": "hold in part",
+    "undecided": "are undecided",
+    "not reproduced": "FAIL",
+}
 
 
 def _blocks(figures, results, findings, settings, seconds) -> list[Block]:

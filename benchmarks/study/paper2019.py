@@ -102,7 +102,7 @@ def _(settings: Settings) -> Any:
     note=SETS_NOTE,
 )
 def _(settings: Settings) -> Any:
-    return _set_errors(settings, settings.grid(range(1, 11), [1, 5, 10]), 2 * SETS_REPEATS)
+    return _set_errors(settings, settings.grid(range(1, 11), [1, 5, 10]), 90)
 
 
 @FIGURES.add(
@@ -196,7 +196,6 @@ def _appendix(settings: Settings, queries: str, metric: str = "mse") -> Any:
             epsilons=settings.grid(_EPSILONS, _QUICK_EPSILONS),
             queries=_QUERIES,
             metrics=["mse", "mae"],
-            n_repeats=2 * settings.n_repeats,
         )
     return _simulated[settings].select(queries=[queries], metric=[metric])
 
