@@ -70,7 +70,7 @@ class Power(BaseCalibrate):
 
     The exponent is fitted for each row. "mean-variance" equates the mean of the prior with the mean
     count n / d, which is known exactly because the frequencies sum to 1; "positive-mean" with the
-    mean of the estimates above 0, as the code of Calibrate's authors does; "mle" maximises the
+    mean of the estimates above 0, as Calibrate's own code is reported to do; "mle" maximises the
     marginal likelihood of the estimates, which takes their spread into account as well.
 
     Parameters
