@@ -40,9 +40,9 @@ _RIDDLE = (
     "of the errors {other}.{positive} {bound}"
 )
 _POSITIVE = (
-    " The mean of the positive estimates, which the authors' code is reported to take, gives {first:.0%} at "
-    "epsilon 1 and {last:.0%} at epsilon 5 on Retail; without a family (NPMLE) the gains are "
-    "{free_first:.0%} and {free_last:.0%}."
+    " The mean of the positive estimates, which the authors' code is reported to take, gives "
+    "{first:.0%} at epsilon 1 and {last:.0%} at epsilon 5 on Retail; without a family (NPMLE) the "
+    "gains are {free_first:.0%} and {free_last:.0%}."
 )
 _NO_KOSARAK = "(its data are not here)."
 _BOUND = (

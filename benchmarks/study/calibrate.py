@@ -331,9 +331,9 @@ def _by_true_histogram(raw: FrequencyEstimate, counts: np.ndarray) -> np.ndarray
     "Retail: gains over OUE-Zero by how the exponent is found, and by what a gain is",
     ("retail",),
     note="The paper prints 2.4 % at epsilon 1 and 65 % at epsilon 5. The mean of the positive "
-    "estimates is what the authors' code is reported to take. NPMLE has a prior of no family, and its estimates "
-    f"sum to 1. The last line, {_BOUND}, is the least error to expect of any rule that treats each "
-    "estimate by itself.",
+    "estimates is what the authors' code is reported to take. NPMLE has a prior of no family, "
+    f"and its estimates sum to 1. The last line, {_BOUND}, is the least error to expect of any "
+    "rule that treats each estimate by itself.",
 )
 def _(settings: Settings) -> Table:
     population = settings.population("retail")

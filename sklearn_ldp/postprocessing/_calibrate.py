@@ -266,10 +266,10 @@ class Calibrate(BaseCalibrate):
     those of the estimates, less the variance of the noise (Eqs. 17 to 20); for a family of one
     parameter it equates the mean alone (for a power law with n / d, the mean that Eq. 19 estimates,
     which is known exactly because the frequencies sum to 1). "positive-mean" equates the mean of a
-    family of one parameter with that of the estimates above 0, as the authors' code is reported to do; where
-    noise exceeds most counts this mean is that of the noise, and far too large. For a family of
-    :mod:`scipy.stats`, the fitted parameters are the shapes, the scale if it is continuous, and the
-    location if its support is the whole line; otherwise the location is 0.
+    family of one parameter with that of the estimates above 0, as the authors' code is reported to
+    do; where noise exceeds most counts this mean is that of the noise, and far too large. For a
+    family of :mod:`scipy.stats`, the fitted parameters are the shapes, the scale if it is
+    continuous, and the location if its support is the whole line; otherwise the location is 0.
 
     Parameters
     ----------
