@@ -186,14 +186,17 @@ def assert_the_errors_are_those_of_the_library(out):
     """A study of one oracle gives the very numbers that the demo prints for all of them."""
     states = load_us_states(n_samples=20_000, random_state=0)
     divisions = groups(states.groups.division)
-    study = simulate_errors(OLH(1.0), "all", states.counts, queries=divisions, n_repeats=2)
+    options = {"queries": divisions, "n_repeats": 2}
+    study = simulate_errors(OLH(1.0), "all", states.counts, **options)
+    told = simulate_errors(OLH(1.0), EmpiricalBayes(queries=divisions), states.counts, **options)
     table = next(part for part in out.split("\n\n") if "\n9 divisions" in part)
     head, _, body = table.partition("\n-")
     column = head.splitlines()[-1].split().index("OLH") - 1  # "9 divisions" is one column
-    rows = [line.split() for line in body.splitlines()[1:]]
-    assert [row[0] for row in rows] == study["postprocessor"].tolist()
+    rows = [line.replace("told queries", "told").split() for line in body.splitlines()[1:]]
+    assert [row[0] for row in rows] == [*study["postprocessor"], "told"]
     printed = [float(row[column].rstrip("*")) for row in rows]
-    assert printed == pytest.approx(100 * np.sqrt(study.error), abs=5.1e-5)
+    expected = 100 * np.sqrt([*study.error, *told.error])
+    assert printed == pytest.approx(expected, abs=5.1e-5)
 
 
 @pytest.mark.parametrize("is_process", [False, pytest.param(True, marks=pytest.mark.slow)])

@@ -7,12 +7,21 @@ from scipy.stats import norm as normal
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 
-from sklearn_ldp import GRR, OLH, OUE, EmpiricalBayes, FrequencyEstimate, HadamardResponse
+from sklearn_ldp import (
+    GRR,
+    OLH,
+    OUE,
+    EmpiricalBayes,
+    FrequencyEstimate,
+    HadamardResponse,
+    ProjectiveGeometryResponse,
+)
 from sklearn_ldp._noise import variances_after_norm
 from sklearn_ldp.postprocessing import _group_priors as group_priors
 from sklearn_ldp.postprocessing import norm, norm_sub
 from sklearn_ldp.postprocessing._group_totals import (
     shrunken_totals,
+    total_variances,
     with_totals,
 )
 from sklearn_ldp.postprocessing._partitions import Partition, as_partitions
@@ -430,3 +439,30 @@ def test_totals_as_a_frame():
     frame = EmpiricalBayes(groups=LABELS).fit(estimate).group_totals_[0].to_frame()
     assert frame.columns.tolist() == ["raw", "common", "totals", "raw_weight"]
     assert frame[["raw", "common", "totals"]].sum().tolist() == pytest.approx([1, 1, 1])
+
+
+@pytest.mark.parametrize(
+    ("oracle", "tolerance"),
+    [
+        (OLH(4.0), 0.02),
+        (HadamardResponse(3.0), 0.03),
+        (GRR(1.0), 1e-4),
+        (ProjectiveGeometryResponse(3.0), 0.32),
+    ],
+    ids=repr,
+)
+def test_variances_of_many_totals_are_those_of_a_few(oracle, tolerance, monkeypatch):
+    """Of projective geometry, covariances matter most: without them some are off by a third."""
+    rng, d = np.random.default_rng(0), 1500
+    counts = rng.permutation(np.round(1e6 / np.arange(1, d + 1)).astype(int))
+    noise = oracle.set_params(categories=d, random_state=0).simulate(counts).noise.of_rows(0)
+    frequencies = counts / counts.sum()
+    partition = Partition(np.sort(rng.integers(0, 40, d)), list(range(40)))
+    exact = variances_after_norm(noise, partition.rows(), frequencies)
+    np.testing.assert_array_equal(total_variances(noise, partition, frequencies), exact)
+    monkeypatch.setattr("sklearn_ldp.postprocessing._group_totals._CHEAP", 0)
+    found = total_variances(noise, partition, frequencies)
+    np.testing.assert_allclose(found, exact, rtol=tolerance)
+    if isinstance(oracle, ProjectiveGeometryResponse):
+        plain = partition.sums(noise.variance(frequencies).ravel()) * (1 - partition.sizes() / d)
+        assert np.max(np.abs(plain / exact - 1)) > tolerance

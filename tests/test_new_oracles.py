@@ -18,6 +18,7 @@ from sklearn.base import clone
 
 from sklearn_ldp import GRR, OLH, OUE, HadamardResponse, ProjectiveGeometryResponse, SubsetSelection
 from sklearn_ldp.mechanisms._coins import SeededCoins
+from sklearn_ldp.mechanisms.algebra._walsh_hadamard import walsh_hadamard
 
 TWO_64 = 1 << 64
 FIELDS = [2, 3, 4, 5, 7, 8, 9]
@@ -31,6 +32,22 @@ def subset_numbers(reports, d):
     """Return each set as one number, 0 .. C(d, w) - 1."""
     numbers = {subset: i for i, subset in enumerate(combinations(range(d), reports.shape[1]))}
     return np.array([numbers[tuple(report)] for report in reports.tolist()])
+
+
+@pytest.mark.parametrize("n_bits", [0, 1, 4, 5, 6, 11])
+def test_walsh_hadamard_is_exact_for_whole_numbers(n_bits):
+    """Also for those that floats do not hold; against the matrix of its definition."""
+    size = 1 << n_bits
+    places = np.arange(size)
+    signs = 1 - 2 * (np.bitwise_count(places[:, None] & places) & 1).astype(np.int64)
+    rng = np.random.default_rng(n_bits)
+    for most in (100, (1 << 62) // size):
+        x = rng.integers(-most, most, (3, size))
+        found = walsh_hadamard(x)
+        assert found.dtype == np.int64
+        np.testing.assert_array_equal(found, x @ signs)
+    reals = rng.standard_normal((2, 3, size))
+    np.testing.assert_allclose(walsh_hadamard(reals), reals @ signs, rtol=0, atol=1e-11)
 
 
 # -- Hadamard response ------------------------------------------------------------------------

@@ -29,8 +29,8 @@ examples:
 
 _ERRORS = """\
 Error of the answers: RMSE in percentage points over {} simulated collections;
-* is the best post-processor of its column. Base is the raw estimate, and EmpiricalBayes(queries)
-is told what is asked: the one to take if you take only one."""
+* is the best post-processor of its column. Base is the raw estimate; "told queries" is
+EmpiricalBayes(queries=...), which knows what is asked: the one to take if you take only one."""
 
 _PICKS = """\
 What the searches pick from the one real estimate of each oracle, without the truth;

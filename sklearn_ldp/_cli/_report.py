@@ -18,7 +18,7 @@ from ..model_selection import (
 from ..postprocessing import EmpiricalBayes
 from ..queries import full_domain
 
-TOLD = "EmpiricalBayes(queries)"
+TOLD = "told queries"  # short, as it heads rows of wide tables
 
 
 def with_told(

@@ -109,7 +109,7 @@ class SyntheticSearch(BaseSearch):
     >>> estimate = oracle.fit_transform(states.categories, sample_weight=states.counts)
     >>> search = SyntheticSearch(queries=groups(states.groups["division"]), random_state=0)
     >>> search.fit(estimate).best_estimator_
-    EmpiricalBayes(queries=groups(9 of 51 categories))
+    NormMul()
     """
 
     _parameter_constraints: dict = {

@@ -5,12 +5,15 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import expit, logsumexp
 
+from .._noise import Noise, variances_after_norm
 from ._group_priors import log_loss_share
 from ._normalization import norm_sub
 from ._partitions import Partition
 
 _NO_EXCESS = 0.8  # prior probability that the processed totals leave out nothing
 _EXCESSES = np.exp(np.arange(-6, 8.01, 0.5))  # in units of what chance leaves between the totals
+_FEW = 4  # groups whose variances are exact in any case ..
+_CHEAP = 500_000  # .. and of how many categories, over all groups, those of all groups are
 _LEAST = 0.02  # of the raw totals' variance that chance leaves at least
 
 
@@ -73,6 +76,38 @@ def shrunken_totals(
     )
     totals = partition.sums(processed) + weights * gaps
     return norm_sub(totals[None])[0], weights
+
+
+def total_variances(noise: Noise, partition: Partition, frequencies: np.ndarray) -> np.ndarray:
+    """Return the variances of the totals of groups of a raw estimate, after Norm.
+
+    Parameters
+    ----------
+    noise : Noise
+        The noise of the raw estimate.
+    partition : Partition
+        The groups.
+    frequencies : ndarray of shape (d,)
+        Frequencies of all categories.
+
+    Returns
+    -------
+    ndarray of shape (n_groups,)
+        Those of a mechanism with covariances, which take a pass over all reports for each group,
+        are exact for a few groups in large domains. For the others, the variances without
+        covariances are multiplied by the ratio that these few have.
+    """
+    d, n_groups = len(frequencies), len(partition.names)
+    rows = partition.rows()
+    if n_groups <= _FEW or d * n_groups <= _CHEAP:
+        return variances_after_norm(noise, rows, frequencies)
+    sizes = partition.sizes()
+    single = np.maximum(np.ravel(noise.variance(frequencies)), 0)
+    plain = partition.sums(single) * (1 - 2 * sizes / d) + (sizes / d) ** 2 * single.sum()
+    by_size = np.argsort(sizes, kind="stable")
+    few = by_size[np.linspace(0, n_groups - 1, _FEW).astype(np.int64)]
+    exact = variances_after_norm(noise, rows[few], frequencies)
+    return plain * (exact.sum() / plain[few].sum())
 
 
 def with_totals(values: np.ndarray, partition: Partition, totals: np.ndarray) -> np.ndarray:

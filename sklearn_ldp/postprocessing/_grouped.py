@@ -6,11 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .._noise import variances_after_norm
 from .._typing import DataFrame
 from ._curves import fit_curve
 from ._group_priors import Estimates, GroupFit, fit_groups
-from ._group_totals import shrunken_totals, with_totals
+from ._group_totals import shrunken_totals, total_variances, with_totals
 from ._learnt_prior import LearntRow
 from ._normalization import norm, norm_sub
 from ._partitions import Partition
@@ -119,7 +118,7 @@ def grouped(row: LearntRow, partitions: list[Partition], ordered: bool, simplex:
     weights = [np.zeros(len(p.names)) for p in partitions]
     if simplex:
         common, values = norm_sub(common), norm_sub(values)
-        variances = [variances_after_norm(row.noise, p.rows(), values) for p in partitions]
+        variances = [total_variances(row.noise, p, values) for p in partitions]
         # The coarsest grouping comes last: its totals hold exactly.
         for i in sorted(range(len(partitions)), key=lambda i: -len(partitions[i].names)):
             totals, weights[i] = shrunken_totals(
