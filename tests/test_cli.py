@@ -170,10 +170,15 @@ def test_a_reader_who_has_had_enough(histogram):
 SMALL = ["demo", "--repeats", "2", "--n-samples", "20000"]
 
 
+def rows_of_demo(body):
+    """Cells of a table: the post-processor, and its errors."""
+    return [line.replace("told queries", "told").split() for line in body.splitlines()[1:]]
+
+
 def assert_the_best_of_each_column_is_marked(out):
     table = next(part for part in out.split("\n\n") if "\n9 divisions" in part)
     _, _, body = table.partition("\n-")
-    rows = [line.split()[1:] for line in body.splitlines()[1:]]  # without the post-processor
+    rows = [row[1:] for row in rows_of_demo(body)]
     assert len(rows[0]) >= 3
     for column in zip(*rows, strict=True):
         errors = [float(cell.rstrip("*")) for cell in column]
@@ -192,7 +197,7 @@ def assert_the_errors_are_those_of_the_library(out):
     table = next(part for part in out.split("\n\n") if "\n9 divisions" in part)
     head, _, body = table.partition("\n-")
     column = head.splitlines()[-1].split().index("OLH") - 1  # "9 divisions" is one column
-    rows = [line.replace("told queries", "told").split() for line in body.splitlines()[1:]]
+    rows = rows_of_demo(body)
     assert [row[0] for row in rows] == [*study["postprocessor"], "told"]
     printed = [float(row[column].rstrip("*")) for row in rows]
     expected = 100 * np.sqrt([*study.error, *told.error])

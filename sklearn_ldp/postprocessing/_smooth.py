@@ -255,6 +255,7 @@ class Smooth(BasePostProcessor):
 
     See Also
     --------
+    EmpiricalBayes : With ``ordered=True`` it allows for ranges and steps as well.
     NormSub : Only the projection, for categories without an order.
 
     Notes
