@@ -292,7 +292,24 @@ class Domain:
         ValueError
             If a value is not a category.
         """
-        return self.encode_columns(as_columns(X, name), name)
+        return self.encode_columns(self.columns_of(X, name), name)
+
+    def columns_of(self, X: Values, name: str) -> list[np.ndarray]:
+        """Return the columns of users' values that `encode_columns` takes.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples,) or (n_samples, n_columns)
+            Values in any container.
+        name : str
+            The class to name in errors.
+
+        Returns
+        -------
+        list of ndarray of shape (n_samples,)
+            One array per column.
+        """
+        return as_columns(X, name)
 
     def encode_columns(self, columns: list[np.ndarray], name: str) -> np.ndarray:
         """Return codes as `encode` does, for columns that `as_columns` returned.
