@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from ._estimate import FrequencyEstimate
+from ._estimate_set import EstimateSet
 from ._lazy import lazy_submodules
 from ._noise import NoiseModel
 from ._version import __version__ as __version__
@@ -56,6 +57,7 @@ __all__ = [
     "Calibrate",
     "Domain",
     "EmpiricalBayes",
+    "EstimateSet",
     "ExactMLE",
     "FrequencyEstimate",
     "HadamardResponse",

@@ -43,7 +43,8 @@ class FrequencyEstimate:
     Parameters
     ----------
     values : array-like of shape (n_estimates, d)
-        Each row is an estimate of the distribution.
+        Each row is an estimate of the distribution. There is no row if nobody was asked, as may
+        happen to a part of an :class:`~sklearn_ldp.EstimateSet`.
     categories : array-like of shape (d,)
         The categories, in the order of the columns.
     noise : Noise, default=None
@@ -438,6 +439,11 @@ class FrequencyEstimate:
         return FrequencyDisplay.from_estimate(self, **kwargs)
 
     def _single_row(self, method: str) -> np.ndarray:
+        if len(self) == 0:
+            raise ValueError(
+                f"FrequencyEstimate.{method} has nothing to say: no users have answered for the "
+                f"categories {', '.join(map(repr, self.categories[:3].tolist()))}, ..."
+            )
         if len(self) != 1:
             raise ValueError(
                 f"FrequencyEstimate.{method} needs a single estimate, but this one has "
@@ -447,6 +453,8 @@ class FrequencyEstimate:
 
     # -- showing ------------------------------------------------------------------------------
     def _heading(self) -> str:
+        if len(self) == 0:
+            return f"FrequencyEstimate of {self.shape[1]:,} categories (0 estimates), no users"
         rows = "" if len(self) == 1 else f" ({len(self):,} estimates)"
         parts = [f"FrequencyEstimate of {self.shape[1]:,} categories{rows}"]
         if self.oracle is not None:

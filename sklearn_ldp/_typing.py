@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from . import protocols
     from ._estimate import ConfidenceInterval as ConfidenceInterval
     from ._estimate import FrequencyEstimate as FrequencyEstimate
+    from ._estimate_set import EstimateSet as EstimateSet
     from .domains import Domain
     from .inference import Discoveries as Discoveries
     from .inference import EstimateDifference as EstimateDifference
@@ -113,7 +114,7 @@ else:
     # The names exist, so that `typing.get_type_hints` can read the signatures.
     Axes = DataFrame = PolarsDataFrame = Series = Any
     ConfidenceInterval = Discoveries = EstimateDifference = Any
-    BaseOracle = BasePostProcessor = FrequencyDisplay = FrequencyEstimate = Any
+    BaseOracle = BasePostProcessor = FrequencyDisplay = FrequencyEstimate = EstimateSet = Any
     SupportsArray = SupportsToNumpy = SupportsArrowStream = SupportsCategories = SparseMatrix = Any
     Distribution = Table = SupportsRead = SupportsWrite = ReportSource = ReportSink = Any
     Column = Rows = Values = Categories = Frequencies = Matrix = Queries = Any

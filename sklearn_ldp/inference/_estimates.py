@@ -26,6 +26,10 @@ def refuse_without_law(estimate: Any, what: str, other: str = "") -> None:
     other : str, default=""
         Another remedy than the raw estimate.
     """
+    if len(estimate) == 0:
+        raise ValueError(
+            f"No {what} without users: nobody was asked about these {estimate.shape[1]} categories."
+        )
     if not estimate.is_raw:
         raise ValueError(
             f"No {what} after {' and '.join(estimate.postprocessors)}: post-processing biases the "

@@ -1,0 +1,120 @@
+"""Sets of estimates: a mapping that shows what it holds, also a part that nobody answered for."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+from sklearn_ldp import EstimateSet, FrequencyEstimate, NoiseModel
+
+SEX = FrequencyEstimate([[0.6, 0.4]], ["F", "M"], NoiseModel(0.75, 0.25, 400))
+AGE = FrequencyEstimate([[0.1, 0.2, 0.3, 0.4]], [0, 1, 2, 3], NoiseModel(0.5, 0.25, 600))
+NOBODY = FrequencyEstimate(np.empty((0, 2)), ["no", "yes"])
+
+
+@pytest.fixture
+def estimates():
+    return EstimateSet({"sex": SEX, "age": AGE, "smokes": NOBODY})
+
+
+def test_it_is_a_mapping_in_order(estimates):
+    assert estimates.names == list(estimates) == list(estimates.keys()) == ["sex", "age", "smokes"]
+    assert len(estimates) == 3
+    assert estimates["age"] is AGE
+    assert [part for _, part in estimates.items()] == list(estimates.values())
+    assert "age" in estimates
+    assert "wage" not in estimates
+    with pytest.raises(KeyError, match="no part 'wage'; it has 'sex', 'age', 'smokes'"):
+        estimates["wage"]
+
+
+def test_tables_may_have_names_of_several_columns():
+    table = FrequencyEstimate([[0.1, 0.2, 0.3, 0.4]], [("F", 0), ("F", 1), ("M", 0), ("M", 1)])
+    both = EstimateSet({("sex", "age"): table, "sex": SEX})
+    assert both["sex", "age"] is table
+    assert both.to_frame().shape == (1, 6)
+
+
+def test_it_cannot_be_changed(estimates):
+    with pytest.raises(TypeError):
+        estimates["sex"] = AGE
+    parts = {"sex": SEX}
+    held = EstimateSet(parts)
+    parts["age"] = AGE
+    assert held.names == ["sex"]
+
+
+def test_a_pickle_is_the_same(estimates):
+    again = pickle.loads(pickle.dumps(estimates))
+    assert again.names == estimates.names
+    np.testing.assert_array_equal(again["age"].values, AGE.values)
+    assert again["age"].noise == AGE.noise
+    assert not again["age"].values.flags.writeable
+
+
+def test_map_leaves_out_parts_without_users(estimates):
+    doubled = estimates.map(lambda part: part.with_values(2 * part.values, by="Double"))
+    np.testing.assert_array_equal(doubled["sex"].values, [[1.2, 0.8]])
+    assert doubled["smokes"] is NOBODY
+
+
+def test_a_frame_has_the_frames_of_its_parts(estimates):
+    frame = estimates.to_frame()
+    assert frame.columns.names == ["part", "category"]
+    assert frame["age"].to_numpy().tolist() == AGE.to_frame().to_numpy().tolist()
+    assert frame["age"].columns.tolist() == [0, 1, 2, 3]
+    assert frame["smokes"].isna().to_numpy().all()
+    several = EstimateSet({"sex": SEX, "age": FrequencyEstimate(np.full((2, 2), 0.5), [0, 1])})
+    with pytest.raises(ValueError, match="as many estimates in each part, got 1 in 'sex' and 2"):
+        several.to_frame()
+
+
+def test_it_shows_itself(estimates):
+    assert repr(estimates).splitlines() == [
+        "EstimateSet of 3 parts",
+        "  sex     F 0.6, M 0.4",
+        "  age     3 0.4, 2 0.3, 1 0.2, ...",
+        "  smokes  no users",
+    ]
+    html = EstimateSet({"<b>": SEX})._repr_html_()
+    assert "&lt;b&gt;" in html
+    assert "<b>" not in html
+    assert "1 part<" in html
+
+
+def test_each_part_has_axes_of_its_own(estimates):
+    displays = estimates.plot()
+    assert list(displays) == ["sex", "age"]
+    assert displays["sex"].figure_ is displays["age"].figure_
+    assert displays["sex"].ax_ is not displays["age"].ax_
+    assert displays["age"].ax_.get_title() == "age"
+    with pytest.raises(ValueError, match="no part has users"):
+        EstimateSet({"smokes": NOBODY}).plot()
+
+
+@pytest.mark.parametrize(
+    ("ask", "message"),
+    [
+        (lambda part: part.top(), "no users have answered for the categories 'no', 'yes'"),
+        (lambda part: part.to_series(), "no users have answered"),
+        (lambda part: part.confidence_interval(), "No confidence interval without users"),
+        (lambda part: part.detected(), "No detection without users"),
+    ],
+)
+def test_a_part_without_users_says_so(estimates, ask, message):
+    assert repr(estimates["smokes"]) == "FrequencyEstimate of 2 categories (0 estimates), no users"
+    with pytest.raises(ValueError, match=message):
+        ask(estimates["smokes"])
+
+
+@pytest.mark.parametrize(
+    ("parts", "error", "message"),
+    [
+        ({}, ValueError, "at least one name"),
+        ([SEX], ValueError, "needs a mapping"),
+        ({"sex": [0.5, 0.5]}, TypeError, "got list for 'sex'"),
+    ],
+)
+def test_anything_else_is_refused(parts, error, message):
+    with pytest.raises(error, match=message):
+        EstimateSet(parts)
