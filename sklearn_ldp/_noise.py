@@ -136,6 +136,48 @@ class Noise(ABC):
         """
         return 0.0
 
+    @property
+    def n_users(self) -> Any:
+        """Number of users whose frequencies the estimate is of: more than were asked, if sampled.
+
+        An int, one for each estimate, or None if unknown.
+        """
+        return self.n_samples
+
+    @property
+    def curvature(self) -> Any:
+        """How much the variance of a category falls with the square of its frequency.
+
+        A float or one for each estimate; 0 unless only a random part of the users was asked.
+        """
+        return 0.0
+
+    @property
+    def support_law(self) -> NoiseModel | None:
+        """The p and q of reports that support a category or do not; None for other estimates."""
+        return None
+
+    def drawn_users(
+        self, counts: np.ndarray, n_repeats: int, rng: np.random.Generator
+    ) -> np.ndarray:
+        """Draw who is asked in collections like that of a single estimate.
+
+        Parameters
+        ----------
+        counts : ndarray of shape (d,)
+            Number of all users of each category.
+        n_repeats : int
+            Number of collections.
+        rng : Generator
+            Source of randomness.
+
+        Returns
+        -------
+        ndarray of shape (n_repeats, d)
+            Number of users of each category who are asked: by default all of them, each time.
+        """
+        return np.broadcast_to(counts, (n_repeats, len(counts)))
+
     def of_rows(self, rows: Rows) -> Noise:
         """Return the noise of some of the estimates.
 
@@ -256,6 +298,11 @@ class NoiseModel(Noise):
     def half_count(self) -> Any:
         """How much half a report that supports a category adds to its estimate."""
         return 0.5 / ((self.p - self.q) * np.asarray(self.n_samples, dtype=float))
+
+    @property
+    def support_law(self) -> NoiseModel:
+        """Itself."""
+        return self
 
     def debias(self, support_counts: ArrayLike) -> np.ndarray:
         """Return unbiased frequencies from support counts (2020 paper, Eq. 2).

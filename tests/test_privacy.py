@@ -213,6 +213,16 @@ def test_integers_are_exactly_uniform_over_all_bytes(high):
     assert np.all(counts == accepted // high)
 
 
+def test_a_choice_compares_whole_words():
+    """Each outcome has the words from the end of the one before to its own."""
+    bounds = [1, 2**63, TWO_64]
+    for word, outcome in ((0, 0), (1, 1), (2**63 - 1, 1), (2**63, 2), (TWO_64 - 1, 2)):
+        coins = _FixedBytes(*word.to_bytes(8, "little"))
+        assert coins.choice(bounds, 1).tolist() == [outcome]
+        assert coins.content == []
+    assert SecureCoins().choice([TWO_64], 3).tolist() == [0, 0, 0]
+
+
 @pytest.mark.parametrize("high", [257, 1000, 65536, 65537, 10**6, 2**31, 2**40 + 7, 2**63])
 def test_integers_of_wide_ranges(high):
     draws = SeededCoins(np.random.default_rng(0)).integers(high, 20000)

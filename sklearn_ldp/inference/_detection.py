@@ -44,7 +44,9 @@ def _p_values(values: np.ndarray, spread: Spread, threshold: float) -> np.ndarra
     n, counts = round(spread.n_samples), spread.support_counts(values)
     # Of all frequencies up to the threshold, the threshold itself makes large counts most likely.
     n_above = math.floor(threshold * n + 1e-9)
-    if spread.of == "population":
+    if spread.is_sampled:
+        # The count of a part of the users is a sum of independent draws of unequal chances, whose
+        # tails are lighter than these (Hoeffding 1956).
         return stats.binom.sf(counts - 1, n, law.q + (law.p - law.q) * threshold)
     if n_above == 0:
         return stats.binom.sf(counts - 1, n, law.q)

@@ -77,8 +77,13 @@ class Spread:
     @property
     def binomial(self) -> NoiseModel | None:
         """The p and q of reports that support a category or do not; None for other estimates."""
-        noise = self.noise  # q is 0 where supports are signed
-        return noise if isinstance(noise, NoiseModel) and noise.q > 0 else None
+        law = self.noise.support_law  # q is 0 where supports are signed
+        return law if law is not None and law.q > 0 else None
+
+    @property
+    def is_sampled(self) -> bool:
+        """Whether those who reported are a random part of whom the statement is about."""
+        return self.of == "population" or bool(np.any(self.noise.curvature))
 
     @property
     def empty_variance(self) -> float:
@@ -108,7 +113,7 @@ class Spread:
     @property
     def _sampled(self) -> float:
         """One over the size of the sample; 0 if the users are not taken as a sample."""
-        return 0.0 if self.of == "users" else 1.0 / self.n_samples
+        return 0.0 if self.of == "users" else 1.0 / float(np.ravel(self.noise.n_users)[0])
 
     def quadratic(self) -> tuple[np.ndarray, float, float]:
         """Return A, b, c such that the variance of a category is ``A + b f - c f**2``.
@@ -116,9 +121,10 @@ class Spread:
         A is the same number for all categories of a pure oracle. Where it also depends on other
         categories, their frequencies are those of this object.
         """
-        growth = float(np.ravel(self.noise.growth)[0])
-        constant = self.noise.variance(self.frequencies) - growth * self.frequencies
-        return constant, growth + self._sampled, self._sampled
+        f, noise = self.frequencies, self.noise
+        growth, curvature = (float(np.ravel(x)[0]) for x in (noise.growth, noise.curvature))
+        constant = noise.variance(f) - growth * f + curvature * f**2
+        return constant, growth + self._sampled, curvature + self._sampled
 
     def variances(self) -> np.ndarray:
         """Return the variance of each category, of shape (d,)."""

@@ -210,6 +210,25 @@ class Coins:
         draws -= draws // divisor * divisor  # NumPy divides faster than it takes remainders
         return draws.astype(np.int64)
 
+    def choice(self, bounds: list[int], size: int) -> np.ndarray:
+        """Draw from a few outcomes, whose probabilities are multiples of 2**-64.
+
+        Parameters
+        ----------
+        bounds : list of int
+            Where the share of each outcome ends, rising, the last one 2**64: outcome i has the
+            probability ``(bounds[i] - bounds[i - 1]) / 2**64`` exactly.
+        size : int
+            Number of draws.
+
+        Returns
+        -------
+        ndarray of shape (size,)
+            int64, in ``range(len(bounds))``.
+        """
+        words = self.bytes(8 * size).view("<u8")
+        return np.searchsorted(np.array(bounds[:-1], dtype=np.uint64), words, side="right")
+
     def subsets(self, sizes: np.ndarray, n_items: int, n_columns: int | None = None) -> np.ndarray:
         """Draw subsets of given sizes exactly uniformly.
 

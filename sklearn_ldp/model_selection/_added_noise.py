@@ -68,6 +68,23 @@ class MoreNoise(Noise):
         """How much the variance of a category's estimate grows with its frequency."""
         return self.factor * np.asarray(self.noise.growth)
 
+    @property
+    def curvature(self) -> Any:
+        """How much the variance of a category falls with the square of its frequency."""
+        return self.factor * np.asarray(self.noise.curvature)
+
+    @property
+    def null_variance(self) -> Any:
+        """Variance of the estimate of a category that nobody has, times the number of users."""
+        of_one: Any = self.noise  # not known by every noise
+        return of_one.null_variance
+
+    @property
+    def slope(self) -> Any:
+        """How much that variance grows with the frequency of the category."""
+        of_one: Any = self.noise
+        return of_one.slope
+
     def variance(self, frequencies: Any) -> np.ndarray:
         return self.factor * self.noise.variance(frequencies)
 

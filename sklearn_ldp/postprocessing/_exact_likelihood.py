@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval
 
-from .._noise import NoiseModel
 from ..mechanisms._laws import ReportLaw
 from ._base import BasePostProcessor
 from ._normalization import norm_sub
@@ -246,12 +245,13 @@ class ExactMLE(BasePostProcessor):
         if self.epsilon is not None:
             return 1 / math.expm1(self.epsilon) if self.epsilon < 700 else 0.0
         noise, d = estimate.noise, estimate.shape[1]
-        if not isinstance(noise, NoiseModel) or not estimate.is_raw:
+        law = None if noise is None else noise.support_law
+        if law is None or not estimate.is_raw:
             return None
         # This holds if p + (d - 1) q = 1, and then the raw estimates sum to 1.
-        one_each = math.isclose(noise.p + (d - 1) * noise.q, 1, rel_tol=1e-9)
+        one_each = math.isclose(law.p + (d - 1) * law.q, 1, rel_tol=1e-9)
         if one_each and np.allclose(estimate.values.sum(axis=1), 1, rtol=0, atol=1e-6):
-            return noise.q / (noise.p - noise.q)
+            return law.q / (law.p - law.q)
         return None
 
     def _iterate(self, estimate):

@@ -11,6 +11,7 @@ import numpy as np
 from joblib import Parallel, delayed
 
 from .._noise import Noise
+from .._sampled_noise import SampledNoise
 from ..mechanisms._laws import ReportLaw
 from ..mechanisms._mechanism import Mechanism
 from ._clients import chunk_users
@@ -238,14 +239,17 @@ class Shards:
         The mechanism of the reports.
     of : Counts
         The counts of one group.
+    n_users : int, default=None
+        Number of users of whom a random part made these reports, if the estimate is of all.
     """
 
     mechanism: Any
     of: Counts
+    n_users: int | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         # Leaves out what is computed on demand, so that reading it does not change a hash.
-        return {"mechanism": self.mechanism, "of": self.of}
+        return {"mechanism": self.mechanism, "of": self.of, "n_users": self.n_users}
 
     @property
     def tallies(self) -> np.ndarray:
@@ -282,4 +286,5 @@ class Shards:
         """
         decoded = self.counts[shards].sum(axis=0, keepdims=True)
         sizes = self.sizes[shards].sum(keepdims=True)
-        return self.mechanism.estimate_decoded(decoded, sizes)
+        values, noise = self.mechanism.estimate_decoded(decoded, sizes)
+        return values, noise if self.n_users is None else SampledNoise(noise, self.n_users)

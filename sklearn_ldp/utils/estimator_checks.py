@@ -8,7 +8,7 @@ breaks the contract. ``oracle_checks()`` and ``postprocessor_checks()`` list the
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from fractions import Fraction
 from itertools import combinations
 from typing import Any
@@ -24,6 +24,7 @@ from .._noise import NoiseModel
 from .._typing import BaseOracle, BasePostProcessor
 from ..mechanisms._channel import Channel
 from ..mechanisms._coins import TWO_64, Coins, exp_lower_bound
+from ..mechanisms._mechanism import Mechanism
 
 __all__ = [
     "check_oracle",
@@ -187,6 +188,11 @@ class _ScriptedCoins(Coins):
         chances = [Fraction(1, high)] * high
         return np.array([self._draw(chances) for _ in range(size)], dtype=np.int64)
 
+    def choice(self, bounds, size):
+        ends = [0, *bounds]
+        chances = [Fraction(b - a, TWO_64) for a, b in zip(ends, bounds, strict=False)]
+        return np.array([self._draw(chances) for _ in range(size)], dtype=np.int64)
+
     def subsets(self, sizes, n_items, n_columns=None):
         bits = np.zeros((len(sizes), n_columns or n_items), dtype=bool)
         for row, size in zip(bits, sizes, strict=True):
@@ -196,7 +202,7 @@ class _ScriptedCoins(Coins):
 
 
 def _runs(
-    randomise: Callable[[np.ndarray, Any], np.ndarray], code: int
+    randomise: Callable[[np.ndarray, Any], np.ndarray], code: Any
 ) -> Iterator[tuple[tuple, Fraction]]:
     """Yield a report and its chance for every way in which the coins can fall for one user."""
     script: list[int] | None = []
@@ -211,15 +217,17 @@ def _runs(
                 break
 
 
-def exact_report_distribution(channel: Channel, code: int) -> dict[tuple[int, ...], Fraction]:
+def exact_report_distribution(
+    channel: Mechanism, code: int | tuple[int, ...]
+) -> dict[tuple[int, ...], Fraction]:
     """Return the probability of every report, by running the channel on every fall of its coins.
 
     Parameters
     ----------
-    channel : Channel
+    channel : Channel or other mechanism
         A mechanism with few coins: the work grows with the number of ways in which they fall.
-    code : int
-        The user's category.
+    code : int, or tuple of int
+        The user's category, or her codes where the mechanism takes several.
 
     Returns
     -------
@@ -237,7 +245,7 @@ def exact_report_distribution(channel: Channel, code: int) -> dict[tuple[int, ..
 
 
 def _distribution(
-    randomise: Callable[[np.ndarray, Any], np.ndarray], code: int
+    randomise: Callable[[np.ndarray, Any], np.ndarray], code: Any
 ) -> dict[tuple[int, ...], Fraction]:
     distribution: dict[tuple[int, ...], Fraction] = {}
     for report, chance in _runs(randomise, code):
@@ -258,15 +266,28 @@ def check_exact_epsilon(oracle: BaseOracle) -> None:
     The likelihood ratio of every report under every pair of values is compared as a rational
     number; the largest must not exceed exp(epsilon), nor fall short of it by more than 1e-12.
     """
-    channel = _enumerable(oracle)
-    channels = [exact_report_distribution(channel, code) for code in range(_SMALL)]
-    assert all(sum(channel.values()) == 1 for channel in channels)
-    assert all(channel.keys() == channels[0].keys() for channel in channels), "a report betrays"
+    check_exact_epsilon_of(_enumerable(oracle), range(_SMALL), oracle.epsilon)
+
+
+def check_exact_epsilon_of(mechanism: Any, codes: Iterable[Any], epsilon: float) -> None:
+    """Assert the same of any mechanism, over any codes, such as whole records.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        A mechanism with few coins.
+    codes : iterable of int, or of tuples of int
+        What `privatize` takes, for one user each: every code that a user may have.
+    epsilon : float
+        The budget that it is to spend.
+    """
+    laws = [exact_report_distribution(mechanism, code) for code in codes]
+    assert all(sum(law.values()) == 1 for law in laws)
+    assert all(law.keys() == laws[0].keys() for law in laws), "a report betrays"
     worst = max(
-        max(channel[report] for channel in channels) / min(channel[report] for channel in channels)
-        for report in channels[0]
+        max(law[report] for law in laws) / min(law[report] for law in laws) for report in laws[0]
     )
-    bound = exp_lower_bound(oracle.epsilon)
+    bound = exp_lower_bound(epsilon)
     assert worst <= bound, f"epsilon is exceeded: ratio {float(worst)}"
     if bound < 2**24:  # beyond, the resolution of 2**-64 shows
         assert worst >= bound * (1 - Fraction(1, 10**12)), "privacy budget is wasted"

@@ -1,0 +1,269 @@
+"""Split collections: each user is asked about one of several parts, at the full epsilon."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from functools import cached_property
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ._coins import TWO_64
+from ._laws import PublicPart
+from ._mechanism import Mechanism, ReportField
+from ._reports import bits_for, expect
+
+
+def shares_over_2_64(probabilities: ArrayLike) -> list[int]:
+    """Return integers with the sum 2**64, in proportion to probabilities up to 2**-36.
+
+    They are rounded, so that machines whose floats differ in the last digits agree on them.
+
+    Parameters
+    ----------
+    probabilities : array-like of shape (n,)
+        Positive finite numbers, of any sum.
+
+    Returns
+    -------
+    list of int
+        Multiples of 2**28, above 0.
+    """
+    exact = [Fraction(float(p)) for p in np.asarray(probabilities, dtype=float)]
+    total = sum(exact)
+    shares = [max(round(p / total * 2**36), 1) << 28 for p in exact]
+    shares[shares.index(max(shares))] += TWO_64 - sum(shares)
+    return shares
+
+
+class Split(Mechanism):
+    """Draw one of several parts by public probabilities, and report on this part alone.
+
+    A code is a row with one code for each part. A report is the number of the part and then the
+    report of the part's own mechanism, filled up with zeros.
+
+    The part does not depend on the values. So a report y of the part j has the probability
+    ``pi_j m_j(y | x_j)``, and that of another record differs by no more than the part's own
+    mechanism allows: the collection has the largest epsilon of its parts, for whole records.
+
+    Parameters
+    ----------
+    parts : sequence of Mechanism
+        The mechanism of each part.
+    shares : sequence of int
+        Probability of each part, over 2**64; their sum is 2**64.
+    """
+
+    def __init__(self, parts: Sequence[Mechanism], shares: Sequence[int]) -> None:
+        if len(parts) != len(shares) or sum(shares) != TWO_64 or min(shares) < 1:
+            raise ValueError(
+                f"A split collection of {len(parts)} parts needs as many shares, integers of at "
+                f"least 1 with the sum 2**64, got {list(shares)}."
+            )
+        self.parts = tuple(parts)
+        self.shares = tuple(shares)
+        self.report_bytes = 16 * (1 + max(map(len, self._fields))) + max(
+            part.report_bytes for part in parts
+        )
+
+    # -- what two parties must agree on -------------------------------------------------------
+    @property
+    def probabilities(self) -> np.ndarray:
+        """The probability of each part, of shape (n_parts,)."""
+        return np.array([share / TWO_64 for share in self.shares])
+
+    @property
+    def configuration(self):
+        return {
+            f"part_{j}": json.dumps(
+                {
+                    "share": share,
+                    **part.configuration,
+                    "report": [list(field) for field in part.report_fields],
+                    "p": str(getattr(part, "p", None)),
+                    "q": str(getattr(part, "q", None)),
+                },
+                default=str,
+            )
+            for j, (part, share) in enumerate(zip(self.parts, self.shares, strict=True))
+        }
+
+    def _identity(self):
+        return *super()._identity(), self.parts
+
+    @cached_property
+    def _fields(self) -> list[list[int]]:
+        """The number of values of each integer in the reports of each part."""
+        fields = [part.report_fields for part in self.parts]
+        if not all(fields):
+            raise ValueError("The parts of a split collection must say what their reports hold.")
+        return [[f.n_values for f in of_one for _ in range(f.width or 1)] for of_one in fields]
+
+    @property
+    def report_fields(self):
+        width = max(map(len, self._fields))
+        sizes = [max(one[i] for one in self._fields if i < len(one)) for i in range(width)]
+        of_parts = (ReportField(f"report_{i}", size) for i, size in enumerate(sizes))
+        return (ReportField("part", len(self.parts)), *of_parts)
+
+    @property
+    def is_informative(self):
+        return all(part.is_informative for part in self.parts)
+
+    @property
+    def report_bits(self):
+        return bits_for(len(self.parts)) + max(part.report_bits for part in self.parts)
+
+    @property
+    def report_entropy(self):
+        return sum(
+            pi * (part.report_entropy - math.log2(pi))
+            for pi, part in zip(self.probabilities.tolist(), self.parts, strict=True)
+        )
+
+    @property
+    def agreement_bits(self):
+        both = zip(self.probabilities.tolist(), self.parts, strict=True)
+        return -math.log2(sum(pi**2 * 2.0**-part.agreement_bits for pi, part in both))
+
+    @property
+    def public_part(self):
+        return PublicPart(lambda reports: reports[:, 0], len(self.parts), self.probabilities)
+
+    def for_enumeration(self) -> Split:
+        """Return the same collection of parts that have few enough outcomes to list them all."""
+        parts = [getattr(part, "for_enumeration", lambda part=part: part)() for part in self.parts]
+        return Split(parts, self.shares)
+
+    # -- on the client ------------------------------------------------------------------------
+    def privatize(self, codes, coins):
+        ends = np.cumsum(np.array(self.shares, dtype=object)).tolist()
+        drawn = coins.choice(ends, len(codes))
+        reports = np.zeros((len(codes), len(self.report_fields)), dtype=np.int64)
+        reports[:, 0] = drawn
+        for j, part in enumerate(self.parts):
+            rows = np.flatnonzero(drawn == j)
+            if rows.size:
+                own = part.privatize(codes[rows, j], coins)
+                reports[rows, 1 : 1 + len(self._fields[j])] = own.reshape(rows.size, -1)
+        return reports
+
+    # -- on the server ------------------------------------------------------------------------
+    def check_reports(self, reports):
+        n_parts, width = len(self.parts), len(self.report_fields)
+        is_row = reports.ndim == 2 and reports.shape[1] == width
+        has_parts = is_row and bool(np.all((reports[:, 0] >= 0) & (reports[:, 0] < n_parts)))
+        expect(
+            has_parts,
+            f"an array of shape (n, {width}) of integers, the first of them a part in "
+            f"[0, {n_parts - 1}]",
+            reports,
+        )
+        for j, (part, rows) in enumerate(self._rows_of_parts(reports)):
+            if rows.size:
+                part.check_reports(self._own(reports, rows, j))
+                empty = reports[rows, 1 + len(self._fields[j]) :]
+                expect(not empty.any(), f"zeros after the report of part {j}", empty)
+        return reports.astype(np.int64, copy=False)
+
+    def _rows_of_parts(self, reports: np.ndarray) -> Iterator[tuple[Mechanism, np.ndarray]]:
+        for j, part in enumerate(self.parts):
+            yield part, np.flatnonzero(reports[:, 0] == j)
+
+    def _own(self, reports: np.ndarray, rows: np.ndarray, j: int) -> np.ndarray:
+        """The reports of a part, in the form of its mechanism."""
+        own = reports[rows, 1 : 1 + len(self._fields[j])]
+        fields = self.parts[j].report_fields
+        return own[:, 0] if len(fields) == 1 and fields[0].width is None else own
+
+    @property
+    def tally_size(self):
+        return len(self.parts) + sum(part.tally_size for part in self.parts)
+
+    def tally(self, reports):
+        tally = np.zeros(self.tally_size, dtype=np.int64)
+        for j, (part, rows) in enumerate(self._rows_of_parts(reports)):
+            tally[j] = rows.size
+            if rows.size:
+                own = part.check_reports(self._own(reports, rows, j))
+                tally[self._tally_places[j]] = part.tally(own)
+        return tally
+
+    @cached_property
+    def _tally_places(self) -> list[slice]:
+        return _places(len(self.parts), [part.tally_size for part in self.parts])
+
+    def of_part(self, tallies: np.ndarray, j: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return what tallies hold of one part.
+
+        Parameters
+        ----------
+        tallies : ndarray of shape (..., tally_size)
+            Sums of what `tally` returned.
+        j : int
+            Number of the part.
+
+        Returns
+        -------
+        (ndarray of shape (..., part's tally_size), ndarray of shape (...,))
+            The part's own tallies, and its numbers of users.
+        """
+        return tallies[..., self._tally_places[j]], tallies[..., j]
+
+    def check_tallies(self, tallies, sizes):
+        super().check_tallies(tallies, sizes)
+        asked = tallies[:, : len(self.parts)]
+        # Integers may wrap where floats only lose digits.
+        is_off = np.abs(asked.sum(axis=1, dtype=float) - sizes) > 0.5 + 1e-9 * sizes
+        if np.any(is_off) or np.any(asked.sum(axis=1) != sizes):
+            raise ValueError(
+                f"the users of its parts add up to {asked.sum(dtype=float):.0f}, expected "
+                f"{sizes.sum()}, the number of its reports"
+            )
+        for j, part in enumerate(self.parts):
+            part.check_tallies(*self.of_part(tallies, j))
+
+    def decode_operations(self, n_samples):
+        return sum(
+            part.decode_operations(math.ceil(n_samples * pi))
+            for part, pi in zip(self.parts, self.probabilities.tolist(), strict=True)
+        )
+
+    def decode(self, tallies):
+        decoded = [part.decode(self.of_part(tallies, j)[0]) for j, part in enumerate(self.parts)]
+        return np.concatenate([tallies[:, : len(self.parts)], *decoded], axis=1)
+
+    @cached_property
+    def _decoded_places(self) -> list[slice]:
+        nothing = (np.zeros((1, part.tally_size), dtype=np.int64) for part in self.parts)
+        widths = [
+            part.decode(tally).shape[1] for part, tally in zip(self.parts, nothing, strict=True)
+        ]
+        return _places(len(self.parts), widths)
+
+    def of_decoded(self, decoded: np.ndarray, j: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return what decoded tallies hold of one part.
+
+        Parameters
+        ----------
+        decoded : ndarray of shape (m, any)
+            What `decode` returned.
+        j : int
+            Number of the part.
+
+        Returns
+        -------
+        (ndarray of shape (m, any), ndarray of shape (m,))
+            The part's own decoded tallies, and its numbers of users.
+        """
+        return decoded[:, self._decoded_places[j]], decoded[:, j]
+
+
+def _places(first: int, widths: list[int]) -> list[slice]:
+    """Where blocks of these widths are, one after the other."""
+    ends = np.cumsum([first, *widths]).tolist()
+    return [slice(start, stop) for start, stop in pairwise(ends)]
