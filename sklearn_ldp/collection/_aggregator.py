@@ -17,6 +17,7 @@ from .._estimate import FrequencyEstimate
 from .._files._text import printable
 from .._typing import OracleOrProtocol
 from ..oracles import BaseOracle
+from ..oracles._collector import BaseCollector
 from ..protocols import as_protocol
 from . import _checkpoint
 from ._authentication import as_key
@@ -151,7 +152,7 @@ class Aggregator:
         if on_repeat not in ("raise", "ignore"):
             raise ValueError(f'on_repeat must be "raise" or "ignore", got {on_repeat!r}.')
         self._protocol = as_protocol(oracle, collection_round)
-        self._oracle = clone(oracle) if isinstance(oracle, BaseOracle) else None
+        self._oracle: Any = clone(oracle) if isinstance(oracle, BaseCollector) else None
         self._bits = self._protocol.mechanism.agreement_bits
         self._counts = self._protocol.empty
         self._ledger: dict[str, int] = {}

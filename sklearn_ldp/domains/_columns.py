@@ -109,6 +109,25 @@ def table_columns(X: Any) -> list | None:
     return None
 
 
+def column_names(X: Any) -> list | None:
+    """Return the names of the columns of a data frame or table; None for anything else.
+
+    Parameters
+    ----------
+    X : object
+        As for `table_columns`.
+
+    Returns
+    -------
+    list or None
+        The names in their order.
+    """
+    X = read_once(X)
+    if table_columns(X) is None:
+        return None
+    return list(X.column_names if hasattr(X, "column_names") else X.columns)
+
+
 def _refuse_unread(X: Any, name: str) -> None:
     """Raise ValueError for what has still to be read before there are values."""
     if hasattr(X, "collect") and hasattr(X, "collect_schema"):

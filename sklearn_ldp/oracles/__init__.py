@@ -8,6 +8,7 @@ from ._choice import (
     minimax_bound,
     profile_oracle,
 )
+from ._columns import ColumnOracle
 from ._direct import GRR
 from ._groups import estimate_by_group
 from ._hadamard import HadamardResponse
@@ -23,6 +24,7 @@ __all__ = [
     "OUE",
     "SUE",
     "BaseOracle",
+    "ColumnOracle",
     "HadamardResponse",
     "OracleProfile",
     "PrivacyWarning",

@@ -325,6 +325,7 @@ class BaseCollector(  # type: ignore[call-arg]
         X = read_once(X)
         columns = state.protocol.domain.columns_of(X, self._name)
         self._check_features(X, len(columns), reset=False)
+        codes = state.protocol.domain.encode_columns(columns, self._name)
         warnings.warn(
             f"{self._name}.transform randomises its users' values anew, which costs each of "
             f"them epsilon={self.epsilon:g} (again, if they were in fit as well). For the "
@@ -332,7 +333,6 @@ class BaseCollector(  # type: ignore[call-arg]
             PrivacyWarning,
             stacklevel=2,
         )
-        codes = state.protocol.domain.encode_columns(columns, self._name)
         return self._estimate_of(state.with_values(codes, None, self.n_jobs))
 
     # -- what is known after fit --------------------------------------------------------------

@@ -1,0 +1,206 @@
+"""The public domains of several columns that are asked about one by one."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from .._typing import Values
+from ._columns import as_columns, column_names, read_once, table_columns
+from ._domain import Domain
+
+
+class RecordDomain(Domain):
+    """What users may answer in each of several columns, by name.
+
+    The code of a user is a row with one code per column. Unlike the product of the columns'
+    domains, it lists no combination of categories.
+
+    Parameters
+    ----------
+    domains : mapping of str to Domain
+        The domain of each column, in their order.
+
+    Attributes
+    ----------
+    columns : dict of str to Domain
+        The domain of each column.
+    size : int
+        Number of categories in all columns together.
+    """
+
+    def __init__(self, domains: Mapping[Any, Domain]) -> None:
+        self.columns = dict(domains)
+        self.size = sum(domain.size for domain in self.columns.values())
+
+    @classmethod
+    def declared(cls, domains: Any, name: str) -> RecordDomain:
+        """Return the domains that a `domains` parameter stands for.
+
+        Parameters
+        ----------
+        domains : mapping of str to anything that Domain takes
+            The categories of each column; a pandas Series by column name will do.
+        name : str
+            The class to name in errors.
+
+        Returns
+        -------
+        RecordDomain
+            The domains.
+
+        Raises
+        ------
+        ValueError
+            If it is no such mapping, or one of the domains is not valid.
+        """
+        if isinstance(domains, RecordDomain):
+            return domains
+        if isinstance(domains, str):
+            raise ValueError(
+                f"{name} does not know its columns yet: declare the categories of each in "
+                "domains=, since clients and servers must share them before any report is made "
+                '(domains="auto" learns them from the raw values in fit, which is for simulations).'
+            )
+        if not hasattr(domains, "items") or not len(domains):
+            raise ValueError(
+                f"{name} needs domains= to be a mapping from the names of its columns to their "
+                f"categories, such as {{'sex': ['F', 'M'], 'age': 10}}, got {domains!r}."
+            )
+        of_columns = {}
+        for column, categories in domains.items():
+            where = _where(name, column)
+            of_columns[column] = Domain.of(categories, where)
+            if of_columns[column].is_open:
+                raise ValueError(f"{where} needs a list of categories, got {categories!r}.")
+        return cls(of_columns)
+
+    @classmethod
+    def learned_columns(cls, X: Values, name: str) -> RecordDomain:
+        """Return the domains of a table's columns: the levels they declare, or the values in them.
+
+        Parameters
+        ----------
+        X : data frame, or array-like of shape (n_samples, n_columns)
+            The table; without names, its columns are numbered.
+        name : str
+            The class to name in errors.
+
+        Returns
+        -------
+        RecordDomain
+            The domains.
+
+        Raises
+        ------
+        ValueError
+            If a column has fewer than two different values and declares no levels.
+        """
+        X = read_once(X)
+        columns = table_columns(X)
+        if columns is None:
+            columns = _array_columns(X, name)
+        names = column_names(X) or list(range(len(columns)))
+        both = zip(names, columns, strict=True)
+        return cls({key: Domain.learned(column, _where(name, key)) for key, column in both})
+
+    # -- what is in it ------------------------------------------------------------------------
+    @property
+    def names(self) -> np.ndarray:
+        """The columns and their categories as strings, of shape (size,)."""
+        both = (f"{key}_{name}" for key, domain in self.columns.items() for name in domain.names)
+        return np.array(list(both), dtype=object)
+
+    @property
+    def categories(self) -> np.ndarray:
+        """Not listed: there is a list for each column."""
+        raise ValueError("Several columns have no common list of categories: ask each of them.")
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the names of the columns and their categories, the same on every machine."""
+        sha = hashlib.sha256(b"sklearn_ldp columns 1\n")
+        for key, domain in self.columns.items():
+            text = str(key).encode()
+            sha.update(b"%d:%s%s" % (len(text), text, domain.digest.encode()))
+        return sha.hexdigest()
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, RecordDomain)
+            and list(self.columns) == list(other.columns)
+            and list(self.columns.values()) == list(other.columns.values())
+        )
+
+    def __hash__(self) -> int:
+        return hash((type(self), tuple(self.columns)))
+
+    def __repr__(self) -> str:
+        return f"RecordDomain({self.columns!r})"
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"columns": self.columns, "size": self.size}
+
+    # -- to codes -----------------------------------------------------------------------------
+    def columns_of(self, X: Values, name: str) -> list[np.ndarray]:
+        X = read_once(X)
+        names = column_names(X)
+        if names is None:
+            columns = _array_columns(X, name)
+            if len(columns) != len(self.columns):
+                raise ValueError(
+                    f"X has {len(columns)} features, but {name} is expecting {len(self.columns)} "
+                    f"features as input: the columns {_listed(self.columns)}, in this order."
+                )
+            return columns
+        missing = [key for key in self.columns if key not in names]
+        extra = [key for key in names if key not in self.columns]
+        twice = [key for key in self.columns if names.count(key) > 1]
+        if missing:
+            raise ValueError(
+                f"{name} misses the column {missing[0]!r} of its domains in X, which has the "
+                f"columns {_listed(names)}."
+            )
+        if extra or twice:
+            what = f"{extra[0]!r}, which has no domain" if extra else f"{twice[0]!r} twice"
+            raise ValueError(
+                f"{name} got the column {what}: pass the columns of the domains alone, as in "
+                f"X[{list(self.columns)!r}], so that it is seen which values are collected."
+            )
+        columns = as_columns(X, name)
+        return [columns[names.index(key)] for key in self.columns]
+
+    columns_of.__doc__ = Domain.columns_of.__doc__
+
+    def encode_columns(self, columns: list[np.ndarray], name: str) -> np.ndarray:
+        both = zip(self.columns.items(), columns, strict=True)
+        codes = [
+            domain.encode_columns([column], _where(name, key)) for (key, domain), column in both
+        ]
+        return np.column_stack(codes)
+
+    encode_columns.__doc__ = Domain.encode_columns.__doc__
+
+
+def _array_columns(X: Any, name: str) -> list[np.ndarray]:
+    """The columns of an array, which must have two dimensions."""
+    columns = as_columns(X, name)
+    is_list: Any = isinstance(X, (list, tuple))
+    if not (np.ndim(X[0]) if is_list else np.asarray(X).ndim == 2):
+        raise ValueError(
+            f"{name} expects a data frame, or an array of shape (n_samples, n_columns), got a "
+            f"single column of {len(columns[0])} values. Reshape your data to one row per user."
+        )
+    return columns
+
+
+def _where(name: str, column: Any) -> str:
+    return f"{name}, in the column {column!r},"
+
+
+def _listed(names: Any) -> str:
+    listed = [repr(name) for name in names]
+    return ", ".join(listed if len(listed) <= 10 else [*listed[:9], "..."])
