@@ -5,7 +5,7 @@ from estimators import ORACLES, POSTPROCESSORS, SEARCHES, is_ordinal
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from sklearn_ldp import NPMLE, EmpiricalBayes
+from sklearn_ldp import NPMLE, ColumnOracle, EmpiricalBayes
 from sklearn_ldp.utils.estimator_checks import (
     expected_failed_checks,
     oracle_checks,
@@ -21,7 +21,7 @@ ORDINAL_FAILURES = {
 
 @pytest.mark.filterwarnings("ignore::sklearn_ldp.PrivacyWarning")
 @parametrize_with_checks(
-    [clone(oracle).set_params(random_state=0) for oracle in ORACLES[:3]],
+    [clone(oracle).set_params(random_state=0) for oracle in [*ORACLES[:3], ColumnOracle()]],
     expected_failed_checks=expected_failed_checks,  # strict, as pytest is told
 )
 def test_scikit_learn_checks_of_oracles(estimator, check):

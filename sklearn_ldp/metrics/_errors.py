@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from typing import Any, overload
+
 import numpy as np
 from numpy.typing import ArrayLike
 
 from .._estimate import FrequencyEstimate
+from .._estimate_set import EstimateSet
 from .._typing import Frequencies, Metric, Queries
 from ..domains._alignment import in_order
 from ..queries import as_query_set
@@ -13,21 +17,38 @@ from ..queries import as_query_set
 METRICS = ("mse", "mae")
 
 
+@overload
 def query_errors(
     frequencies: Frequencies,
     estimate: FrequencyEstimate | ArrayLike,
     *,
     queries: Queries | None = None,
     metric: Metric = "mse",
-) -> np.ndarray:
+) -> np.ndarray: ...
+@overload
+def query_errors(
+    frequencies: Mapping[Any, Frequencies],
+    estimate: EstimateSet,
+    *,
+    queries: Queries | None = None,
+    metric: Metric = "mse",
+) -> dict[Any, np.ndarray]: ...
+def query_errors(
+    frequencies: Any,
+    estimate: FrequencyEstimate | EstimateSet | ArrayLike,
+    *,
+    queries: Queries | None = None,
+    metric: Metric = "mse",
+) -> np.ndarray | dict[Any, np.ndarray]:
     """Return the error of each estimate, averaged over the queries.
 
     Parameters
     ----------
-    frequencies : array-like of shape (d,)
-        True frequencies, in the order of the estimate's categories.
-    estimate : FrequencyEstimate or array-like of shape (n_estimates, d)
-        The estimate to judge; its answers are clipped if a PostPos made it.
+    frequencies : array-like of shape (d,), or mapping of these
+        True frequencies, in the order of the estimate's categories; by name for a set.
+    estimate : FrequencyEstimate, EstimateSet or array-like of shape (n_estimates, d)
+        The estimate to judge; its answers are clipped if a PostPos made it. Parts of a set that
+        have no users are left out.
     queries : query set, (sparse) matrix of shape (n_queries, d) or None, default=None
         The queries to answer, see :mod:`sklearn_ldp.queries`; None asks for every category.
     metric : {"mse", "mae"} or callable, default="mse"
@@ -37,8 +58,8 @@ def query_errors(
 
     Returns
     -------
-    ndarray of shape (n_estimates,)
-        One error per row of the estimate.
+    ndarray of shape (n_estimates,), or dict of these
+        One error per row of the estimate; by name for a set.
 
     Raises
     ------
@@ -52,6 +73,8 @@ def query_errors(
     >>> query_errors([0.5, 0.25, 0.25], [[0.5, 0.5, 0.0]], queries=groups([0, 1, 1]))
     array([0.])
     """
+    if isinstance(estimate, EstimateSet):
+        return of_each_part(query_errors, frequencies, estimate, queries=queries, metric=metric)
     if metric not in METRICS and not callable(metric):
         raise ValueError(
             f"Argument metric must be one of {METRICS}, or a function, got {metric!r}."
@@ -68,6 +91,41 @@ def query_errors(
         return np.array([float(metric(expected, row)) for row in answers])
     errors = answers - expected
     return np.mean(errors**2 if metric == "mse" else np.abs(errors), axis=1)
+
+
+def of_each_part(
+    function: Callable, frequencies: Any, estimates: EstimateSet, **options: Any
+) -> dict[Any, Any]:
+    """Return a function of the truth and an estimate, for each part of a set that has users.
+
+    Parameters
+    ----------
+    function : callable
+        Takes true frequencies, an estimate, and the options.
+    frequencies : mapping of array-like of shape (d,)
+        True frequencies, by name.
+    estimates : EstimateSet
+        The estimates.
+    **options : dict
+        Passed on.
+
+    Returns
+    -------
+    dict
+        What the function returns, by name.
+
+    Raises
+    ------
+    ValueError
+        If there is no truth for one of the parts.
+    """
+    asked = {name: part for name, part in estimates.items() if len(part)}
+    if not isinstance(frequencies, Mapping) or any(name not in frequencies for name in asked):
+        raise ValueError(
+            "A set of estimates is compared with the truth of each part, by name: pass a mapping "
+            f"with the keys {', '.join(map(repr, asked))}."
+        )
+    return {name: function(frequencies[name], part, **options) for name, part in asked.items()}
 
 
 def as_truth_and_estimate(
@@ -109,28 +167,43 @@ def as_truth_and_estimate(
     return truth, estimate
 
 
+@overload
 def frequency_mse(
     frequencies: Frequencies,
     estimate: FrequencyEstimate | ArrayLike,
     *,
     queries: Queries | None = None,
-) -> float:
+) -> float: ...
+@overload
+def frequency_mse(
+    frequencies: Mapping[Any, Frequencies],
+    estimate: EstimateSet,
+    *,
+    queries: Queries | None = None,
+) -> dict[Any, float]: ...
+def frequency_mse(
+    frequencies: Any,
+    estimate: FrequencyEstimate | EstimateSet | ArrayLike,
+    *,
+    queries: Queries | None = None,
+) -> float | dict[Any, float]:
     """Return the mean squared error of an estimate, over its rows and over the queries.
 
     Parameters
     ----------
-    frequencies : array-like of shape (d,)
-        True frequencies, in the order of the estimate's categories.
-    estimate : FrequencyEstimate or array-like of shape (n_estimates, d)
-        The estimate to judge; its answers are clipped if a PostPos made it.
+    frequencies : array-like of shape (d,), or mapping of these
+        True frequencies, in the order of the estimate's categories; by name for a set.
+    estimate : FrequencyEstimate, EstimateSet or array-like of shape (n_estimates, d)
+        The estimate to judge; its answers are clipped if a PostPos made it. Parts of a set that
+        have no users are left out.
     queries : query set, (sparse) matrix of shape (n_queries, d) or None, default=None
         The queries to answer, see :mod:`sklearn_ldp.queries`; None asks for every category. For
         random sets the mean is over all sets of their size, in closed form.
 
     Returns
     -------
-    float
-        The error (2020 paper, section V-A).
+    float, or dict of float
+        The error (2020 paper, section V-A); by name for a set.
 
     See Also
     --------
@@ -142,31 +215,48 @@ def frequency_mse(
     >>> frequency_mse([0.5, 0.5], [[0.75, 0.25]])
     0.0625
     """
+    if isinstance(estimate, EstimateSet):
+        return of_each_part(frequency_mse, frequencies, estimate, queries=queries)
     return float(np.mean(query_errors(frequencies, estimate, queries=queries, metric="mse")))
 
 
+@overload
 def frequency_mae(
     frequencies: Frequencies,
     estimate: FrequencyEstimate | ArrayLike,
     *,
     queries: Queries | None = None,
-) -> float:
+) -> float: ...
+@overload
+def frequency_mae(
+    frequencies: Mapping[Any, Frequencies],
+    estimate: EstimateSet,
+    *,
+    queries: Queries | None = None,
+) -> dict[Any, float]: ...
+def frequency_mae(
+    frequencies: Any,
+    estimate: FrequencyEstimate | EstimateSet | ArrayLike,
+    *,
+    queries: Queries | None = None,
+) -> float | dict[Any, float]:
     """Return the mean absolute error of an estimate, over its rows and over the queries.
 
     Parameters
     ----------
-    frequencies : array-like of shape (d,)
-        True frequencies, in the order of the estimate's categories.
-    estimate : FrequencyEstimate or array-like of shape (n_estimates, d)
-        The estimate to judge; its answers are clipped if a PostPos made it.
+    frequencies : array-like of shape (d,), or mapping of these
+        True frequencies, in the order of the estimate's categories; by name for a set.
+    estimate : FrequencyEstimate, EstimateSet or array-like of shape (n_estimates, d)
+        The estimate to judge; its answers are clipped if a PostPos made it. Parts of a set that
+        have no users are left out.
     queries : query set, (sparse) matrix of shape (n_queries, d) or None, default=None
         The queries to answer, see :mod:`sklearn_ldp.queries`; None asks for every category. Random
         sets are drawn, because there is no closed form.
 
     Returns
     -------
-    float
-        The error.
+    float, or dict of float
+        The error; by name for a set.
 
     See Also
     --------
@@ -178,4 +268,6 @@ def frequency_mae(
     >>> frequency_mae([0.5, 0.5], [[0.75, 0.25]])
     0.25
     """
+    if isinstance(estimate, EstimateSet):
+        return of_each_part(frequency_mae, frequencies, estimate, queries=queries)
     return float(np.mean(query_errors(frequencies, estimate, queries=queries, metric="mae")))

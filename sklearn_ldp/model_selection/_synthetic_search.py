@@ -11,7 +11,9 @@ from sklearn.base import clone
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from .._estimate import FrequencyEstimate
+from .._noise import Noise
 from .._random import RandomState, as_generator
+from .._sampled_noise import SampledNoise
 from .._typing import Candidates, Metric, PostProcessor, Queries
 from ..metrics import query_errors
 from ..oracles import BaseOracle
@@ -156,7 +158,7 @@ class SyntheticSearch(BaseSearch):
         oracle = self.oracle if self.oracle is not None else estimate.oracle
         n_samples = self.n_samples
         if n_samples is None and estimate.noise is not None:
-            n_samples = estimate.noise.n_samples
+            n_samples = estimate.noise.n_users
         if oracle is None or n_samples is None:
             raise ValueError(
                 "SyntheticSearch must know which oracle made the estimate, and from how many "
@@ -183,9 +185,10 @@ class SyntheticSearch(BaseSearch):
         query_errors(synthetic[0], one, queries=query_set, metric=self.metric)
         n_repeats = self._n_repeats(estimate)
         cases = []
-        for row, size in zip(synthetic, sizes, strict=True):
+        for i, (row, size) in enumerate(zip(synthetic, sizes, strict=True)):
             counts = apportion(row, int(size))
-            simulated = oracle.simulate(counts, n_repeats)
+            noise = None if estimate.noise is None else estimate.noise.of_rows(i)
+            simulated = _simulated(oracle, counts, n_repeats, noise)
             cases.append(Case(simulated, counts / size, query_set))
         return cases
 
@@ -201,6 +204,20 @@ class SyntheticSearch(BaseSearch):
         if estimate.noise is not None or self.oracle is None or self.n_samples is None:
             return estimate
         return replace(estimate, noise=self.oracle.channel(estimate.shape[1]).noise(self.n_samples))
+
+
+def _simulated(
+    oracle: Any, counts: np.ndarray, n_repeats: int, noise: Noise | None
+) -> FrequencyEstimate:
+    """Return simulated estimates, of a random part of the users if only a part was asked."""
+    if noise is None or not noise.curvature:
+        return oracle.simulate(counts, n_repeats)
+    rng = as_generator(oracle.random_state)
+    oracle = clone(oracle).set_params(random_state=rng)
+    asked = noise.drawn_users(counts, n_repeats, rng)
+    rows = [oracle.simulate(of_one) for of_one in asked]
+    values = np.concatenate([row.values for row in rows])
+    return replace(rows[0], values=values, noise=SampledNoise(rows[0].noise, int(counts.sum())))
 
 
 def _default_synthesizer(query_set: QuerySet, estimate: FrequencyEstimate) -> BasePostProcessor:

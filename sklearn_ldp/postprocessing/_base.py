@@ -9,12 +9,13 @@ from typing import Any, Self, TypeVar, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, clone
 from sklearn.utils.validation import check_array, validate_data
 
 from .._docstrings import fill_in
 from .._documentation import Documented
 from .._estimate import FrequencyEstimate
+from .._estimate_set import EstimateSet
 from .._typing import Column
 from ._known_noise import NOISE_PARAGRAPHS
 
@@ -39,7 +40,7 @@ def _estimates_stay_estimates(cls: type[_T]) -> type[_T]:
     def choose(wrapped):
         @functools.wraps(wrapped)
         def method(self, X, *args, **kwargs):
-            is_estimate = isinstance(X, FrequencyEstimate)
+            is_estimate = isinstance(X, FrequencyEstimate | EstimateSet)
             return (wrapped.__wrapped__ if is_estimate else wrapped)(self, X, *args, **kwargs)
 
         return method
@@ -58,11 +59,15 @@ class BasePostProcessor(
     Like :class:`~sklearn.preprocessing.Normalizer`, they treat every row on its own, so `transform`
     needs no fit; `fit` keeps the result for its own rows. A new post-processor is a pure function
     of rows and a class that calls it in `_process`; think twice before adding anything here.
+
+    A set of estimates is processed part by part: `fit` makes a fitted copy for each, in
+    `estimators_`, and `transform` takes the copy of that name.
     """
 
     _parameter_constraints: dict = {}
 
-    estimate_: FrequencyEstimate
+    estimate_: Any  # a FrequencyEstimate or an EstimateSet, as the input is
+    estimators_: dict[Any, Any]
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         # What many have in common stands once, and in their docstrings as %(fitted)s or %(noise)s.
@@ -81,13 +86,13 @@ class BasePostProcessor(
         """`_process` while fitting; only a search, which learns from the rows, overrides it."""
         return self._process(estimate)
 
-    def fit(self, X: FrequencyEstimate | ArrayLike, y: object = None) -> Self:
+    def fit(self, X: FrequencyEstimate | EstimateSet | ArrayLike, y: object = None) -> Self:
         """Post-process the estimates and keep the result.
 
         Parameters
         ----------
-        X : FrequencyEstimate or array-like of shape (n_estimates, n_categories)
-            One estimate of the distribution per row.
+        X : FrequencyEstimate, EstimateSet or array-like of shape (n_estimates, n_categories)
+            One estimate of the distribution per row; of a set, each part is post-processed alone.
         y : None
             Ignored.
 
@@ -101,6 +106,15 @@ class BasePostProcessor(
         ValueError
             If the noise is needed and not known.
         """
+        self._forget()
+        if isinstance(X, EstimateSet):
+            self._validate_params()
+            asked = {name: part for name, part in X.items() if len(part)}
+            self.estimators_ = {name: _named(name, clone(self).fit, x) for name, x in asked.items()}
+            self.estimate_ = EstimateSet(
+                {**X, **{name: fitted.estimate_ for name, fitted in self.estimators_.items()}}
+            )
+            return self
         self._has_categories = isinstance(X, FrequencyEstimate)
         self.estimate_ = self._fit_process(self._check(X, reset=True))
         return self
@@ -108,48 +122,56 @@ class BasePostProcessor(
     @overload
     def transform(self, X: FrequencyEstimate) -> FrequencyEstimate: ...
     @overload
+    def transform(self, X: EstimateSet) -> EstimateSet: ...
+    @overload
     def transform(self, X: ArrayLike) -> np.ndarray: ...
-    def transform(self, X: FrequencyEstimate | ArrayLike) -> FrequencyEstimate | np.ndarray:
+    def transform(
+        self, X: FrequencyEstimate | EstimateSet | ArrayLike
+    ) -> FrequencyEstimate | EstimateSet | np.ndarray:
         """Post-process estimates, each row on its own.
 
         Parameters
         ----------
-        X : FrequencyEstimate or array-like of shape (n_estimates, n_categories)
+        X : FrequencyEstimate, EstimateSet or array-like of shape (n_estimates, n_categories)
             One estimate of the distribution per row.
 
         Returns
         -------
-        FrequencyEstimate or ndarray of shape (n_estimates, n_categories)
-            A FrequencyEstimate if `X` is one.
+        FrequencyEstimate, EstimateSet or ndarray of shape (n_estimates, n_categories)
+            A FrequencyEstimate or a set of them if `X` is one.
 
         Raises
         ------
         ValueError
             If the noise is needed and not known.
         """
+        if isinstance(X, EstimateSet):
+            return self._transform_set(X)
         estimate = self._check(X, reset=False)
         return _as_given(X, copy.copy(self)._process(estimate))
 
     @overload
     def fit_transform(self, X: FrequencyEstimate, y: object = None) -> FrequencyEstimate: ...
     @overload
+    def fit_transform(self, X: EstimateSet, y: object = None) -> EstimateSet: ...
+    @overload
     def fit_transform(self, X: ArrayLike, y: object = None) -> np.ndarray: ...
     def fit_transform(
-        self, X: FrequencyEstimate | ArrayLike, y: object = None
-    ) -> FrequencyEstimate | np.ndarray:
+        self, X: FrequencyEstimate | EstimateSet | ArrayLike, y: object = None
+    ) -> FrequencyEstimate | EstimateSet | np.ndarray:
         """Post-process the estimates, keep the result and return it.
 
         Parameters
         ----------
-        X : FrequencyEstimate or array-like of shape (n_estimates, n_categories)
+        X : FrequencyEstimate, EstimateSet or array-like of shape (n_estimates, n_categories)
             One estimate of the distribution per row.
         y : None
             Ignored.
 
         Returns
         -------
-        FrequencyEstimate or ndarray of shape (n_estimates, n_categories)
-            A FrequencyEstimate if `X` is one.
+        FrequencyEstimate, EstimateSet or ndarray of shape (n_estimates, n_categories)
+            A FrequencyEstimate or a set of them if `X` is one.
 
         Raises
         ------
@@ -158,11 +180,39 @@ class BasePostProcessor(
         """
         return _as_given(X, self.fit(X).estimate_)
 
+    def _forget(self) -> None:
+        """Remove what an earlier fit has learnt, which may have been of another kind of input."""
+        for name in [name for name in vars(self) if name.endswith("_") and name[0] != "_"]:
+            delattr(self, name)
+
+    def _transform_set(self, estimates: EstimateSet) -> EstimateSet:
+        """Post-process each part: by the copy that was fitted to it, or by this one itself."""
+        fitted: dict[Any, Any] = getattr(self, "estimators_", {})
+        unknown = [n for n, part in estimates.items() if len(part) and fitted and n not in fitted]
+        if unknown:
+            raise ValueError(
+                f"{type(self).__name__} was fitted to the parts {', '.join(map(repr, fitted))}, "
+                f"got one that is called {unknown[0]!r}."
+            )
+        return EstimateSet(
+            {
+                name: _named(name, (fitted[name] if fitted else self).transform, part)
+                if len(part)
+                else part
+                for name, part in estimates.items()
+            }
+        )
+
     @property
-    def frequencies_(self) -> np.ndarray:
-        """The fitted rows, of shape (n_estimates, d), or (d,) if there is only one row."""
+    def frequencies_(self) -> Any:
+        """The fitted rows, of shape (n_estimates, d), or (d,) if there is only one row.
+
+        For a set of estimates, a dict of these, by the names of its parts.
+        """
         if not hasattr(self, "estimate_"):
             raise AttributeError(f"{type(self).__name__} has no frequencies_ before fit.")
+        if isinstance(self.estimate_, EstimateSet):
+            return {name: one.frequencies_ for name, one in self.estimators_.items()}
         values = self.estimate_.values
         return values[0] if len(values) == 1 else values
 
@@ -199,6 +249,10 @@ class BasePostProcessor(
         ndarray of shape (n_features_in_,)
             The names.
         """
+        if hasattr(self, "estimators_"):
+            parts = self.estimate_.items()
+            names = [f"{name}_{c}" for name, part in parts for c in part.categories]
+            return np.asarray(names, dtype=object)
         if input_features is None and getattr(self, "_has_categories", False):
             return np.asarray([str(c) for c in self.estimate_.categories], dtype=object)
         return super().get_feature_names_out(input_features)
@@ -211,4 +265,12 @@ class BasePostProcessor(
 
 def _as_given(X: Any, result: FrequencyEstimate) -> Any:
     """The result as an estimate if X is one, else as an array."""
-    return result if isinstance(X, FrequencyEstimate) else np.array(result.values)
+    return result if isinstance(X, FrequencyEstimate | EstimateSet) else np.array(result.values)
+
+
+def _named(name: Any, function: Any, part: FrequencyEstimate) -> Any:
+    """Call a function of a part; an error says which part it is about."""
+    try:
+        return function(part)
+    except ValueError as error:
+        raise ValueError(f"In the part {name!r}: {error}") from error
