@@ -376,13 +376,17 @@ def test_variances_of_the_columns_of_adult(shared_data):
     n, n_repeats = len(table), 20_000
     assert (n, len(counts)) == (32_561, 9)
     simulated, split = oracle.simulate(counts, n_repeats), oracle.protocol().mechanism
+    found = []
     for name, channel, pi in zip(counts, split.parts, split.probabilities, strict=True):
         f = counts[name] / n
         reports = np.sum(channel.variances(f)) / pi
         sampling = np.sum(f * (1 - f)) * (1 / pi - 1)
         measured = n * np.mean(np.sum((simulated[name].values - f) ** 2, axis=1))
         assert measured == pytest.approx(reports + sampling, rel=0.03), name
-        assert measured > 1.05 * reports, name  # the negative control
+        if sampling > 0.1 * reports:  # the negative control, where it has power
+            found.append(name)
+            assert measured != pytest.approx(reports, rel=0.03), name
+    assert {"sex", "income"} <= set(found)
 
 
 def test_simulated_collections_are_like_real_ones(collections):

@@ -66,7 +66,7 @@ class BasePostProcessor(
 
     _parameter_constraints: dict = {}
 
-    estimate_: Any  # a FrequencyEstimate or an EstimateSet, as the input is
+    estimate_: FrequencyEstimate  # or an EstimateSet, if the input is one
     estimators_: dict[Any, Any]
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -111,9 +111,9 @@ class BasePostProcessor(
             self._validate_params()
             asked = {name: part for name, part in X.items() if len(part)}
             self.estimators_ = {name: _named(name, clone(self).fit, x) for name, x in asked.items()}
-            self.estimate_ = EstimateSet(
-                {**X, **{name: fitted.estimate_ for name, fitted in self.estimators_.items()}}
-            )
+            processed = {name: fitted.estimate_ for name, fitted in self.estimators_.items()}
+            whole: Any = EstimateSet({**X, **processed})
+            self.estimate_ = whole
             return self
         self._has_categories = isinstance(X, FrequencyEstimate)
         self.estimate_ = self._fit_process(self._check(X, reset=True))
@@ -211,7 +211,7 @@ class BasePostProcessor(
         """
         if not hasattr(self, "estimate_"):
             raise AttributeError(f"{type(self).__name__} has no frequencies_ before fit.")
-        if isinstance(self.estimate_, EstimateSet):
+        if hasattr(self, "estimators_"):
             return {name: one.frequencies_ for name, one in self.estimators_.items()}
         values = self.estimate_.values
         return values[0] if len(values) == 1 else values
@@ -250,7 +250,8 @@ class BasePostProcessor(
             The names.
         """
         if hasattr(self, "estimators_"):
-            parts = self.estimate_.items()
+            whole: Any = self.estimate_
+            parts = whole.items()
             names = [f"{name}_{c}" for name, part in parts for c in part.categories]
             return np.asarray(names, dtype=object)
         if input_features is None and getattr(self, "_has_categories", False):

@@ -265,7 +265,7 @@ GRR(categories={"edge", "safari"})  # type: ignore[arg-type]  # pyright: ignore[
 GRR(categories=None)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 NormSub().fit({"edge": 0.5})  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 norm_sub(None)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
-query_errors(truth, estimate, metric=2)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+query_errors(truth, estimate, metric=2)  # type: ignore[call-overload]  # pyright: ignore[reportArgumentType]
 estimate.answer(groups)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 estimate["edge"]  # type: ignore[index]  # pyright: ignore
 groups(3)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
