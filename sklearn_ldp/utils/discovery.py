@@ -6,11 +6,13 @@ import inspect
 
 from .. import model_selection, oracles, postprocessing
 from ..model_selection._base import BaseSearch
+from ..oracles import ColumnOracle
 
 __all__ = ["all_estimators"]
 
 _KINDS = {
     "oracle": (oracles, oracles.BaseOracle),
+    "table": (oracles, ColumnOracle),
     "postprocessor": (postprocessing, postprocessing.BasePostProcessor),
     "search": (model_selection, BaseSearch),
 }
@@ -21,8 +23,8 @@ def all_estimators(type_filter: str | None = None) -> list[tuple[str, type]]:
 
     Parameters
     ----------
-    type_filter : {"oracle", "postprocessor", "search"} or None, default=None
-        Which kind to return; None returns all of them.
+    type_filter : {"oracle", "table", "postprocessor", "search"} or None, default=None
+        Which kind to return, where a "table" is an oracle of several columns; None returns all.
 
     Returns
     -------
