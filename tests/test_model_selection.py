@@ -4,6 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
+from estimators import slow_but
 from joblib import parallel_config
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
@@ -372,7 +373,7 @@ def test_without_empirical_bayes_the_least_error_is_taken():
     assert np.isnan(search.results_["difference_std"]).all()
 
 
-@pytest.mark.parametrize("search", SEARCHES, ids=repr)
+@pytest.mark.parametrize("search", slow_but([HeldOutSearch()], SEARCHES), ids=repr)
 def test_groups_that_are_asked_for_are_a_candidate(search):
     labels = np.arange(128) % 3
     search, n_default = clone(search), len(default_candidates())

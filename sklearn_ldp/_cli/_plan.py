@@ -19,7 +19,7 @@ from ._arguments import (
 from ._methods import all_oracles
 from ._output import write_table
 
-_SIMULATED, _FEWEST, _MOST = 10_000, 3, 30  # categories in all, and collections, per oracle
+_SIMULATED, _FEWEST, _MOST = 10_000, 3, 10  # categories in all, and collections, per oracle
 
 TITLE = "expected errors and needed users of every oracle"
 
