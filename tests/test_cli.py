@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import sklearn_ldp
-from sklearn_ldp import GRR, OLH, EmpiricalBayes, HadamardResponse, postprocessing
+from sklearn_ldp import OLH, EmpiricalBayes, HadamardResponse, postprocessing
 from sklearn_ldp.__main__ import main
 from sklearn_ldp._cli._output import _as_table
 from sklearn_ldp._cli._report import error_tables, pick_table
