@@ -249,7 +249,7 @@ class BaseCollector(  # type: ignore[call-arg]
         self._state = state.with_reports(reports, None, self.n_jobs, shards)
         return self
 
-    def merge(self, other: BaseCollector) -> Self:
+    def merge(self, other: BaseCollector[Any]) -> Self:
         """Add what another server of the same collection has aggregated.
 
         Parameters
