@@ -11,6 +11,7 @@ from sklearn_ldp import GRR, OLH, OUE, HadamardResponse, NoiseModel, SubsetSelec
 from sklearn_ldp._sampled_noise import SampledNoise
 from sklearn_ldp.mechanisms._coins import TWO_64, SecureCoins
 from sklearn_ldp.mechanisms._split import Split, shares_over_2_64
+from sklearn_ldp.mechanisms._views import View, Views
 from sklearn_ldp.utils.estimator_checks import check_exact_epsilon_of, exact_report_distribution
 
 SHARES = shares_over_2_64([1, 3])
@@ -253,3 +254,49 @@ def test_each_row_has_its_own_noise():
     assert noise == SampledNoise(channel.noise(np.array([50, 80])), 200)
     assert noise != SampledNoise(channel.noise(np.array([50, 80])), 300)
     assert hash(noise) == hash(SampledNoise(channel.noise(np.array([50, 80])), 200))
+
+
+# -- views: parts that look at several columns ----------------------------------------------------
+def test_views_are_joint_codes_and_parities():
+    records = np.array([[0, 1, 2], [1, 0, 3], [1, 1, 0]])
+    views = Views([View.joint((0, 2), (2, 4)), View.parity((0, 1)), View.joint((2,), (4,))])
+    for j, expected in enumerate(([2, 7, 4], [1, 1, 0], [2, 3, 0])):
+        assert views.codes(records, np.full(3, j)).tolist() == expected
+    assert views.codes(records, np.array([2, 0, 1])).tolist() == [2, 7, 0]
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 3.0])
+def test_epsilon_over_whole_records_holds_for_parts_that_share_columns(epsilon):
+    oracle = GRR(epsilon)
+    views = [View.joint((0, 1), (2, 3)), View.joint((1,), (3,)), View.parity((0, 2))]
+    parts = [oracle.channel(view.n_values) for view in views]
+    mechanism = Split(parts, shares_over_2_64([2, 1, 1]), views)
+    check_exact_epsilon_of(mechanism, records(2, 3, 2), epsilon)
+
+
+def test_parts_of_one_kind_are_tallied_together():
+    """The same counts, whether the parts share a mechanism or not."""
+    rng = np.random.default_rng(0)
+    codes = rng.integers(0, 2, (4000, 6))
+    views = [View.joint((i, i + 1), (2, 2)) for i in range(5)] + [View.parity((0, 5))]
+    channels = [GRR(1.0).channel(4), OUE(1.0).channel(4), SubsetSelection(0.5).channel(4)]
+    parts = [channels[i] for i in (0, 1, 0, 2, 2)] + [GRR(1.0).channel(2)]
+    mechanism = Split(parts, shares_over_2_64(np.ones(6)), views)
+    reports = mechanism.check_reports(mechanism.privatize(codes, SecureCoins()))
+    tally = mechanism.tally(reports)[None]
+    for j, part in enumerate(parts):
+        own = reports[reports[:, 0] == j, 1:][:, : sum(f.width or 1 for f in part.report_fields)]
+        own = own[:, 0] if part.report_fields[0].width is None else own
+        alone, asked = mechanism.of_part(tally, j)
+        assert asked[0] == len(own)
+        np.testing.assert_array_equal(alone[0], part.tally(part.check_reports(own)))
+
+
+def test_collections_of_other_views_do_not_add_up():
+    parts = [GRR(1.0).channel(4)] * 2
+    one, other = (
+        [View.joint(c, (2, 2)) for c in of] for of in (((0, 1), (1, 2)), ((0, 1), (0, 2)))
+    )
+    assert Split(parts, SHARES, one) == Split(parts, SHARES, one)
+    assert Split(parts, SHARES, one) != Split(parts, SHARES, other)
+    assert Split(parts, SHARES, one).configuration != Split(parts, SHARES, other).configuration

@@ -8,6 +8,7 @@ so that clients, servers and threads can share it, and its probabilities are the
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -16,7 +17,7 @@ from numpy.typing import ArrayLike
 
 from ._coins import Coins
 from ._laws import PublicPart
-from ._reports import bits_for, expect
+from ._reports import bits_for, expect, sorted_parts
 
 
 class ReportField(NamedTuple):
@@ -164,6 +165,26 @@ class Mechanism(ABC):
         ndarray of shape (tally_size,)
             int64. The tallies of two batches add up to the tally of both.
         """
+
+    def tally_each(
+        self, reports: np.ndarray, parts: np.ndarray
+    ) -> Iterator[tuple[int, np.ndarray]]:
+        """Count the reports of several collections at once, in which this mechanism was used.
+
+        Parameters
+        ----------
+        reports : ndarray of shape (n,) or (n, width)
+            Checked reports.
+        parts : ndarray of int of shape (n,)
+            The number of the collection of each report.
+
+        Yields
+        ------
+        (int, ndarray of shape (tally_size,))
+            Each collection that has reports, with its tally.
+        """
+        for part, rows in sorted_parts(parts):
+            yield part, self.tally(reports[rows])
 
     @property
     @abstractmethod

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 
@@ -73,3 +75,23 @@ def expect(condition: object, expectation: str, reports: np.ndarray) -> None:
         if reports.size and reports.dtype.kind in "iuf":
             came += f" with values from {reports.min()} to {reports.max()}"
         raise ValueError(f"expected {expectation}, got {came}")
+
+
+def sorted_parts(parts: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
+    """Yield each part that occurs, with the indices of its reports.
+
+    Parameters
+    ----------
+    parts : ndarray of int of shape (n,)
+        The part of each report.
+
+    Yields
+    ------
+    (int, ndarray of int)
+        The parts in their order, with rising indices.
+    """
+    # Integers of 16 bits are sorted by their digits, in linear time.
+    is_small = parts.size and parts.min() >= 0 and parts.max() < 1 << 16
+    order = np.argsort(parts.astype(np.uint16) if is_small else parts, kind="stable")
+    present, begin = np.unique(parts[order], return_index=True)
+    yield from zip(present.tolist(), np.split(order, begin[1:]), strict=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 from collections.abc import Iterator, Sequence
@@ -16,6 +17,7 @@ from ._coins import TWO_64
 from ._laws import PublicPart
 from ._mechanism import Mechanism, ReportField
 from ._reports import bits_for, expect
+from ._views import View, Views
 
 
 def shares_over_2_64(probabilities: ArrayLike) -> list[int]:
@@ -43,7 +45,7 @@ def shares_over_2_64(probabilities: ArrayLike) -> list[int]:
 class Split(Mechanism):
     """Draw one of several parts by public probabilities, and report on this part alone.
 
-    A code is a row with one code for each part. A report is the number of the part and then the
+    A code is a row with one code for each column. A report is the number of the part and then the
     report of the part's own mechanism, filled up with zeros.
 
     The part does not depend on the values. So a report y of the part j has the probability
@@ -56,9 +58,16 @@ class Split(Mechanism):
         The mechanism of each part.
     shares : sequence of int
         Probability of each part, over 2**64; their sum is 2**64.
+    views : sequence of View, default=None
+        What each part looks at; None lets each part look at a column of its own.
     """
 
-    def __init__(self, parts: Sequence[Mechanism], shares: Sequence[int]) -> None:
+    def __init__(
+        self,
+        parts: Sequence[Mechanism],
+        shares: Sequence[int],
+        views: Sequence[View] | None = None,
+    ) -> None:
         if len(parts) != len(shares) or sum(shares) != TWO_64 or min(shares) < 1:
             raise ValueError(
                 f"A split collection of {len(parts)} parts needs as many shares, integers of at "
@@ -66,6 +75,7 @@ class Split(Mechanism):
             )
         self.parts = tuple(parts)
         self.shares = tuple(shares)
+        self.views = None if views is None else tuple(views)
         self.report_bytes = 16 * (1 + max(map(len, self._fields))) + max(
             part.report_bytes for part in parts
         )
@@ -78,8 +88,8 @@ class Split(Mechanism):
 
     @property
     def configuration(self):
-        return {
-            f"part_{j}": json.dumps(
+        configurations = [
+            json.dumps(
                 {
                     "share": share,
                     **part.configuration,
@@ -89,11 +99,17 @@ class Split(Mechanism):
                 },
                 default=str,
             )
-            for j, (part, share) in enumerate(zip(self.parts, self.shares, strict=True))
-        }
+            for part, share in zip(self.parts, self.shares, strict=True)
+        ]
+        if self.views is None:
+            return {f"part_{j}": one for j, one in enumerate(configurations)}
+        # There may be thousands of tables: too many to write into each file.
+        whole = "\n".join([*configurations, *map(repr, self.views)])
+        digest = hashlib.sha256(whole.encode()).hexdigest()
+        return {"n_parts": len(self.parts), "parts": digest}
 
     def _identity(self):
-        return *super()._identity(), self.parts
+        return *super()._identity(), self.parts, self.views
 
     @cached_property
     def _fields(self) -> list[list[int]]:
@@ -137,20 +153,46 @@ class Split(Mechanism):
     def for_enumeration(self) -> Split:
         """Return the same collection of parts that have few enough outcomes to list them all."""
         parts = [getattr(part, "for_enumeration", lambda part=part: part)() for part in self.parts]
-        return Split(parts, self.shares)
+        return Split(parts, self.shares, self.views)
+
+    @cached_property
+    def _kinds(self) -> tuple[list[int], np.ndarray]:
+        """A part of each kind of mechanism, and the kind of each part."""
+        numbers: dict[Mechanism, int] = {}
+        kinds = np.array([numbers.setdefault(part, len(numbers)) for part in self.parts])
+        return [int(np.argmax(kinds == kind)) for kind in range(len(numbers))], kinds
+
+    def _by_kind(self, drawn: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
+        """Yield a part of each kind of mechanism that occurs, with the rows of all such parts."""
+        examples, kinds = self._kinds
+        of_rows = kinds[drawn]
+        for kind, example in enumerate(examples):
+            rows = np.flatnonzero(of_rows == kind)
+            if rows.size:
+                yield example, rows
 
     # -- on the client ------------------------------------------------------------------------
     def privatize(self, codes, coins):
         ends = np.cumsum(np.array(self.shares, dtype=object)).tolist()
         drawn = coins.choice(ends, len(codes))
+        looked_at = self._looked_at(codes, drawn)
         reports = np.zeros((len(codes), len(self.report_fields)), dtype=np.int64)
         reports[:, 0] = drawn
-        for j, part in enumerate(self.parts):
-            rows = np.flatnonzero(drawn == j)
-            if rows.size:
-                own = part.privatize(codes[rows, j], coins)
-                reports[rows, 1 : 1 + len(self._fields[j])] = own.reshape(rows.size, -1)
+        for j, rows in self._by_kind(drawn):
+            own = self.parts[j].privatize(looked_at[rows], coins)
+            reports[rows, 1 : 1 + len(self._fields[j])] = own.reshape(rows.size, -1)
         return reports
+
+    def _looked_at(self, codes: np.ndarray, drawn: np.ndarray) -> np.ndarray:
+        """The code of each row that the part which was drawn for it looks at."""
+        if self.views is None:
+            return codes[np.arange(len(codes)), drawn]
+        return self._together.codes(codes, drawn)
+
+    @cached_property
+    def _together(self) -> Views:
+        assert self.views is not None
+        return Views(self.views)
 
     # -- on the server ------------------------------------------------------------------------
     def check_reports(self, reports):
@@ -163,16 +205,11 @@ class Split(Mechanism):
             f"[0, {n_parts - 1}]",
             reports,
         )
-        for j, (part, rows) in enumerate(self._rows_of_parts(reports)):
-            if rows.size:
-                part.check_reports(self._own(reports, rows, j))
-                empty = reports[rows, 1 + len(self._fields[j]) :]
-                expect(not empty.any(), f"zeros after the report of part {j}", empty)
+        for j, rows in self._by_kind(reports[:, 0]):
+            self.parts[j].check_reports(self._own(reports, rows, j))
+            empty = reports[rows, 1 + len(self._fields[j]) :]
+            expect(not empty.any(), f"zeros after the report of part {j}", empty)
         return reports.astype(np.int64, copy=False)
-
-    def _rows_of_parts(self, reports: np.ndarray) -> Iterator[tuple[Mechanism, np.ndarray]]:
-        for j, part in enumerate(self.parts):
-            yield part, np.flatnonzero(reports[:, 0] == j)
 
     def _own(self, reports: np.ndarray, rows: np.ndarray, j: int) -> np.ndarray:
         """The reports of a part, in the form of its mechanism."""
@@ -186,11 +223,11 @@ class Split(Mechanism):
 
     def tally(self, reports):
         tally = np.zeros(self.tally_size, dtype=np.int64)
-        for j, (part, rows) in enumerate(self._rows_of_parts(reports)):
-            tally[j] = rows.size
-            if rows.size:
-                own = part.check_reports(self._own(reports, rows, j))
-                tally[self._tally_places[j]] = part.tally(own)
+        tally[: len(self.parts)] = np.bincount(reports[:, 0], minlength=len(self.parts))
+        for j, rows in self._by_kind(reports[:, 0]):
+            own = self.parts[j].check_reports(self._own(reports, rows, j))
+            for part, of_part in self.parts[j].tally_each(own, reports[rows, 0]):
+                tally[self._tally_places[part]] = of_part
         return tally
 
     @cached_property

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import clone
 from sklearn.utils._param_validation import Options, StrOptions
 
 from .._estimate import FrequencyEstimate
@@ -18,16 +17,14 @@ from .._sampled_noise import SampledNoise
 from .._typing import Frequencies, Values
 from ..domains import Domain, RecordDomain
 from ..domains._alignment import in_order
-from ..domains._columns import column_names
 from ..mechanisms._split import Split, shares_over_2_64
-from ..protocols import Counts, Shards, check_counts
+from ..protocols import check_counts
 from ._base import BaseOracle
-from ._choice import best_oracle
-from ._collector import BaseCollector
 from ._state import Collected, check_weights
+from ._survey import BaseSurvey
 
 
-class ColumnOracle(BaseCollector[EstimateSet]):
+class ColumnOracle(BaseSurvey):
     """Estimate the distribution of each of several columns from one report per user.
 
     Each user draws one of the columns by public probabilities, and reports her value of that
@@ -122,23 +119,10 @@ class ColumnOracle(BaseCollector[EstimateSet]):
     """
 
     _parameter_constraints: dict = {
-        **BaseCollector._parameter_constraints,
-        "domains": "no_validation",  # RecordDomain checks it, and says what is wrong
+        **BaseSurvey._parameter_constraints,
         "oracle": [StrOptions({"best"}), BaseOracle, Mapping],
         "weights": [None, "array-like", Mapping],
         "n_sampled": [Options(Integral, {1})],
-    }
-    _domain_parameter = "domains"
-    feature_names_in_: np.ndarray
-
-    #: Checks of scikit-learn's that it cannot pass, and why.
-    _expected_failed_checks = {
-        **{
-            name: reason
-            for name, reason in BaseCollector._expected_failed_checks.items()
-            if name not in ("check_fit1d", "check_fit_idempotent")
-        },
-        "check_transformer_preserve_dtypes": "a set of estimates is a mapping, not an array",
     }
 
     def __init__(
@@ -165,21 +149,10 @@ class ColumnOracle(BaseCollector[EstimateSet]):
         self.n_jobs = n_jobs
 
     # -- hooks of the collection --------------------------------------------------------------
-    def _domain_of(self, declared: Any) -> RecordDomain:
-        return RecordDomain.declared(declared, self._name)
-
-    def _learned_domain(self, X: Values) -> RecordDomain:
-        return RecordDomain.learned_columns(X, self._name)
-
     def _make_mechanism(self, domain: Domain) -> Split:
         assert isinstance(domain, RecordDomain)
         channels = [oracle.channel() for oracle in self._oracles(domain).values()]
-        totals = np.array([channel.total_variance() for channel in channels])
-        if not np.all(np.isfinite(totals)):
-            raise ValueError(
-                f"The 'epsilon' parameter of {self._name} must be large enough for a report to "
-                f"carry information at a resolution of 2**-64. Got {self.epsilon!r}."
-            )
+        totals = self._total_variances(channels)
         return Split(channels, shares_over_2_64(np.sqrt(self._weights(domain) * totals)))
 
     def _oracles(self, domain: RecordDomain) -> dict[Any, BaseOracle]:
@@ -190,20 +163,10 @@ class ColumnOracle(BaseCollector[EstimateSet]):
             chosen = {key: given.get(key, "best") for key in domain.columns}
         else:
             chosen = dict.fromkeys(domain.columns, given)
-        oracles = {}
-        for key, of_column in domain.columns.items():
-            oracle = chosen[key]
-            if isinstance(oracle, BaseOracle):
-                parameters = {"epsilon": self.epsilon, "categories": of_column}
-                oracles[key] = clone(oracle).set_params(**parameters)
-            elif isinstance(oracle, str) and oracle == "best":
-                oracles[key] = best_oracle(self.epsilon, of_column)
-            else:
-                raise ValueError(
-                    f'{self._name} needs "best" or an oracle for each column, got {oracle!r} for '
-                    f"{key!r}."
-                )
-        return oracles
+        return {
+            key: self._oracle_of(chosen[key], of_column, key)
+            for key, of_column in domain.columns.items()
+        }
 
     def _weights(self, domain: RecordDomain) -> np.ndarray:
         """The weight of each column."""
@@ -231,50 +194,15 @@ class ColumnOracle(BaseCollector[EstimateSet]):
 
     def _estimate_of(self, state: Collected) -> EstimateSet:
         domain: Any = state.protocol.domain
-        n_users, oracles = state.counts.n_samples, self._oracles_of(state)
-        decoded = state.decoded[0]
-        parts = {}
+        oracles, parts = self._oracles_of(state), {}
         for j, (key, of_column) in enumerate(domain.columns.items()):
-            part = state.mechanism.parts[j]
-            support, asked = state.mechanism.of_decoded(decoded, j)
-            if not asked[0]:
-                parts[key] = FrequencyEstimate(np.empty((0, of_column.size)), of_column.categories)
-                continue
-            values, noise = part.estimate_decoded(support, asked)
-            parts[key] = FrequencyEstimate(
-                values,
-                of_column.categories,
-                SampledNoise(noise, n_users),
-                oracles[key],
-                self._shards_of(state, j),
-            )
+            parts[key] = self._estimate_of_part(state, j, of_column, oracles[key])
         return EstimateSet(parts)
 
     def _oracles_of(self, state: Collected) -> dict[Any, BaseOracle]:
         """The oracles that the collection was started with, unfitted."""
         domain: Any = state.protocol.domain
         return type(self)(**state.parameters)._oracles(domain)
-
-    def _shards_of(self, state: Collected, j: int) -> Shards | None:
-        """The shards of the reports about a column."""
-        if state.counts.n_shards == 1:
-            return None
-        tallies, sizes = state.mechanism.of_part(state.counts.tallies, j)
-        counts = Counts(np.ascontiguousarray(tallies), np.ascontiguousarray(sizes))
-        return Shards(state.mechanism.parts[j], counts, state.counts.n_samples)
-
-    def _check_features(self, X: Any, n_features: int, *, reset: bool) -> None:
-        # The domain compares the names: columns of a data frame may be in any order.
-        if not reset:
-            return
-        self.n_features_in_ = n_features
-        if hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
-        names = column_names(X)
-        if names is not None and all(isinstance(name, str) for name in names):
-            declared = getattr(self.domains, "columns", self.domains)
-            ordered = names if self._is_auto() else list(declared.keys())
-            self.feature_names_in_ = np.array(ordered, dtype=object)
 
     # -- without users ------------------------------------------------------------------------
     def simulate(self, counts: Mapping[Any, Frequencies], n_repeats: int = 1) -> EstimateSet:
@@ -391,11 +319,6 @@ class ColumnOracle(BaseCollector[EstimateSet]):
         return {key: one / one.sum() for key, one in counts.items()}
 
     # -- what is known after fit --------------------------------------------------------------
-    @property
-    def sampling_probabilities_(self) -> np.ndarray:
-        """Probability that a user is asked for each column, of shape (n_columns,)."""
-        return self._fitted("sampling_probabilities_").mechanism.probabilities
-
     @property
     def oracles_(self) -> dict[Any, BaseOracle]:
         """The unfitted oracle of each column."""

@@ -119,6 +119,15 @@ class DirectChannel(Channel):
     def count_support(self, reports):
         return np.bincount(reports, minlength=self.n_categories)
 
+    def tally_each(self, reports, parts):
+        if not parts.size:
+            return
+        first, n_parts, d = parts.min(), int(np.ptp(parts)) + 1, self.n_categories
+        counts = np.bincount((parts - first) * d + reports, minlength=n_parts * d)
+        tallies = counts.astype(np.int64, copy=False).reshape(n_parts, d)
+        present = np.flatnonzero(tallies.any(axis=1))
+        yield from zip((first + present).tolist(), tallies[present], strict=True)
+
     def simulate(self, counts, n_repeats, rng):
         # Exact: with probability d q a user ignores her category and reports a uniform one.
         d = self.n_categories

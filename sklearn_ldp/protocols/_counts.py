@@ -14,8 +14,9 @@ from .._noise import Noise
 from .._sampled_noise import SampledNoise
 from ..mechanisms._laws import ReportLaw
 from ..mechanisms._mechanism import Mechanism
+from ..mechanisms._reports import sorted_parts
 from ._clients import chunk_users
-from ._waiting import Waiting, can_wait, sorted_parts
+from ._waiting import Waiting, can_wait
 
 _MAX_CELLS = 1 << 23  # 64 MiB of counts: beyond that, shards are not kept apart
 # Reports wait if they take at most this much memory, or an eighth of what the tallies take; and all

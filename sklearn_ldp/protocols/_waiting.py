@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..mechanisms._reports import sorted_parts
 from ._clients import chunk_users
 
 
@@ -58,13 +59,6 @@ def can_wait(reports: np.ndarray) -> bool:
     """Whether reports stay what they are when they are joined with others of their mechanism."""
     # Booleans may be another form of reports, and NumPy makes floats of uint64 beside int64.
     return reports.dtype.kind in "iu" and reports.dtype != np.uint64
-
-
-def sorted_parts(parts: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
-    """Yield each part that occurs, with the indices of its reports."""
-    order = np.argsort(parts, kind="stable")
-    present, begin = np.unique(parts[order], return_index=True)
-    yield from zip(present, np.split(order, begin[1:]), strict=True)
 
 
 def _joined(blocks: Any) -> tuple[np.ndarray, np.ndarray]:

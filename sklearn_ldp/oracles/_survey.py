@@ -1,0 +1,116 @@
+"""What collectors of several columns share: records come in, and one part of each is reported."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from .._estimate import FrequencyEstimate
+from .._estimate_set import EstimateSet
+from .._sampled_noise import SampledNoise
+from .._typing import Values
+from ..domains import Domain, RecordDomain
+from ..domains._columns import column_names
+from ..protocols import Counts, Shards
+from ._base import BaseOracle
+from ._choice import best_oracle
+from ._collector import BaseCollector
+from ._state import Collected
+
+
+class BaseSurvey(BaseCollector[EstimateSet]):
+    """Base of collectors of several columns, whose users each report on one part of their record.
+
+    A subclass says what the parts are: its mechanism is a :class:`Split`.
+    """
+
+    _parameter_constraints: dict = {
+        **BaseCollector._parameter_constraints,
+        "domains": "no_validation",  # RecordDomain checks it, and says what is wrong
+    }
+    _domain_parameter = "domains"
+    domains: Any
+    feature_names_in_: np.ndarray
+
+    #: Checks of scikit-learn's that it cannot pass, and why.
+    _expected_failed_checks = {
+        **{
+            name: reason
+            for name, reason in BaseCollector._expected_failed_checks.items()
+            if name not in ("check_fit1d", "check_fit_idempotent")
+        },
+        "check_transformer_preserve_dtypes": "a set of estimates is a mapping, not an array",
+    }
+
+    def _domain_of(self, declared: Any) -> RecordDomain:
+        return RecordDomain.declared(declared, self._name)
+
+    def _learned_domain(self, X: Values) -> RecordDomain:
+        return RecordDomain.learned_columns(X, self._name)
+
+    # -- the parts ----------------------------------------------------------------------------
+    def _oracle_of(self, chosen: Any, domain: Domain, key: Any) -> BaseOracle:
+        """The oracle that a parameter stands for, over the domain of a part."""
+        if isinstance(chosen, BaseOracle):
+            return clone(chosen).set_params(epsilon=self.epsilon, categories=domain)
+        if isinstance(chosen, str) and chosen == "best":
+            return best_oracle(self.epsilon, domain)
+        raise ValueError(
+            f'{self._name} needs "best" or an oracle for each column, got {chosen!r} for {key!r}.'
+        )
+
+    def _total_variances(self, channels: Iterable[Any]) -> np.ndarray:
+        """The total variance of each part's channel under uniform frequencies, times its users."""
+        totals = np.array([channel.total_variance() for channel in channels])
+        if not np.all(np.isfinite(totals)):
+            raise ValueError(
+                f"The 'epsilon' parameter of {self._name} must be large enough for a report to "
+                f"carry information at a resolution of 2**-64. Got {self.epsilon!r}."
+            )
+        return totals
+
+    def _estimate_of_part(
+        self, state: Collected, j: int, domain: Domain, oracle: BaseOracle
+    ) -> FrequencyEstimate:
+        """The estimate of a part, which has no rows if nobody was asked about it."""
+        support, asked = state.mechanism.of_decoded(state.decoded[0], j)
+        if not asked[0]:
+            return FrequencyEstimate(np.empty((0, domain.size)), domain.categories)
+        values, noise = state.mechanism.parts[j].estimate_decoded(support, asked)
+        return FrequencyEstimate(
+            values,
+            domain.categories,
+            SampledNoise(noise, state.counts.n_samples),
+            oracle,
+            self._shards_of(state, j),
+        )
+
+    def _shards_of(self, state: Collected, j: int) -> Shards | None:
+        """The shards of the reports about a part."""
+        if state.counts.n_shards == 1:
+            return None
+        tallies, sizes = state.mechanism.of_part(state.counts.tallies, j)
+        counts = Counts(np.ascontiguousarray(tallies), np.ascontiguousarray(sizes))
+        return Shards(state.mechanism.parts[j], counts, state.counts.n_samples)
+
+    def _check_features(self, X: Any, n_features: int, *, reset: bool) -> None:
+        # The domain compares the names: columns of a data frame may be in any order.
+        if not reset:
+            return
+        self.n_features_in_ = n_features
+        if hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        names = column_names(X)
+        if names is not None and all(isinstance(name, str) for name in names):
+            declared = getattr(self.domains, "columns", self.domains)
+            ordered = names if self._is_auto() else list(declared.keys())
+            self.feature_names_in_ = np.array(ordered, dtype=object)
+
+    # -- what is known after fit --------------------------------------------------------------
+    @property
+    def sampling_probabilities_(self) -> np.ndarray:
+        """Probability that a user is asked about each part, of shape (n_parts,)."""
+        return self._fitted("sampling_probabilities_").mechanism.probabilities
