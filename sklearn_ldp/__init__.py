@@ -42,6 +42,7 @@ from .postprocessing import (
     PowerNS,
     Smooth,
 )
+from .tables import Consistent, LatentClasses, MarginalOracle
 
 __all__ = [
     "BLH",
@@ -57,6 +58,7 @@ __all__ = [
     "BootstrapSearch",
     "Calibrate",
     "ColumnOracle",
+    "Consistent",
     "Domain",
     "EmpiricalBayes",
     "EstimateSet",
@@ -64,7 +66,9 @@ __all__ = [
     "FrequencyEstimate",
     "HadamardResponse",
     "HeldOutSearch",
+    "LatentClasses",
     "MLEApx",
+    "MarginalOracle",
     "NoiseModel",
     "Norm",
     "NormCut",
@@ -89,9 +93,19 @@ if TYPE_CHECKING:
     from . import inspection as inspection
     from . import metrics as metrics
     from . import queries as queries
+    from . import tables as tables
     from . import utils as utils
 else:
     __getattr__, __dir__ = lazy_submodules(
         __name__,
-        ("collection", "datasets", "inference", "inspection", "metrics", "queries", "utils"),
+        (
+            "collection",
+            "datasets",
+            "inference",
+            "inspection",
+            "metrics",
+            "queries",
+            "tables",
+            "utils",
+        ),
     )

@@ -70,6 +70,12 @@ class EstimateSet(Mapping[Any, FrequencyEstimate]):
         """The names of the parts, in their order."""
         return list(self._parts)
 
+    @property
+    def feature_names(self) -> np.ndarray:
+        """Names of all categories of all parts, such as "age_3", part by part."""
+        names = [f"{_joined(name)}_{c}" for name, part in self.items() for c in part.categories]
+        return np.array(names, dtype=object)
+
     def __getitem__(self, name: Hashable) -> FrequencyEstimate:
         try:
             return self._parts[name]
@@ -103,9 +109,24 @@ class EstimateSet(Mapping[Any, FrequencyEstimate]):
         EstimateSet
             A new set, of the same names.
         """
-        return EstimateSet(
+        return self.with_parts(
             {name: function(part) if len(part) else part for name, part in self.items()}
         )
+
+    def with_parts(self, parts: Mapping[Any, FrequencyEstimate]) -> EstimateSet:
+        """Return a set like this one, of other estimates.
+
+        Parameters
+        ----------
+        parts : mapping of names to FrequencyEstimate
+            The estimates.
+
+        Returns
+        -------
+        EstimateSet
+            A set of the same class; what is known of the collection as a whole stays.
+        """
+        return EstimateSet(parts)
 
     # -- showing ------------------------------------------------------------------------------
     def to_frame(self) -> DataFrame:
@@ -197,6 +218,11 @@ class EstimateSet(Mapping[Any, FrequencyEstimate]):
         )
         head = "<tr><th>part</th><th>categories</th><th>largest frequencies</th></tr>"
         return f"<table><caption>{self._heading()}</caption>{head}{rows}</table>"
+
+
+def _joined(name: Any) -> str:
+    """The name of a part in one word."""
+    return "_".join(map(str, name)) if isinstance(name, tuple) else str(name)
 
 
 def _summary(part: FrequencyEstimate) -> str:

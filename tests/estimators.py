@@ -15,10 +15,14 @@ from sklearn_ldp import (
     BasePos,
     BootstrapSearch,
     Calibrate,
+    ColumnOracle,
+    Consistent,
     EmpiricalBayes,
     ExactMLE,
     HadamardResponse,
     HeldOutSearch,
+    LatentClasses,
+    MarginalOracle,
     MLEApx,
     NoiseModel,
     Norm,
@@ -55,6 +59,9 @@ ORACLES = [
     ProjectiveGeometryResponse(epsilon=2.0, field_order=9),
 ]
 
+# Oracles of several columns; scikit-learn's checks have data with a single one.
+SURVEYS = [ColumnOracle(), MarginalOracle(order=1)]
+
 # The noise that post-processors are given which need it.
 NOISE = NoiseModel(p=0.5, q=0.25, n_samples=2000)
 
@@ -85,6 +92,9 @@ POSTPROCESSORS = [
     Smooth(noise=0.05),
     Smooth(bandwidth=2),
 ]
+
+# Post-processors of whole tables, for which a row alone is a table that agrees with itself.
+TABLE_PROCESSORS = [Consistent(), LatentClasses()]
 
 
 def is_ordinal(post):

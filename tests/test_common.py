@@ -1,11 +1,11 @@
 """The contract: scikit-learn's checks and ours, over the lists of all estimators."""
 
 import pytest
-from estimators import ORACLES, POSTPROCESSORS, SEARCHES, is_ordinal
+from estimators import ORACLES, POSTPROCESSORS, SEARCHES, SURVEYS, TABLE_PROCESSORS, is_ordinal
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from sklearn_ldp import NPMLE, ColumnOracle, EmpiricalBayes
+from sklearn_ldp import NPMLE, EmpiricalBayes
 from sklearn_ldp.utils.estimator_checks import (
     expected_failed_checks,
     oracle_checks,
@@ -21,7 +21,7 @@ ORDINAL_FAILURES = {
 
 @pytest.mark.filterwarnings("ignore::sklearn_ldp.PrivacyWarning")
 @parametrize_with_checks(
-    [clone(oracle).set_params(random_state=0) for oracle in [*ORACLES[:3], ColumnOracle()]],
+    [clone(oracle).set_params(random_state=0) for oracle in [*ORACLES[:3], *SURVEYS]],
     expected_failed_checks=expected_failed_checks,  # strict, as pytest is told
 )
 def test_scikit_learn_checks_of_oracles(estimator, check):
@@ -35,7 +35,8 @@ QUICK = [post for post in POSTPROCESSORS if post not in LONG]
 
 
 @parametrize_with_checks(
-    [*QUICK, NPMLE(noise=1.0), *SEARCHES], expected_failed_checks=expected_failed_checks
+    [*QUICK, *TABLE_PROCESSORS, NPMLE(noise=1.0), *SEARCHES],
+    expected_failed_checks=expected_failed_checks,
 )
 def test_scikit_learn_checks_of_postprocessors(estimator, check):
     check(estimator)
@@ -54,7 +55,7 @@ def test_checks_of_oracles(oracle, check):
 
 
 @pytest.mark.parametrize("check", postprocessor_checks(), ids=lambda check: check.__name__)
-@pytest.mark.parametrize("postprocessor", POSTPROCESSORS, ids=repr)
+@pytest.mark.parametrize("postprocessor", [*POSTPROCESSORS, *TABLE_PROCESSORS], ids=repr)
 def test_checks_of_postprocessors(postprocessor, check, request):
     if is_ordinal(postprocessor) and check.__name__ in ORDINAL_FAILURES:
         reason = ORDINAL_FAILURES[check.__name__]

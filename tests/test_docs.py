@@ -24,6 +24,7 @@ MODULES = [
     "sklearn_ldp.oracles.channels",
     "sklearn_ldp.postprocessing",
     "sklearn_ldp.model_selection",
+    "sklearn_ldp.tables",
     "sklearn_ldp.collection",
     "sklearn_ldp.queries",
     "sklearn_ldp.metrics",

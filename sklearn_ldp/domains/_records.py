@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -118,6 +118,26 @@ class RecordDomain(Domain):
     def categories(self) -> np.ndarray:
         """Not listed: there is a list for each column."""
         raise ValueError("Several columns have no common list of categories: ask each of them.")
+
+    def joint(self, columns: Sequence[int]) -> Domain:
+        """Return the domain of the joint categories of some columns.
+
+        Parameters
+        ----------
+        columns : sequence of int
+            Positions of the columns.
+
+        Returns
+        -------
+        Domain
+            That of the column itself if there is only one; otherwise its categories are tuples in C
+            order.
+        """
+        domains = list(self.columns.values())
+        if len(columns) == 1:
+            return domains[columns[0]]
+        parts = [part for j in columns for part in domains[j]._parts]
+        return Domain._of_parts(parts, "RecordDomain")
 
     @property
     def digest(self) -> str:

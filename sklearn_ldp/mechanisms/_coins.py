@@ -19,6 +19,7 @@ import numpy as np
 from .._random import RandomState, root_entropy
 
 TWO_64 = 1 << 64
+_SMALL_SUBSET = 16  # a subset of fewer than one in so many items is small
 _MANY_COINS = 1 << 16  # from here on a table for eight coins at a time is faster
 _OCTET_BLOCK = 1 << 16  # words worked on at a time
 _TIE = np.uint64(2**64 - 1)  # no eight booleans look like this
@@ -232,9 +233,10 @@ class Coins:
     def subsets(self, sizes: np.ndarray, n_items: int, n_columns: int | None = None) -> np.ndarray:
         """Draw subsets of given sizes exactly uniformly.
 
-        First each item is a member or not by independent bits. Then members are added at (or
-        removed from) uniform places, as many as a subset lacks (or has too many), until it has its
-        size. None of this tells one item from another, so all subsets of a size are equally likely.
+        First each item is a member or not by independent bits (none is, if the subsets are small).
+        Then members are added at (or removed from) uniform places, as many as a subset lacks (or
+        has too many), until it has its size. None of this tells one item from another, so all
+        subsets of a size are equally likely.
 
         Parameters
         ----------
@@ -250,12 +252,13 @@ class Coins:
         ndarray of shape (n, n_items) or (n, n_columns)
             Booleans: whether each item is a member.
         """
-        n = len(sizes)
-        # Any share would do; a coarse one lets all blocks of users share a table of octets.
-        share = round(4096 * int(sizes.sum()) / max(n * n_items, 1))
-        bits = np.empty((n, -(-(n_columns or n_items) // 8) * 8), dtype=bool)
-        bits[:, n_items:] = False
-        bits[:, :n_items] = self.bernoulli(min(max(share, 1), 4095) << 52, (n, n_items))
+        n, n_members = len(sizes), int(sizes.sum())
+        bits = np.zeros((n, -(-(n_columns or n_items) // 8) * 8), dtype=bool)
+        # A uniform place is rarely that of a member of a small subset, so there is none to remove.
+        if n_members * _SMALL_SUBSET > n * n_items:
+            # Any share would do; a coarse one lets all blocks of users share a table of octets.
+            share = round(4096 * n_members / (n * n_items))
+            bits[:, :n_items] = self.bernoulli(min(max(share, 1), 4095) << 52, (n, n_items))
         missing = sizes - _row_sums(bits)
         small = np.int32 if bits.size < 1 << 31 else np.int64  # half as much to sort
         starts = (np.arange(n) * bits.shape[1]).astype(small)

@@ -19,6 +19,8 @@ from ._mechanism import Mechanism, ReportField
 from ._reports import bits_for, expect
 from ._views import View, Views
 
+_BLOCK_BYTES = 256  # of a report, as far as the number of users in a block is concerned
+
 
 def shares_over_2_64(probabilities: ArrayLike) -> list[int]:
     """Return integers with the sum 2**64, in proportion to probabilities up to 2**-36.
@@ -76,9 +78,9 @@ class Split(Mechanism):
         self.parts = tuple(parts)
         self.shares = tuple(shares)
         self.views = None if views is None else tuple(views)
-        self.report_bytes = 16 * (1 + max(map(len, self._fields))) + max(
-            part.report_bytes for part in parts
-        )
+        # Each part takes a while for each block of users, however few of them are its own.
+        widest = 16 * (1 + max(map(len, self._fields))) + max(part.report_bytes for part in parts)
+        self.report_bytes = min(widest, _BLOCK_BYTES)
 
     # -- what two parties must agree on -------------------------------------------------------
     @property

@@ -29,6 +29,11 @@ class View:
     strides: tuple[int, ...]
     n_values: int
 
+    @property
+    def is_parity(self) -> bool:
+        """Whether it is the parity of several columns."""
+        return self.n_values == 2 and len(self.columns) > 1
+
     @classmethod
     def joint(cls, columns: Sequence[int], sizes: Sequence[int]) -> View:
         """Return the view of the joint category of several columns, in C order.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -57,7 +58,7 @@ class BaseSurvey(BaseCollector[EstimateSet]):
         if isinstance(chosen, BaseOracle):
             return clone(chosen).set_params(epsilon=self.epsilon, categories=domain)
         if isinstance(chosen, str) and chosen == "best":
-            return best_oracle(self.epsilon, domain)
+            return clone(_best_oracle(self.epsilon, domain.size)).set_params(categories=domain)
         raise ValueError(
             f'{self._name} needs "best" or an oracle for each column, got {chosen!r} for {key!r}.'
         )
@@ -114,3 +115,9 @@ class BaseSurvey(BaseCollector[EstimateSet]):
     def sampling_probabilities_(self) -> np.ndarray:
         """Probability that a user is asked about each part, of shape (n_parts,)."""
         return self._fitted("sampling_probabilities_").mechanism.probabilities
+
+
+@lru_cache(maxsize=1024)
+def _best_oracle(epsilon: float, size: int) -> BaseOracle:
+    """The best oracle, which many parts of one size share; it must not be changed."""
+    return best_oracle(epsilon, size)

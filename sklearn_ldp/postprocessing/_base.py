@@ -112,7 +112,7 @@ class BasePostProcessor(
             asked = {name: part for name, part in X.items() if len(part)}
             self.estimators_ = {name: _named(name, clone(self).fit, x) for name, x in asked.items()}
             processed = {name: fitted.estimate_ for name, fitted in self.estimators_.items()}
-            whole: Any = EstimateSet({**X, **processed})
+            whole: Any = X.with_parts({**X, **processed})
             self.estimate_ = whole
             return self
         self._has_categories = isinstance(X, FrequencyEstimate)
@@ -194,7 +194,7 @@ class BasePostProcessor(
                 f"{type(self).__name__} was fitted to the parts {', '.join(map(repr, fitted))}, "
                 f"got one that is called {unknown[0]!r}."
             )
-        return EstimateSet(
+        return estimates.with_parts(
             {
                 name: _named(name, (fitted[name] if fitted else self).transform, part)
                 if len(part)
@@ -251,9 +251,7 @@ class BasePostProcessor(
         """
         if hasattr(self, "estimators_"):
             whole: Any = self.estimate_
-            parts = whole.items()
-            names = [f"{name}_{c}" for name, part in parts for c in part.categories]
-            return np.asarray(names, dtype=object)
+            return whole.feature_names
         if input_features is None and getattr(self, "_has_categories", False):
             return np.asarray([str(c) for c in self.estimate_.categories], dtype=object)
         return super().get_feature_names_out(input_features)

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import inspect
 
-from .. import model_selection, oracles, postprocessing
+from .. import model_selection, oracles, postprocessing, tables
 from ..model_selection._base import BaseSearch
-from ..oracles import ColumnOracle
+from ..oracles._survey import BaseSurvey
 
 __all__ = ["all_estimators"]
 
 _KINDS = {
-    "oracle": (oracles, oracles.BaseOracle),
-    "table": (oracles, ColumnOracle),
-    "postprocessor": (postprocessing, postprocessing.BasePostProcessor),
-    "search": (model_selection, BaseSearch),
+    "oracle": ([oracles], oracles.BaseOracle),
+    "table": ([oracles, tables], BaseSurvey),
+    "postprocessor": ([postprocessing, tables], postprocessing.BasePostProcessor),
+    "search": ([model_selection], BaseSearch),
 }
 
 
@@ -47,9 +47,11 @@ def all_estimators(type_filter: str | None = None) -> list[tuple[str, type]]:
             f"Argument type_filter must be one of {sorted(_KINDS)} or None, got {type_filter!r}."
         )
     found: dict[str, type] = {}
-    for kind, (module, base) in _KINDS.items():
+    for kind, (modules, base) in _KINDS.items():
         if type_filter in (None, kind):
-            exported = {name: getattr(module, name) for name in module.__all__}
+            exported = {
+                name: getattr(module, name) for module in modules for name in module.__all__
+            }
             found |= {
                 name: value
                 for name, value in exported.items()

@@ -1,0 +1,16 @@
+"""Tables of several columns: collected, made consistent, modelled, asked, and turned into rows."""
+
+from ._consistent import Consistent
+from ._latent import ClassMixture
+from ._latent_classes import LatentClasses
+from ._marginal_oracle import MarginalOracle, compare_methods
+from ._table_set import TableSet
+
+__all__ = [
+    "ClassMixture",
+    "Consistent",
+    "LatentClasses",
+    "MarginalOracle",
+    "TableSet",
+    "compare_methods",
+]

@@ -1,0 +1,306 @@
+"""Tables of several columns as sums of components, and the components that fit noisy tables best.
+
+A table over the columns M is the sum of one *component* for each subset S of M: the table of S,
+centred along each of its columns, spread evenly over the cells of the other columns. A component
+does not depend on which table it is taken from. So tables that share columns share components, and
+the best linear estimate of a component is the mean over all tables that contain it, weighted by
+precision: no system of equations needs to be solved.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain, combinations
+
+import numpy as np
+
+Subset = tuple[int, ...]
+
+#: The axes of a component in tables of one shape, its shape, and where it is in each of them.
+Part = tuple[Subset, tuple[int, ...], np.ndarray]
+
+
+def subsets(columns: Subset) -> Iterator[Subset]:
+    """Yield all subsets of columns but the empty one, small ones first.
+
+    Parameters
+    ----------
+    columns : tuple of int
+        Positions of columns, rising.
+
+    Yields
+    ------
+    tuple of int
+        Rising positions.
+    """
+    return chain.from_iterable(combinations(columns, order) for order in range(1, len(columns) + 1))
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """All subsets of columns whose tables have the same shape, so that they are worked on at once.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        Number of categories of each column.
+    columns : ndarray of shape (n_tables, len(shape))
+        Positions of the columns of each table.
+    places : ndarray of shape (n_tables,)
+        Position of each table among those that were given.
+    """
+
+    shape: tuple[int, ...]
+    columns: np.ndarray
+    places: np.ndarray
+
+
+class Components:
+    """The components of tables, with their precisions.
+
+    Parameters
+    ----------
+    sizes : sequence of int
+        Number of categories of each column.
+    """
+
+    def __init__(self, sizes: Sequence[int]) -> None:
+        self.sizes = tuple(int(size) for size in sizes)
+        self._index: dict[Subset, int] = {}
+        self._sums: dict[tuple[int, ...], np.ndarray] = {}
+        self._precisions: dict[tuple[int, ...], np.ndarray] = {}
+        self._tables: list[tuple[Block, list[Part]]] = []
+        self._variances = np.empty(0)
+
+    # -- making them --------------------------------------------------------------------------
+    @classmethod
+    def of_tables(
+        cls,
+        sizes: Sequence[int],
+        tables: Sequence[Subset],
+        values: Sequence[np.ndarray] | None,
+        variances: Sequence[float],
+    ) -> Components:
+        """Return the components that fit noisy tables best, in the sense of least squares.
+
+        With errors of the same variance in all cells of a table, independent of each other and
+        between tables, this is generalised least squares. The sum of each table is known to be 1.
+
+        Parameters
+        ----------
+        sizes : sequence of int
+            Number of categories of each column.
+        tables : sequence of tuple of int
+            The columns of each table, rising.
+        values : sequence of ndarray of shape (n_cells,), or None
+            The cells of each table in C order. None computes the precisions alone.
+        variances : sequence of float
+            Variance of a cell of each table, > 0.
+
+        Returns
+        -------
+        Components
+            All components that any of the tables contains.
+        """
+        components = cls(sizes)
+        components._allocate(chain.from_iterable(map(subsets, tables)))
+        components._tables = components._prepared(tables)
+        components._variances = np.asarray(variances, dtype=float)
+        for block, parts in components._tables:
+            for _, shape, where in parts:
+                weights = components._weights(block, shape)
+                np.add.at(components._precisions[shape], where, weights)
+        return components if values is None else components.fitted(values)
+
+    def fitted(self, values: Sequence[np.ndarray]) -> Components:
+        """Return the components that fit other values of the same tables best.
+
+        Parameters
+        ----------
+        values : sequence of ndarray of shape (n_cells,)
+            The cells of each table in C order.
+
+        Returns
+        -------
+        Components
+            With the same precisions.
+        """
+        other = copy.copy(self)
+        other._sums = {
+            shape: np.zeros((len(precisions), *shape))
+            for shape, precisions in self._precisions.items()
+        }
+        for block, parts in self._tables:
+            stacked = np.stack([np.reshape(values[i], block.shape) for i in block.places])
+            for axes, shape, where in parts:
+                weights = self._weights(block, shape) / self._precisions[shape][where]
+                component = weights.reshape(-1, *[1] * len(shape)) * _centred(stacked, axes)
+                np.add.at(other._sums[shape], where, component)
+        return other
+
+    def _weights(self, block: Block, shape: tuple[int, ...]) -> np.ndarray:
+        """The precision with which each table of a block tells about a component."""
+        return math.prod(shape) / math.prod(block.shape) / self._variances[block.places]
+
+    def _shape(self, columns: Subset) -> tuple[int, ...]:
+        return tuple(self.sizes[j] for j in columns)
+
+    def _blocks(self, tables: Sequence[Subset]) -> list[Block]:
+        by_shape: dict[tuple[int, ...], list[int]] = {}
+        for i, columns in enumerate(tables):
+            by_shape.setdefault(self._shape(columns), []).append(i)
+        return [
+            Block(shape, np.array([tables[i] for i in places], dtype=np.intp), np.array(places))
+            for shape, places in by_shape.items()
+        ]
+
+    def _allocate(self, wanted: Iterable[Subset]) -> None:
+        numbers: dict[tuple[int, ...], int] = {}
+        for subset in wanted:
+            if subset not in self._index:
+                shape = self._shape(subset)
+                self._index[subset] = numbers.get(shape, 0)
+                numbers[shape] = self._index[subset] + 1
+        self._precisions = {shape: np.zeros(number) for shape, number in numbers.items()}
+
+    def _prepared(self, tables: Sequence[Subset]) -> list[tuple[Block, list[Part]]]:
+        """The tables by shape, each with its components."""
+        return [(block, list(self._parts(block))) for block in self._blocks(tables)]
+
+    def _parts(self, block: Block) -> Iterator[Part]:
+        """Yield the axes of each component of a block's tables, its shape, and where they are."""
+        for axes in subsets(tuple(range(len(block.shape)))):
+            shape = tuple(block.shape[a] for a in axes)
+            chosen = map(tuple, block.columns[:, axes].tolist())
+            yield axes, shape, np.array([self._index[subset] for subset in chosen], dtype=np.intp)
+
+    @classmethod
+    def given(
+        cls,
+        sizes: Sequence[int],
+        subsets: Sequence[Subset],
+        values: Sequence[np.ndarray],
+        precisions: Sequence[float],
+    ) -> Components:
+        """Return components that are known one by one.
+
+        Parameters
+        ----------
+        sizes : sequence of int
+            Number of categories of each column.
+        subsets : sequence of tuple of int
+            The columns of each component.
+        values : sequence of ndarray of shape (n_cells,)
+            The components, in C order.
+        precisions : sequence of float
+            Inverse of the variance of each component, in each direction.
+
+        Returns
+        -------
+        Components
+            These.
+        """
+        components = cls(sizes)
+        components._allocate(subsets)
+        components._sums = {
+            shape: np.zeros((len(found), *shape)) for shape, found in components._precisions.items()
+        }
+        for subset, value, precision in zip(subsets, values, precisions, strict=True):
+            shape = components._shape(subset)
+            where = components._index[subset]
+            components._sums[shape][where] = np.reshape(value, shape)
+            components._precisions[shape][where] = precision
+        return components
+
+    # -- what is known of them ----------------------------------------------------------------
+    def __contains__(self, columns: object) -> bool:
+        return columns in self._index
+
+    def precision(self, columns: Subset) -> float:
+        """Return the inverse of the variance of a component, in each direction.
+
+        Parameters
+        ----------
+        columns : tuple of int
+            The columns of the component.
+
+        Returns
+        -------
+        float
+            0 if no table contains the component.
+        """
+        if columns not in self._index:
+            return 0.0
+        return float(self._precisions[self._shape(columns)][self._index[columns]])
+
+    def squared_error(self, table: Subset) -> float:
+        """Return the expected sum of squared errors of a table that is made of the components.
+
+        Parameters
+        ----------
+        table : tuple of int
+            The columns of the table.
+
+        Returns
+        -------
+        float
+            In units of the variances; infinite if one of the components is not known.
+        """
+        total = 0.0
+        for subset in subsets(table):
+            precision = self.precision(subset)
+            if precision == 0:
+                return math.inf
+            free = math.prod(self.sizes[j] - 1 for j in subset)
+            total += free / precision / math.prod(self.sizes[j] for j in set(table) - set(subset))
+        return total
+
+    def tables(self, tables: Sequence[Subset]) -> list[np.ndarray]:
+        """Return tables that are made of the components.
+
+        Parameters
+        ----------
+        tables : sequence of tuple of int
+            The columns of each table; all its components must be known.
+
+        Returns
+        -------
+        list of ndarray of shape (n_cells,)
+            The cells of each table in C order, with the sum 1.
+        """
+        return self._made(self._prepared(tables), len(tables))
+
+    def own_tables(self) -> list[np.ndarray]:
+        """Return the tables that the components were fitted to, made of the components.
+
+        Returns
+        -------
+        list of ndarray of shape (n_cells,)
+            As `tables` returns them.
+        """
+        return self._made(self._tables, len(self._variances))
+
+    def _made(self, prepared: list[tuple[Block, list[Part]]], number: int) -> list[np.ndarray]:
+        made: list[np.ndarray] = [np.empty(0)] * number
+        for block, parts in prepared:
+            n_cells = math.prod(block.shape)
+            values = np.full((len(block.places), *block.shape), 1 / n_cells)
+            for axes, shape, where in parts:
+                full = [block.shape[a] if a in axes else 1 for a in range(len(block.shape))]
+                component = self._sums[shape][where].reshape(-1, *full)
+                values += component * (math.prod(shape) / n_cells)
+            for i, table in zip(block.places.tolist(), values, strict=True):
+                made[i] = table.ravel()
+        return made
+
+
+def _centred(values: np.ndarray, axes: Subset) -> np.ndarray:
+    """The component of some axes in each of several tables of one shape."""
+    others = tuple(1 + a for a in range(values.ndim - 1) if a not in axes)
+    component = values.sum(axis=others)
+    for axis in range(1, component.ndim):
+        component = component - component.mean(axis=axis, keepdims=True)
+    return component

@@ -1,0 +1,256 @@
+"""Tables that agree with each other: the best linear combination, and then no negative cells."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from sklearn.utils._param_validation import Interval
+
+from .._estimate import FrequencyEstimate
+from ..postprocessing._normalization import norm_sub
+from ._base import BaseTableProcessor
+from ._components import Components, Subset
+from ._table_set import TableSet
+from ._views import CombinedNoise, best_components
+
+_PENALTY = 5.0  # of the difference between the two projections
+_ENOUGH = 1e-6  # cells that are no more below 0 than this are lifted to it
+
+
+def consistent_tables(
+    sizes: Sequence[int],
+    columns: Sequence[Subset],
+    values: Sequence[np.ndarray],
+    variances: Sequence[float],
+    *,
+    non_negative: bool = True,
+    max_iter: int = 300,
+) -> tuple[list[np.ndarray], int]:
+    """Return the nearest tables that agree with each other on the columns that they share.
+
+    Near means the least sum of squared differences, each divided by the variance of its table.
+    Without negative cells that is a quadratic program. It is solved by the alternating direction
+    method of multipliers, as both projections that it asks for have a closed form: onto tables that
+    agree with each other, and of each table onto the simplex. What is left below 0 in the end (at
+    most 1e-6, unless `max_iter` ends it before) is removed by a mixture with the uniform
+    distribution, so that the result agrees exactly and has no negative cell.
+
+    Parameters
+    ----------
+    sizes : sequence of int
+        Number of categories of each column.
+    columns : sequence of tuple of int
+        The columns of each table, rising.
+    values : sequence of ndarray of shape (n_cells,)
+        The cells of each table in C order.
+    variances : sequence of float
+        Variance of a cell of each table, > 0.
+    non_negative : bool, default=True
+        Whether no cell may be negative. If not, the result is generalised least squares.
+    max_iter : int, default=300
+        The most iterations.
+
+    Returns
+    -------
+    (list of ndarray of shape (n_cells,), int)
+        The tables, and the number of iterations.
+    """
+    components = Components.of_tables(sizes, columns, values, variances)
+    tables, n_iter = components.own_tables(), 0
+    if not non_negative:
+        return tables, n_iter
+    near, inside = tables, [norm_sub(table) for table in tables]
+    prices = [np.zeros_like(table) for table in tables]
+    while min(table.min() for table in tables) < -_ENOUGH and n_iter < max_iter:
+        n_iter += 1
+        both = zip(near, inside, prices, strict=True)
+        pulled = [(x + _PENALTY * (z - u)) / (1 + _PENALTY) for x, z, u in both]
+        tables = components.fitted(pulled).own_tables()
+        inside = [norm_sub(table + u) for table, u in zip(tables, prices, strict=True)]
+        prices = [u + t - z for u, t, z in zip(prices, tables, inside, strict=True)]
+    share = max(_uniform_share(table) for table in tables)
+    return [(1 - share) * table + share / len(table) for table in tables], n_iter
+
+
+def _uniform_share(table: np.ndarray) -> float:
+    """The least share of the uniform distribution that leaves no cell negative."""
+    below = max(-float(table.min()), 0.0)
+    return below / (below + 1 / len(table))
+
+
+class Consistent(BaseTableProcessor):
+    """Make tables agree with each other on the columns that they share.
+
+    The age of users follows from the table of age and sex, and from that of age and state. These
+    two are estimates from different users, and differ. The best linear combination of all that
+    tables say about each other (generalised least squares) makes them agree, and it lowers their
+    errors. It has a closed form, so it takes milliseconds. Then negative cells are removed, such
+    that the tables go on to agree.
+
+    Parameters
+    ----------
+    non_negative : bool, default=True
+        Whether no cell may be negative. False keeps the tables linear, unbiased and with
+        intervals: their noise is that of the combination.
+    max_iter : int, default=300
+        The most iterations against negative cells.
+
+    Attributes
+    ----------
+    estimate_ : TableSet
+        The tables, and those of all single columns. All of them agree with each other up to
+        rounding.
+    n_iter_ : int
+        Number of iterations.
+    n_features_in_ : int
+        Number of categories, if a plain estimate was fitted.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the columns, if a plain estimate was fitted and has any.
+
+    See Also
+    --------
+    LatentClasses : More accurate where there is more than a little noise.
+
+    Notes
+    -----
+    Agreement alone does not make noisy tables good: as long as their noise is large, the assumption
+    that all columns are independent can have the smaller error.
+
+    Tables that have been post-processed one by one (by ``EmpiricalBayes()``, say) are taken as they
+    are, each with the weight of its raw noise.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn_ldp import Consistent, MarginalOracle
+    >>> users = np.random.default_rng(0).integers(0, 2, (20_000, 3))
+    >>> oracle = MarginalOracle(1.0, domains={"a": 2, "b": 2, "c": 2}, random_state=0)
+    >>> tables = make_pipeline(oracle, Consistent()).fit_transform(users)
+    >>> of_ab, of_bc = (tables[name].values.reshape(2, 2) for name in [("a", "b"), ("b", "c")])
+    >>> np.allclose(of_ab.sum(axis=0), of_bc.sum(axis=1))
+    True
+    """
+
+    _parameter_constraints: dict = {
+        "non_negative": ["boolean"],
+        "max_iter": [Interval(Integral, 0, None, closed="left")],
+    }
+
+    def __init__(self, *, non_negative: bool = True, max_iter: int = 300) -> None:
+        self.non_negative = non_negative
+        self.max_iter = max_iter
+
+    def _process(self, estimate: FrequencyEstimate) -> FrequencyEstimate:
+        self.n_iter_ = 1
+        return super()._process(estimate)
+
+    def _process_tables(self, tables: TableSet) -> TableSet:
+        linear = linear_tables(tables)
+        if not self.non_negative:
+            self.n_iter_ = 0
+            return linear
+        names = list(tables)
+        columns = [tables.columns_of[name] for name in names]
+        # Nearest to the linear tables: what they all agree on counts once for each of them.
+        variances = [cell_variance(tables, name) for name in names]
+        values = [linear.row(name) for name in names]
+        made, self.n_iter_ = consistent_tables(
+            tables.sizes, columns, values, variances, max_iter=self.max_iter
+        )
+        agreed = Components.of_tables(tables.sizes, columns, made, variances)
+        singles = dict(linear.columns_of)
+        cells = dict(zip(names, made, strict=True))
+        missing = [name for name in linear if name not in cells]
+        of_missing = agreed.tables([singles[name] for name in missing])
+        cells.update(zip(missing, of_missing, strict=True))
+        return linear.with_parts(
+            {
+                name: part.with_values([np.maximum(cells[name], 0)], by="Consistent")
+                for name, part in linear.items()
+            }
+        )
+
+
+def cell_variance(tables: TableSet, name: Any) -> float:
+    """Return the variance of a cell of a table under uniform frequencies, the mean over cells.
+
+    Parameters
+    ----------
+    tables : TableSet
+        The tables.
+    name : str or tuple of str
+        Name of the table.
+
+    Returns
+    -------
+    float
+        That of the raw estimate.
+
+    Raises
+    ------
+    ValueError
+        If its noise is not known.
+    """
+    noise, size = tables[name].noise, tables[name].shape[1]
+    if noise is None:
+        raise ValueError(
+            f"The noise of the table {name!r} is not known, so it has no weight beside the others: "
+            "pass the tables as a MarginalOracle returns them."
+        )
+    return float(np.mean(noise.variance(np.full(size, 1 / size))))
+
+
+def linear_tables(tables: TableSet) -> TableSet:
+    """Return the best linear combinations of tables, which agree with each other.
+
+    Parameters
+    ----------
+    tables : TableSet
+        Raw tables are made of all that users have said. Tables that have been post-processed are
+        taken as they are.
+
+    Returns
+    -------
+    TableSet
+        The tables, and those of all single columns that they have.
+    """
+    sizes, columns_of = tables.sizes, tables.columns_of
+    wanted = {name: columns_of[name] for name in tables}
+    for columns in columns_of.values():
+        for j in columns:
+            wanted.setdefault(list(tables.domain.columns)[j], (j,))
+    is_raw = all(part.is_raw for part in tables.values())
+    if is_raw:
+        views = tables.views
+        components = best_components(sizes, views)
+        missing = [name for name in wanted if not _has(components, wanted[name])]
+        if missing:
+            raise ValueError(
+                f"Nobody was asked about {missing[0]!r}, or about columns that it follows from: "
+                "ask more users, or for fewer tables."
+            )
+        n_users = next(part.noise.n_users for part in tables.values() if part.noise is not None)
+    else:
+        cells = [tables.row(name) for name in tables]
+        variances = [cell_variance(tables, name) for name in tables]
+        components = Components.of_tables(sizes, list(columns_of.values()), cells, variances)
+    made = components.tables(list(wanted.values()))
+    parts = {}
+    for (name, columns), values in zip(wanted.items(), made, strict=True):
+        categories = tables.domain.joint(columns).categories
+        if is_raw:
+            noise = CombinedNoise(sizes, columns, views, components, n_users)
+            parts[name] = FrequencyEstimate([values], categories, noise)
+        elif name in tables:
+            parts[name] = tables[name].with_values([values], by="Consistent")
+        else:
+            parts[name] = FrequencyEstimate([values], categories, postprocessors=("Consistent",))
+    return tables.with_parts(parts)
+
+
+def _has(components: Components, columns: Subset) -> bool:
+    return np.isfinite(components.squared_error(columns))

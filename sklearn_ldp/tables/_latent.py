@@ -1,0 +1,336 @@
+"""A joint model of several columns: a mixture of a few classes of users, fitted to noisy tables.
+
+Within a class the columns are independent. The model says all tables at once, so they are
+non-negative and agree with each other, and it takes as many numbers as there are categories, times
+the number of classes: no table of all columns is ever made.
+"""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+
+import numpy as np
+from scipy.optimize import minimize
+
+from ._components import Subset
+
+_MAX_STEPS = 200
+_LEAST = 1e-9  # frequencies below this count as this much, so that they have a logarithm
+
+# The mixture that rows are drawn from: it is fitted to tables that are taken as they are.
+_ROW_CLASSES, _ROW_USERS, _ROW_STEPS = 32, 1e7, 500
+
+
+@dataclass(frozen=True, eq=False)
+class ClassMixture:
+    """A mixture of classes of users, in each of which the columns are independent.
+
+    Parameters
+    ----------
+    shares : ndarray of shape (n_classes,)
+        Share of the users in each class, with the sum 1.
+    columns : sequence of ndarray of shape (k, n_classes)
+        For each column, the frequencies of its categories in each class.
+    """
+
+    shares: np.ndarray
+    columns: Sequence[np.ndarray]
+
+    def table(self, columns: Subset) -> np.ndarray:
+        """Return the table of some columns.
+
+        Parameters
+        ----------
+        columns : tuple of int
+            Positions of the columns.
+
+        Returns
+        -------
+        ndarray of shape (n_cells,)
+            Frequencies of the cells in C order.
+        """
+        letters = string.ascii_letters[: len(columns)]
+        terms = ",".join(f"{letter}Z" for letter in letters)
+        chosen = [self.columns[j] for j in columns]
+        return np.einsum(f"Z,{terms}->{letters}", self.shares, *chosen, optimize=True).ravel()
+
+    def conjunction(self, allowed: dict[int, np.ndarray]) -> float:
+        """Return the share of users whose values are among the allowed ones in all of some columns.
+
+        Parameters
+        ----------
+        allowed : dict of int to ndarray of int
+            The codes that are allowed in each of these columns.
+
+        Returns
+        -------
+        float
+            The share.
+        """
+        of_classes = self.shares.copy()
+        for j, codes in allowed.items():
+            of_classes = of_classes * self.columns[j][codes].sum(axis=0)
+        return float(of_classes.sum())
+
+    def sample(self, n_rows: int, rng: np.random.Generator) -> np.ndarray:
+        """Draw users.
+
+        Parameters
+        ----------
+        n_rows : int
+            Number of users.
+        rng : Generator
+            Source of randomness.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_columns)
+            Codes.
+        """
+        sizes = rng.multinomial(n_rows, self.shares / self.shares.sum())
+        rows = np.empty((n_rows, len(self.columns)), dtype=np.int64)
+        for j, frequencies in enumerate(self.columns):
+            drawn = [
+                np.repeat(np.arange(len(frequencies)), rng.multinomial(size, of_class))
+                for size, of_class in zip(
+                    sizes, (frequencies / frequencies.sum(axis=0)).T, strict=True
+                )
+            ]
+            # Within a class the columns are independent: each is put in an order of its own.
+            rows[:, j] = np.concatenate([rng.permutation(of_class) for of_class in drawn])
+        return rng.permutation(rows)
+
+
+class PairTables:
+    """Noisy tables of single columns and of pairs, side by side in one symmetric matrix.
+
+    Parameters
+    ----------
+    sizes : sequence of int
+        Number of categories of each column.
+    """
+
+    def __init__(self, sizes: Sequence[int]) -> None:
+        self.starts = np.cumsum([0, *sizes])
+        n_values = int(self.starts[-1])
+        self.values = np.zeros((n_values, n_values))
+        self.precisions = np.zeros((n_values, n_values))
+        self.single_values = np.zeros(n_values)
+        self.single_precisions = np.zeros(n_values)
+
+    def _span(self, j: int) -> slice:
+        return slice(self.starts[j], self.starts[j + 1])
+
+    def add(self, columns: Subset, values: np.ndarray, variances: np.ndarray | float) -> None:
+        """Add a table of one column or of two.
+
+        Parameters
+        ----------
+        columns : tuple of int
+            Position of the column, or the two positions, rising.
+        values : ndarray of shape (n_cells,)
+            The cells in C order.
+        variances : float or ndarray of shape (n_cells,)
+            Variance of each cell, > 0.
+        """
+        if len(columns) == 1:
+            span = self._span(columns[0])
+            self.single_values[span] = values
+            self.single_precisions[span] = 1 / np.asarray(variances)
+            return
+        rows, others = (self._span(j) for j in columns)
+        shape = self.values[rows, others].shape
+        precisions = np.broadcast_to(1 / np.asarray(variances), values.shape).reshape(shape)
+        self.values[rows, others] = values.reshape(shape)
+        self.values[others, rows] = values.reshape(shape).T
+        self.precisions[rows, others] = precisions
+        self.precisions[others, rows] = precisions.T
+
+
+class ClassFit:
+    """The fit of mixtures of classes to noisy tables, around given frequencies of the columns.
+
+    The log odds of a category in a class are those in its column plus a parameter, which has a
+    normal prior, as have the log odds of the classes. Several mixtures are fitted from different
+    starts, and their mean is the result, which is a mixture again.
+
+    Parameters
+    ----------
+    columns : sequence of ndarray of shape (k,)
+        Frequencies of the categories of each column, > 0.
+    n_classes : int
+        Number of classes of each mixture.
+    n_starts : int
+        Number of mixtures.
+    prior_precision : float
+        Inverse of the variance of the normal prior.
+    rng : Generator
+        Source of the starts.
+    """
+
+    def __init__(
+        self,
+        columns: Sequence[np.ndarray],
+        n_classes: int,
+        n_starts: int,
+        prior_precision: float,
+        rng: np.random.Generator,
+    ) -> None:
+        self.sizes = [len(column) for column in columns]
+        self._starts = np.cumsum([0, *self.sizes])[:-1]
+        self._of_value = np.repeat(np.arange(len(columns)), self.sizes)
+        self._logs = np.log(np.concatenate(columns))[:, None]
+        self._n_classes, self._n_starts = n_classes, n_starts
+        self._prior_precision = prior_precision
+        # From 0, where all classes are the same, no gradient leads away.
+        odds = 0.5 * rng.standard_normal((n_starts, len(self._of_value), n_classes))
+        classes = np.zeros((n_starts, 1, n_classes))
+        self._parameters = np.concatenate([odds, classes], axis=1)
+
+    def start_from(self, mixture: ClassMixture) -> None:
+        """Start the first classes of the first mixture from a given one.
+
+        Parameters
+        ----------
+        mixture : ClassMixture
+            It has at most as many classes.
+        """
+        n_given = min(len(mixture.shares), self._n_classes)
+        odds = np.log(np.maximum(np.concatenate(list(mixture.columns)), _LEAST)) - self._logs
+        shares = np.full(self._n_classes, mixture.shares.min() / 10)
+        shares[:n_given] = np.maximum(mixture.shares[:n_given], _LEAST)
+        self._parameters[0, :-1, :n_given] = odds[:, :n_given]
+        self._parameters[0, -1] = np.log(shares) - np.log(shares).mean()
+
+    def fit(self, tables: PairTables, max_steps: int = _MAX_STEPS) -> ClassFit:
+        """Move the mixtures to the tables, from where they are.
+
+        Parameters
+        ----------
+        tables : PairTables
+            The tables of single columns and of pairs.
+        max_steps : int, default=200
+            The most steps of L-BFGS.
+
+        Returns
+        -------
+        ClassFit
+            This one.
+        """
+        shape = self._parameters.shape
+
+        def loss(flat: np.ndarray) -> tuple[float, np.ndarray]:
+            value, gradient = self._loss(flat.reshape(shape), tables)
+            return value, gradient.ravel()
+
+        options = {"maxiter": max_steps, "maxfun": 2 * max_steps, "maxcor": 20}
+        start = self._parameters.ravel()
+        found = minimize(loss, start, jac=True, method="L-BFGS-B", options=options)
+        self._parameters = found.x.reshape(shape)
+        return self
+
+    def _mixtures(self, parameters: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The frequencies in the classes (n_starts, n_values, n_classes), and the shares."""
+        odds = parameters[:, :-1] + self._logs
+        odds -= np.maximum.reduceat(odds, self._starts, axis=1)[:, self._of_value]
+        raised = np.exp(odds)
+        raised /= np.add.reduceat(raised, self._starts, axis=1)[:, self._of_value]
+        shares = np.exp(parameters[:, -1:] - parameters[:, -1:].max(axis=2, keepdims=True))
+        return raised, shares / shares.sum(axis=2, keepdims=True)
+
+    def _loss(self, parameters: np.ndarray, tables: PairTables) -> tuple[float, np.ndarray]:
+        """The sum over mixtures of the weighted squares and the prior, and its gradient."""
+        of_classes, shares = self._mixtures(parameters)
+        weighted = of_classes * shares
+        errors = weighted @ of_classes.transpose(0, 2, 1) - tables.values
+        residuals = tables.precisions * errors
+        single_errors = weighted.sum(axis=2) - tables.single_values
+        single_residuals = (tables.single_precisions * single_errors)[:, :, None]
+        # Each pair stands in the matrix twice.
+        loss = 0.25 * np.vdot(residuals, errors) + 0.5 * np.vdot(single_residuals, single_errors)
+        loss += 0.5 * self._prior_precision * np.vdot(parameters, parameters)
+
+        by_table = residuals @ of_classes
+        by_value = weighted * (by_table + single_residuals)
+        sums = np.add.reduceat(by_value, self._starts, axis=1)[:, self._of_value]
+        gradient = self._prior_precision * parameters
+        gradient[:, :-1] += by_value - of_classes * sums
+        by_share = (of_classes * (0.5 * by_table + single_residuals)).sum(axis=1, keepdims=True)
+        mean = (shares * by_share).sum(axis=2, keepdims=True)
+        gradient[:, -1:] += shares * (by_share - mean)
+        return float(loss), gradient
+
+    @cached_property
+    def _ends(self) -> list[int]:
+        return [*self._starts.tolist()[1:], len(self._of_value)]
+
+    @property
+    def mixture(self) -> ClassMixture:
+        """The mean of the mixtures."""
+        of_classes, shares = self._mixtures(self._parameters)
+        joined = np.concatenate(list(of_classes), axis=1)
+        spans = zip(self._starts.tolist(), self._ends, strict=True)
+        columns = [joined[start:end] for start, end in spans]
+        return ClassMixture(shares.ravel() / self._n_starts, columns)
+
+
+def positive(frequencies: np.ndarray) -> np.ndarray:
+    """Return a distribution whose frequencies have logarithms.
+
+    Parameters
+    ----------
+    frequencies : ndarray of shape (k,)
+        Frequencies, of which some may be 0 or below.
+
+    Returns
+    -------
+    ndarray of shape (k,)
+        With the sum 1.
+    """
+    raised = np.maximum(frequencies, _LEAST)
+    return raised / raised.sum()
+
+
+def mixture_of_tables(
+    sizes: Sequence[int], tables: Mapping[Subset, np.ndarray], start: ClassMixture | None
+) -> ClassMixture:
+    """Return a mixture whose tables of pairs are the given ones, as nearly as it can.
+
+    Parameters
+    ----------
+    sizes : sequence of int
+        Number of categories of each column.
+    tables : mapping of tuple of int to ndarray of shape (n_cells,)
+        Non-negative tables, which agree with each other.
+    start : ClassMixture or None
+        Where to start from.
+
+    Returns
+    -------
+    ClassMixture
+        Of 32 classes.
+    """
+    margins: dict[Subset, np.ndarray] = {}
+    for of_table, values in tables.items():
+        cells = np.reshape(values, [sizes[j] for j in of_table])
+        for axes in (
+            *combinations(range(len(of_table)), 1),
+            *combinations(range(len(of_table)), 2),
+        ):
+            others = tuple(axis for axis in range(len(of_table)) if axis not in axes)
+            margins[tuple(of_table[axis] for axis in axes)] = cells.sum(axis=others).ravel()
+    pairs = {columns: margin for columns, margin in margins.items() if len(columns) == 2}
+    bases = [positive(margins.get((j,), np.ones(size) / size)) for j, size in enumerate(sizes)]
+    if not pairs:
+        return ClassMixture(np.ones(1), [base[:, None] for base in bases])
+    fit = ClassFit(bases, _ROW_CLASSES, 1, 1.0, np.random.default_rng(0))
+    if start is not None:
+        fit.start_from(start)
+    noisy = PairTables(sizes)
+    for pair, table in pairs.items():
+        noisy.add(pair, table, (np.maximum(table, 0) + 1 / len(table)) / _ROW_USERS)
+    return fit.fit(noisy, _ROW_STEPS).mixture

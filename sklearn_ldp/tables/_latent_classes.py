@@ -1,0 +1,280 @@
+"""A joint model of all columns, fitted to noisy tables."""
+
+from __future__ import annotations
+
+import math
+from itertools import combinations
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from .._random import RandomState, as_generator
+from ..postprocessing import EmpiricalBayes
+from ..postprocessing._normalization import norm_sub
+from ._base import BaseTableProcessor
+from ._components import Components, Subset
+from ._consistent import consistent_tables, linear_tables
+from ._latent import ClassFit, ClassMixture, PairTables, positive
+from ._plan import noise_per_dimension
+from ._table_set import TableSet
+from ._views import TableView, best_components
+
+# Below this expected squared error of a table, what the model leaves of the tables is worth
+# looking at. Chosen on flights, incomes and diamonds (benchmarks/table_models.py --tune).
+_LITTLE_NOISE = 0.03
+
+
+class LatentClasses(BaseTableProcessor):
+    """Fit a joint model of all columns to noisy tables: a mixture of a few classes of users.
+
+    Within a class the columns are independent. The classes have a prior that pulls them together,
+    so with much noise the model becomes that of independent columns, and with less it learns what
+    the tables tell beyond that. All tables follow from the model: they have no negative cells and
+    agree with each other. Where there is little noise, each table also takes a part of what the
+    model leaves.
+
+    This is more accurate than :class:`~sklearn_ldp.Consistent` unless there is next to no noise.
+    It makes synthetic rows (:meth:`TableSet.sample`), answers questions about more columns than any
+    table has, and needs memory for the categories of all columns, not for their combinations.
+
+    Parameters
+    ----------
+    n_classes : int, default=8
+        Number of classes of a mixture.
+    n_mixtures : int, default=3
+        Number of mixtures, fitted from different starts. The result is their mean.
+    prior_precision : float, default=1.0
+        Inverse of the variance of the normal prior of the log odds of a category in a class, around
+        those in its column. Larger values make columns more independent.
+    residual : "auto" or bool, default="auto"
+        Whether each table takes a part of what the model leaves of it. "auto" does so where the
+        tables have little noise.
+    random_state : int, RandomState, Generator or None, default=0
+        The starts. The default gives the same model for the same tables each time.
+
+    Attributes
+    ----------
+    estimate_ : TableSet
+        The tables of the model, and those of all single columns.
+    mixture_ : ClassMixture
+        The model: ``shares`` of shape (n_mixtures * n_classes,), and for each column in ``columns``
+        the frequencies in the classes, of shape (k, n_mixtures * n_classes).
+    noise_index_ : float
+        Expected squared error of a table of two columns without any model.
+    n_features_in_ : int
+        Number of categories, if a plain estimate was fitted.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the columns, if a plain estimate was fitted and has any.
+
+    See Also
+    --------
+    Consistent : Linear, unbiased and with intervals.
+
+    Notes
+    -----
+    Unpublished. The columns are estimated from all tables (generalised least squares) and by
+    :class:`~sklearn_ldp.EmpiricalBayes`. The model is fitted by least squares, weighted by the
+    variances of the cells; then once more with the variances that it implies. What it leaves is
+    shrunk cell by cell, by a factor that is estimated for each table from the size of what is left
+    in comparison with its noise. Measured in the guide on tables, with
+    ``python -m benchmarks.table_models``.
+
+    The model sees tables of one and of two columns; those of more columns are reduced to pairs.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn_ldp import LatentClasses, MarginalOracle
+    >>> rng = np.random.default_rng(0)
+    >>> kind = rng.integers(0, 2, 40_000)
+    >>> users = np.column_stack([rng.random(40_000) < 0.2 + 0.6 * kind for _ in range(4)])
+    >>> oracle = MarginalOracle(2.0, domains=dict.fromkeys("abcd", 2), random_state=0)
+    >>> tables = make_pipeline(oracle, LatentClasses()).fit_transform(users.astype(int))
+    >>> round(tables.answer({"a": 1, "b": 1, "c": 1, "d": 1}), 2)
+    0.2
+    """
+
+    _parameter_constraints: dict = {
+        "n_classes": [Interval(Integral, 1, None, closed="left")],
+        "n_mixtures": [Interval(Integral, 1, None, closed="left")],
+        "prior_precision": [Interval(Real, 0, None, closed="neither")],
+        "residual": [StrOptions({"auto"}), "boolean"],
+        "random_state": ["random_state", np.random.Generator],
+    }
+
+    def __init__(
+        self,
+        n_classes: int = 8,
+        *,
+        n_mixtures: int = 3,
+        prior_precision: float = 1.0,
+        residual: str | bool = "auto",
+        random_state: RandomState = 0,
+    ) -> None:
+        self.n_classes = n_classes
+        self.n_mixtures = n_mixtures
+        self.prior_precision = prior_precision
+        self.residual = residual
+        self.random_state = random_state
+
+    def _process_tables(self, tables: TableSet) -> TableSet:
+        if not all(part.is_raw for part in tables.values()):
+            raise ValueError(
+                "LatentClasses needs raw tables, got tables after "
+                f"{' and '.join(next(p for p in tables.values() if not p.is_raw).postprocessors)}: "
+                "put it directly behind the MarginalOracle."
+            )
+        linear = linear_tables(tables)
+        components = best_components(tables.sizes, tables.views)
+        observed = _observed(tables, components)
+        fit = self._fitted(tables, components, observed)
+        self.mixture_ = fit.mixture
+        self.noise_index_ = _noise_index(observed, tables.sizes)
+        cells = {name: self.mixture_.table(columns) for name, columns in linear.columns_of.items()}
+        if self._takes_residual():
+            cells = _with_residuals(linear, cells, observed, self.mixture_)
+        parts = {
+            name: part.with_values([cells[name]], by="LatentClasses")
+            for name, part in linear.items()
+        }
+        return TableSet(parts, tables.domain, tables.views, self.mixture_)
+
+    def _takes_residual(self) -> bool:
+        if isinstance(self.residual, str):
+            return self.noise_index_ <= _LITTLE_NOISE
+        return bool(self.residual)
+
+    def _fitted(
+        self, tables: TableSet, components: Components, observed: list[_Observed]
+    ) -> ClassFit:
+        """The model, fitted with equal variances in each table, then with those that it implies."""
+        fit = ClassFit(
+            _columns(tables, components),
+            int(self.n_classes),
+            int(self.n_mixtures),
+            float(self.prior_precision),
+            as_generator(self.random_state),
+        )
+        noisy = PairTables(tables.sizes)
+        for one in observed:
+            noisy.add(one.columns, one.values, one.variance)
+        fit.fit(noisy)
+        mixture, again = fit.mixture, PairTables(tables.sizes)
+        for one in observed:
+            again.add(one.columns, one.values, one.variances(mixture))
+        return fit.fit(again)
+
+
+class _Observed:
+    """A noisy table of one column or of two, with the variances of its cells.
+
+    Parameters
+    ----------
+    columns : tuple of int
+        The columns.
+    values : ndarray of shape (n_cells,)
+        The cells in C order.
+    variance : float
+        Variance of a cell, before anything is known of its frequency.
+    view : TableView or None
+        What it is from, if users were asked for this very table.
+    """
+
+    def __init__(
+        self, columns: Subset, values: np.ndarray, variance: float, view: TableView | None
+    ) -> None:
+        self.columns, self.values, self.variance, self.view = columns, values, variance, view
+
+    def variances(self, mixture: ClassMixture) -> np.ndarray | float:
+        """The variances of the cells if their frequencies are those of the model."""
+        if self.view is None:
+            return self.variance
+        f = mixture.table(self.columns)
+        asked = float(self.view.noise.n_samples)
+        return self.view.of_reports.variance(f) + f * (1 - f) / asked
+
+
+def _observed(tables: TableSet, components: Components) -> list[_Observed]:
+    """The tables that a model is fitted to: what users said, or pairs that follow from it."""
+    sizes, views = tables.sizes, tables.views
+    if all(len(view.columns) <= 2 and not view.is_parity for view in views):
+        return [
+            _Observed(
+                view.columns,
+                view.values,
+                view.total_variance / len(view.values) / float(view.noise.n_samples),
+                view,
+            )
+            for view in views
+        ]
+    pairs = [
+        pair
+        for pair in combinations(range(len(sizes)), 2)
+        if np.isfinite(components.squared_error(pair))
+    ]
+    singles: list[Subset] = [(j,) for j in range(len(sizes)) if (j,) in components]
+    known: list[Subset] = [*pairs] if pairs else singles
+    made = components.tables(known)
+    return [
+        _Observed(columns, values, components.squared_error(columns) / len(values), None)
+        for columns, values in zip(known, made, strict=True)
+    ]
+
+
+def _noise_index(observed: list[_Observed], sizes: tuple[int, ...]) -> float:
+    """The expected squared error of the tables of two columns, see `noise_index`."""
+    pairs = [one for one in observed if len(one.columns) == 2]
+    if not pairs:
+        return math.inf
+    roots, n_users = 0.0, 1.0
+    for one in pairs:
+        if one.view is None:
+            return float(np.mean([pair.variance * len(pair.values) for pair in pairs]))
+        free = math.prod(sizes[j] - 1 for j in one.columns)
+        roots += math.sqrt(noise_per_dimension(one.view.total_variance, len(one.values)) * free)
+        n_users = float(one.view.noise.n_users)
+    return roots**2 / (len(pairs) * n_users)
+
+
+def _columns(tables: TableSet, components: Components) -> list[np.ndarray]:
+    """The frequencies of each column, as well as all tables together tell them."""
+    columns = []
+    for j, domain in enumerate(tables.domain.columns.values()):
+        precision, shrunk = components.precision((j,)), np.full(domain.size, 1 / domain.size)
+        if precision:
+            shrink = EmpiricalBayes(noise=1 / math.sqrt(precision))
+            (shrunk,) = shrink.fit_transform(components.tables([(j,)])[0][None])
+        columns.append(positive(shrunk))
+    return columns
+
+
+def _with_residuals(
+    linear: TableSet, cells: dict[Any, np.ndarray], observed: list[_Observed], mixture: ClassMixture
+) -> dict[Any, np.ndarray]:
+    """The model's tables, each with its part of what they leave of the linear ones."""
+    by_columns = {one.columns: one for one in observed}
+    made, names, variances = [], [], []
+    for name, of_table in linear.columns_of.items():
+        one = by_columns.get(of_table)
+        if one is None or len(of_table) < 2:
+            continue
+        f, variance = cells[name], np.broadcast_to(one.variances(mixture), cells[name].shape)
+        left = linear.row(name) - f
+        # What is left of a cell is taken to be proportional to its frequency, squared on average.
+        spread = np.sum((left**2 - variance) * f / variance**2) / np.sum(f**2 / variance**2)
+        part = max(float(spread), 0.0) * f
+        names.append(name)
+        variances.append(one.variance)
+        made.append(norm_sub(f + left * part / (part + variance)))
+    if not names:
+        return cells
+    columns = [linear.columns_of[name] for name in names]
+    agreed, _ = consistent_tables(linear.sizes, columns, made, variances)
+    cells = {**cells, **dict(zip(names, agreed, strict=True))}
+    components = Components.of_tables(linear.sizes, columns, agreed, variances)
+    singles = [n for n, c in linear.columns_of.items() if len(c) == 1 and c in components]
+    of_singles = components.tables([linear.columns_of[name] for name in singles])
+    return {**cells, **{n: np.maximum(c, 0) for n, c in zip(singles, of_singles, strict=True)}}

@@ -1,0 +1,357 @@
+"""Tables of several columns: estimates that answer questions about users, and make rows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from .._estimate import ConfidenceInterval, FrequencyEstimate
+from .._estimate_set import EstimateSet
+from .._random import RandomState, as_generator
+from .._typing import DataFrame
+from ..domains import RecordDomain
+from ..inference import WaldTest, independence
+from ._components import Subset
+from ._latent import ClassMixture, mixture_of_tables
+from ._views import TableView
+
+Conjunction = Mapping[Any, Any]
+
+
+class TableSet(EstimateSet):
+    """Estimated tables of several columns of the same users.
+
+    The name of a table is the tuple of its columns, in the order of the domains; that of a single
+    column is the column itself. Post-processors take a set and return one, see
+    :class:`~sklearn_ldp.EstimateSet`.
+
+    Parameters
+    ----------
+    parts : mapping of names to FrequencyEstimate
+        The tables.
+    domain : RecordDomain
+        The domains of all columns.
+    views : sequence of TableView
+        The independent estimates that the tables were made of.
+    mixture : ClassMixture, default=None
+        The joint model that the tables are from, if there is one.
+
+    See Also
+    --------
+    MarginalOracle : Collects tables, and returns such a set.
+    Consistent : Makes its tables agree with each other.
+    LatentClasses : Fits a joint model, which is more accurate.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn_ldp import Consistent, MarginalOracle
+    >>> rng = np.random.default_rng(0)
+    >>> smokes = rng.integers(0, 2, 50_000)
+    >>> users = np.column_stack([smokes, rng.binomial(3, 0.3 + 0.3 * smokes)])
+    >>> oracle = MarginalOracle(4.0, domains={"smokes": 2, "visits": 4}, random_state=0)
+    >>> tables = make_pipeline(oracle, Consistent()).fit_transform(users)
+    >>> round(tables.answer({"smokes": 1, "visits": [2, 3]}), 2)
+    0.32
+    >>> bool(tables.independence("smokes", "visits").p_value[0] < 0.001)
+    True
+    """
+
+    def __init__(
+        self,
+        parts: Mapping[Any, FrequencyEstimate],
+        domain: RecordDomain,
+        views: Sequence[TableView],
+        mixture: ClassMixture | None = None,
+    ) -> None:
+        super().__init__(parts)
+        self.domain = domain
+        self.views = tuple(views)
+        self.mixture = mixture
+
+    def with_parts(self, parts: Mapping[Any, FrequencyEstimate]) -> TableSet:
+        return TableSet(parts, self.domain, self.views)
+
+    with_parts.__doc__ = EstimateSet.with_parts.__doc__
+
+    def __getitem__(self, name: Any) -> FrequencyEstimate:
+        if name not in self._parts and isinstance(name, tuple):
+            ordered = tuple(key for key in self.domain.columns if key in name)
+            if ordered in self._parts and len(ordered) == len(name):
+                raise KeyError(
+                    f"The columns of a table are in the order of the domains: ask for {ordered!r}."
+                )
+        return super().__getitem__(name)
+
+    # -- what it is of ------------------------------------------------------------------------
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Number of categories of each column."""
+        return tuple(one.size for one in self.domain.columns.values())
+
+    @property
+    def columns_of(self) -> dict[Any, Subset]:
+        """The positions of the columns of each table, by its name."""
+        places = {key: (j,) for j, key in enumerate(self.domain.columns)}
+        return {
+            name: places[name] if name in places else tuple(places[key][0] for key in name)
+            for name in self
+        }
+
+    def row(self, name: Any) -> np.ndarray:
+        """Return the cells of a table that has a single estimate.
+
+        Parameters
+        ----------
+        name : str or tuple of str
+            Name of the table.
+
+        Returns
+        -------
+        ndarray of shape (n_cells,)
+            The cells in C order.
+
+        Raises
+        ------
+        ValueError
+            If it has no users, or several estimates.
+        """
+        values = self[name].values
+        if len(values) == 1:
+            return values[0]
+        what = f"{len(values)} estimates" if len(values) else "no users"
+        raise ValueError(f"The table {name!r} must have one estimate for this, it has {what}.")
+
+    # -- asking -------------------------------------------------------------------------------
+    def answer(self, conjunction: Conjunction) -> float:
+        """Return the share of users for whom several conditions hold at once.
+
+        Parameters
+        ----------
+        conjunction : mapping of str to category or list of categories
+            For some columns, the category that users have, or those of which they have one.
+
+        Returns
+        -------
+        float
+            From the table with the least noise among those that have all the columns; from the
+            joint model if there is no such table.
+
+        Raises
+        ------
+        ValueError
+            If a column or a category does not exist; or if no table has all the columns and there
+            is no joint model.
+
+        Examples
+        --------
+        ``tables.answer({"sex": "F", "age": [1, 2]})``
+        """
+        codes = self._codes(conjunction)
+        name = self._covering(codes)
+        if name is None:
+            assert self.mixture is not None
+            return self.mixture.conjunction(codes)
+        return float(self._row_of(name, codes) @ self.row(name))
+
+    def confidence_interval(
+        self, conjunction: Conjunction, level: float = 0.95, *, of: str = "users"
+    ) -> ConfidenceInterval:
+        """Return a confidence interval of the answer to a conjunction.
+
+        Parameters
+        ----------
+        conjunction : mapping of str to category or list of categories
+            As for `answer`.
+        level : float, default=0.95
+            Probability that the interval covers the true answer.
+        of : {"users", "population"}, default="users"
+            Whom the interval is about.
+
+        Returns
+        -------
+        ConfidenceInterval
+            `low` and `high`, of shape (1, 1).
+
+        Raises
+        ------
+        ValueError
+            As for `answer`; or if no table has all the columns, or the tables are post-processed
+            (``Consistent(non_negative=False)`` has intervals).
+        """
+        codes = self._codes(conjunction)
+        name = self._covering(codes)
+        if name is None:
+            raise ValueError(
+                "A joint model has no intervals: ask for the columns of one table, such as "
+                f"{next(reversed(self._parts))!r}, in a set that is not post-processed."
+            )
+        return self[name].confidence_interval(level, self._row_of(name, codes)[None], of=of)
+
+    def _codes(self, conjunction: Conjunction) -> dict[int, np.ndarray]:
+        """The codes that are allowed, by the position of the column."""
+        if not isinstance(conjunction, Mapping) or not conjunction:
+            raise ValueError(
+                "A conjunction is a mapping from columns to categories, such as {'sex': 'F', "
+                f"'age': [1, 2]}}, got {conjunction!r}."
+            )
+        places = {key: j for j, key in enumerate(self.domain.columns)}
+        codes = {}
+        for key, wanted in conjunction.items():
+            if key not in places:
+                known = ", ".join(map(repr, places))
+                raise ValueError(f"There is no column {key!r}; there are {known}.")
+            listed = list(wanted) if isinstance(wanted, (list, np.ndarray, range)) else [wanted]
+            if not listed:
+                raise ValueError(f"The condition on {key!r} lists no category.")
+            encoded = self.domain.columns[key].encode(listed, f"The condition on {key!r}")
+            codes[places[key]] = np.unique(encoded)
+        return codes
+
+    def _covering(self, codes: dict[int, np.ndarray]) -> Any:
+        """The name of the least noisy table that has these columns; None asks the model."""
+        fitting = [
+            name
+            for name, columns in self.columns_of.items()
+            if set(codes) <= set(columns) and len(self[name])
+        ]
+        if not fitting:
+            if self.mixture is not None:
+                return None
+            asked = ", ".join(str(list(self.domain.columns)[j]) for j in codes)
+            raise ValueError(
+                f"No table has all of the columns {asked}: collect tables of order {len(codes)}, "
+                "or fit LatentClasses(), whose joint model answers."
+            )
+        if len(fitting) == 1 or any(self[name].noise is None for name in fitting):
+            return min(fitting, key=lambda name: self[name].shape[1])
+        return min(fitting, key=lambda name: self._answer_variance(name, codes))
+
+    def _answer_variance(self, name: Any, codes: dict[int, np.ndarray]) -> float:
+        table = self[name]
+        frequencies = np.maximum(self.row(name), 0)
+        noise: Any = table.noise
+        row = self._row_of(name, codes)[None]
+        return float(np.ravel(noise.answer_variance(row, frequencies / frequencies.sum()))[0])
+
+    def _row_of(self, name: Any, codes: dict[int, np.ndarray]) -> np.ndarray:
+        """The query of a conjunction over the cells of a table."""
+        row = np.ones(1)
+        for j in self.columns_of[name]:
+            allowed = np.ones(self.sizes[j])
+            if j in codes:
+                allowed[:] = 0
+                allowed[codes[j]] = 1
+            row = np.outer(row, allowed).ravel()
+        return row
+
+    def independence(self, first: Any, second: Any, *, of: str = "population") -> WaldTest:
+        """Test whether two columns are independent, from their table.
+
+        Parameters
+        ----------
+        first, second : str
+            The columns.
+        of : {"population", "users"}, default="population"
+            Among whom, see :func:`~sklearn_ldp.inference.independence`.
+
+        Returns
+        -------
+        WaldTest
+            The statistic, its p-value and its degrees of freedom.
+
+        Raises
+        ------
+        ValueError
+            If there is no table of the two columns, or its noise is not known.
+        """
+        pair = tuple(key for key in self.domain.columns if key in (first, second))
+        table = self[pair]
+        if not table.is_raw and table.raw_values is not None:
+            table = FrequencyEstimate(table.raw_values, table.categories, table.noise)
+        return independence(table, of=of)
+
+    # -- rows ---------------------------------------------------------------------------------
+    def sample(self, n_rows: int, random_state: RandomState = None) -> DataFrame:
+        """Draw synthetic users whose tables are those of this set, as nearly as a model can.
+
+        Privacy: costs none. The rows are made from the estimates alone.
+
+        The model is a mixture of classes of users in which columns are independent, fitted to the
+        tables of the set. Where the tables are so noisy that no users could have them, the rows
+        cannot have them, either.
+
+        Parameters
+        ----------
+        n_rows : int
+            Number of rows.
+        random_state : int, RandomState, Generator or None, default=None
+            Source of randomness.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row per synthetic user, with the columns of the domains: integers where the domain
+            has integers, otherwise categorical with the levels of the domain.
+
+        Raises
+        ------
+        ValueError
+            If `n_rows` is not a positive integer, or a table is negative somewhere.
+        """
+        try:
+            import pandas as pd
+        except ImportError as error:
+            raise ImportError(
+                "TableSet.sample needs pandas: pip install 'sklearn_ldp[data]'."
+            ) from error
+        if not isinstance(n_rows, (int, np.integer)) or n_rows < 1:
+            raise ValueError(f"TableSet.sample expects n_rows >= 1, got {n_rows!r}.")
+        codes = self._fitted_mixture().sample(int(n_rows), as_generator(random_state))
+        columns = {}
+        for (key, domain), of_column in zip(self.domain.columns.items(), codes.T, strict=True):
+            categories = domain.categories
+            if categories.dtype.kind in "iu":
+                columns[key] = categories[of_column]
+            else:
+                columns[key] = pd.Categorical.from_codes(of_column, categories.tolist())
+        return pd.DataFrame(columns)
+
+    def _fitted_mixture(self) -> ClassMixture:
+        """A mixture whose tables are those of this set."""
+        negative = [name for name in self if self.row(name).min() < -1e-6]
+        if negative:
+            raise ValueError(
+                f"TableSet.sample needs tables without negative cells, {negative[0]!r} has some: "
+                "apply Consistent() or LatentClasses() first."
+            )
+        if not hasattr(self, "_sampled_from"):
+            tables = {columns: self.row(name) for name, columns in self.columns_of.items()}
+            self._sampled_from = mixture_of_tables(self.sizes, tables, self.mixture)
+        return self._sampled_from
+
+    def _heading(self) -> str:
+        n_cells = sum(part.shape[1] for part in self.values())
+        return f"TableSet of {len(self)} tables with {n_cells:,} cells"
+
+
+def table_cells(sizes: Sequence[int], columns: Subset) -> int:
+    """Return the number of cells of a table.
+
+    Parameters
+    ----------
+    sizes : sequence of int
+        Number of categories of each column.
+    columns : tuple of int
+        Positions of the columns.
+
+    Returns
+    -------
+    int
+        Their product.
+    """
+    return math.prod(sizes[j] for j in columns)

@@ -1,0 +1,406 @@
+"""Tables of several columns: what is asked, the best linear combination, and its noise."""
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
+
+from sklearn_ldp import (
+    GRR,
+    OUE,
+    ColumnOracle,
+    Consistent,
+    EmpiricalBayes,
+    HeldOutSearch,
+    LatentClasses,
+    MarginalOracle,
+    NormSub,
+)
+from sklearn_ldp.domains import RecordDomain
+from sklearn_ldp.tables import TableSet, compare_methods
+from sklearn_ldp.tables._components import Components
+from sklearn_ldp.tables._consistent import consistent_tables
+from sklearn_ldp.utils.estimator_checks import check_exact_epsilon_of
+
+DOMAINS = {"a": 3, "b": 2, "c": ["x", "y", "z", "w"], "d": 2}
+SIZES = (3, 2, 4, 2)
+BINARY = dict.fromkeys("pqrst", 2)
+EVERY_METHOD = [
+    ("split", DOMAINS),
+    ("joint", DOMAINS),
+    ("fourier", BINARY),
+    ("auto", BINARY),
+    ("auto", DOMAINS),
+]
+
+
+def people(domains, n=4000, seed=0):
+    """Users whose columns depend on a hidden kind of user."""
+    rng = np.random.default_rng(seed)
+    kind = rng.integers(0, 2, n)
+    columns = []
+    for j, categories in enumerate(RecordDomain.declared(domains, "").columns.values()):
+        codes = rng.binomial(categories.size - 1, np.where(kind, 0.75, 0.2 + 0.05 * j))
+        columns.append(np.asarray(categories.categories, dtype=object)[codes])
+    return np.column_stack(columns)
+
+
+def codes_of(domains, users):
+    return RecordDomain.declared(domains, "").encode(users, "")
+
+
+def true_tables(domains, users, tables):
+    codes, sizes = codes_of(domains, users), tables.sizes
+    truth = {}
+    for name, columns in tables.columns_of.items():
+        shape = [sizes[j] for j in columns]
+        cells = np.ravel_multi_index([codes[:, j] for j in columns], shape)
+        truth[name] = np.bincount(cells, minlength=np.prod(shape)) / len(codes)
+    return truth
+
+
+def distance(tables, truth):
+    """Mean total variation of the tables of two columns."""
+    pairs = [name for name in truth if isinstance(name, tuple)]
+    return np.mean([np.abs(tables.row(name) - truth[name]).sum() / 2 for name in pairs])
+
+
+# -- privacy --------------------------------------------------------------------------------------
+@pytest.mark.parametrize("method", ["split", "joint", "fourier"])
+@pytest.mark.parametrize("epsilon", [0.5, 2.0])
+def test_epsilon_of_whole_records_is_exact(method, epsilon):
+    """Enumerated: any two records, any report; the share of single columns is included."""
+    oracle = MarginalOracle(
+        epsilon, domains={"a": 2, "b": 2}, method=method, column_share=0.3, oracle="best"
+    )
+    mechanism = oracle.protocol().mechanism.for_enumeration()
+    records = [(a, b) for a in range(2) for b in range(2)]
+    check_exact_epsilon_of(mechanism, records, epsilon)
+    with pytest.raises(AssertionError, match="epsilon is exceeded"):
+        check_exact_epsilon_of(mechanism, records, 0.9 * epsilon)
+
+
+# -- the best linear combination ------------------------------------------------------------------
+def test_components_are_generalised_least_squares():
+    """The closed form against a solver of the whole system."""
+    rng = np.random.default_rng(0)
+    tables = [(0, 1), (0, 2), (1, 2, 3), (3,), (0, 3)]
+    joint = rng.dirichlet(np.ones(np.prod(SIZES))).reshape(SIZES)
+    variances, values, rows, sides = rng.random(5) + 0.5, [], [], []
+    cells = np.array(np.unravel_index(np.arange(joint.size), SIZES))
+    for table, variance in zip(tables, variances, strict=True):
+        shape = [SIZES[j] for j in table]
+        sums = np.zeros((np.prod(shape), joint.size))
+        sums[np.ravel_multi_index(cells[list(table)], shape), np.arange(joint.size)] = 1
+        values.append(sums @ joint.ravel() + 0.05 * rng.standard_normal(len(sums)))
+        rows.append(sums / np.sqrt(variance))
+        sides.append(values[-1] / np.sqrt(variance))
+    rows.append(1e5 * np.ones((1, joint.size)))
+    sides.append(1e5 * np.ones(1))
+    solved = np.linalg.lstsq(np.concatenate(rows), np.concatenate(sides), rcond=None)[0]
+    components = Components.of_tables(SIZES, tables, values, variances)
+    for table, got in zip(tables, components.own_tables(), strict=True):
+        others = tuple(j for j in range(4) if j not in table)
+        np.testing.assert_allclose(
+            got, solved.reshape(SIZES).sum(axis=others).ravel(), rtol=0, atol=1e-10
+        )
+    assert components.squared_error((0, 1, 2)) == np.inf
+    with pytest.raises(KeyError):
+        components.tables([(0, 1, 2)])
+
+
+def test_the_expected_squared_error_is_that_of_simulated_tables():
+    """Errors of 2,000 draws: within 5 standard errors (about 1e-6), and other formulas are not."""
+    rng = np.random.default_rng(1)
+    tables, variances = [(0, 1), (1, 2), (0, 2, 3)], np.array([1.0, 2.0, 0.5])
+    truth = [
+        np.full(np.prod([SIZES[j] for j in t]), 1 / np.prod([SIZES[j] for j in t])) for t in tables
+    ]
+    errors = []
+    for _ in range(2000):
+        noisy = [
+            t + rng.normal(0, np.sqrt(v), len(t)) for t, v in zip(truth, variances, strict=True)
+        ]
+        made = Components.of_tables(SIZES, tables, noisy, variances).own_tables()
+        errors.append([np.sum((m - t) ** 2) for m, t in zip(made, truth, strict=True)])
+    expected = np.array(
+        [Components.of_tables(SIZES, tables, None, variances).squared_error(t) for t in tables]
+    )
+    z = (np.mean(errors, axis=0) - expected) / (np.std(errors, axis=0) / np.sqrt(2000))
+    assert np.all(np.abs(z) < 5)
+    alone = variances * [len(t) - 1 for t in truth]
+    assert np.any(
+        np.abs(np.mean(errors, axis=0) - alone) > 5 * np.std(errors, axis=0) / np.sqrt(2000)
+    )
+
+
+@pytest.mark.parametrize(("method", "domains"), EVERY_METHOD)
+def test_raw_tables_are_unbiased_and_their_intervals_hold(method, domains):
+    """z of the mean error over 60 collections: |z| < 5.5 (1e-6 for all cells of all cases).
+
+    And the sum of the squared errors over that of the variances is between .6 and 1.5.
+    """
+    users = people(domains)
+    oracle = MarginalOracle(3.0, domains=domains, method=method, column_share=0.2)
+    errors, noises = {}, {}
+    for seed in range(60):
+        tables = clone(oracle).set_params(random_state=seed).fit_transform(users)
+        linear = Consistent(non_negative=False).fit_transform(tables)
+        truth = true_tables(domains, users, linear)
+        for name, table in linear.items():
+            error = table.values[0] - truth[name]
+            errors.setdefault(name, []).append(error)
+            noises.setdefault(name, table.noise)
+    for name, of_table in errors.items():
+        z = np.mean(of_table, axis=0) / (np.std(of_table, axis=0, ddof=1) / np.sqrt(60))
+        assert np.all(np.abs(z) < 5.5)
+        ratio = np.square(of_table).mean(axis=0).sum() / noises[name].variance(truth[name]).sum()
+        assert 0.6 < ratio < 1.5
+        assert not 0.6 < 2.6 * ratio < 1.5  # negative control
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("method", "domains"), EVERY_METHOD)
+def test_intervals_of_linear_tables_cover(method, domains):
+    """95 % intervals in 400 collections: all cells together within 94 and 96 %."""
+    users = people(domains)
+    oracle = MarginalOracle(3.0, domains=domains, method=method, column_share=0.2)
+    hits = []
+    for seed in range(400):
+        tables = clone(oracle).set_params(random_state=seed).fit_transform(users)
+        linear = Consistent(non_negative=False).fit_transform(tables)
+        truth = true_tables(domains, users, linear)
+        for name, table in linear.items():
+            low, high = table.confidence_interval(0.95)
+            hits.append(np.mean((low <= truth[name]) & (truth[name] <= high)))
+    assert 0.94 < np.mean(hits) < 0.97
+
+
+def test_the_method_is_the_one_with_the_least_expected_error():
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        n_columns = int(rng.integers(3, 8))
+        sizes = rng.integers(2, 4, n_columns) if rng.random() < 0.5 else np.full(n_columns, 2)
+        domains = {f"q{j}": int(size) for j, size in enumerate(sizes)}
+        epsilon, order = float(rng.choice([0.5, 1, 2, 4])), int(rng.integers(1, 4))
+        ways = compare_methods(epsilon, domains, order)
+        oracle = MarginalOracle(epsilon, domains=domains, order=order, column_share=0)
+        views = oracle.protocol().mechanism.views
+        assert ways["squared_error"][0] == ways["squared_error"].min()
+        assert len(views) == ways["n_views"][0]
+        assert max(len(view.columns) for view in views) == ways["order"][0]
+        is_parity = any(view.is_parity for view in views)
+        assert is_parity == (ways["method"][0] == "fourier" and ways["order"][0] > 1)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "order", "limit"),
+    [(1, 2, 330), (2, 2, 66), (4, 2, 12), (1, 3, 1480), (2, 3, 290), (4, 3, 34)],
+)
+def test_sixteen_binary_columns(epsilon, order, limit):
+    """The errors that uniform Fourier coefficients have are 477, 175, 109, 2,851, 1,049 and 654."""
+    ways = compare_methods(epsilon, dict.fromkeys("abcdefghijklmnop", 2), order)
+    assert ways["squared_error"][0] <= limit
+
+
+# -- agreement ------------------------------------------------------------------------------------
+def assert_tables_agree(tables, atol=1e-9):
+    for one, other in combinations(tables, 2):
+        shared = set(tables.columns_of[one]) & set(tables.columns_of[other])
+        margins = []
+        for name in (one, other):
+            columns = tables.columns_of[name]
+            cells = tables.row(name).reshape([tables.sizes[j] for j in columns])
+            others = tuple(i for i, j in enumerate(columns) if j not in shared)
+            margins.append(cells.sum(axis=others))
+        np.testing.assert_allclose(*margins, rtol=0, atol=atol)
+
+
+@pytest.mark.parametrize(("method", "domains"), EVERY_METHOD)
+@pytest.mark.parametrize("epsilon", [0.3, 3.0])
+def test_consistent_tables_agree_and_have_no_negative_cells(method, domains, epsilon):
+    oracle = MarginalOracle(epsilon, domains=domains, method=method, random_state=0)
+    raw = oracle.fit_transform(people(domains))
+    tables = Consistent().fit_transform(raw)
+    assert isinstance(tables, TableSet)
+    assert set(tables) >= {*raw, *domains}
+    assert min(table.values.min() for table in tables.values()) >= 0
+    assert_tables_agree(tables)
+    linear = Consistent(non_negative=False).fit_transform(raw)
+    assert_tables_agree(linear)
+    assert all(table.is_raw for table in linear.values())
+
+
+def test_the_nearest_consistent_tables_are_found():
+    """Against a general solver of the quadratic program, over the joint distribution."""
+    scipy_minimize = pytest.importorskip("scipy.optimize").minimize
+    rng = np.random.default_rng(0)
+    sizes, tables, variances = (2, 3, 2), [(0, 1), (1, 2), (0, 2)], np.array([1.0, 3.0, 2.0])
+    values = [rng.dirichlet(np.ones(sizes[i] * sizes[j])) for i, j in tables]
+    values = [value + rng.normal(0, 0.15, len(value)) for value in values]
+    made, _ = consistent_tables(sizes, tables, values, variances, max_iter=5000)
+
+    def margins(joint):
+        joint = joint.reshape(sizes)
+        return [joint.sum(axis=3 - i - j).ravel() for i, j in tables]
+
+    def loss(joint):
+        both = zip(margins(joint), values, variances, strict=True)
+        return sum(np.sum((m - v) ** 2) / s for m, v, s in both)
+
+    best = scipy_minimize(
+        loss,
+        np.full(12, 1 / 12),
+        bounds=[(0, 1)] * 12,
+        constraints={"type": "eq", "fun": lambda joint: joint.sum() - 1},
+        options={"ftol": 1e-14, "maxiter": 500},
+    )
+    both = zip(made, values, variances, strict=True)
+    # Tables that agree two by two need not be those of a joint: so the optimum may be below.
+    assert sum(np.sum((m - v) ** 2) / s for m, v, s in both) <= best.fun + 1e-5
+    assert (
+        sum(
+            np.sum((m - v) ** 2) / s
+            for m, v, s in zip(margins(best.x), values, variances, strict=True)
+        )
+        > 0
+    )
+
+
+def test_post_processors_compose():
+    users = people(DOMAINS, 20_000)
+    raw = MarginalOracle(2.0, domains=DOMAINS, random_state=0).fit_transform(users)
+    truth = true_tables(DOMAINS, users, raw)
+    both = make_pipeline(NormSub(), Consistent()).fit_transform(raw)
+    assert_tables_agree(both)
+    other = make_pipeline(Consistent(), NormSub()).fit_transform(raw)
+    assert isinstance(other, TableSet)
+    assert other["a", "b"].postprocessors == ("Consistent", "NormSub")
+    bayes = make_pipeline(EmpiricalBayes(), Consistent()).fit_transform(raw)
+    assert distance(bayes, truth) < distance(NormSub().fit_transform(raw), truth)
+    assert both.answer({"a": 1}) == pytest.approx(both.row("a")[1])
+
+
+def test_a_search_chooses_for_each_table():
+    raw = MarginalOracle(2.0, domains=DOMAINS, random_state=0).fit_transform(
+        people(DOMAINS, 20_000)
+    )
+    search = HeldOutSearch([NormSub(), EmpiricalBayes()]).fit(raw)
+    assert set(search.estimators_) == set(raw)
+    assert isinstance(search.estimate_, TableSet)
+    agreed = Consistent().fit_transform(search.estimate_)
+    assert_tables_agree(agreed)
+
+
+# -- life -----------------------------------------------------------------------------------------
+@pytest.mark.parametrize(("method", "domains"), EVERY_METHOD)
+def test_clients_and_servers(method, domains):
+    users = people(domains, 3000)
+    client = MarginalOracle(1.0, domains=domains, method=method, n_samples=3000)
+    reports = client.privatize(users)
+    server = clone(client).aggregate(reports[:1000])
+    server.merge(clone(client).aggregate(reports[1000:]))
+    whole = clone(client).set_params(input="reports").fit(reports)
+    assert server.n_samples_seen_ == 3000
+    assert server.method_ == whole.method_
+    for name, table in server.estimate_.items():
+        np.testing.assert_array_equal(table.values, whole.estimate_[name].values)
+    assert len(server.views_) == len(server.sampling_probabilities_)
+    assert server.sampling_probabilities_.sum() == pytest.approx(1)
+
+
+def test_fit_reckons_with_the_users_it_has():
+    """More users, fewer of them for single columns; clients reckon with 100,000."""
+    users = people(DOMAINS, 2000)
+    few = MarginalOracle(0.5, domains=DOMAINS, method="split").fit(users)
+    many = MarginalOracle(0.5, domains=DOMAINS, method="split", n_samples=10**8).fit(users)
+    assert len(few.views_) == 10
+    assert len(many.views_) == 6
+    weighted = MarginalOracle(0.5, domains=DOMAINS, method="split")
+    weighted.fit(users, sample_weight=np.full(2000, 10**3))
+    assert weighted.sampling_probabilities_[-1] > few.sampling_probabilities_[-1]
+    assert few.partial_fit(users).n_samples_seen_ == 4000
+    with pytest.raises(ValueError, match="not valid|'nobody'|not one of|is no category|nobody"):
+        few.fit(np.full((10, 4), "nobody"))
+    assert few.n_samples_seen_ == 4000
+
+
+def test_values_in_any_container():
+    pd = pytest.importorskip("pandas")
+    users = people(DOMAINS)
+    frame = pd.DataFrame(users, columns=list("abcd"))[list("dcba")]
+    oracle = MarginalOracle(1.0, domains=DOMAINS, random_state=0)
+    one, other = oracle.fit_transform(users), clone(oracle).fit_transform(frame)
+    for name in one:
+        np.testing.assert_array_equal(one[name].values, other[name].values)
+    dtypes = frame.astype("category")
+    learnt = MarginalOracle(1.0, random_state=0).fit(dtypes)
+    assert learnt.feature_names_in_.tolist() == list("dcba")
+    assert len(learnt.get_feature_names_out()) == sum(t.shape[1] for t in learnt.estimate_.values())
+
+
+# -- bad input ------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"order": 5}, "tables of 5 columns, but there are only 4"),
+        ({"order": [("a", "e")]}, "there is no column 'e'"),
+        ({"order": [("a", "a")]}, "each column counts once"),
+        ({"order": []}, "at least one table"),
+        ({"method": "fourier"}, "needs binary columns"),
+        ({"domains": {"a": 2000, "b": 2000}}, r"refuses a table of 4e\+06 cells"),
+        ({"domains": {f"q{i}": 10 for i in range(9)}, "method": "joint"}, "1e.09 cells"),
+        ({"column_share": 1.5}, "column_share"),
+        ({"n_samples": 0}, "n_samples"),
+        ({"oracle": "bset"}, "oracle"),
+    ],
+)
+def test_parameters_that_make_no_sense_are_refused(parameters, message):
+    oracle = MarginalOracle(**{"epsilon": 1.0, "domains": DOMAINS, **parameters})
+    with pytest.raises(ValueError, match=message):
+        oracle.protocol()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda f: f.drop(columns="c"), "misses the column 'c'"),
+        (lambda f: f.assign(e=1), "got the column 'e', which has no domain"),
+        (lambda f: f.assign(a=7), "7"),
+    ],
+)
+def test_users_that_do_not_fit_are_refused(change, message):
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(people(DOMAINS, 100), columns=list("abcd"))
+    oracle = MarginalOracle(1.0, domains=DOMAINS)
+    with pytest.raises(ValueError, match=message):
+        oracle.fit(change(frame))
+    assert not hasattr(oracle, "n_features_in_")
+
+
+def test_too_few_users_are_said():
+    users = people(BINARY, 3)
+    tables = MarginalOracle(1.0, domains=BINARY, method="split", random_state=0).fit_transform(
+        users
+    )
+    with pytest.raises(ValueError, match="Nobody was asked about"):
+        Consistent().fit(tables)
+    with pytest.raises(ValueError, match="3 users are too few"):
+        MarginalOracle(1.0, domains=BINARY, method="fourier").fit_transform(users)
+
+
+def test_sets_of_columns_are_refused_by_what_needs_tables():
+    columns = ColumnOracle(1.0, domains=DOMAINS, random_state=0).fit_transform(people(DOMAINS))
+    for processor in (Consistent(), LatentClasses()):
+        with pytest.raises(ValueError, match="needs the tables that a MarginalOracle returns"):
+            processor.fit(columns)
+
+
+def test_an_oracle_of_ones_own():
+    oracle = MarginalOracle(2.0, domains=DOMAINS, oracle=OUE(), method="split", random_state=0)
+    assert all(type(t.oracle) is OUE for t in oracle.fit_transform(people(DOMAINS)).values())
+    direct = MarginalOracle(2.0, domains=DOMAINS, oracle=GRR(), order=[("a", "b"), "c"])
+    tables = direct.fit_transform(people(DOMAINS))
+    assert list(tables) == [("a", "b"), "c"]
