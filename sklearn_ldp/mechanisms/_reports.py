@@ -95,3 +95,31 @@ def sorted_parts(parts: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
     order = np.argsort(parts.astype(np.uint16) if is_small else parts, kind="stable")
     present, begin = np.unique(parts[order], return_index=True)
     yield from zip(present.tolist(), np.split(order, begin[1:]), strict=True)
+
+
+def counted_by_part(
+    codes: np.ndarray, parts: np.ndarray, n_codes: int
+) -> Iterator[tuple[int, np.ndarray]]:
+    """Yield each part that occurs, with how often it has each code.
+
+    Parameters
+    ----------
+    codes : ndarray of int of shape (n,)
+        Codes, each in [0, n_codes - 1].
+    parts : ndarray of int of shape (n,)
+        The part of each code.
+    n_codes : int
+        Number of codes.
+
+    Yields
+    ------
+    (int, ndarray of shape (n_codes,))
+        The parts in their order, with their counts, int64.
+    """
+    if not parts.size:
+        return
+    first, n_parts = int(parts.min()), int(np.ptp(parts)) + 1
+    counts = np.bincount((parts - first) * n_codes + codes, minlength=n_parts * n_codes)
+    by_part = counts.astype(np.int64, copy=False).reshape(n_parts, n_codes)
+    present = np.flatnonzero(by_part.any(axis=1))
+    yield from zip((first + present).tolist(), by_part[present], strict=True)

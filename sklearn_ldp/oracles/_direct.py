@@ -10,7 +10,7 @@ from ..mechanisms._channel import Channel, randomised_response
 from ..mechanisms._coins import TWO_64, direct_threshold
 from ..mechanisms._laws import JointSupport, ReportLaw, choice_entropy
 from ..mechanisms._mechanism import ReportField
-from ..mechanisms._reports import bits_for, check_indices
+from ..mechanisms._reports import bits_for, check_indices, counted_by_part
 from ..mechanisms._support import fixed_size
 from ._base import BaseOracle
 from ._shared_paragraphs import inherit_parameters
@@ -120,13 +120,7 @@ class DirectChannel(Channel):
         return np.bincount(reports, minlength=self.n_categories)
 
     def tally_each(self, reports, parts):
-        if not parts.size:
-            return
-        first, n_parts, d = parts.min(), int(np.ptp(parts)) + 1, self.n_categories
-        counts = np.bincount((parts - first) * d + reports, minlength=n_parts * d)
-        tallies = counts.astype(np.int64, copy=False).reshape(n_parts, d)
-        present = np.flatnonzero(tallies.any(axis=1))
-        yield from zip((first + present).tolist(), tallies[present], strict=True)
+        yield from counted_by_part(reports, parts, self.n_categories)
 
     def simulate(self, counts, n_repeats, rng):
         # Exact: with probability d q a user ignores her category and reports a uniform one.

@@ -15,7 +15,7 @@ from ..mechanisms._channel import Channel
 from ..mechanisms._coins import TWO_64, SeededCoins, exp_lower_bound, group_threshold
 from ..mechanisms._laws import JointSupport, choice_entropy
 from ..mechanisms._mechanism import ReportField
-from ..mechanisms._reports import bits_for, expect
+from ..mechanisms._reports import bits_for, counted_by_part, expect
 from ..mechanisms._support import count_bits, fixed_size
 from ._base import BaseOracle
 from ._shared_paragraphs import inherit_parameters
@@ -231,6 +231,10 @@ class SubsetChannel(Channel):
         if reports.dtype == bool:  # as `draw` makes them
             return count_bits(reports.view(np.uint8))
         return np.bincount(reports.ravel(), minlength=self.n_categories)
+
+    def tally_each(self, reports, parts):
+        of_members = np.repeat(parts, self.size)
+        yield from counted_by_part(reports.ravel(), of_members, self.n_categories)
 
     def simulate(self, counts, n_repeats, rng):
         n, d = int(counts.sum()), self.n_categories

@@ -176,7 +176,7 @@ class Consistent(BaseTableProcessor):
 
 
 def cell_variance(tables: TableSet, name: Any) -> float:
-    """Return the variance of a cell of a table under uniform frequencies, the mean over cells.
+    """Return about the variance of a cell of a table, from its noise level.
 
     Parameters
     ----------
@@ -195,13 +195,13 @@ def cell_variance(tables: TableSet, name: Any) -> float:
     ValueError
         If its noise is not known.
     """
-    noise, size = tables[name].noise, tables[name].shape[1]
+    noise = tables[name].noise
     if noise is None:
         raise ValueError(
             f"The noise of the table {name!r} is not known, so it has no weight beside the others: "
             "pass the tables as a MarginalOracle returns them."
         )
-    return float(np.mean(noise.variance(np.full(size, 1 / size))))
+    return float(np.square(noise.std))
 
 
 def linear_tables(tables: TableSet) -> TableSet:

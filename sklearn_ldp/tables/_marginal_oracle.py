@@ -330,7 +330,8 @@ class MarginalOracle(BaseSurvey):
 
     def _views_of(self, state: Collected) -> list[TableView]:
         """What the users said, of all parts that have users."""
-        views = []
+        views, totals = [], {part: part.total_variance() for part in set(state.mechanism.parts)}
+        is_parity = _parity(state.mechanism)
         for j, view in enumerate(state.mechanism.views):
             support, asked = state.mechanism.of_decoded(state.decoded[0], j)
             if len(asked) == 1 and asked[0]:
@@ -341,8 +342,8 @@ class MarginalOracle(BaseSurvey):
                         view.columns,
                         values[0],
                         SampledNoise(noise, state.counts.n_samples),
-                        part.total_variance(),
-                        _parity(state.mechanism),
+                        totals[part],
+                        is_parity,
                     )
                 )
         return views

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -93,7 +94,7 @@ class TableSet(EstimateSet):
         """Number of categories of each column."""
         return tuple(one.size for one in self.domain.columns.values())
 
-    @property
+    @cached_property
     def columns_of(self) -> dict[Any, Subset]:
         """The positions of the columns of each table, by its name."""
         places = {key: (j,) for j, key in enumerate(self.domain.columns)}

@@ -136,13 +136,18 @@ class CombinedNoise(Noise):
         n_users: int,
     ) -> None:
         self._sizes, self._table = tuple(sizes), tuple(table)
-        within = set(table)
-        self._views = [view for view in views if within.intersection(view.columns)]
+        self._all_views = views
         self._components = components
         self._n_users = int(n_users)
 
     def __repr__(self) -> str:
-        return f"CombinedNoise(of {len(self._views)} views, n_users={self._n_users})"
+        return f"CombinedNoise(of {len(self._all_views)} views, n_samples={self._n_users})"
+
+    @cached_property
+    def _views(self) -> list[TableView]:
+        """The views that tell about the table."""
+        within = set(self._table)
+        return [view for view in self._all_views if within.intersection(view.columns)]
 
     # -- the answers, view by view ------------------------------------------------------------
     def _of_components(self, rows: np.ndarray) -> dict[Subset, np.ndarray]:
@@ -217,12 +222,7 @@ class CombinedNoise(Noise):
     # -- its level ----------------------------------------------------------------------------
     @property
     def n_samples(self) -> int:
-        """Number of users who were asked about one of the columns."""
-        return int(sum(float(view.noise.n_samples) for view in self._views))
-
-    @property
-    def n_users(self) -> int:
-        """Number of users whose frequencies the estimate is of."""
+        """Number of users: all of them tell about the table, if only a little."""
         return self._n_users
 
     @cached_property
@@ -235,7 +235,7 @@ class CombinedNoise(Noise):
     growth = 0.0
 
     def __getstate__(self):
-        cached = ("std", "_frequencies")
+        cached = ("std", "_frequencies", "_views")
         return {name: value for name, value in vars(self).items() if name not in cached}
 
 
