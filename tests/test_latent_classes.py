@@ -1,0 +1,281 @@
+"""The joint model of tables: its fit, its answers, and the rows that it makes."""
+
+import pickle
+
+import numpy as np
+import pytest
+from scipy.optimize import check_grad
+from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
+from test_tables import (
+    BINARY,
+    DOMAINS,
+    EVERY_METHOD,
+    assert_tables_agree,
+    codes_of,
+    distance,
+    people,
+    true_tables,
+)
+
+from sklearn_ldp import (
+    ColumnOracle,
+    Consistent,
+    EmpiricalBayes,
+    LatentClasses,
+    MarginalOracle,
+    NormSub,
+)
+from sklearn_ldp.tables import ClassMixture
+from sklearn_ldp.tables._latent import ClassFit, PairTables
+
+
+@pytest.fixture(scope="module")
+def users():
+    return people(DOMAINS, 30_000)
+
+
+@pytest.fixture(scope="module")
+def raw(users):
+    return MarginalOracle(2.0, domains=DOMAINS, random_state=0).fit_transform(users)
+
+
+@pytest.fixture(scope="module")
+def tables(raw):
+    return LatentClasses().fit_transform(raw)
+
+
+# -- the model ------------------------------------------------------------------------------------
+def test_the_gradient_is_that_of_the_loss():
+    rng = np.random.default_rng(0)
+    sizes = (3, 2, 4)
+    noisy = PairTables(sizes)
+    noisy.add((0, 1), rng.random(6), rng.random(6) + 0.1)
+    noisy.add((1, 2), rng.random(8), 0.3)
+    noisy.add((2,), rng.random(4), 0.2)
+    fit = ClassFit([rng.dirichlet(np.ones(k)) for k in sizes], 2, 3, 0.7, rng)
+    shape = fit._parameters.shape
+
+    def loss(flat):
+        return fit._loss(flat.reshape(shape), noisy)[0]
+
+    def gradient(flat):
+        return fit._loss(flat.reshape(shape), noisy)[1].ravel()
+
+    assert check_grad(loss, gradient, rng.normal(size=np.prod(shape))) < 1e-5
+
+
+def test_tables_of_a_mixture_are_those_of_its_joint_distribution():
+    rng = np.random.default_rng(0)
+    sizes = (2, 3, 4)
+    mixture = ClassMixture(
+        rng.dirichlet(np.ones(5)), [rng.dirichlet(np.ones(k), 5).T for k in sizes]
+    )
+    joint = mixture.table((0, 1, 2)).reshape(sizes)
+    assert joint.sum() == pytest.approx(1)
+    np.testing.assert_allclose(mixture.table((0, 2)), joint.sum(axis=1).ravel())
+    np.testing.assert_allclose(mixture.table((1,)), joint.sum(axis=(0, 2)))
+    allowed = {0: np.array([1]), 2: np.array([0, 3])}
+    assert mixture.conjunction(allowed) == pytest.approx(joint[1][:, [0, 3]].sum())
+
+
+def test_rows_have_the_law_of_the_mixture():
+    """Chi-square of 24 cells below its quantile of 1 - 1e-9; other shares are found."""
+    rng = np.random.default_rng(1)
+    columns = [rng.dirichlet(np.ones(k), 3).T for k in (2, 3, 4)]
+    mixture = ClassMixture(np.array([0.5, 0.3, 0.2]), columns)
+    rows = mixture.sample(40_000, rng)
+    counts = np.bincount(np.ravel_multi_index(rows.T, (2, 3, 4)), minlength=24)
+
+    def statistic(of):
+        expected = 40_000 * of.table((0, 1, 2))
+        return np.sum((counts - expected) ** 2 / expected)
+
+    assert statistic(mixture) < 93  # of 23 degrees of freedom
+    assert statistic(ClassMixture(np.array([0.4, 0.4, 0.2]), columns)) > 93
+
+
+# -- the fit --------------------------------------------------------------------------------------
+@pytest.mark.parametrize(("method", "domains"), EVERY_METHOD)
+def test_the_model_is_better_than_what_it_is_made_of(method, domains):
+    """Columns depend on a hidden kind of user, unlike independent columns and raw tables."""
+    users = people(domains, 20_000)
+    raw = MarginalOracle(1.0, domains=domains, method=method, random_state=0).fit_transform(users)
+    model = LatentClasses().fit(raw)
+    truth = true_tables(domains, users, model.estimate_)
+    of_columns = ColumnOracle(1.0, domains=domains, random_state=0).fit_transform(users)
+    columns = EmpiricalBayes().fit_transform(of_columns)
+    names = list(domains)
+    products = [
+        np.abs(np.outer(columns[a].values, columns[b].values).ravel() - cells).sum() / 2
+        for (a, b), cells in ((n, c) for n, c in truth.items() if isinstance(n, tuple))
+    ]
+    assert distance(model.estimate_, truth) < distance(Consistent().fit_transform(raw), truth)
+    assert distance(model.estimate_, truth) < np.mean(products)
+    assert set(model.estimate_) == {*raw, *names}
+    assert model.noise_index_ > 0
+
+
+def test_with_much_noise_columns_are_independent(users):
+    raw = MarginalOracle(0.05, domains=DOMAINS, random_state=0).fit_transform(users)
+    model = LatentClasses().fit(raw)
+    table = model.estimate_.row(("a", "b")).reshape(3, 2)
+    np.testing.assert_allclose(
+        table, np.outer(table.sum(axis=1), table.sum(axis=0)), rtol=0, atol=0.01
+    )
+
+
+@pytest.mark.parametrize("residual", [True, False])
+def test_tables_agree_and_have_no_negative_cells(raw, residual):
+    tables = LatentClasses(residual=residual).fit_transform(raw)
+    assert min(table.values.min() for table in tables.values()) >= 0
+    assert_tables_agree(tables)
+    assert all(table.values.sum() == pytest.approx(1) for table in tables.values())
+
+
+def test_the_residual_helps_where_there_is_little_noise():
+    users = people(DOMAINS, 30_000)
+    users[:, 3] = np.where(users[:, 0] == 1, 1, users[:, 3])  # what a mixture finds hard
+    raw = MarginalOracle(6.0, domains=DOMAINS, random_state=0).fit_transform(users)
+    one_class = LatentClasses(1, residual=False).fit_transform(raw)
+    with_residual = LatentClasses(1).fit_transform(raw)
+    truth = true_tables(DOMAINS, users, with_residual)
+    assert distance(with_residual, truth) < 0.2 * distance(one_class, truth)
+
+
+def test_the_same_tables_have_the_same_model(raw, tables):
+    again = LatentClasses().fit(raw)
+    np.testing.assert_array_equal(again.estimate_["a", "b"].values, tables["a", "b"].values)
+    other = LatentClasses(random_state=1).fit_transform(raw)
+    assert np.any(other["a", "b"].values != tables["a", "b"].values)
+    copied = pickle.loads(pickle.dumps(again))
+    np.testing.assert_array_equal(copied.frequencies_["a", "b"], again.frequencies_["a", "b"])
+    assert copied.transform(raw)["a", "b"].values == pytest.approx(tables["a", "b"].values)
+    assert len(again.get_feature_names_out()) == sum(t.shape[1] for t in tables.values())
+
+
+def test_processed_tables_are_refused(raw):
+    with pytest.raises(ValueError, match="needs raw tables, got tables after NormSub"):
+        LatentClasses().fit(NormSub().fit_transform(raw))
+
+
+def test_single_columns_are_a_model_too(users):
+    oracle = MarginalOracle(2.0, domains=DOMAINS, order=1, random_state=0)
+    tables = make_pipeline(oracle, LatentClasses()).fit_transform(users)
+    assert list(tables) == list("abcd")
+    assert tables.answer({"a": 1, "d": 0}) == pytest.approx(tables.row("a")[1] * tables.row("d")[0])
+
+
+# -- answers --------------------------------------------------------------------------------------
+def share(users, **wanted):
+    places = dict(zip("abcd", range(4), strict=True))
+    hits = [np.isin(users[:, places[key]].tolist(), values) for key, values in wanted.items()]
+    return np.mean(np.all(hits, axis=0))
+
+
+@pytest.mark.parametrize(
+    "conjunction",
+    [{"a": 1}, {"a": [0, 2]}, {"a": 1, "c": ["x", "y"]}, {"b": 1, "c": "w", "d": 0, "a": [1, 2]}],
+)
+def test_conjunctions(users, tables, conjunction):
+    listed = {k: v if isinstance(v, list) else [v] for k, v in conjunction.items()}
+    assert tables.answer(conjunction) == pytest.approx(share(users, **listed), abs=0.03)
+
+
+def test_answers_come_from_the_table_with_the_least_noise(users, raw):
+    """And have its interval: in raw tables and in linear ones, which are shorter."""
+    linear = Consistent(non_negative=False).fit_transform(raw)
+    low, high = raw.confidence_interval({"a": 1}, 0.999)
+    assert low < share(users, a=[1]) < high
+    shorter = linear.confidence_interval({"a": 1}, 0.999)
+    assert shorter.low < share(users, a=[1]) < shorter.high
+    assert shorter.high - shorter.low < high - low
+    with pytest.raises(ValueError, match="No table has all of the columns a, b, c"):
+        linear.answer({"a": 1, "b": 1, "c": "x"})
+    with pytest.raises(ValueError, match="joint model has no intervals"):
+        LatentClasses().fit_transform(raw).confidence_interval({"a": 1, "b": 1, "c": "x"})
+    with pytest.raises(ValueError, match="No confidence interval after LatentClasses"):
+        LatentClasses().fit_transform(raw).confidence_interval({"a": 1})
+
+
+@pytest.mark.parametrize(
+    ("conjunction", "message"),
+    [
+        ({}, "A conjunction is a mapping"),
+        ("a", "A conjunction is a mapping"),
+        ({"e": 1}, "no column 'e'; there are 'a', 'b', 'c', 'd'"),
+        ({"a": []}, "lists no category"),
+        ({"a": 3}, "3"),
+    ],
+)
+def test_conjunctions_that_make_no_sense_are_refused(tables, conjunction, message):
+    with pytest.raises(ValueError, match=message):
+        tables.answer(conjunction)
+
+
+def test_independence_of_two_columns(users, raw):
+    """Columns that depend on each other are found; of 200 p-values of shuffled ones, a few are."""
+    linear = Consistent(non_negative=False).fit_transform(raw)
+    assert linear.independence("a", "c").p_value[0] < 1e-6
+    assert linear.independence("c", "a").p_value == linear.independence("a", "c").p_value
+    assert linear.independence("a", "c").degrees_of_freedom == 6
+    rng = np.random.default_rng(0)
+    pair = {"a": 3, "b": 2}
+    small = 0
+    for seed in range(60):
+        shuffled = np.column_stack([rng.permutation(users[:4000, 0]), users[:4000, 1]])
+        oracle = MarginalOracle(2.0, domains=pair, random_state=seed)
+        small += oracle.fit_transform(shuffled).independence("a", "b").p_value[0] < 0.05
+    assert small <= 12  # binomial(60, .05) is beyond with a probability of 4e-5
+    with pytest.raises(KeyError, match="order of the domains"):
+        raw["b", "a"]
+
+
+# -- rows -----------------------------------------------------------------------------------------
+def test_rows_have_the_tables_they_are_from(raw, tables):
+    pd = pytest.importorskip("pandas")
+    consistent = Consistent().fit_transform(raw)
+    for source in (tables, consistent):
+        rows = source.sample(200_000, random_state=0)
+        assert list(rows.columns) == list("abcd")
+        again = true_tables(DOMAINS, rows.to_numpy(dtype=object), source)
+        assert distance(source, again) < 0.02
+    assert rows["a"].dtype.kind == "i"
+    assert isinstance(rows["c"].dtype, pd.CategoricalDtype)
+    assert rows["c"].cat.categories.tolist() == ["x", "y", "z", "w"]
+    pd.testing.assert_frame_equal(tables.sample(50, 3), tables.sample(50, 3))
+
+
+def test_rows_need_tables_without_negative_cells(users, tables):
+    raw = MarginalOracle(0.1, domains=DOMAINS, random_state=0).fit_transform(users)
+    with pytest.raises(ValueError, match=r"apply Consistent\(\) or LatentClasses\(\) first"):
+        raw.sample(10)
+    with pytest.raises(ValueError, match="n_rows >= 1, got 0"):
+        tables.sample(0)
+
+
+def test_large_joint_distributions_are_never_made():
+    """20 columns of 8 categories: 1e18 cells."""
+    domains = {f"q{j}": 8 for j in range(20)}
+    rng = np.random.default_rng(0)
+    users = rng.binomial(7, rng.random((2000, 1)), (2000, 20))
+    wanted = [(f"q{j}", f"q{j + 1}") for j in range(19)]
+    oracle = MarginalOracle(4.0, domains=domains, order=wanted, random_state=0)
+    tables = make_pipeline(oracle, LatentClasses(n_mixtures=1)).fit_transform(users)
+    everyone = {name: list(range(8)) for name in domains}
+    assert tables.answer(everyone) == pytest.approx(1)
+    assert tables.sample(100, random_state=0).shape == (100, 20)
+    with pytest.raises(ValueError, match=r"refuses a table of 1.15e\+18 cells"):
+        clone(oracle).set_params(method="joint").fit(users)
+
+
+def test_binary_tables_of_three_columns():
+    users = people(BINARY, 20_000)
+    oracle = MarginalOracle(2.0, domains=BINARY, order=3, random_state=0)
+    tables = make_pipeline(oracle, LatentClasses()).fit_transform(users)
+    codes = codes_of(BINARY, users)
+    for name, columns in tables.columns_of.items():
+        shape = [2] * len(columns)
+        cells = np.ravel_multi_index([codes[:, j] for j in columns], shape)
+        truth = np.bincount(cells, minlength=2 ** len(columns)) / len(codes)
+        np.testing.assert_allclose(tables.row(name), truth, rtol=0, atol=0.05)
