@@ -13,7 +13,6 @@ from .._noise import ChannelNoise
 from ._channel import Channel
 from ._coins import TWO_64, Coins
 from ._covariance import inner, outer
-from ._mechanism import Mechanism
 from ._several import Several
 
 Pairs = list[tuple[np.ndarray, np.ndarray]]
@@ -337,6 +336,3 @@ class FakeData(Several):
     @property
     def agreement_bits(self):
         return 0.0
-
-    def _identity(self):
-        return Mechanism._identity(self), self.parts

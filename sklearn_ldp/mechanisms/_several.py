@@ -71,19 +71,24 @@ class Several(Split):
     """
 
     def __init__(self, parts: Sequence[Mechanism], shares: Sequence[int]) -> None:
-        n_drawn, rest = divmod(sum(shares), TWO_64)
-        if len(parts) != len(shares) or rest or not n_drawn or not _are_shares(shares):
+        is_multiple = shares and sum(shares) % TWO_64 == 0
+        if len(parts) != len(shares) or not is_multiple or not _are_shares(shares):
             raise ValueError(
                 f"A collection of {len(parts)} parts needs as many shares, integers from 1 to "
                 f"2**64 whose sum is a multiple of 2**64, got {list(shares)}."
             )
         self.parts = tuple(parts)
         self.shares = tuple(shares)
-        self.n_drawn = n_drawn
+        self.views = None
         own_bytes = max(part.report_bytes for part in parts)
         self.report_bytes = 16 * (1 + sum(map(len, self._blocks))) + own_bytes
 
     # -- what two parties must agree on -------------------------------------------------------
+    @property
+    def n_drawn(self) -> int:
+        """Number of parts that each user reports on."""
+        return sum(self.shares) // TWO_64
+
     @property
     def configuration(self):
         return {**super().configuration, "n_sampled": self.n_drawn}
@@ -171,6 +176,12 @@ class Several(Split):
         """Return the same collection of parts that have few enough outcomes to list them all."""
         parts = [getattr(part, "for_enumeration", lambda part=part: part)() for part in self.parts]
         return Several(parts, self.shares)
+
+    def draw_sizes(self, n_samples: int, n_repeats: int, rng: np.random.Generator) -> np.ndarray:
+        drawn = rng.multinomial(n_samples, self.sample_probabilities, size=n_repeats)
+        return drawn @ (self._places >= 0)
+
+    draw_sizes.__doc__ = Split.draw_sizes.__doc__
 
     # -- on the client ------------------------------------------------------------------------
     def privatize(self, codes, coins):

@@ -103,6 +103,30 @@ class Split(Mechanism):
         """The probability of each part, of shape (n_parts,)."""
         return np.array([share / TWO_64 for share in self.shares])
 
+    def draw_sizes(self, n_samples: int, n_repeats: int, rng: np.random.Generator) -> np.ndarray:
+        """Draw how many users are asked about each part, without users.
+
+        Parameters
+        ----------
+        n_samples : int
+            Number of users.
+        n_repeats : int
+            Number of collections.
+        rng : Generator
+            Source of randomness.
+
+        Returns
+        -------
+        ndarray of shape (n_repeats, n_parts)
+            The numbers.
+        """
+        return rng.multinomial(n_samples, self.probabilities, size=n_repeats)
+
+    @property
+    def n_drawn(self) -> int:
+        """Number of parts that each user reports on."""
+        return 1
+
     @property
     def configuration(self):
         configurations = [

@@ -5,17 +5,25 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
+from functools import lru_cache
 from heapq import heapify, heappop, heappush
 
 import numpy as np
 
 from ..mechanisms._coins import TWO_64
 from ..mechanisms._split import shares_over_2_64
+from ._choice import minimax_bound
 
 #: Total variance of each column at a budget, times the number of users.
 TotalVariances = Callable[[float], np.ndarray]
 
 _UNITS = 1 << 10  # that the budget is split into
+
+
+@lru_cache(maxsize=1 << 14)
+def least_variance(epsilon: float, n_categories: int) -> float:
+    """Return the total variance of the best oracle: `minimax_bound`, remembered."""
+    return minimax_bound(epsilon, n_categories)
 
 
 def budget_share(epsilon: float, share: Fraction) -> float:
