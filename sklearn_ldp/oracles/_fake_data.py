@@ -175,7 +175,9 @@ class RandomSamplingFakeData(BaseColumnSurvey):
         what = f"{self._name}: fake_data of {key!r}"
         try:
             prior = np.asarray(in_order(given, of_column.categories, what), dtype=float)
-        except TypeError:
+        except (TypeError, ValueError) as error:
+            if self._name in str(error):
+                raise
             prior = np.empty(0)
         is_prior = prior.shape == (of_column.size,) and bool(np.all(prior > 0))
         if not is_prior or not np.isclose(prior.sum(), 1):
