@@ -91,6 +91,11 @@ def error(estimates: list[np.ndarray], codes: np.ndarray) -> float:
     )
 
 
+def figure(x: float) -> str:
+    """Return a number with two digits at least."""
+    return f"{x:,.0f}" if x >= 10 else f"{x:.2g}"
+
+
 def errors(n_repeats: int) -> Iterator[list[str]]:
     """Yield rows of the first table."""
     for name, sizes in SURVEYS.items():
@@ -100,7 +105,7 @@ def errors(n_repeats: int) -> Iterator[list[str]]:
             for epsilon in EPSILONS:
                 collect = at(epsilon)
                 found = [error(collect(codes), codes) for _ in range(n_repeats)]
-                row.append(f"{np.mean(found):,.3g} ± {np.std(found) / np.sqrt(n_repeats):.2g}")
+                row.append(f"{figure(np.mean(found))} ± {figure(np.std(found) / n_repeats**0.5)}")
             yield row
 
 
@@ -108,7 +113,7 @@ def errors(n_repeats: int) -> Iterator[list[str]]:
 def contest(peers_python: str | None, n_repeats: int) -> Iterator[list[str]]:
     """Yield rows of the second table: seconds and errors at epsilon 1, after a projection."""
     sizes = SURVEYS["2, 3, 5 and 16 categories"]
-    codes, domains = users(sizes), {f"column {j}": d for j, d in enumerate(sizes)}
+    codes, domains = users(sizes, 10 * N_USERS), {f"column {j}": d for j, d in enumerate(sizes)}
     ours = {
         "SMP": ColumnOracle(1.0, domains=domains),
         "SPL": ColumnOracle(1.0, domains=domains, strategy="split-budget"),
@@ -121,7 +126,7 @@ def contest(peers_python: str | None, n_repeats: int) -> Iterator[list[str]]:
             estimates = NormSub().fit_transform(oracle.fit_transform(codes))
             took.append(time.process_time() - start)
             found.append(error([part.values[0] for part in estimates.values()], codes))
-        yield ["sklearn_ldp", way, "1", f"{min(took):.3f}", f"{np.mean(found):,.3g}"]
+        yield ["sklearn_ldp", way, "1", f"{min(took):.3f}", figure(np.mean(found))]
     if peers_python is None:
         return
     with tempfile.TemporaryDirectory() as folder:
@@ -141,7 +146,7 @@ def contest(peers_python: str | None, n_repeats: int) -> Iterator[list[str]]:
             found = [error([np.array(e) for e in one], codes) for one in answer["estimates"]]
             epsilon = f"{amplified(1.0, len(sizes)):.3g}" if way == "RS+FD" else "1"
             seconds = f"{min(answer['seconds']):.3f}"
-            yield ["multi-freq-ldpy", way, epsilon, seconds, f"{np.mean(found):,.3g}"]
+            yield ["multi-freq-ldpy", way, epsilon, seconds, figure(np.mean(found))]
 
 
 # -- what the published amplification costs -------------------------------------------------------
@@ -228,7 +233,7 @@ def main() -> None:
     show(["survey", "asked", *(f"epsilon {e:g}" for e in EPSILONS)], errors(arguments.repeats))
     show(
         ["package", "way", "epsilon", "seconds", "n x squared error"],
-        contest(arguments.peers_python, max(arguments.repeats // 10, 1)),
+        contest(arguments.peers_python, max(arguments.repeats // 5, 1)),
     )
     show(["mechanism", "categories", "stated", "whole record", "one column"], epsilons())
 

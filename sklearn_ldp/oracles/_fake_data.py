@@ -36,8 +36,8 @@ class RandomSamplingFakeData(BaseColumnSurvey):
     mechanism and sizes of columns    whole record one column
     ================================= ============ ==========
     GRR, 3, 3, 3                      1.817        1.000
-    GRR, 2, 3, 10                     1.817        1.282
-    GRR, 2, 2, 2, 2                   2.064        1.000
+    GRR, 2, 3, 10                     1.817        1.281
+    GRR, 2, 2, 2, 2                   2.063        1.000
     GRR, 2, 3, 10, priors 0.9         1.817        1.777
     OUE of zeros, 2, 3, 3             1.817        1.000
     OUE of fake values, 2, 3, 3       1.817        1.155
