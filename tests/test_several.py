@@ -202,6 +202,26 @@ def test_the_law_of_reports():
     assert 2.0**-mechanism.agreement_bits >= agreement * (1 - 1e-12)
 
 
+def test_a_collector_may_assign_the_sample():
+    """Samples drawn as clients draw them, and reports given them, are `privatize`."""
+    mechanism = several([GRR(0.5)] * 3, [TWO_64 // 2, TWO_64 // 4 * 3, TWO_64 // 4 * 3])
+    public = mechanism.public_part
+    drawn = public.draw(np.arange)
+    shares = np.bincount(drawn, minlength=public.n_values) / len(drawn)
+    np.testing.assert_allclose(shares, mechanism.sample_probabilities)
+    np.testing.assert_allclose(public.shares, mechanism.sample_probabilities)
+    total = Counter()
+    for sample, share in enumerate(shares.tolist()):
+
+        class _Assigned:
+            def privatize(self, codes, coins, sample=sample):
+                return public.privatize(codes, np.full(len(codes), sample), coins)
+
+        for report, chance in exact_report_distribution(_Assigned(), (1, 2, 0)).items():
+            total[report] += Fraction(share) * chance
+    assert total == exact_report_distribution(mechanism, (1, 2, 0))
+
+
 def test_mechanisms_are_compared_by_their_parts():
     again = Several(CHANNELS, MIXED[0].shares)
     assert again == MIXED[0]

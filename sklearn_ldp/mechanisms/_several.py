@@ -10,7 +10,7 @@ from itertools import accumulate, pairwise
 
 import numpy as np
 
-from ._coins import TWO_64
+from ._coins import TWO_64, Coins
 from ._laws import PublicPart
 from ._mechanism import Mechanism, ReportField
 from ._reports import bits_for, expect
@@ -168,8 +168,16 @@ class Several(Split):
     def public_part(self):
         if not self._has_number:
             return None
+        ends = self._design[1]
+        unit = math.gcd(*ends)
+        places = np.array([end // unit for end in ends[:-1]], dtype=np.uint64)
         return PublicPart(
-            lambda reports: reports[:, 0], len(self.samples), self.sample_probabilities
+            lambda reports: reports[:, 0],
+            len(ends),
+            self.sample_probabilities,
+            n_draws=TWO_64 // unit,
+            of_draws=lambda draws: np.searchsorted(places, draws.astype(np.uint64), side="right"),
+            privatize=self._report_on if TWO_64 // unit < 1 << 63 else None,
         )
 
     def for_enumeration(self) -> Several:
@@ -186,10 +194,14 @@ class Several(Split):
     # -- on the client ------------------------------------------------------------------------
     def privatize(self, codes, coins):
         n = len(codes)
-        reports = np.zeros((n, self._starts[-1]), dtype=np.int64)
-        drawn = np.zeros(n, dtype=np.int64)
+        number = coins.choice(self._design[1], n) if self._has_number else np.zeros(n, np.int64)
+        return self._report_on(codes, number, coins)
+
+    def _report_on(self, codes: np.ndarray, drawn: np.ndarray, coins: Coins) -> np.ndarray:
+        """Report on the parts in the sample that was drawn for each user."""
+        reports = np.zeros((len(codes), self._starts[-1]), dtype=np.int64)
         if self._has_number:
-            reports[:, 0] = drawn = coins.choice(self._design[1], n)
+            reports[:, 0] = drawn
         for j in range(len(self.parts)):
             place = self._places[drawn, j]
             rows = np.flatnonzero(place >= 0)
