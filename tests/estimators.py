@@ -71,7 +71,7 @@ SURVEYS = [
 # Oracles of several columns: every strategy.
 TABLE_ORACLES = [
     ColumnOracle(),
-    MarginalOracle(),
+    MarginalOracle(n_samples=1000),  # or else `fit` plans for the users it has, unlike clients
     ColumnOracle(epsilon=2.0, n_sampled=2),
     ColumnOracle(strategy="split-budget", weights={"age": 3.0}),
     RandomSamplingFakeData(),
