@@ -75,7 +75,10 @@ TABLE_ORACLES = [
     ColumnOracle(epsilon=2.0, n_sampled=2),
     ColumnOracle(strategy="split-budget", weights={"age": 3.0}),
     RandomSamplingFakeData(),
-    RandomSamplingFakeData(oracle=OUE(), fake_data={"age": [0.5, 0.3, 0.2]}),
+    pytest.param(
+        RandomSamplingFakeData(oracle=OUE(), fake_data={"age": [0.5, 0.3, 0.2]}),
+        marks=pytest.mark.slow,
+    ),
     pytest.param(ColumnOracle(9.0, n_sampled="auto", oracle=GRR()), marks=pytest.mark.slow),
     pytest.param(
         RandomSamplingFakeData(2.0, oracle=SUE(), fake_data="zeros"), marks=pytest.mark.slow
