@@ -38,6 +38,7 @@ from sklearn_ldp import (
     SubsetSelection,
     SyntheticSearch,
 )
+from sklearn_ldp.oracles import RandomSamplingFakeData
 
 ORACLES = [
     GRR(),
@@ -60,7 +61,29 @@ ORACLES = [
 ]
 
 # Oracles of several columns; scikit-learn's checks have data with a single one.
-SURVEYS = [ColumnOracle(), MarginalOracle(order=1)]
+SURVEYS = [
+    ColumnOracle(),
+    ColumnOracle(n_sampled="auto"),
+    RandomSamplingFakeData(),
+    MarginalOracle(order=1),
+]
+
+# Oracles of several columns: every strategy.
+TABLE_ORACLES = [
+    ColumnOracle(),
+    MarginalOracle(n_samples=1000),  # or else `fit` plans for the users it has, unlike clients
+    ColumnOracle(epsilon=2.0, n_sampled=2),
+    ColumnOracle(strategy="split-budget", weights={"age": 3.0}),
+    RandomSamplingFakeData(),
+    pytest.param(
+        RandomSamplingFakeData(oracle=OUE(), fake_data={"age": [0.5, 0.3, 0.2]}),
+        marks=pytest.mark.slow,
+    ),
+    pytest.param(ColumnOracle(9.0, n_sampled="auto", oracle=GRR()), marks=pytest.mark.slow),
+    pytest.param(
+        RandomSamplingFakeData(2.0, oracle=SUE(), fake_data="zeros"), marks=pytest.mark.slow
+    ),
+]
 
 # The noise that post-processors are given which need it.
 NOISE = NoiseModel(p=0.5, q=0.25, n_samples=2000)

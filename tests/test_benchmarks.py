@@ -2,16 +2,25 @@
 
 import json
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
 from sklearn.base import clone
 
-from benchmarks import _peers, interval_coverage, poisoned_estimates, regression, report_test_power
+from benchmarks import (
+    _peers,
+    column_strategies,
+    interval_coverage,
+    poisoned_estimates,
+    regression,
+    report_test_power,
+)
 from benchmarks._contest import ORACLES, PEERS, Result
 from benchmarks._race_report import BEGIN, END, Growth, draw, page, refresh
 from sklearn_ldp import GRR, OLH, OUE, HadamardResponse
 from sklearn_ldp.collection import poisoning_gain
+from sklearn_ldp.oracles import RandomSamplingFakeData
 from sklearn_ldp.postprocessing import norm_sub
 
 
@@ -192,3 +201,27 @@ def test_histograms_that_are_not_there_are_skipped(tmp_path, capsys):
     assert interval_coverage.read_all(tmp_path, {"emoji": "emoji.csv.gz"}) == {}
     assert interval_coverage.adult(tmp_path, ["age"]) == {}
     assert capsys.readouterr().out.count(f"in {tmp_path}\n") == 2
+
+
+def test_the_epsilons_of_fake_data_are_those_of_the_guide():
+    """And of the docstring; the table is enumerated anew."""
+    page = (Path(__file__).parents[1] / "doc" / "user_guide" / "tables.md").read_text("utf-8")
+    for row in column_strategies.epsilons():
+        assert "| " + " | ".join(row) + " |" in page
+        assert f"{row[3]}        {row[4]}" in RandomSamplingFakeData.__doc__
+
+
+@pytest.mark.slow
+def test_strategies_of_columns_are_unbiased():
+    """Of each way, the mean of 20 estimates within 6 standard errors of the truth."""
+    sizes = (2, 3)
+    codes = column_strategies.users(sizes, 2000)
+    truths = [np.bincount(codes[:, j], minlength=d) / 2000 for j, d in enumerate(sizes)]
+    for at in column_strategies.strategies(sizes).values():
+        collect = at(4.0)
+        found = [collect(codes) for _ in range(20)]
+        for j, truth in enumerate(truths):
+            values = np.array([one[j] for one in found])
+            spread = values.std(axis=0, ddof=1) / np.sqrt(20)
+            assert np.all(np.abs(values.mean(axis=0) - truth) < 6 * spread)
+        assert column_strategies.error(truths, codes) == pytest.approx(0)

@@ -236,13 +236,15 @@ def test_other_collections_are_not_merged():
     ],
     ids=["missing", "extra", "narrow", "1-D", "unknown", "outside", "None", "empty", "twice"],
 )
-def test_values_that_are_refused_change_nothing(X, message):
-    fitted = survey().fit(TABLE)
+@pytest.mark.parametrize("parameters", [{}, {"n_sampled": 2}], ids=str)
+def test_values_that_are_refused_change_nothing(X, message, parameters):
+    fitted = survey(**parameters).fit(TABLE)
     before = fitted.estimate_
     # Nor does a warning say that it costs anything.
     for method in (fitted.fit, fitted.partial_fit, fitted.privatize, fitted.transform):
-        with pytest.raises(ValueError, match=message):
+        with pytest.raises(ValueError, match=message) as caught:
             method(X)
+        assert "categories=" not in str(caught.value)
     assert same(before, fitted.estimate_)
 
 
@@ -260,14 +262,22 @@ def test_values_that_are_refused_change_nothing(X, message):
         ({"weights": [1, 2]}, "weight > 0 for each of its 3 columns"),
         ({"weights": {"age": 0}}, "weight > 0"),
         ({"weights": {"wage": 1}}, "got weights for 'wage'"),
-        ({"n_sampled": 2}, "'n_sampled' parameter"),
+        ({"weights": ["a", 1, 2]}, "weight > 0"),
+        ({"n_sampled": 0}, "'n_sampled' parameter"),
+        ({"n_sampled": 1.5}, "'n_sampled' parameter"),
+        ({"n_sampled": 4}, "n_sampled=4 for 3 columns"),
+        ({"strategy": "join"}, "'strategy' parameter"),
+        ({"strategy": "split-budget", "n_sampled": 2}, "asks each user for all of her 3 columns"),
+        ({"strategy": "split-budget", "epsilon": 1e-20}, "must be large enough"),
+        ({"n_sampled": "auto", "epsilon": 1e-25}, "must be large enough"),
         ({"epsilon": 0}, "'epsilon' parameter"),
         ({"epsilon": np.inf}, "'epsilon' parameter"),
     ],
 )
 def test_parameters_that_are_refused(parameters, message):
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match=message) as caught:
         survey(**parameters).protocol()
+    assert "categories=" not in str(caught.value)
 
 
 def test_a_column_without_users_says_so():

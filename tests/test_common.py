@@ -1,7 +1,15 @@
 """The contract: scikit-learn's checks and ours, over the lists of all estimators."""
 
 import pytest
-from estimators import ORACLES, POSTPROCESSORS, SEARCHES, SURVEYS, TABLE_PROCESSORS, is_ordinal
+from estimators import (
+    ORACLES,
+    POSTPROCESSORS,
+    SEARCHES,
+    SURVEYS,
+    TABLE_ORACLES,
+    TABLE_PROCESSORS,
+    is_ordinal,
+)
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -10,6 +18,7 @@ from sklearn_ldp.utils.estimator_checks import (
     expected_failed_checks,
     oracle_checks,
     postprocessor_checks,
+    table_oracle_checks,
 )
 
 # Checks of ours that a post-processor for ordered categories cannot pass.
@@ -51,6 +60,12 @@ def test_scikit_learn_checks_of_long_searches_for_a_prior(estimator, check):
 @pytest.mark.parametrize("check", oracle_checks(), ids=lambda check: check.__name__)
 @pytest.mark.parametrize("oracle", ORACLES, ids=repr)
 def test_checks_of_oracles(oracle, check):
+    check(oracle)
+
+
+@pytest.mark.parametrize("check", table_oracle_checks(), ids=lambda check: check.__name__)
+@pytest.mark.parametrize("oracle", TABLE_ORACLES, ids=repr)
+def test_checks_of_table_oracles(oracle, check):
     check(oracle)
 
 

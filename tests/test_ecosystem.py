@@ -27,6 +27,7 @@ from sklearn_ldp import (
 )
 from sklearn_ldp.domains._alignment import order_of
 from sklearn_ldp.model_selection import simulate_errors
+from sklearn_ldp.oracles import RandomSamplingFakeData
 from sklearn_ldp.utils.discovery import all_estimators
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -165,7 +166,8 @@ def test_all_estimators():
     assert set(kinds[2].values()) == {BootstrapSearch, HeldOutSearch, SyntheticSearch}
     assert sum(map(len, kinds)) == len(names)
     exported = {n for n in sklearn_ldp.__all__ if hasattr(getattr(sklearn_ldp, n), "get_params")}
-    assert exported == set(names)
+    # What is there for comparison alone is in its folder.
+    assert exported | {"RandomSamplingFakeData"} == set(names)
     with pytest.raises(ValueError, match="type_filter must be one of"):
         all_estimators("classifier")
 
@@ -224,6 +226,11 @@ class TestDocumentationLinks:
 
         urls("Documentation, https://example.org/ldp")
         assert Theirs()._get_doc_link() == ""
+
+    def test_the_page_of_an_estimator_of_a_folder(self, urls):
+        urls("Documentation, https://example.org/ldp")
+        page = "https://example.org/ldp/generated/sklearn_ldp.oracles.RandomSamplingFakeData.html"
+        assert RandomSamplingFakeData()._get_doc_link() == page
 
     def test_every_estimator_has_its_page_under_this_name(self):
         listed = (ROOT / "doc" / "api.md").read_text().split()

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -73,7 +74,8 @@ class RecordDomain(Domain):
         of_columns = {}
         for column, categories in domains.items():
             where = _where(name, column)
-            of_columns[column] = Domain.of(categories, where)
+            with _saying_domains():
+                of_columns[column] = Domain.of(categories, where)
             if of_columns[column].is_open:
                 raise ValueError(f"{where} needs a list of categories, got {categories!r}.")
         return cls(of_columns)
@@ -105,7 +107,8 @@ class RecordDomain(Domain):
             columns = _array_columns(X, name)
         names = column_names(X) or list(range(len(columns)))
         both = zip(names, columns, strict=True)
-        return cls({key: Domain.learned(column, _where(name, key)) for key, column in both})
+        with _saying_domains():
+            return cls({key: Domain.learned(column, _where(name, key)) for key, column in both})
 
     # -- what is in it ------------------------------------------------------------------------
     @property
@@ -197,9 +200,10 @@ class RecordDomain(Domain):
 
     def encode_columns(self, columns: list[np.ndarray], name: str) -> np.ndarray:
         both = zip(self.columns.items(), columns, strict=True)
-        codes = [
-            domain.encode_columns([column], _where(name, key)) for (key, domain), column in both
-        ]
+        with _saying_domains():
+            codes = [
+                domain.encode_columns([column], _where(name, key)) for (key, domain), column in both
+            ]
         return np.column_stack(codes)
 
     encode_columns.__doc__ = Domain.encode_columns.__doc__
@@ -215,6 +219,15 @@ def _array_columns(X: Any, name: str) -> list[np.ndarray]:
             f"single column of {len(columns[0])} values. Reshape your data to one row per user."
         )
     return columns
+
+
+@contextmanager
+def _saying_domains() -> Iterator[None]:
+    """Name the parameter of a column's error as it is called where there are several columns."""
+    try:
+        yield
+    except ValueError as error:
+        raise type(error)(str(error).replace("categories=", "domains=")) from None
 
 
 def _where(name: str, column: Any) -> str:

@@ -22,25 +22,40 @@ from ._views import View, Views
 _BLOCK_BYTES = 256  # of a report, as far as the number of users in a block is concerned
 
 
-def shares_over_2_64(probabilities: ArrayLike) -> list[int]:
-    """Return integers with the sum 2**64, in proportion to probabilities up to 2**-36.
+def shares_over_2_64(probabilities: ArrayLike, n_drawn: int = 1) -> list[int]:
+    """Return integers with the sum 2**64, or a multiple, in proportion to probabilities.
 
-    They are rounded, so that machines whose floats differ in the last digits agree on them.
+    They are rounded, by up to 2**-36, so that machines whose floats differ in the last digits
+    agree on them.
 
     Parameters
     ----------
     probabilities : array-like of shape (n,)
         Positive finite numbers, of any sum.
+    n_drawn : int, default=1
+        Number of parts that are drawn, at most n: the sum is so many times 2**64. A part whose
+        share would exceed 2**64 has 2**64, and the others share the rest in proportion.
 
     Returns
     -------
     list of int
-        Multiples of 2**28, above 0.
+        Multiples of 2**28, above 0, and at most 2**64.
     """
     exact = [Fraction(float(p)) for p in np.asarray(probabilities, dtype=float)]
-    total = sum(exact)
-    shares = [max(round(p / total * 2**36), 1) << 28 for p in exact]
-    shares[shares.index(max(shares))] += TWO_64 - sum(shares)
+    certain: set[int] = set()
+    while True:
+        free = [i for i in range(len(exact)) if i not in certain]
+        rest, total = n_drawn - len(certain), sum(exact[i] for i in free)
+        above = [i for i in free if exact[i] * rest >= total] if rest else []
+        if not above or not free:
+            break
+        certain.update(above)
+    shares = [TWO_64] * len(exact)
+    for i in free:
+        shares[i] = max(round(exact[i] * rest / total * 2**36), 1) << 28
+    if free:
+        largest = max(free, key=lambda i: shares[i])
+        shares[largest] += n_drawn * TWO_64 - sum(shares)
     return shares
 
 
@@ -87,6 +102,30 @@ class Split(Mechanism):
     def probabilities(self) -> np.ndarray:
         """The probability of each part, of shape (n_parts,)."""
         return np.array([share / TWO_64 for share in self.shares])
+
+    def draw_sizes(self, n_samples: int, n_repeats: int, rng: np.random.Generator) -> np.ndarray:
+        """Draw how many users are asked about each part, without users.
+
+        Parameters
+        ----------
+        n_samples : int
+            Number of users.
+        n_repeats : int
+            Number of collections.
+        rng : Generator
+            Source of randomness.
+
+        Returns
+        -------
+        ndarray of shape (n_repeats, n_parts)
+            The numbers.
+        """
+        return rng.multinomial(n_samples, self.probabilities, size=n_repeats)
+
+    @property
+    def n_drawn(self) -> int:
+        """Number of parts that each user reports on."""
+        return 1
 
     @property
     def configuration(self):

@@ -2,35 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from functools import partial
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils._param_validation import Options, StrOptions
+from sklearn.utils._param_validation import Interval, StrOptions
 
-from .._estimate import FrequencyEstimate
-from .._estimate_set import EstimateSet
-from .._random import RandomState, as_generator
-from .._sampled_noise import SampledNoise
-from .._typing import Frequencies, Values
+from .._random import RandomState
 from ..domains import Domain, RecordDomain
-from ..domains._alignment import in_order
-from ..mechanisms._split import Split, shares_over_2_64
-from ..protocols import check_counts
+from ..mechanisms._several import Several
+from ..mechanisms._split import Split
+from ._allocation import (
+    best_n_sampled,
+    budget_share,
+    least_variance,
+    sampling_shares,
+    split_budget,
+)
 from ._base import BaseOracle
-from ._state import Collected, check_weights
-from ._survey import BaseSurvey
+from ._column_survey import BaseColumnSurvey
 
 
-class ColumnOracle(BaseSurvey):
+class ColumnOracle(BaseColumnSurvey):
     """Estimate the distribution of each of several columns from one report per user.
 
     Each user draws one of the columns by public probabilities, and reports her value of that
     column alone, by the column's own oracle and with the whole budget. This beats reports on all
     columns that share the budget: with J columns the noise of a column grows as if there were J
-    times fewer users, and not as if epsilon were J times smaller.
+    times fewer users, and not as if epsilon were J times smaller. Only at a large budget it is
+    better to ask for several columns (`n_sampled`), at epsilon / s each, because an estimate from
+    a part of the users also has the error of drawing them.
 
     Columns of many categories are asked for more often: the probabilities are in proportion to
     ``sqrt(weight * V)``, where V is the total variance of the column's oracle over its categories
@@ -59,8 +64,12 @@ class ColumnOracle(BaseSurvey):
     weights : mapping of str to float or array-like of shape (n_columns,), default=None
         How much the errors of each column count, > 0; in a mapping, columns left out have weight 1.
         None weights all columns alike.
-    n_sampled : int, default=1
-        Number of columns that each user is asked for; 1 is the only one so far.
+    n_sampled : int or "auto", default=1
+        Number s of columns that each user is asked for, at epsilon / s each. "auto" is the number
+        with the least expected error under uniform frequencies, which is 1 for epsilon up to 2.
+    strategy : {"sample", "split-budget"}, default="sample"
+        What to ask. "split-budget" is for comparison: it asks every user for all columns, and
+        splits epsilon between them so that the sum of ``weight * V`` is least.
     input : {"values", "reports"}, default="values"
         Whether `fit`, `partial_fit` and `transform` read users' raw values or their reports.
     n_shards : int, default=10
@@ -81,9 +90,12 @@ class ColumnOracle(BaseSurvey):
     frequencies_ : dict of str to ndarray of shape (d,)
         Unbiased estimates of each column that has users; some may be negative.
     sampling_probabilities_ : ndarray of shape (n_columns,)
-        Probability that a user is asked for each column, in the order of `domains`.
+        Probability that a user is asked for each column, in the order of `domains`; their sum is
+        the number of columns that a user is asked for.
+    n_sampled_ : int
+        Number of columns that each user is asked for.
     oracles_ : dict of str to oracle
-        The unfitted oracle of each column.
+        The unfitted oracle of each column; its `epsilon` is the budget of that answer.
     n_samples_seen_ : int
         Number of users, over all columns.
     n_features_in_ : int
@@ -94,6 +106,7 @@ class ColumnOracle(BaseSurvey):
     See Also
     --------
     EstimateSet : What it returns, which post-processors and searches take.
+    RandomSamplingFakeData : Hides which column was asked for, which gains nothing.
 
     References
     ----------
@@ -119,10 +132,11 @@ class ColumnOracle(BaseSurvey):
     """
 
     _parameter_constraints: dict = {
-        **BaseSurvey._parameter_constraints,
+        **BaseColumnSurvey._parameter_constraints,
         "oracle": [StrOptions({"best"}), BaseOracle, Mapping],
         "weights": [None, "array-like", Mapping],
-        "n_sampled": [Options(Integral, {1})],
+        "n_sampled": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
+        "strategy": [StrOptions({"sample", "split-budget"})],
     }
 
     def __init__(
@@ -132,7 +146,8 @@ class ColumnOracle(BaseSurvey):
         domains: Any = "auto",
         oracle: Any = "best",
         weights: Mapping[Any, float] | ArrayLike | None = None,
-        n_sampled: int = 1,
+        n_sampled: int | str = 1,
+        strategy: str = "sample",
         input: str = "values",
         n_shards: int = 10,
         random_state: RandomState = None,
@@ -143,6 +158,7 @@ class ColumnOracle(BaseSurvey):
         self.oracle = oracle
         self.weights = weights
         self.n_sampled = n_sampled
+        self.strategy = strategy
         self.input = input
         self.n_shards = n_shards
         self.random_state = random_state
@@ -152,21 +168,55 @@ class ColumnOracle(BaseSurvey):
     def _make_mechanism(self, domain: Domain) -> Split:
         assert isinstance(domain, RecordDomain)
         channels = [oracle.channel() for oracle in self._oracles(domain).values()]
-        totals = self._total_variances(channels)
-        return Split(channels, shares_over_2_64(np.sqrt(self._weights(domain) * totals)))
+        totals, n_sampled = self._total_variances(channels), self._n_asked(domain)
+        shares = sampling_shares(self._weights(domain), totals, n_sampled)
+        # Reports on one column have had their own form before there were several.
+        return Split(channels, shares) if n_sampled == 1 else Several(channels, shares)
 
-    def _oracles(self, domain: RecordDomain) -> dict[Any, BaseOracle]:
-        """The oracle of each column."""
-        given = self.oracle
-        if isinstance(given, Mapping):
-            self._refuse_unknown(given, domain, "oracle")
-            chosen = {key: given.get(key, "best") for key in domain.columns}
-        else:
-            chosen = dict.fromkeys(domain.columns, given)
-        return {
-            key: self._oracle_of(chosen[key], of_column, key)
-            for key, of_column in domain.columns.items()
-        }
+    def _n_asked(self, domain: RecordDomain) -> int:
+        """The number of columns that each user is asked for."""
+        n_columns = len(domain.columns)
+        if self.strategy == "split-budget":
+            if self.n_sampled not in (1, "auto"):
+                raise ValueError(
+                    f'{self._name}(strategy="split-budget") asks each user for all of her '
+                    f"{n_columns} columns, got n_sampled={self.n_sampled!r}: leave it out."
+                )
+            return n_columns
+        if not isinstance(self.n_sampled, str):
+            if self.n_sampled > n_columns:
+                raise ValueError(
+                    f"{self._name} got n_sampled={self.n_sampled} for {n_columns} columns; it "
+                    'must be at most the number of columns, or "auto".'
+                )
+            return int(self.n_sampled)
+        sizes = np.array([of_column.size for of_column in domain.columns.values()])
+        variances = self._variances_at(domain)
+
+        def totals_at(epsilon: float) -> np.ndarray:
+            return np.array([variance(epsilon) for variance in variances])
+
+        return best_n_sampled(self.epsilon, self._weights(domain), sizes, totals_at)
+
+    def _budgets(self, domain: RecordDomain) -> list[float]:
+        n_asked = self._n_asked(domain)
+        if n_asked == 1:
+            return super()._budgets(domain)
+        if self.strategy == "split-budget":
+            return split_budget(self.epsilon, self._weights(domain), self._variances_at(domain))
+        return [budget_share(self.epsilon, Fraction(1, n_asked))] * len(domain.columns)
+
+    def _variances_at(self, domain: RecordDomain) -> list[Callable[[float], float]]:
+        """For each column, the total variance of its oracle at a budget."""
+        chosen = self._chosen(domain)
+
+        def variance(key: Any, of_column: Domain, epsilon: float) -> float:
+            if isinstance(chosen[key], str) and chosen[key] == "best":
+                return least_variance(epsilon, of_column.size)
+            oracle = self._oracle_of(chosen[key], of_column, key, epsilon)
+            return oracle.channel().total_variance()
+
+        return [partial(variance, key, of_column) for key, of_column in domain.columns.items()]
 
     def _weights(self, domain: RecordDomain) -> np.ndarray:
         """The weight of each column."""
@@ -174,9 +224,11 @@ class ColumnOracle(BaseSurvey):
         if given is None:
             return np.ones(len(domain.columns))
         if isinstance(given, Mapping):
-            self._refuse_unknown(given, domain, "weights")
-            given = [given.get(key, 1.0) for key in domain.columns]
-        array = np.asarray(given, dtype=float)
+            given = list(self._by_column(given, domain, "weights", 1.0).values())
+        try:
+            array = np.asarray(given, dtype=float)
+        except (TypeError, ValueError):
+            array = np.empty(0)
         if array.shape != (len(domain.columns),) or not np.all((array > 0) & np.isfinite(array)):
             raise ValueError(
                 f"{self._name} needs a finite weight > 0 for each of its {len(domain.columns)} "
@@ -184,163 +236,8 @@ class ColumnOracle(BaseSurvey):
             )
         return array
 
-    def _refuse_unknown(self, given: Mapping, domain: RecordDomain, what: str) -> None:
-        unknown = [key for key in given if key not in domain.columns]
-        if unknown:
-            raise ValueError(
-                f"{self._name} got {what} for {unknown[0]!r}, which is not one of its columns: "
-                f"{', '.join(map(repr, domain.columns))}."
-            )
-
-    def _estimate_of(self, state: Collected) -> EstimateSet:
-        domain: Any = state.protocol.domain
-        oracles, parts = self._oracles_of(state), {}
-        for j, (key, of_column) in enumerate(domain.columns.items()):
-            parts[key] = self._estimate_of_part(state, j, of_column, oracles[key])
-        return EstimateSet(parts)
-
-    def _oracles_of(self, state: Collected) -> dict[Any, BaseOracle]:
-        """The oracles that the collection was started with, unfitted."""
-        domain: Any = state.protocol.domain
-        return type(self)(**state.parameters)._oracles(domain)
-
-    # -- without users ------------------------------------------------------------------------
-    def simulate(self, counts: Mapping[Any, Frequencies], n_repeats: int = 1) -> EstimateSet:
-        """Draw whole collections from known counts of each column, without users, for studies.
-
-        Privacy: none is protected; `counts` must be public or synthetic.
-
-        The estimates of each column have their exact law. Different columns are drawn as if their
-        values were independent.
-
-        Parameters
-        ----------
-        counts : mapping of str to array-like of shape (d,)
-            True number of users of each category, for each column; with the same sum.
-        n_repeats : int, default=1
-            Number of independent collections.
-
-        Returns
-        -------
-        EstimateSet
-            One row per collection in each part.
-
-        Raises
-        ------
-        ValueError
-            If the counts are not non-negative integers of the same sum for each column, or a
-            column has no users in one of the collections.
-        """
-        self._check_parameters()
-        if not isinstance(n_repeats, Integral) or n_repeats < 1:
-            raise ValueError(f"{self._name}.simulate expects n_repeats >= 1, got {n_repeats!r}.")
-        domain: Any = self._domain()
-        users = self._checked_counts(domain, counts)
-        split: Any = self._protocol_over(domain).mechanism
-        oracles, rng = self._oracles(domain), as_generator(self.random_state)
-        n_users = int(next(iter(users.values())).sum())
-        asked = rng.multinomial(n_users, split.probabilities, size=int(n_repeats))
-        if not asked.all():
-            empty = list(users)[int(np.argmin(asked.min(axis=0)))]
-            raise ValueError(
-                f"{self._name}.simulate has no users for the column {empty!r} in one of the "
-                f"{n_repeats} collections: {n_users} users are too few."
-            )
-        parts = {}
-        for (key, of_column), channel, sizes in zip(
-            users.items(), split.parts, asked.T, strict=True
-        ):
-            drawn = (rng.multivariate_hypergeometric(of_column, size) for size in sizes)
-            support = np.concatenate([channel.simulate(one, 1, rng) for one in drawn])
-            noise = channel.noise(sizes if len(sizes) > 1 else int(sizes[0]))
-            parts[key] = FrequencyEstimate(
-                noise.debias(support),
-                domain.columns[key].categories,
-                SampledNoise(noise, n_users),
-                oracles[key],
-            )
-        return EstimateSet(parts)
-
-    def _checked_counts(self, domain: RecordDomain, counts: Any) -> dict[Any, np.ndarray]:
-        if not isinstance(counts, Mapping) or set(counts) != set(domain.columns):
-            raise ValueError(
-                f"{self._name}.simulate expects counts for each of its columns "
-                f"{', '.join(map(repr, domain.columns))}, by name."
-            )
-        checked = {}
-        for key, of_column in domain.columns.items():
-            what = f"{self._name}.simulate: counts of {key!r}"
-            checked[key] = check_counts(in_order(counts[key], of_column.categories, what), what)
-            if len(checked[key]) != of_column.size:
-                raise ValueError(
-                    f"{what} must have one number for each of its {of_column.size} categories, got "
-                    f"{len(checked[key])}."
-                )
-        sums = {key: int(of_column.sum()) for key, of_column in checked.items()}
-        if len(set(sums.values())) > 1:
-            raise ValueError(
-                f"{self._name}.simulate expects as many users in each column, got {sums}."
-            )
-        return checked
-
-    def true_frequencies(
-        self, X: Values, sample_weight: ArrayLike | None = None
-    ) -> dict[Any, np.ndarray]:
-        """Return the raw frequencies of users' values, to judge estimates in simulations.
-
-        Privacy: not private at all.
-
-        Parameters
-        ----------
-        X : data frame, or array-like of shape (n_samples, n_columns)
-            One row per user.
-        sample_weight : array-like of shape (n_samples,), default=None
-            The number of users of each row, as for `fit`.
-
-        Returns
-        -------
-        dict of str to ndarray of shape (d,)
-            The frequencies in each column, in the order of its categories.
-
-        Raises
-        ------
-        ValueError
-            If a value is not a category, the domains are not known, or the weights are malformed.
-        """
-        domain: Any = self._domain()
-        codes = domain.encode(X, self._name)
-        if sample_weight is not None:
-            sample_weight = check_weights(sample_weight, len(codes), self._name)
-        columns = zip(domain.columns.items(), codes.T, strict=True)
-        counts = {
-            key: np.bincount(of_column, sample_weight, minlength=one.size)
-            for (key, one), of_column in columns
-        }
-        return {key: one / one.sum() for key, one in counts.items()}
-
     # -- what is known after fit --------------------------------------------------------------
     @property
-    def oracles_(self) -> dict[Any, BaseOracle]:
-        """The unfitted oracle of each column."""
-        return self._oracles_of(self._fitted("oracles_"))
-
-    @property
-    def frequencies_(self) -> dict[Any, np.ndarray]:
-        """Unbiased estimates of the frequencies of each column that has users."""
-        estimates = self._estimate_of(self._fitted("frequencies_"))
-        return {key: part.values[0] for key, part in estimates.items() if len(part)}
-
-    def get_feature_names_out(self, input_features: object = None) -> np.ndarray:
-        """Name the estimates after the columns and their categories.
-
-        Parameters
-        ----------
-        input_features : None
-            Ignored.
-
-        Returns
-        -------
-        ndarray of shape (total number of categories,)
-            Such as "age_3", in the order of the columns.
-        """
-        return self._fitted("feature names").protocol.domain.names
+    def n_sampled_(self) -> int:
+        """Number of columns that each user is asked for."""
+        return self._fitted("n_sampled_").mechanism.n_drawn

@@ -53,12 +53,15 @@ class BaseSurvey(BaseCollector[EstimateSet]):
         return RecordDomain.learned_columns(X, self._name)
 
     # -- the parts ----------------------------------------------------------------------------
-    def _oracle_of(self, chosen: Any, domain: Domain, key: Any) -> BaseOracle:
-        """The oracle that a parameter stands for, over the domain of a part."""
+    def _oracle_of(
+        self, chosen: Any, domain: Domain, key: Any, epsilon: float | None = None
+    ) -> BaseOracle:
+        """The oracle that a parameter stands for, over the domain of a part, at its budget."""
+        epsilon = self.epsilon if epsilon is None else epsilon
         if isinstance(chosen, BaseOracle):
-            return clone(chosen).set_params(epsilon=self.epsilon, categories=domain)
+            return clone(chosen).set_params(epsilon=epsilon, categories=domain)
         if isinstance(chosen, str) and chosen == "best":
-            return clone(_best_oracle(self.epsilon, domain.size)).set_params(categories=domain)
+            return clone(_best_oracle(epsilon, domain.size)).set_params(categories=domain)
         raise ValueError(
             f'{self._name} needs "best" or an oracle for each column, got {chosen!r} for {key!r}.'
         )
@@ -74,7 +77,7 @@ class BaseSurvey(BaseCollector[EstimateSet]):
         return totals
 
     def _estimate_of_part(
-        self, state: Collected, j: int, domain: Domain, oracle: BaseOracle
+        self, state: Collected, j: int, domain: Domain, oracle: BaseOracle | None
     ) -> FrequencyEstimate:
         """The estimate of a part, which has no rows if nobody was asked about it."""
         support, asked = state.mechanism.of_decoded(state.decoded[0], j)

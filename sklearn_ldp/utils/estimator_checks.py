@@ -1,8 +1,9 @@
 """The package's own checks, beside scikit-learn's: usable by third-party estimators.
 
 Each check is a function that takes an estimator, clones it, and raises AssertionError where it
-breaks the contract. ``oracle_checks()`` and ``postprocessor_checks()`` list them, ready for
-:func:`pytest.mark.parametrize`; `check_oracle` and `check_postprocessor` run them all.
+breaks the contract. ``oracle_checks()``, ``table_oracle_checks()`` (for several columns) and
+``postprocessor_checks()`` list them, ready for :func:`pytest.mark.parametrize`; `check_oracle`,
+`check_table_oracle` and `check_postprocessor` run them all.
 """
 
 from __future__ import annotations
@@ -25,14 +26,17 @@ from .._typing import BaseOracle, BasePostProcessor
 from ..mechanisms._channel import Channel
 from ..mechanisms._coins import TWO_64, Coins, exp_lower_bound
 from ..mechanisms._mechanism import Mechanism
+from ._table_oracle_checks import check_table_oracle, table_oracle_checks
 
 __all__ = [
     "check_oracle",
     "check_postprocessor",
+    "check_table_oracle",
     "exact_report_distribution",
     "expected_failed_checks",
     "oracle_checks",
     "postprocessor_checks",
+    "table_oracle_checks",
 ]
 
 
