@@ -162,9 +162,6 @@ class EmpiricalBayes(LearntPrior):
         return fit(sample)
 
     def _process(self, estimate):
-        for learnt in ("group_totals_", "curve_weight_"):
-            if hasattr(self, learnt):  # by an earlier fit
-                delattr(self, learnt)
         asked = self._asked(estimate)
         if asked.top is not None:
             return self._of_most_frequent(estimate, asked.top)
