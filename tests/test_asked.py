@@ -126,9 +126,21 @@ def test_many_categories_are_taken_piece_by_piece(monkeypatch):
     estimate, _ = zipf_estimate(1)
     whole = EmpiricalBayes(queries=top_k(20)).fit(estimate).frequencies_
     monkeypatch.setattr(most_frequent, "_AT_ONCE", 5000)
-    np.testing.assert_allclose(
-        EmpiricalBayes(queries=top_k(20)).fit(estimate).frequencies_, whole, rtol=1e-12
-    )
+    for kept in (most_frequent._KEPT, 0):  # all pieces stay in memory, or none
+        monkeypatch.setattr(most_frequent, "_KEPT", kept)
+        again = EmpiricalBayes(queries=top_k(20)).fit(estimate).frequencies_
+        np.testing.assert_allclose(again, whole, rtol=1e-12)
+
+
+def test_likelihoods_that_fit_into_memory_are_made_once(monkeypatch):
+    made, make = [], most_frequent._likelihoods
+    monkeypatch.setattr(most_frequent, "_likelihoods", lambda *row: made.append(row) or make(*row))
+    estimate, _ = zipf_estimate(1)
+    for kept, times in ((most_frequent._KEPT, 1), (0, 3)):
+        monkeypatch.setattr(most_frequent, "_KEPT", kept)
+        EmpiricalBayes(queries=top_k(20)).fit(estimate)
+        assert len(made) == times
+        made.clear()
 
 
 def test_one_category_and_all():
