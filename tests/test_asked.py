@@ -157,6 +157,12 @@ def test_bad_questions():
         values(queries=top_k(52))
     with pytest.raises(ValueError, match=r"answers top_k\(3\) by a prior that all .* leave out"):
         values(queries=top_k(3), groups=LABELS)
+    for d in (3, 5, 51):  # also where the domain is too small for ranges
+        small = OUE(1.0, categories=d, random_state=0).simulate(np.full(d, 1000))
+        with pytest.raises(
+            ValueError, match=r"answers top_k\(2\) .* leave out groups= and ordered="
+        ):
+            EmpiricalBayes(queries=top_k(2), ordered=True).fit(small)
     with pytest.raises(ValueError, match="the estimate has"):
         values(queries=groups(LABELS[:50]))
     with pytest.raises(ValueError, match="The 'queries' parameter"):

@@ -189,7 +189,7 @@ class EmpiricalBayes(LearntPrior):
             known = [p.codes.tobytes() for p in partitions]
             ranges = range_partitions(estimate.categories)
             partitions = partitions + [p for p in ranges if p.codes.tobytes() not in known]
-        if asked.top is not None and partitions:
+        if asked.top is not None and (partitions or self.ordered):
             raise ValueError(
                 f"{name} answers {self.queries!r} by a prior that all categories have in common: "
                 "leave out groups= and ordered=, or ask for the most frequent separately."
