@@ -94,6 +94,7 @@ users: np.ndarray = sklearn_ldp.datasets.make_zipf(10, 100)
 histogram = sklearn_ldp.datasets.load_us_states(n_samples=1000)
 oracle.fit(histogram.categories, sample_weight=histogram.counts)
 X, weights = sklearn_ldp.datasets.load_us_states(return_X_y=True)
+applicants = sklearn_ldp.datasets.load_ucb_admissions(as_frame=True).frame
 
 # Users' values in any container, of any type.
 frame = pd.DataFrame({"browser": values, "region": ["east", "west", "west"]})
