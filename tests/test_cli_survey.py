@@ -13,6 +13,7 @@ from test_cli import COLUMNS, Terminal, assert_fails, rows_of
 from sklearn_ldp import OUE, ColumnOracle
 from sklearn_ldp.__main__ import main
 from sklearn_ldp.collection import aggregate, read_reports
+from sklearn_ldp.metrics import expected_error, required_n_samples
 
 pytest.importorskip("pyarrow")
 
@@ -148,6 +149,24 @@ def test_a_column_that_nobody_was_asked_for(folder, capsys):
     out, err = capsys.readouterr()
     assert err.count("no user was asked for the column") == 2
     assert [row["frequency"] for row in rows_of(out)].count("nan") in (5, 6, 7)
+
+
+def test_a_plan(folder, capsys):
+    assert run("plan", "--epsilon", 2, "--n-samples", 10_000, "--target", 0.02) == 0
+    out, err = capsys.readouterr()
+    assert "10,000 users, each asked for one of 3 columns at epsilon 2" in err
+    rows = rows_of(out)
+    survey = ColumnOracle(2.0, domains=DOMAINS)
+    mse = expected_error(survey, 10_000)
+    needed = required_n_samples(survey, 0.02, metric="half_width")
+    assert [row["column"] for row in rows] == list(DOMAINS)
+    assert [int(row["n_categories"]) for row in rows] == [2, 4, 3]
+    assert sum(float(row["probability"]) for row in rows) == pytest.approx(1)
+    for row in rows:
+        assert float(row["rmse"]) == pytest.approx(mse[row["column"]] ** 0.5)
+        assert int(row["users_needed"]) == needed[row["column"]]
+    argv = ["plan", "--domains", "domains.json", "--n-samples", 10, "--gap", 0.1]
+    assert_fails(argv, capsys, "--gap is for a plan of one column")
 
 
 @pytest.mark.parametrize(

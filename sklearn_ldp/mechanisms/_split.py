@@ -9,10 +9,12 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from .._sampled_noise import SampledNoise
 from ._coins import TWO_64
 from ._laws import PublicPart
 from ._mechanism import Mechanism, ReportField
@@ -172,6 +174,25 @@ class Split(Mechanism):
             rows = np.flatnonzero(of_rows == kind)
             if rows.size:
                 yield example, rows
+
+    def noise_of_part(self, j: int, n_samples: float) -> SampledNoise:
+        """Return the noise to expect of a part's estimate, about all users of a collection.
+
+        Parameters
+        ----------
+        j : int
+            Number of the part.
+        n_samples : float
+            Number of users, of whom the expected number is asked about the part.
+
+        Returns
+        -------
+        SampledNoise
+            With the sampling of those who are asked.
+        """
+        asked = n_samples * float(self.probabilities[j])
+        part: Any = self.parts[j]
+        return SampledNoise(part.noise(asked), n_samples)
 
     # -- on the client ------------------------------------------------------------------------
     def privatize(self, codes, coins):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from numbers import Integral
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,7 +21,7 @@ from ..mechanisms._split import Split, shares_over_2_64
 from ..protocols import check_counts
 from ._base import BaseOracle
 from ._state import Collected, check_weights
-from ._survey import BaseSurvey
+from ._survey import BaseSurvey, PlannedPart
 
 
 class ColumnOracle(BaseSurvey):
@@ -205,6 +205,15 @@ class ColumnOracle(BaseSurvey):
         return type(self)(**state.parameters)._oracles(domain)
 
     # -- without users ------------------------------------------------------------------------
+    def _planned_parts(self) -> dict[Any, PlannedPart]:
+        protocol = self.protocol()
+        domain, mechanism = cast(Any, protocol.domain), cast(Any, protocol.mechanism)
+        oracles, weights = self._oracles(domain), self._weights(domain).tolist()
+        return {
+            key: PlannedPart(of_column, oracles[key], mechanism.noise_of_part(j, 1.0), weights[j])
+            for j, (key, of_column) in enumerate(domain.columns.items())
+        }
+
     def simulate(self, counts: Mapping[Any, Frequencies], n_repeats: int = 1) -> EstimateSet:
         """Draw whole collections from known counts of each column, without users, for studies.
 

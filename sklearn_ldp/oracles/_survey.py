@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import clone
 
 from .._estimate import FrequencyEstimate
 from .._estimate_set import EstimateSet
+from .._noise import Noise
 from .._sampled_noise import SampledNoise
 from .._typing import Values
 from ..domains import Domain, RecordDomain
@@ -20,6 +21,27 @@ from ._base import BaseOracle
 from ._choice import best_oracle
 from ._collector import BaseCollector
 from ._state import Collected
+
+
+class PlannedPart(NamedTuple):
+    """What to expect of the estimate of a part, before any data.
+
+    Parameters
+    ----------
+    domain : Domain
+        The part's domain.
+    oracle : oracle
+        The part's oracle, unfitted.
+    noise : Noise
+        That of a collection of one user; the variances of n users are n times smaller.
+    weight : float
+        How much its errors count.
+    """
+
+    domain: Domain
+    oracle: BaseOracle
+    noise: Noise
+    weight: float
 
 
 class BaseSurvey(BaseCollector[EstimateSet]):
@@ -109,6 +131,11 @@ class BaseSurvey(BaseCollector[EstimateSet]):
             declared = getattr(self.domains, "columns", self.domains)
             ordered = names if self._is_auto() else list(declared.keys())
             self.feature_names_in_ = np.array(ordered, dtype=object)
+
+    # -- without users ------------------------------------------------------------------------
+    def _planned_parts(self) -> dict[Any, PlannedPart]:
+        """What to expect of the estimate of each part, for planning."""
+        raise ValueError(f"{self._name} cannot be planned in advance: simulate a collection.")
 
     # -- what is known after fit --------------------------------------------------------------
     @property
