@@ -100,15 +100,18 @@ class BaseSurvey(BaseCollector[EstimateSet]):
     ) -> FrequencyEstimate:
         """The estimate of a part, which has no rows if nobody was asked about it."""
         support, asked = state.mechanism.of_decoded(state.decoded[0], j)
-        if not asked[0]:
+        rows = np.flatnonzero(asked)
+        if not rows.size:
             return FrequencyEstimate(np.empty((0, domain.size)), domain.categories)
-        values, noise = state.mechanism.parts[j].estimate_decoded(support, asked)
+        values, noise = state.mechanism.parts[j].estimate_decoded(support[rows], asked[rows])
+        n_users, names = state.of_rows(rows)
         return FrequencyEstimate(
             values,
             domain.categories,
-            SampledNoise(noise, state.counts.n_samples),
+            SampledNoise(noise, n_users),
             oracle,
             self._shards_of(state, j),
+            row_names=names,
         )
 
     def _shards_of(self, state: Collected, j: int) -> Shards | None:
