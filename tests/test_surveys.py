@@ -1,12 +1,21 @@
-"""Surveys in the rest of the package: groups of users, searches on reports in files, labels by column."""
+"""Surveys in the rest of the package: groups of users, searches on files, labels by column."""
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from sklearn_ldp import ColumnOracle, EmpiricalBayes, HeldOutSearch, NormSub
+from sklearn_ldp import (
+    OUE,
+    BootstrapSearch,
+    ColumnOracle,
+    EmpiricalBayes,
+    HeldOutSearch,
+    NormSub,
+    SyntheticSearch,
+)
 from sklearn_ldp.collection import aggregate, write_reports
 from sklearn_ldp.oracles import estimate_by_group
+from sklearn_ldp.queries import groups, top_k
 
 STATES = [f"state {i}" for i in range(12)]
 DOMAINS = {"sex": ["F", "M"], "age": 5, "state": STATES}
@@ -38,12 +47,12 @@ def test_groups_are_estimated_as_if_each_was_a_collection():
     estimates = estimate_by_group(survey(input="reports"), reports, WEEKS)
     assert estimates.names == list(DOMAINS)
     for i, week in enumerate(["first", "second", "third"]):
-        alone = survey(n_shards=1).aggregate(reports[WEEKS == week]).estimate_
+        alone = survey(n_shards=1).aggregate(reports[week == WEEKS]).estimate_
         for name, part in estimates.items():
             assert part.row_names.tolist() == ["first", "second", "third"]
             np.testing.assert_allclose(part.values[i], alone[name].values[0], atol=1e-12)
             assert part[i].noise.n_samples == alone[name].noise.n_samples
-            assert part[i].noise.n_users == np.sum(WEEKS == week)
+            assert part[i].noise.n_users == np.sum(week == WEEKS)
             np.testing.assert_allclose(
                 part[i].confidence_interval(0.9).low, alone[name].confidence_interval(0.9).low
             )
@@ -81,3 +90,64 @@ def test_a_search_on_the_shards_of_files(tmp_path):
     assert search.estimate_["state"].values.sum() == pytest.approx(1)
     with pytest.raises(ValueError, match="In the part 'sex': .* needs a single raw estimate"):
         HeldOutSearch().fit(estimate_by_group(survey(), TABLE, WEEKS))
+
+
+# -- what is said of each part ----------------------------------------------------------------
+REGIONS = dict(zip(STATES, ["east"] * 6 + ["west"] * 6, strict=True))
+ESTIMATES = survey().fit_transform(TABLE)
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"groups": {"state": REGIONS}},
+        {"groups": {"state": list(REGIONS.values()), "age": [0, 0, 1, 1, 1]}},
+        {"ordered": {"age": True, "sex": False}},
+        {"queries": {"state": groups(REGIONS), "age": top_k(2)}},
+    ],
+    ids=lambda given: str(*given),
+)
+def test_each_part_is_told_its_own(parameters):
+    fitted = EmpiricalBayes(**parameters).fit(ESTIMATES)
+    ((name, by_part),) = parameters.items()
+    for part, estimate in ESTIMATES.items():
+        own = {name: by_part[part]} if part in by_part else {}
+        alone = EmpiricalBayes(**own).fit(estimate)
+        np.testing.assert_array_equal(fitted.estimate_[part].values, alone.estimate_.values)
+        assert fitted.estimators_[part].get_params()[name] == alone.get_params()[name]
+    assert fitted.get_params()[name] is by_part
+    unfitted = EmpiricalBayes(**parameters).transform(ESTIMATES)
+    np.testing.assert_array_equal(unfitted["age"].values, fitted.estimate_["age"].values)
+
+
+def test_labels_for_a_plain_estimate_stay_as_they_were():
+    by_category = EmpiricalBayes(groups=REGIONS).fit(ESTIMATES["state"])
+    assert by_category.group_totals_[0].names == ["east", "west"]
+
+
+@pytest.mark.parametrize("search", [HeldOutSearch(), BootstrapSearch(), SyntheticSearch()])
+def test_searches_are_told_the_queries_of_each_part(search):
+    queries = {"state": groups(REGIONS)}
+    search.set_params(queries=queries, random_state=0, candidates=[NormSub(), EmpiricalBayes()])
+    fitted = search.fit(ESTIMATES)
+    alone = type(search)(**{**search.get_params(deep=False), "queries": queries["state"]})
+    alone.fit(ESTIMATES["state"])
+    np.testing.assert_array_equal(
+        fitted.estimators_["state"].results_["mean_error"], alone.results_["mean_error"]
+    )
+    assert fitted.estimators_["sex"].queries is None
+
+
+def test_names_of_parts_that_are_refused():
+    with pytest.raises(
+        ValueError, match=r"groups of each part .* got the key 'state 0'; the parts"
+    ):
+        EmpiricalBayes(groups=REGIONS).fit(ESTIMATES)
+    with pytest.raises(ValueError, match=r"'region'; the parts are 'sex', 'age', 'state'"):
+        EmpiricalBayes(queries={"region": top_k(2)}).transform(ESTIMATES)
+    with pytest.raises(ValueError, match="a mapping as ordered for a set of estimates"):
+        EmpiricalBayes(ordered={"age": True}).fit(ESTIMATES["age"])
+    with pytest.raises(ValueError, match="In the part 'age': Queries are for 2 categories"):
+        EmpiricalBayes(groups={"age": [0, 1]}).fit(ESTIMATES)
+    with pytest.raises(TypeError, match="got dict"):
+        HeldOutSearch(queries={"age": top_k(1)}).fit(OUE(1.0, categories=5).simulate([9] * 5))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any
@@ -101,7 +102,7 @@ class BootstrapSearch(GuardedSearch):
         self,
         candidates: Candidates = "all",
         *,
-        queries: Queries | None = None,
+        queries: Queries | Mapping[Any, Queries] | None = None,
         alpha: float = 0.15,
         guard: float = 2.0,
         n_pairs: int = 4,

@@ -30,7 +30,8 @@ include an EmpiricalBayes that knows these queries, and takes that place.""",
     for each class name, such as ``{"NormSub": {}, "BaseCut": {"alpha": [0.05, 2]}}``, and
     every combination is a candidate.
 queries : query set, (sparse) matrix of shape (n_queries, d) or None, default=None
-    The queries to answer, see :mod:`sklearn_ldp.queries`; None asks for every category.""",
+    The queries to answer, see :mod:`sklearn_ldp.queries`; None asks for every category.
+    For a set of estimates also a mapping by the names of parts.""",
     "guard": """guard : float, default=2.0
     By how many standard deviations of the difference another candidate must be better than
     EmpiricalBayes. 0 takes the least error.""",

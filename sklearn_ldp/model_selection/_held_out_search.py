@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from numbers import Integral, Real
+from typing import Any
 
 import numpy as np
 from sklearn.utils._param_validation import Interval
@@ -113,7 +115,7 @@ class HeldOutSearch(GuardedSearch):
         self,
         candidates: Candidates = "all",
         *,
-        queries: Queries | None = None,
+        queries: Queries | Mapping[Any, Queries] | None = None,
         test_size: float = 0.2,
         guard: float = 2.0,
         n_splits: int = 10,
