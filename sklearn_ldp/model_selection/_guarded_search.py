@@ -124,7 +124,7 @@ class GuardedSearch(BaseSearch):
 
 def _is_informed(bayes: EmpiricalBayes) -> bool:
     """Whether it knows groups, an order, or the queries."""
-    return bayes.groups is not None or bayes.ordered or bayes.queries is not None
+    return bayes.groups is not None or bool(bayes.ordered) or bayes.queries is not None
 
 
 def queries_of(query_set: QuerySet, values: np.ndarray) -> QuerySet:
