@@ -1,19 +1,41 @@
 """Surveys in the rest of the package: groups of users, searches on files, labels by column."""
 
+import copy
+import pickle
+
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
 
 from sklearn_ldp import (
     OUE,
     BootstrapSearch,
     ColumnOracle,
     EmpiricalBayes,
+    EstimateSet,
     HeldOutSearch,
     NormSub,
     SyntheticSearch,
 )
 from sklearn_ldp.collection import aggregate, write_reports
+from sklearn_ldp.inference import ranks
+from sklearn_ldp.inspection import (
+    FrequencyDisplay,
+    GroupTotalsDisplay,
+    SearchDisplay,
+    TrendDisplay,
+)
+from sklearn_ldp.metrics import (
+    bias_variance,
+    heavy_hitter_scores,
+    held_out_score,
+    make_frequency_scorer,
+    make_held_out_scorer,
+    query_errors,
+)
+from sklearn_ldp.model_selection import simulate_errors
 from sklearn_ldp.oracles import estimate_by_group
 from sklearn_ldp.queries import groups, top_k
 
@@ -151,3 +173,104 @@ def test_names_of_parts_that_are_refused():
         EmpiricalBayes(groups={"age": [0, 1]}).fit(ESTIMATES)
     with pytest.raises(TypeError, match="got dict"):
         HeldOutSearch(queries={"age": top_k(1)}).fit(OUE(1.0, categories=5).simulate([9] * 5))
+
+
+# -- scores, differences and pictures -----------------------------------------------------------
+TRUTH = survey().true_frequencies(TABLE)
+
+
+def test_scores_of_sets():
+    collections = survey().simulate({k: np.rint(3000 * f) for k, f in TRUTH.items()}, 20)
+    of_parts = bias_variance(TRUTH, collections)
+    np.testing.assert_array_equal(
+        of_parts["age"].variance, bias_variance(TRUTH["age"], collections["age"]).variance
+    )
+    found = heavy_hitter_scores(TRUTH, collections, k=1)
+    assert list(found) == list(DOMAINS)
+    assert found["sex"].recall.mean() > 0.9
+    other = survey(random_state=1).fit_transform(TABLE)
+    scores = held_out_score(NormSub().fit_transform(ESTIMATES), other)
+    alone = held_out_score(NormSub().fit_transform(ESTIMATES["age"]), other["age"])
+    assert scores["age"] == alone
+    with pytest.raises(ValueError, match=r"another one of the same parts, got \['sex', 'age'"):
+        held_out_score(ESTIMATES, other["age"])
+
+
+def test_scorers_take_the_weighted_mean_of_the_columns():
+    pipe = make_pipeline(survey(weights={"age": 3}), NormSub()).fit(TABLE)
+    errors = query_errors(TRUTH, pipe[-1].estimate_)
+    mean = (errors["sex"] + 3 * errors["age"] + errors["state"])[0] / 5
+    assert make_frequency_scorer()(pipe, TABLE) == pytest.approx(-mean)
+    search = GridSearchCV(
+        pipe, {"columnoracle__epsilon": [0.1, 8.0]}, scoring=make_frequency_scorer(), cv=2
+    )
+    assert search.fit(TABLE).best_params_ == {"columnoracle__epsilon": 8.0}
+
+    reports = survey().privatize(TABLE)
+    server = make_pipeline(survey(input="reports", weights=[1, 3, 1]), NormSub())
+    server.fit(reports[:2000])
+    held_out = survey().aggregate(reports[2000:]).estimate_
+    scores = held_out_score(server[-1].estimate_, held_out)
+    mean = (scores["sex"] + 3 * scores["age"] + scores["state"]) / 5
+    assert make_held_out_scorer()(server, reports[2000:]) == pytest.approx(mean)
+    assert make_held_out_scorer(queries=top_k(1))(server, reports[2000:]) != mean
+
+
+def test_differences_are_those_of_the_parts():
+    other = survey(random_state=1).fit_transform(people(seed=1))
+    differences = ESTIMATES - other
+    assert list(differences) == list(DOMAINS)
+    alone = ESTIMATES["age"] - other["age"]
+    np.testing.assert_array_equal(
+        differences["age"].confidence_interval().low, alone.confidence_interval().low
+    )
+    with pytest.raises(ValueError, match="must have the same parts"):
+        ESTIMATES - EstimateSet({"age": other["age"]})
+    with pytest.raises(TypeError, match="unsupported operand"):
+        ESTIMATES - 1
+
+
+@pytest.mark.parametrize(
+    ("error", "message", "call"),
+    [
+        (AttributeError, r"as in estimates\['sex'\]\.answer, or loop", lambda: ESTIMATES.answer()),
+        (AttributeError, r"estimates\['sex'\]\.noise", lambda: ESTIMATES.noise),
+        (AttributeError, "EstimateSet has no attribute 'wrong'", lambda: ESTIMATES.wrong),
+        (AttributeError, "each of its parts has", lambda: ranks(ESTIMATES)),
+        (AttributeError, "each of its parts has", lambda: TrendDisplay.from_estimate(ESTIMATES)),
+        (
+            TypeError,
+            r"draws one estimate, got a set of them: .*\['sex'\], or .*estimates\.plot\(\)",
+            lambda: FrequencyDisplay.from_estimate(ESTIMATES),
+        ),
+        (
+            TypeError,
+            r"take that of a part, as in estimators_\['sex'\]",
+            lambda: GroupTotalsDisplay.from_estimator(
+                EmpiricalBayes(groups={"state": REGIONS}).fit(ESTIMATES)
+            ),
+        ),
+        (
+            TypeError,
+            r"SearchDisplay draws what was fitted to one estimate, and this HeldOutSearch",
+            lambda: SearchDisplay.from_estimator(
+                HeldOutSearch([NormSub(), EmpiricalBayes()]).fit(ESTIMATES)
+            ),
+        ),
+        (TypeError, "oracles of one column", lambda: simulate_errors(survey(), NormSub(), TRUTH)),
+    ],
+)
+def test_what_takes_one_estimate_says_what_to_do_with_a_set(error, message, call):
+    with pytest.raises(error, match=message):
+        call()
+
+
+def test_displays_of_one_part():
+    pytest.importorskip("matplotlib")
+    fitted = EmpiricalBayes(groups={"state": REGIONS}).fit(ESTIMATES)
+    GroupTotalsDisplay.from_estimator(fitted.estimators_["state"])
+    weeks = estimate_by_group(survey(), TABLE, WEEKS)
+    TrendDisplay.from_estimate(weeks["age"])
+    pickled = pickle.loads(pickle.dumps(ESTIMATES))
+    assert pickled.names == ESTIMATES.names
+    assert copy.deepcopy(ESTIMATES).names == ESTIMATES.names

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
+from .._estimate_set import EstimateSet
 from .._released import estimate_of
 from .._statements import check_level
 from .._typing import Axes, Column
@@ -423,6 +424,11 @@ def _values_label(displays: list[FrequencyDisplay]) -> str:
 def _check(
     estimate: Any, k: Any, truth: Any, level: Any, order: str, by: str, orientation: str
 ) -> None:
+    if isinstance(estimate, EstimateSet):
+        raise TypeError(
+            "FrequencyDisplay draws one estimate, got a set of them: take a part, as in "
+            f"estimates[{estimate.names[0]!r}], or draw each with estimates.plot()."
+        )
     if not isinstance(estimate, Estimate):
         raise TypeError(
             "FrequencyDisplay.from_estimate needs a FrequencyEstimate, got "
