@@ -38,8 +38,8 @@ estimates = survey.fit_transform(ucb.data, sample_weight=ucb.counts)
 print(estimates)
 
 # %%
-# The intervals contain the noise of the reports and that of drawing whom to ask which question. They
-# are for the answers of *all* applicants, and hold at once within each column.
+# The intervals contain the noise of the reports and that of drawing whom to ask which question.
+# They are for the answers of *all* applicants, and hold at once within each column.
 
 truth = survey.true_frequencies(ucb.data, sample_weight=ucb.counts)
 better = EmpiricalBayes().fit_transform(estimates)

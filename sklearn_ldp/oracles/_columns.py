@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from numbers import Integral
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,7 +21,7 @@ from ..mechanisms._split import Split, shares_over_2_64
 from ..protocols import check_counts
 from ._base import BaseOracle
 from ._state import Collected, check_weights
-from ._survey import BaseSurvey, PlannedPart
+from ._survey import BaseSurvey
 
 
 class ColumnOracle(BaseSurvey):
@@ -148,6 +148,10 @@ class ColumnOracle(BaseSurvey):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
+    def _planned_parts(self):
+        domain: Any = self._domain()
+        return self._planned_columns(self._oracles(domain), self._weights(domain))
+
     # -- hooks of the collection --------------------------------------------------------------
     def _make_mechanism(self, domain: Domain) -> Split:
         assert isinstance(domain, RecordDomain)
@@ -205,15 +209,6 @@ class ColumnOracle(BaseSurvey):
         return type(self)(**state.parameters)._oracles(domain)
 
     # -- without users ------------------------------------------------------------------------
-    def _planned_parts(self) -> dict[Any, PlannedPart]:
-        protocol = self.protocol()
-        domain, mechanism = cast(Any, protocol.domain), cast(Any, protocol.mechanism)
-        oracles, weights = self._oracles(domain), self._weights(domain).tolist()
-        return {
-            key: PlannedPart(of_column, oracles[key], mechanism.noise_of_part(j, 1.0), weights[j])
-            for j, (key, of_column) in enumerate(domain.columns.items())
-        }
-
     def simulate(self, counts: Mapping[Any, Frequencies], n_repeats: int = 1) -> EstimateSet:
         """Draw whole collections from known counts of each column, without users, for studies.
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from sklearn.base import clone
@@ -139,6 +139,19 @@ class BaseSurvey(BaseCollector[EstimateSet]):
     def _planned_parts(self) -> dict[Any, PlannedPart]:
         """What to expect of the estimate of each part, for planning."""
         raise ValueError(f"{self._name} cannot be planned in advance: simulate a collection.")
+
+    def _planned_columns(
+        self, oracles: Mapping[Any, BaseOracle], weights: np.ndarray
+    ) -> dict[Any, PlannedPart]:
+        """What to expect of each column, if the parts of the survey are its columns."""
+        protocol = self.protocol()
+        domain, mechanism = cast(Any, protocol.domain), cast(Any, protocol.mechanism)
+        return {
+            key: PlannedPart(
+                of_column, oracles[key], mechanism.noise_of_part(j, 1.0), float(weights[j])
+            )
+            for j, (key, of_column) in enumerate(domain.columns.items())
+        }
 
     # -- what is known after fit --------------------------------------------------------------
     @property
