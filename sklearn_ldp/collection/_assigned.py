@@ -175,7 +175,8 @@ def _assignable(protocol: Protocol) -> PublicPart:
     if part is None or part.privatize is None:
         raise TypeError(
             f"Users of {protocol.name} draw no part of their report without looking at their "
-            "value, so there is nothing to assign: use OLH or BLH, or a ColumnOracle."
+            "value, so there is nothing to assign: use OLH or BLH, or a "
+            "ColumnOracle that asks for one column."
         )
     return part
 

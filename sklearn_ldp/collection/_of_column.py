@@ -32,7 +32,7 @@ def of_column(reports: Any, oracle: OracleOrProtocol, column: Any) -> tuple[Any,
     Raises
     ------
     ValueError
-        If the survey has no such column.
+        If the survey has no such column, or its users report on several.
     TypeError
         If a column is named, and the oracle has only one.
     """
@@ -47,6 +47,11 @@ def of_column(reports: Any, oracle: OracleOrProtocol, column: Any) -> tuple[Any,
     if column not in parts:
         raise ValueError(
             f"{protocol.name} has no column {column!r}; it has {', '.join(map(repr, parts))}."
+        )
+    if getattr(protocol.mechanism, "n_drawn", 1) != 1:
+        raise ValueError(
+            f"Argument column needs reports about one column each, but users of {protocol.name} "
+            "report on several: collect with n_sampled=1 to test the reports of a column."
         )
     mechanism, j = cast(Any, protocol.mechanism), list(parts).index(column)
     chunks = (protocol.check(chunk) for chunk in as_chunks(reports, protocol))
