@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from sklearn_ldp import GRR, OLH, OUE, ColumnOracle
+from sklearn_ldp import GRR, OLH, OUE, ColumnOracle, MarginalOracle
 from sklearn_ldp.collection import (
     SurveyClient,
     assigned_parts,
@@ -139,6 +139,8 @@ def test_memos_that_are_refused(tmp_path):
             SurveyClient(survey(), path)
     with pytest.raises(TypeError, match="users are asked for one column each"):
         SurveyClient(OLH(1.0, categories=3), path)
+    with pytest.raises(TypeError, match="users are asked for one column each"):
+        SurveyClient(MarginalOracle(1.0, domains=DOMAINS), path)
     with pytest.raises(OSError, match="nowhere"):
         SurveyClient(survey(), tmp_path / "nowhere" / "memo.json")
 
@@ -159,7 +161,7 @@ def test_honest_reports_pass_and_fake_ones_do_not():
     cases = [
         (hash_function_test, {}, of["sex"][:600]),  # users who choose their column
         (hash_function_test, {"column": "state"}, np.tile(of["state"][0], (300, 1))),
-        (support_size_test, {"column": "age"}, np.tile([1, *[1] * 3, *[0] * 13], (300, 1))),
+        (support_size_test, {"column": "age"}, np.tile([1, *[1] * 3, *[0] * 13], (800, 1))),
         (joint_support_test, {"column": "age"}, promoted(of["age"][:300])),
     ]
     for test, options, fake in cases:

@@ -16,6 +16,7 @@ from sklearn_ldp import (
     EmpiricalBayes,
     EstimateSet,
     HeldOutSearch,
+    MarginalOracle,
     NormSub,
     SyntheticSearch,
 )
@@ -256,6 +257,11 @@ def test_differences_are_those_of_the_parts():
             lambda: SearchDisplay.from_estimator(
                 HeldOutSearch([NormSub(), EmpiricalBayes()]).fit(ESTIMATES)
             ),
+        ),
+        (
+            TypeError,
+            "got MarginalOracle: fit one to the users of each group",
+            lambda: estimate_by_group(MarginalOracle(1.0, domains=DOMAINS), TABLE, WEEKS),
         ),
         (TypeError, "oracles of one column", lambda: simulate_errors(survey(), NormSub(), TRUTH)),
     ],

@@ -97,7 +97,8 @@ class SurveyClient:
         protocol = survey.protocol() if isinstance(survey, BaseSurvey) else None
         mechanism = None if protocol is None else protocol.mechanism
         part = None if mechanism is None else mechanism.public_part
-        if protocol is None or not isinstance(mechanism, Split) or _cannot_be_assigned(part):
+        is_of_columns = isinstance(mechanism, Split) and mechanism.views is None
+        if protocol is None or not is_of_columns or _cannot_be_assigned(part):
             raise TypeError(
                 "SurveyClient needs a survey whose users are asked for one column each, such as "
                 f"ColumnOracle(1.0, domains=domains), got {survey!r}."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from numbers import Integral
 from typing import Any, Protocol, runtime_checkable
 
@@ -9,7 +10,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
-from .._estimate_set import EstimateSet
 from .._released import estimate_of
 from .._statements import check_level
 from .._typing import Axes, Column
@@ -424,10 +424,10 @@ def _values_label(displays: list[FrequencyDisplay]) -> str:
 def _check(
     estimate: Any, k: Any, truth: Any, level: Any, order: str, by: str, orientation: str
 ) -> None:
-    if isinstance(estimate, EstimateSet):
+    if isinstance(estimate, Mapping):  # a set of estimates
         raise TypeError(
             "FrequencyDisplay draws one estimate, got a set of them: take a part, as in "
-            f"estimates[{estimate.names[0]!r}], or draw each with estimates.plot()."
+            f"estimates[{next(iter(estimate), None)!r}], or draw each with estimates.plot()."
         )
     if not isinstance(estimate, Estimate):
         raise TypeError(

@@ -138,7 +138,7 @@ def oracle_and_its_input(estimator: BaseEstimator, X: Values) -> tuple[Any, Valu
 
 def mean_over_parts(results: Mapping[Any, float], oracle: Any) -> float:
     """Return the mean of what was found for each part of a survey, weighted by its `weights`."""
-    names, given = oracle.estimate_.names, oracle.weights
+    names, given = oracle.estimate_.names, getattr(oracle, "weights", None)
     if given is None or isinstance(given, Mapping):
         weights = dict.fromkeys(names, 1.0) | dict(given or {})
     else:

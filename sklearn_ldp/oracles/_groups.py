@@ -57,6 +57,8 @@ def estimate_by_group(
     ------
     ValueError
         If the groups do not match the rows, or a group has no users.
+    TypeError
+        If the oracle makes no estimates of groups, as :class:`~sklearn_ldp.MarginalOracle`.
 
     Examples
     --------
@@ -72,6 +74,11 @@ def estimate_by_group(
     east      0.5  0.5
     west      0.0  1.0
     """
+    if not oracle._estimates_groups:
+        raise TypeError(
+            f"estimate_by_group is for oracles and for ColumnOracle, got {type(oracle).__name__}: "
+            "fit one to the users of each group."
+        )
     names, groups = group_codes(by, "estimate_by_group", "for each row")
     check_consistent_length(X, groups)
     # A clone, so that the oracle is not changed; but a generator is shared, and moves on.
