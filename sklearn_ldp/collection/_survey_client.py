@@ -98,6 +98,7 @@ class SurveyClient:
         mechanism = None if protocol is None else protocol.mechanism
         part = None if mechanism is None else mechanism.public_part
         is_of_columns = isinstance(mechanism, Split) and mechanism.views is None
+        is_of_columns = is_of_columns and getattr(mechanism, "n_drawn", 1) == 1
         if protocol is None or not is_of_columns or _cannot_be_assigned(part):
             raise TypeError(
                 "SurveyClient needs a survey whose users are asked for one column each, such as "
