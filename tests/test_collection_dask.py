@@ -51,6 +51,7 @@ def files(tmp_path_factory):
     return sorted(folder.iterdir()), total
 
 
+@pytest.mark.slow
 def test_surveys_of_several_columns(client, tmp_path):
     survey = ColumnOracle(1.0, domains={"smokes": 2, "visits": 5}, n_shards=2, random_state=0)
     users = np.random.default_rng(0).integers(0, 2, (600, 2))

@@ -148,7 +148,9 @@ def test_labels_for_a_plain_estimate_stay_as_they_were():
     assert by_category.group_totals_[0].names == ["east", "west"]
 
 
-@pytest.mark.parametrize("search", [HeldOutSearch(), BootstrapSearch(), SyntheticSearch()])
+@pytest.mark.parametrize(
+    "search", [HeldOutSearch(), BootstrapSearch(), SyntheticSearch(n_repeats=4)]
+)
 def test_searches_are_told_the_queries_of_each_part(search):
     queries = {"state": groups(REGIONS)}
     search.set_params(queries=queries, random_state=0, candidates=[NormSub(), EmpiricalBayes()])
