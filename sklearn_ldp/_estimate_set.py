@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import html
 from collections.abc import Callable, Hashable, Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ._estimate import FrequencyEstimate
-from ._typing import DataFrame
+from ._typing import DataFrame, EstimateDifference
 
 
 class EstimateSet(Mapping[Any, FrequencyEstimate]):
@@ -88,6 +88,35 @@ class EstimateSet(Mapping[Any, FrequencyEstimate]):
 
     def __len__(self) -> int:
         return len(self._parts)
+
+    if not TYPE_CHECKING:  # editors are to find what a set does not have
+
+        def __getattr__(self, name):
+            # What an estimate has, a set may be asked for by mistake: say what to do.
+            if name.startswith("_") or name not in dir(self[self.names[0]]):
+                raise AttributeError(f"{type(self).__name__} has no attribute {name!r}.")
+            raise AttributeError(
+                f"A set of estimates has no {name!r}, but each of its parts has: take one, as in "
+                f"estimates[{self.names[0]!r}].{name}, or loop over estimates.items()."
+            )
+
+    def __sub__(self, other: EstimateSet) -> dict[Any, EstimateDifference]:
+        """Return the differences to another set, of other users, by the names of the parts.
+
+        Parts that have no users in one of the sets are left out.
+        """
+        if not isinstance(other, EstimateSet):
+            return NotImplemented
+        if self.names != other.names:
+            raise ValueError(
+                f"Sets of estimates that are compared must have the same parts, got {self.names} "
+                f"and {other.names}."
+            )
+        return {
+            name: part - other[name]
+            for name, part in self.items()
+            if len(part) and len(other[name])
+        }
 
     # Two sets are the same only if they are one: estimates are not compared by their values.
     def __eq__(self, other: object) -> bool:

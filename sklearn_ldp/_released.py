@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
@@ -43,3 +45,21 @@ def estimate_of(estimator: BaseEstimator) -> FrequencyEstimate:
         "An estimate comes from a fitted oracle, post-processor, search or a Pipeline of them, got "
         f"{estimator!r}."
     )
+
+
+def refuse_fitted_to_set(estimator: Any, name: str) -> None:
+    """Raise TypeError if a post-processor was fitted to a set of estimates.
+
+    Parameters
+    ----------
+    estimator : post-processor
+        Fitted or not.
+    name : str
+        What draws it, which takes what was fitted to one estimate.
+    """
+    fitted = getattr(estimator, "estimators_", None)
+    if isinstance(fitted, dict) and fitted:
+        raise TypeError(
+            f"{name} draws what was fitted to one estimate, and this {type(estimator).__name__} "
+            f"was fitted to a set: take that of a part, as in estimators_[{next(iter(fitted))!r}]."
+        )

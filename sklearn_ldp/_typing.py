@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from .inference import EstimateDifference as EstimateDifference
     from .inspection import FrequencyDisplay as FrequencyDisplay
     from .oracles import BaseOracle as BaseOracle
+    from .oracles._collector import BaseCollector
     from .postprocessing import BasePostProcessor as BasePostProcessor
     from .queries import QuerySet
 
@@ -105,7 +106,7 @@ if TYPE_CHECKING:
     PostProcessor: TypeAlias = BasePostProcessor | Pipeline
     #: "all", a list, or a grid of parameters (or a list of grids) for each class name.
     Candidates: TypeAlias = str | Sequence[PostProcessor] | Mapping[Any, Any]
-    OracleOrProtocol: TypeAlias = BaseOracle | protocols.Protocol
+    OracleOrProtocol: TypeAlias = BaseCollector[Any] | protocols.Protocol
     #: A file of reports: to read (also its content), and to write.
     ReportSource: TypeAlias = str | Path | bytes | bytearray | memoryview | SupportsRead
     ReportSink: TypeAlias = str | Path | SupportsWrite

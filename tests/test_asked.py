@@ -126,9 +126,21 @@ def test_many_categories_are_taken_piece_by_piece(monkeypatch):
     estimate, _ = zipf_estimate(1)
     whole = EmpiricalBayes(queries=top_k(20)).fit(estimate).frequencies_
     monkeypatch.setattr(most_frequent, "_AT_ONCE", 5000)
-    np.testing.assert_allclose(
-        EmpiricalBayes(queries=top_k(20)).fit(estimate).frequencies_, whole, rtol=1e-12
-    )
+    for kept in (most_frequent._KEPT, 0):  # all pieces stay in memory, or none
+        monkeypatch.setattr(most_frequent, "_KEPT", kept)
+        again = EmpiricalBayes(queries=top_k(20)).fit(estimate).frequencies_
+        np.testing.assert_allclose(again, whole, rtol=1e-12)
+
+
+def test_likelihoods_that_fit_into_memory_are_made_once(monkeypatch):
+    made, make = [], most_frequent._likelihoods
+    monkeypatch.setattr(most_frequent, "_likelihoods", lambda *row: made.append(row) or make(*row))
+    estimate, _ = zipf_estimate(1)
+    for kept, times in ((most_frequent._KEPT, 1), (0, 3)):
+        monkeypatch.setattr(most_frequent, "_KEPT", kept)
+        EmpiricalBayes(queries=top_k(20)).fit(estimate)
+        assert len(made) == times
+        made.clear()
 
 
 def test_one_category_and_all():
@@ -145,6 +157,12 @@ def test_bad_questions():
         values(queries=top_k(52))
     with pytest.raises(ValueError, match=r"answers top_k\(3\) by a prior that all .* leave out"):
         values(queries=top_k(3), groups=LABELS)
+    for d in (3, 5, 51):  # also where the domain is too small for ranges
+        small = OUE(1.0, categories=d, random_state=0).simulate(np.full(d, 1000))
+        with pytest.raises(
+            ValueError, match=r"answers top_k\(2\) .* leave out groups= and ordered="
+        ):
+            EmpiricalBayes(queries=top_k(2), ordered=True).fit(small)
     with pytest.raises(ValueError, match="the estimate has"):
         values(queries=groups(LABELS[:50]))
     with pytest.raises(ValueError, match="The 'queries' parameter"):

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from sklearn_ldp import GRR, OLH, OUE
+from sklearn_ldp import GRR, OLH, OUE, ColumnOracle
 from sklearn_ldp.collection import (
     Aggregator,
     RefusedBatchError,
@@ -49,6 +49,20 @@ def files(tmp_path_factory):
     folder = tmp_path_factory.mktemp("reports")
     total = write_files(folder, ORACLE, 12, 500)
     return sorted(folder.iterdir()), total
+
+
+@pytest.mark.slow
+def test_surveys_of_several_columns(client, tmp_path):
+    survey = ColumnOracle(1.0, domains={"smokes": 2, "visits": 5}, n_shards=2, random_state=0)
+    users = np.random.default_rng(0).integers(0, 2, (600, 2))
+    for i, reports in enumerate(np.split(survey.privatize(users), 3)):
+        write_reports(tmp_path / f"{i}.parquet", reports, survey)
+    server, at_home = aggregate_dask(client, tmp_path, survey), aggregate(tmp_path, survey)
+    assert server.n_samples == 600
+    np.testing.assert_array_equal(server.tally().tallies, at_home.tally().tallies)
+    for name, part in server.estimate_.items():
+        np.testing.assert_array_equal(part.values, at_home.estimate_[name].values)
+        assert part.noise == at_home.estimate_[name].noise
 
 
 def test_counts_are_those_of_one_machine(client, files):

@@ -19,6 +19,7 @@ from numpy.testing import assert_array_equal
 from scipy import stats
 
 from sklearn_ldp.datasets import (
+    load_ucb_admissions,
     load_us_states,
     make_beta,
     make_zipf,
@@ -272,6 +273,47 @@ def test_us_states_is_a_fresh_copy_and_pickles():
     states.groups.region[:] = ""
     assert load_us_states().counts.min() > 0
     assert_array_equal(pickle.loads(pickle.dumps(load_us_states())).counts, load_us_states().counts)
+
+
+# Admissions at Berkeley
+
+
+def test_ucb_admissions():
+    ucb = load_ucb_admissions()
+    assert ucb.n_samples == ucb.counts.sum() == 4_526
+    assert ucb.data.shape == (24, 3) == (len(np.unique(ucb.data, axis=0)), 3)
+    assert ucb.feature_names == list(ucb.domains) == ["admission", "gender", "department"]
+    assert {name: len(levels) for name, levels in ucb.domains.items()} == {
+        "admission": 2,
+        "gender": 2,
+        "department": 6,
+    }
+    # The totals that are told of these data: 1,198 of 2,691 men and 557 of 1,835 women.
+    totals = {
+        gender: [
+            int(ucb.counts[(ucb.data[:, 1] == gender) & rows].sum())
+            for rows in (True, ucb.data[:, 0] == "Admitted")
+        ]
+        for gender in ("Male", "Female")
+    }
+    assert totals == {"Male": [2691, 1198], "Female": [1835, 557]}
+    assert ucb.frame is None
+    assert "Bickel" in ucb.DESCR
+    X, counts = load_ucb_admissions(return_X_y=True)
+    assert_array_equal(X, ucb.data)
+    assert_array_equal(counts, ucb.counts)
+
+
+def test_ucb_admissions_as_frame(monkeypatch):
+    pd = pytest.importorskip("pandas")
+    ucb = load_ucb_admissions(as_frame=True)
+    assert ucb.frame.shape == (4_526, 3)
+    assert {name: list(ucb.frame[name].cat.categories) for name in ucb.frame} == ucb.domains
+    X, counts = load_ucb_admissions(as_frame=True, return_X_y=True)
+    pd.testing.assert_frame_equal(X.loc[X.index.repeat(counts)].reset_index(drop=True), ucb.frame)
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(ImportError, match=r'pip install "sklearn_ldp\[data\]"'):
+        load_ucb_admissions(as_frame=True)
 
 
 # Samples of a histogram

@@ -29,7 +29,7 @@ _COMMANDS: dict[str, Any] = {
 }
 
 _DESCRIPTION = """\
-Estimate the frequencies of a categorical attribute under local differential privacy."""
+Estimate the frequencies of categorical attributes under local differential privacy."""
 
 _EPILOG = f"""\
 examples:
@@ -44,6 +44,7 @@ a collection, step by step:
   {PROG} privatize people.csv --categories domain.txt --output reports/today.parquet
   {PROG} aggregate reports --categories domain.txt --checkpoint state.npz
   {PROG} estimate state.npz --categories domain.txt --output estimate.csv
+with --domains domains.json instead, people.csv has several columns, and each user is asked for one
 
 exit codes: 0 done, 1 refused or failed (one line on standard error says why), 2 wrong arguments,
 130 interrupted by Ctrl-C: aggregate and study resume from their checkpoint, 141 broken pipe,

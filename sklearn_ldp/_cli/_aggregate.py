@@ -14,8 +14,17 @@ from typing import Any
 from .._files._atomic import check_writable, make_folder
 from .._files._text import printable
 from .._progress import Progress
-from ._arguments import add_shared, check_suffix, count, read_key, say, seconds, seconds_or_never
-from ._methods import make_oracle
+from ._arguments import (
+    add_domain_options,
+    add_shared,
+    check_suffix,
+    count,
+    read_key,
+    say,
+    seconds,
+    seconds_or_never,
+)
+from ._methods import declared_oracle
 from ._signals import ending_like_ctrl_c
 
 TITLE = "files of reports in, a collection that can be resumed out"
@@ -33,6 +42,7 @@ examples:
   sklearn-ldp aggregate reports --categories domain.txt --checkpoint state.npz
   sklearn-ldp aggregate a.parquet b.parquet --oracle oue --epsilon 2 --categories domain.txt \\
       --checkpoint state.npz --on-refusal skip
+  sklearn-ldp aggregate reports --domains domains.json --checkpoint state.npz
   ssh client cat batch.arrows | sklearn-ldp aggregate - --categories domain.txt \\
       --checkpoint state.npz"""
 
@@ -82,7 +92,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="what to do with a batch that comes twice in this call (default: ignore)",
     )
     method = parser.add_argument_group("what the reports must be")
-    add_shared(method, "--epsilon", "--oracle", "--categories", "--round", "--key-file")
+    add_shared(method, "--epsilon", "--oracle")
+    add_domain_options(method)
+    add_shared(method, "--round", "--key-file")
     for option, text in _CAPS.items():
         method.add_argument(option, type=count, metavar="N", help=f"{text} (default: no limit)")
     target = parser.add_argument_group("output")
@@ -119,12 +131,11 @@ def run(arguments: argparse.Namespace) -> None:
     """Add up the reports, and print a summary of the collection."""
     from ..collection import Caps
     from ..collection._lock import other_user
-    from ._input import read_categories
 
     path = arguments.checkpoint
     check_writable(path)
     caps = [option.removeprefix("--").replace("-", "_") for option in _CAPS]
-    oracle = make_oracle(arguments, read_categories(arguments.categories))
+    oracle = declared_oracle(arguments)
     options = {
         "collection_round": arguments.round,
         "checkpoint": path,

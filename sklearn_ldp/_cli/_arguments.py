@@ -57,15 +57,21 @@ _SHARED: dict[str, dict[str, Any]] = {
     },
     "--oracle": {
         "type": oracle_name,
-        "default": "olh",
         "metavar": "NAME",
-        "help": f"how users randomise: {ORACLE_NAMES} (default: olh)",
+        "help": f"how users randomise: {ORACLE_NAMES} (default: olh; with --domains the best one "
+        "for each column)",
     },
     "--categories": {
         "type": Path,
-        "required": True,
         "metavar": "FILE",
         "help": "the public domain, one category per line, the same for clients and server",
+    },
+    "--domains": {
+        "type": Path,
+        "metavar": "FILE",
+        "help": "instead of --categories, for several columns of which each user is asked for one: "
+        'JSON with the public domain of each, {"sex": ["F", "M"], "age": 10}; an integer is a '
+        "number of categories, from 0",
     },
     "--input-kind": {
         "choices": ["auto", "values", "histogram"],
@@ -131,6 +137,23 @@ def add_shared(parser: Any, *names: str, **changes: Any) -> None:
     """Add options that several commands have in common, in this order and with these changes."""
     for name in names:
         parser.add_argument(name, **{**_SHARED[name], **changes})
+
+
+def add_domain_options(parser: Any, *, required: bool = True, **changes: Any) -> None:
+    """Add the options for the public domain: of one column, or of several.
+
+    Parameters
+    ----------
+    parser : ArgumentParser or group of arguments
+        Where to add them.
+    required : bool, default=True
+        Whether one of them must be given.
+    **changes : dict
+        What is different about ``--categories``.
+    """
+    either = parser.add_mutually_exclusive_group(required=required)
+    add_shared(either, "--categories", **changes)
+    add_shared(either, "--domains")
 
 
 def add_value_options(parser: Any) -> None:

@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from .._files._source import shorten
-from ._arguments import add_shared, add_value_options, check_table_output, read_key, say
-from ._methods import all_postprocessors, all_searches, make_oracle
-from ._output import first_formula, is_csv, without_formulas, write_table
+from ._arguments import (
+    add_domain_options,
+    add_shared,
+    add_value_options,
+    check_table_output,
+    read_key,
+    say,
+)
+from ._methods import all_postprocessors, all_searches, declared_oracle, make_oracle
+from ._output import first_formula, is_csv, without_formulas, write_table, write_tables
+
+_NUMBERS = ("raw_frequency", "low", "high", "frequency", "count")
 
 TITLE = "a file of values or a histogram in, an estimate out"
 
@@ -26,6 +36,9 @@ as a table with one row per category:
   frequency      after post-processing
   count          the frequency times the number of users
 
+With --domains this is done for each of several columns, of which every user is asked for one. The
+table has the name of the column, too; a terminal shows one table per column.
+
 What FILE holds is recognised by its content:
 
   histogram      CSV, CSV.gz or Parquet with the columns value and count (its number of users)
@@ -33,18 +46,21 @@ What FILE holds is recognised by its content:
                  ignored), or plain text with one value per line; a first line that looks like a
                  header is refused until --value-column or --no-header says what it is
   checkpoint     what `sklearn-ldp aggregate` has written: real reports, nothing is simulated; give
-                 the --oracle, --epsilon, --categories and --round of the collection"""
+                 the --oracle, --epsilon, --categories (or --domains) and --round of the
+                 collection"""
 
 EPILOG = """\
-privacy: the reports are as private as epsilon says when the domain is public (--categories) and
-no --seed is given. Whoever runs this command sees the raw values of FILE all the same.
+privacy: the reports are as private as epsilon says when the domain is public (--categories or
+--domains) and no --seed is given. Whoever runs this command sees the raw values of FILE all the
+same.
 
 examples:
   sklearn-ldp estimate survey.csv --value-column browser --categories browsers.txt
   sklearn-ldp estimate histogram.csv.gz --epsilon 2 --post norm-cut --output estimate.parquet
   sklearn-ldp estimate values.txt --seed 0 --sort frequency | head
   sklearn-ldp estimate people.csv --value-column age --categories ages.txt --ordered
-  sklearn-ldp estimate state.npz --categories browsers.txt --post held-out-search"""
+  sklearn-ldp estimate state.npz --categories browsers.txt --post held-out-search
+  sklearn-ldp estimate people.csv --domains domains.json --epsilon 2 --output estimates.csv"""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -53,9 +69,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     source.add_argument(
         "file", type=Path, metavar="FILE", help="values, a histogram or a checkpoint"
     )
-    add_shared(
+    add_domain_options(
         source,
-        "--categories",
         required=False,
         help="the public domain, one category per line; without it the domain is learned from the "
         "raw values, which leaks it",
@@ -104,21 +119,26 @@ def run(arguments: argparse.Namespace) -> None:
             f"--ordered is for the post-processor empirical-bayes, got {arguments.post}; smooth is "
             "another one for ordered categories."
         )
+    if arguments.ordered and arguments.domains is not None:
+        raise ValueError(
+            "--ordered is for a domain given by --categories; of the columns in --domains some may "
+            "have an order and others none: use EmpiricalBayes in Python."
+        )
     if arguments.ordered and arguments.categories is None and not _is_checkpoint(arguments.file):
         raise ValueError("--ordered needs the domain in its order: give it with --categories.")
     raw = _collected(arguments) if _is_checkpoint(arguments.file) else _simulated(arguments)
     post = _postprocessor(arguments)
     estimate = post.fit_transform(raw)
-    columns = _columns(raw, estimate, arguments)
-    if is_csv(arguments.output):
-        columns["value"] = _for_spreadsheets(columns["value"], arguments)
-    write_table(columns, arguments.output)
-    if arguments.categories is None:
+    if arguments.domains is not None:
+        write_tables(_tables(raw, estimate, arguments), arguments.output, "column")
+    else:
+        write_table(_written(raw, estimate, arguments), arguments.output)
+    if arguments.categories is None and arguments.domains is None:
         say(
             "warning: the domain is learned from the raw values, which leaks it: fine for a "
             "simulation, otherwise give the public one with --categories"
         )
-    say(f"{str(raw).splitlines()[0]}; after {_description(post)}")
+    say(f"{_heading(raw)}; after {_description(post)}")
 
 
 def _is_checkpoint(path: Path) -> bool:
@@ -131,34 +151,33 @@ def _is_checkpoint(path: Path) -> bool:
 def _collected(arguments: argparse.Namespace) -> Any:
     """Return the estimate of a collection that ``sklearn-ldp aggregate`` has added up."""
     from ..collection import Aggregator
-    from ._input import read_categories
 
-    if arguments.categories is None:
+    if arguments.categories is None and arguments.domains is None:
         raise ValueError(
             f"{arguments.file} holds counts and no names: give the public domain of its reports "
-            "with --categories."
+            "with --categories, or of several columns with --domains."
         )
     if arguments.seed is not None and arguments.post not in all_searches():
         raise ValueError("--seed is for simulations; these reports were made by their users.")
-    oracle = make_oracle(arguments, read_categories(arguments.categories))
+    oracle = declared_oracle(arguments)
     options = {"collection_round": arguments.round, "key": read_key(arguments.key_file)}
     return Aggregator.load(arguments.file, oracle, **options).estimate_
 
 
 def _simulated(arguments: argparse.Namespace) -> Any:
     """Return the estimate of a simulated collection of the values in the file."""
-    users = _read(arguments)
-    oracle = make_oracle(arguments, users.categories)
+    from ._columns import declared_users
+    from ._input import read_users
+
+    oracle: Any
+    if arguments.categories is None and arguments.domains is None:
+        values, counts = read_users(arguments, None)
+        oracle = make_oracle(arguments, values)
+    else:
+        oracle = declared_oracle(arguments)
+        values, counts = declared_users(arguments, oracle)
     oracle.set_params(random_state=arguments.seed, n_jobs=arguments.jobs)
-    return oracle.fit_transform(users.categories, sample_weight=users.counts)
-
-
-def _read(arguments: argparse.Namespace) -> Any:
-    from ._input import over_domain, read_categories, read_users
-
-    domain = None if arguments.categories is None else read_categories(arguments.categories)
-    users = read_users(arguments, domain)
-    return users if domain is None else over_domain(users, domain, arguments.file)
+    return oracle.fit_transform(values, sample_weight=counts)
 
 
 def _postprocessor(arguments: argparse.Namespace) -> Any:
@@ -170,6 +189,29 @@ def _postprocessor(arguments: argparse.Namespace) -> Any:
     return search if arguments.seed is None else search.set_params(random_state=arguments.seed)
 
 
+def _tables(raw: Any, estimate: Any, arguments: argparse.Namespace) -> dict[str, dict]:
+    """Return a table for each column of a survey; a column without users has no numbers."""
+    tables: dict[Any, dict[str, np.ndarray]] = {}
+    names = np.array(raw.names, dtype=object)
+    shown = _for_spreadsheets(names, arguments) if is_csv(arguments.output) else names
+    for name, part in zip(shown.tolist(), raw.values(), strict=True):
+        if len(part):
+            tables[name] = _written(part, estimate[raw.names[len(tables)]], arguments)
+            continue
+        say(f"warning: no user was asked for the column {name!r}, so it has no estimate")
+        nothing = np.full(part.shape[1], np.nan)
+        tables[name] = {"value": part.categories, **dict.fromkeys(_NUMBERS, nothing)}
+    return tables
+
+
+def _written(raw: Any, estimate: Any, arguments: argparse.Namespace) -> dict[str, np.ndarray]:
+    """Return the table of one estimate as it is written."""
+    columns = _columns(raw, estimate, arguments)
+    if is_csv(arguments.output):
+        columns["value"] = _for_spreadsheets(columns["value"], arguments)
+    return columns
+
+
 def _columns(raw: Any, estimate: Any, arguments: argparse.Namespace) -> dict[str, np.ndarray]:
     low, high = raw.confidence_interval(arguments.level)
     frequency = estimate.answer()[0]  # as PostPos answers, not as it stores
@@ -179,7 +221,7 @@ def _columns(raw: Any, estimate: Any, arguments: argparse.Namespace) -> dict[str
         "low": low[0],
         "high": high[0],
         "frequency": frequency,
-        "count": np.round(frequency * raw.noise.n_samples, 1),
+        "count": np.round(frequency * raw.noise.n_users, 1),
     }
     if arguments.sort == "frequency":
         order = np.argsort(-frequency, kind="stable")
@@ -200,7 +242,20 @@ def _for_spreadsheets(values: np.ndarray, arguments: argparse.Namespace) -> np.n
     return values
 
 
+def _heading(raw: Any) -> str:
+    """What was estimated, in one line."""
+    first = str(raw).splitlines()[0]
+    if not isinstance(raw, Mapping):
+        return first
+    n_users = next(part.noise.n_users for part in raw.values() if len(part))
+    return f"{first} from {n_users:,} users, each asked for one of them"
+
+
 def _description(post: Any) -> str:
     name = type(post).__name__
+    if isinstance(post, tuple(all_searches().values())) and hasattr(post, "estimators_"):
+        best = {part: one.best_estimator_ for part, one in post.estimators_.items()}
+        picked = ", ".join(f"{type(one).__name__} for {part!r}" for part, one in best.items())
+        return f"{picked}, picked by {name}"
     chosen = getattr(post, "best_estimator_", None)
     return name if chosen is None else f"{type(chosen).__name__}, picked by {name}"

@@ -53,8 +53,8 @@ def read_users(arguments: Any, domain: np.ndarray | None) -> Histogram:
     """
     path, kind = arguments.file, arguments.input_kind
     value_column, count_column = arguments.value_column, arguments.count_column
-    source = _source(path)
-    header = _read_header(source)
+    source = source_of(path)
+    header = read_header(source)
     if arguments.no_header:
         _check_no_header(source, header, kind, count_column)
         return _as_histogram(source, Counter(_lines(source)))
@@ -81,7 +81,7 @@ def read_users(arguments: Any, domain: np.ndarray | None) -> Histogram:
 
 def read_categories(path: Path) -> np.ndarray:
     """Read a public domain, one category per line."""
-    categories = list(_lines(_source(path)))
+    categories = list(_lines(source_of(path)))
     repeated = [category for category, n in Counter(categories).items() if n > 1]
     if not categories or repeated:
         what = f"repeats {repeated[0]!r}" if repeated else "is empty"
@@ -104,13 +104,14 @@ def over_domain(users: Histogram, categories: np.ndarray, path: Path) -> Histogr
     return Histogram(categories, counts)
 
 
-def _source(path: Path) -> Source:
+def source_of(path: Path) -> Source:
+    """Return the file, or what is on standard input for ``-``."""
     if str(path) == "-":
         return Source(sys.stdin.buffer.read(), "standard input")
     return Source(path, str(path))
 
 
-def _read_header(source: Source) -> list[str]:
+def read_header(source: Source) -> list[str]:
     """Return the columns of a Parquet file, or the cells in the first line of another one."""
     if source.is_parquet:
         return source.parquet_header()

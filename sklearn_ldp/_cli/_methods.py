@@ -68,7 +68,23 @@ def oracle_name(name: str) -> str:
 
 def make_oracle(arguments: Any, categories: Any) -> oracles.BaseOracle:
     """Return the oracle of ``--oracle`` and ``--epsilon``, without a seed."""
-    return oracle_class(arguments.oracle)(arguments.epsilon, categories=categories)
+    return oracle_class(arguments.oracle or "olh")(arguments.epsilon, categories=categories)
+
+
+def make_survey(arguments: Any, domains: Any) -> oracles.ColumnOracle:
+    """Return the oracle of several columns, of ``--oracle`` and ``--epsilon``, without a seed."""
+    oracle = "best" if arguments.oracle is None else oracle_class(arguments.oracle)()
+    return oracles.ColumnOracle(arguments.epsilon, domains=domains, oracle=oracle)
+
+
+def declared_oracle(arguments: Any) -> oracles.BaseOracle | oracles.ColumnOracle:
+    """Return the oracle over the domain in the file of ``--categories`` or ``--domains``."""
+    from ._columns import read_domains
+    from ._input import read_categories
+
+    if arguments.domains is not None:
+        return make_survey(arguments, read_domains(arguments.domains))
+    return make_oracle(arguments, read_categories(arguments.categories))
 
 
 def default_postprocessors() -> dict[str, Any]:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from .._files._atomic import make_folder, replacing
+from .._files._text import printable
 from .._table import format_table
 
 TABLE_SUFFIXES = (".csv", ".csv.gz", ".parquet")
@@ -74,6 +75,34 @@ def write_table(columns: Mapping[str, Any], path: Path | None) -> None:
     make_folder(path)
     with replacing(path) as file:
         file.write(content)
+
+
+def write_tables(tables: Mapping[Any, Mapping[str, Any]], path: Path | None, key: str) -> None:
+    """Write tables of the same columns: one below the other on a terminal, otherwise as one.
+
+    Parameters
+    ----------
+    tables : mapping of str to mapping of str to ndarray
+        The tables by name.
+    path : Path or None
+        As for `write_table`.
+    key : str
+        What the column of their names is called, if they are written as one.
+    """
+    if path is None and sys.stdout.isatty():
+        shown = (f"{printable(name)}\n{_as_table(table)}" for name, table in tables.items())
+        sys.stdout.write("\n\n".join(shown) + "\n")
+        return
+    first, *_ = tables.values()
+    sizes = [len(next(iter(table.values()))) for table in tables.values()]
+    whole: dict[str, Any] = {key: np.repeat(np.array(list(tables), dtype=object), sizes)}
+    for name in first:
+        cells = [table[name] for table in tables.values()]
+        # Categories may be text in one table and integers in another.
+        one_kind = len({column.dtype.kind for column in cells}) == 1
+        cells = cells if one_kind else [column.astype(str).astype(object) for column in cells]
+        whole[name] = np.concatenate(cells)
+    write_table(whole, path)
 
 
 def check_parquet(path: Path) -> None:

@@ -38,7 +38,11 @@ a given precision takes. Nothing is collected.
   users_needed         users with which the half width is --target
   users_to_tell        users with which a difference of --gap is told with probability --power
                        (with --gap only; --to says a difference of what)
-  fake_gain            what a share --fake-share of fake users can add to one category"""
+  fake_gain            what a share --fake-share of fake users can add to one category
+
+With --domains, for every column of a survey in which each user is asked for one of them: the oracle
+of the column, the probability of being asked for it, and of these numbers rmse, half_width,
+detection_threshold and users_needed, which contain the noise of drawing whom to ask."""
 
 EPILOG = """\
 All columns but processed_rmse assume uniform frequencies, which matters little unless epsilon is
@@ -48,6 +52,7 @@ examples:
   sklearn-ldp plan --epsilon 1 --n-categories 1000 --n-samples 1000000
   sklearn-ldp plan --epsilon 2 --categories domain.txt --n-samples 50000 --target 0.005
   sklearn-ldp plan --epsilon 1 --like last_year.csv --n-samples 50000
+  sklearn-ldp plan --epsilon 1 --domains domains.json --n-samples 1000000
   sklearn-ldp plan --epsilon 2 --n-categories 50 --n-samples 100000 --gap 0.01 --to order"""
 
 
@@ -57,6 +62,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     domain = parser.add_mutually_exclusive_group(required=True)
     domain.add_argument("--n-categories", type=count, metavar="D", help="size of the domain")
     domain.add_argument("--categories", type=Path, metavar="FILE", help="the domain itself")
+    add_shared(domain, "--domains")
     domain.add_argument(
         "--like",
         type=Path,
@@ -121,6 +127,9 @@ def run(arguments: argparse.Namespace) -> None:
     check_table_output(arguments.output)
     if arguments.gap is None and (arguments.to, arguments.power) != (None, None):
         raise ValueError("--to and --power need --gap F, the difference of frequencies to tell.")
+    if arguments.domains is not None:
+        _plan_survey(arguments)
+        return
     if arguments.like is not None and arguments.exponent is not None:
         raise ValueError("--exponent is for frequencies by Zipf's law; leave it out with --like.")
     columns = _columns(arguments, _presumed(arguments))
@@ -133,6 +142,38 @@ def run(arguments: argparse.Namespace) -> None:
         "to a category to about fake_gain; --max-source-batches and --max-batch-reports are other "
         "limits, and --min-batch-reports is one because small batches identify"
     )
+
+
+def _plan_survey(arguments: argparse.Namespace) -> None:
+    """Write what to expect of each column of a survey."""
+    from ..metrics import detection_threshold, expected_error, required_n_samples
+    from ..oracles import ColumnOracle
+    from ._columns import read_domains
+
+    given = {"--gap": arguments.gap, "--exponent": arguments.exponent}
+    unused = [option for option, value in given.items() if value is not None]
+    if unused:
+        raise ValueError(f"{unused[0]} is for a plan of one column; leave it out with --domains.")
+    domains = read_domains(arguments.domains)
+    survey: Any = ColumnOracle(arguments.epsilon, domains=domains)
+    n = arguments.n_samples
+    width = {"metric": "half_width", "level": arguments.level}
+    parts = survey._planned_parts()
+    by_column = {
+        "rmse": {name: mse**0.5 for name, mse in expected_error(survey, n).items()},
+        "half_width": expected_error(survey, n, **width),
+        "detection_threshold": detection_threshold(survey, n, alpha=arguments.alpha),
+        "users_needed": required_n_samples(survey, arguments.target, **width),
+    }
+    columns = {
+        "column": np.array(list(parts), dtype=object),
+        "n_categories": np.array([part.domain.size for part in parts.values()]),
+        "oracle": np.array([type(part.oracle).__name__ for part in parts.values()]),
+        "probability": survey.protocol().mechanism.probabilities,
+        **{name: np.array(list(column.values())) for name, column in by_column.items()},
+    }
+    write_table(columns, arguments.output)
+    say(f"{n:,} users, each asked for one of {len(parts)} columns at epsilon {survey.epsilon:g}")
 
 
 def _presumed(arguments: argparse.Namespace) -> np.ndarray:

@@ -12,8 +12,15 @@ import numpy as np
 
 from .._files._atomic import check_writable, make_folder
 from .._progress import Progress
-from ._arguments import add_shared, add_value_options, check_suffix, read_key, say
-from ._methods import make_oracle
+from ._arguments import (
+    add_domain_options,
+    add_shared,
+    add_value_options,
+    check_suffix,
+    read_key,
+    say,
+)
+from ._methods import declared_oracle
 
 _SUFFIXES = {".parquet": "parquet", ".arrows": "arrow", ".jsonl": "jsonl"}
 
@@ -26,6 +33,9 @@ with the configuration by which a collector refuses batches of another collectio
 FILE is a histogram or values, as for `sklearn-ldp estimate`; - reads values from standard input,
 one per line (or a CSV with a header, see --value-column).
 
+With --domains, FILE has a header that names several columns. Each user is asked for one of them, by
+public probabilities, and spends the whole epsilon there; columns without a domain are not read.
+
 An output file that exists is refused: each call spends every user's epsilon again."""
 
 EPILOG = """\
@@ -34,6 +44,7 @@ Whoever runs this command sees the raw values; a deployment runs it where they a
 
 examples:
   sklearn-ldp privatize people.csv --categories domain.txt --output reports/monday.parquet
+  sklearn-ldp privatize people.csv --domains domains.json --output reports/monday.parquet
   cut -f3 log.tsv | sklearn-ldp privatize - --categories domain.txt --output - | ssh server ..."""
 
 
@@ -41,7 +52,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
     source = parser.add_argument_group("input")
     source.add_argument("file", type=Path, metavar="FILE", help="values or a histogram; - is stdin")
-    add_shared(source, "--categories")
+    add_domain_options(source)
     add_value_options(source)
     method = parser.add_argument_group("method")
     add_shared(method, "--epsilon", "--oracle", "--seed")
@@ -75,7 +86,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Read the values, randomise them and write the reports."""
     from ..collection import write_reports
-    from ._input import over_domain, read_categories, read_users
+    from ._columns import declared_users
 
     path = arguments.output
     is_stdout = str(path) == "-"
@@ -84,10 +95,9 @@ def run(arguments: argparse.Namespace) -> None:
         check_writable(path)
         _check_new(path, arguments.force)
     key = read_key(arguments.key_file)
-    categories = read_categories(arguments.categories)
-    users = over_domain(read_users(arguments, categories), categories, arguments.file)
-    oracle = make_oracle(arguments, categories)
-    reports = _reports(oracle, users.counts, arguments.seed)
+    oracle = declared_oracle(arguments)
+    values, counts = declared_users(arguments, oracle)
+    reports = _reports(oracle, values, counts, arguments.seed)
     batch_id = write_reports(
         sys.stdout.buffer if is_stdout else path,
         reports if is_stdout else _before_writing(reports, path),
@@ -101,7 +111,7 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.seed is not None:
         say("warning: with --seed the reports are predictable, and protect nobody")
     say(
-        f"batch {batch_id}: {users.counts.sum():,} reports of {type(oracle).__name__}; each user "
+        f"batch {batch_id}: {counts.sum():,} reports of {type(oracle).__name__}; each user "
         f"has spent epsilon {oracle.epsilon:g}"
     )
 
@@ -120,8 +130,10 @@ def _before_writing(reports: Iterator[np.ndarray], path: Path) -> Iterator[np.nd
     make_folder(path)
 
 
-def _reports(oracle: Any, counts: np.ndarray, seed: int | None) -> Iterator[np.ndarray]:
-    """Yield the reports in chunks, for the given numbers of users of each category."""
+def _reports(
+    oracle: Any, values: np.ndarray, counts: np.ndarray, seed: int | None
+) -> Iterator[np.ndarray]:
+    """Yield the reports in chunks, for the given numbers of users of each value."""
     from sklearn.base import clone
 
     from ..protocols import expand
@@ -130,12 +142,11 @@ def _reports(oracle: Any, counts: np.ndarray, seed: int | None) -> Iterator[np.n
     # A generator moves on from chunk to chunk, whereas an int would draw the same coins again.
     coins = None if seed is None else np.random.default_rng(seed)
     client = clone(oracle).set_params(random_state=coins)
-    categories = np.asarray(oracle.categories)
     ends = np.cumsum(counts)
-    size = chunk_users(client.channel())
+    size = chunk_users(client.protocol().mechanism)
     starts = range(0, int(ends[-1]), size)
     with Progress(max(len(starts), 1)) as progress:
         for start in starts:
             stop = min(start + size, int(ends[-1]))
-            yield client.privatize(categories[expand(ends, start, stop)])
+            yield client.privatize(values[expand(ends, start, stop)])
             progress.finish(f"{stop:,} users")

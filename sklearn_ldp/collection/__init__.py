@@ -13,6 +13,7 @@ from ._poisoning import poisoning_gain
 from ._report_files import describe_reports, read_reports, tally_file, write_reports
 from ._report_tests import ReportTest, hash_function_test, support_size_test
 from ._stream import aggregate
+from ._survey_client import SurveyClient
 from ._tally import Tally, tally_reports
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "RefusedBatchError",
     "RepeatedBatchError",
     "ReportTest",
+    "SurveyClient",
     "Tally",
     "aggregate",
     "aggregate_dask",

@@ -13,10 +13,8 @@ from typing import Any, NamedTuple, Self
 
 from sklearn.base import clone
 
-from .._estimate import FrequencyEstimate
 from .._files._text import printable
 from .._typing import OracleOrProtocol
-from ..oracles import BaseOracle
 from ..oracles._collector import BaseCollector
 from ..protocols import as_protocol
 from . import _checkpoint
@@ -364,8 +362,8 @@ class Aggregator:
         return dict(self._protocol.configuration)
 
     @property
-    def oracle_(self) -> BaseOracle:
-        """A fitted oracle that holds the counts."""
+    def oracle_(self) -> Any:
+        """A fitted oracle (or survey) that holds the counts."""
         if self._oracle is None:
             raise AttributeError(
                 f"This Aggregator was given a protocol of {self._protocol.name} instead of an "
@@ -374,8 +372,8 @@ class Aggregator:
         return self._oracle._with_counts(self._counts)
 
     @property
-    def estimate_(self) -> FrequencyEstimate:
-        """The raw estimate, of shape (1, d), with its shards."""
+    def estimate_(self) -> Any:
+        """The raw FrequencyEstimate of shape (1, d) with its shards; of a survey an EstimateSet."""
         if not self.n_samples:
             raise ValueError("This Aggregator holds no reports yet: add a batch first.")
         return self.oracle_.estimate_

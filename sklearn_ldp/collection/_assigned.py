@@ -42,7 +42,8 @@ def assigned_parts(
     ----------
     oracle : oracle or Protocol
         :class:`~sklearn_ldp.OLH`, :class:`~sklearn_ldp.BLH`, or any other whose channel has a
-        `public_part` that can be assigned. It need not be fitted.
+        `public_part` that can be assigned. It need not be fitted. With
+        :class:`~sklearn_ldp.ColumnOracle`, the columns that users are asked for are assigned.
     tokens : array-like of shape (n,)
         One text, bytes or number per user, which the user cannot choose and which stays the same
         within a round: the number of an account or of a device, or a place in a list. Who can have
@@ -71,6 +72,7 @@ def assigned_parts(
     --------
     check_assigned : What the collector does with the reports.
     poisoning_gain : With ``attack="assigned"``, what fake users can still gain.
+    SurveyClient : A client that stays with the column that it has drawn itself.
 
     Notes
     -----
@@ -173,7 +175,8 @@ def _assignable(protocol: Protocol) -> PublicPart:
     if part is None or part.privatize is None:
         raise TypeError(
             f"Users of {protocol.name} draw no part of their report without looking at their "
-            "value, so there is nothing to assign: use OLH or BLH."
+            "value, so there is nothing to assign: use OLH or BLH, or a "
+            "ColumnOracle that asks for one column."
         )
     return part
 

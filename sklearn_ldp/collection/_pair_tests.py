@@ -10,7 +10,8 @@ from scipy import stats
 from .._typing import Column, OracleOrProtocol
 from ..mechanisms._laws import JointSupport, PublicPart
 from ..oracles.channels import Channel
-from ..protocols import Protocol, as_protocol
+from ..protocols import Protocol
+from ._of_column import of_column
 from ._report_tests import ReportTest, checked_chunks
 
 _MAX_PAIRED = 2048  # categories whose pairs are counted at a time: about 250 MiB
@@ -19,7 +20,7 @@ _CELLS = 1 << 22  # reports times categories that are multiplied at a time
 
 
 def joint_support_test(
-    reports: Any, oracle: OracleOrProtocol, *, among: Column | None = None
+    reports: Any, oracle: OracleOrProtocol, *, among: Column | None = None, column: Any = None
 ) -> ReportTest:
     """Test whether reports support pairs of categories together more often than honest users' do.
 
@@ -47,6 +48,8 @@ def joint_support_test(
     among : array-like of categories, default=None
         Categories whose pairs are tested, for example those whose rank matters. None means all of
         them, up to 2,048. Linear hashing ignores it.
+    column : object, default=None
+        For reports of a survey, the column whose reports are tested, by the law of its own oracle.
 
     Returns
     -------
@@ -88,7 +91,7 @@ def joint_support_test(
     >>> joint_support_test(np.concatenate([honest, fake]), oracle).p_value < 1e-6
     True
     """
-    protocol = as_protocol(oracle)
+    reports, protocol = of_column(reports, oracle, column)
     channel: Any = protocol.mechanism
     if isinstance(channel, Channel):
         part, joint = channel.public_part, channel.joint_support
@@ -98,7 +101,8 @@ def joint_support_test(
             return _of_pairs(reports, protocol, joint, _paired(among, protocol))
     raise TypeError(
         f"joint_support_test is for mechanisms whose reports have a known joint law for two "
-        f"categories; those of {protocol.name} have none. Use support_size_test."
+        f"categories; those of {protocol.name} have none. Use support_size_test; of a survey, "
+        "name one of its columns: column=..."
     )
 
 

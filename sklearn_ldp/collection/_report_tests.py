@@ -13,8 +13,9 @@ from scipy import stats
 from .._typing import OracleOrProtocol
 from ..mechanisms._coins import SeededCoins
 from ..oracles.channels import Channel, ReportLaw
-from ..protocols import Protocol, as_protocol
+from ..protocols import Protocol
 from ._convert import as_chunks
+from ._of_column import of_column
 
 _LEAST_EXPECTED = 10  # reports in a class: with fewer, chi-square is a poor approximation
 _MAX_COUNTED = 1 << 22  # values of a public part that are counted one by one
@@ -53,7 +54,7 @@ class ReportTest:
         return self.degrees_of_freedom > 0
 
 
-def support_size_test(reports: Any, oracle: OracleOrProtocol) -> ReportTest:
+def support_size_test(reports: Any, oracle: OracleOrProtocol, *, column: Any = None) -> ReportTest:
     """Test whether reports support as many categories as those of honest users do.
 
     The number of categories that a report supports has a known law. With unary encoding, and with
@@ -82,6 +83,8 @@ def support_size_test(reports: Any, oracle: OracleOrProtocol) -> ReportTest:
         Reports as returned by the oracle's `privatize`, of at least some thousands of users.
     oracle : oracle or Protocol
         Unfitted, with declared categories.
+    column : object, default=None
+        For reports of a survey, the column whose reports are tested, by the law of its own oracle.
 
     Returns
     -------
@@ -129,12 +132,12 @@ def support_size_test(reports: Any, oracle: OracleOrProtocol) -> ReportTest:
     >>> support_size_test(np.concatenate([honest, fake]), oracle).p_value < 1e-9
     True
     """
-    protocol = as_protocol(oracle)
+    reports, protocol = of_column(reports, oracle, column)
     channel: Any = protocol.mechanism
     if not isinstance(channel, Channel):
         raise TypeError(
             f"support_size_test is for mechanisms whose reports support categories; those of "
-            f"{protocol.name} do not."
+            f"{protocol.name} do not. Of a survey name one of its columns: column=..."
         )
     sizes, law = channel.support_sizes, channel.law_of_reports
     if sizes is not None and np.count_nonzero(sizes) == 1:
@@ -257,7 +260,7 @@ def _wald(counts: Any, channel: Channel, law: ReportLaw) -> ReportTest:
     return _result(float(z @ z), len(z), n)
 
 
-def hash_function_test(reports: Any, oracle: OracleOrProtocol) -> ReportTest:
+def hash_function_test(reports: Any, oracle: OracleOrProtocol, *, column: Any = None) -> ReportTest:
     """Test whether the reports' hash functions are as random as honest users'.
 
     A client draws its hash function uniformly and independently of its value, so the law of the
@@ -272,8 +275,11 @@ def hash_function_test(reports: Any, oracle: OracleOrProtocol) -> ReportTest:
     ----------
     reports : array-like, Arrow stream or iterator of those
         Reports as returned by the oracle's `privatize`.
-    oracle : OLH or BLH
-        Unfitted, with declared categories.
+    oracle : OLH, BLH or ColumnOracle
+        Unfitted, with declared categories. Of a survey, the columns that users were asked for are
+        tested, which are to be as random; or the hash functions of one of them, by `column`.
+    column : object, default=None
+        For reports of a survey, the column whose reports are tested, by the law of its own oracle.
 
     Returns
     -------
@@ -315,7 +321,7 @@ def hash_function_test(reports: Any, oracle: OracleOrProtocol) -> ReportTest:
     >>> hash_function_test(np.concatenate([honest, fake]), oracle).p_value < 1e-9
     True
     """
-    protocol = as_protocol(oracle)
+    reports, protocol = of_column(reports, oracle, column)
     part = getattr(protocol.mechanism, "public_part", None)
     if part is None:
         raise TypeError(

@@ -1,7 +1,15 @@
-"""Data for experiments: synthetic populations, one real data set, and a reader of histograms."""
+"""Data for experiments: synthetic populations, real data sets, and a reader of histograms."""
 
 from ._generators import make_beta, make_zipf, sample_counts
 from ._readers import read_histogram
+from ._ucb_admissions import load_ucb_admissions
 from ._us_states import load_us_states
 
-__all__ = ["load_us_states", "make_beta", "make_zipf", "read_histogram", "sample_counts"]
+__all__ = [
+    "load_ucb_admissions",
+    "load_us_states",
+    "make_beta",
+    "make_zipf",
+    "read_histogram",
+    "sample_counts",
+]

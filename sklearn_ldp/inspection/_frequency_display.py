@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from numbers import Integral
 from typing import Any, Protocol, runtime_checkable
 
@@ -423,6 +424,11 @@ def _values_label(displays: list[FrequencyDisplay]) -> str:
 def _check(
     estimate: Any, k: Any, truth: Any, level: Any, order: str, by: str, orientation: str
 ) -> None:
+    if isinstance(estimate, Mapping):  # a set of estimates
+        raise TypeError(
+            "FrequencyDisplay draws one estimate, got a set of them: take a part, as in "
+            f"estimates[{next(iter(estimate), None)!r}], or draw each with estimates.plot()."
+        )
     if not isinstance(estimate, Estimate):
         raise TypeError(
             "FrequencyDisplay.from_estimate needs a FrequencyEstimate, got "

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from .._released import refuse_fitted_to_set
 from ._style import COLORS, RING, merged, name_ticks, new_axes
 
 
@@ -127,6 +128,7 @@ class GroupTotalsDisplay:
             another shape.
         """
         check_is_fitted(estimator, "estimate_")
+        refuse_fitted_to_set(estimator, "GroupTotalsDisplay")
         if getattr(estimator, "group_totals_", None) is None:
             raise ValueError(
                 "GroupTotalsDisplay needs an EmpiricalBayes that was fitted with groups: "

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from .._released import refuse_fitted_to_set
 from .._typing import Axes, Column
 from ._style import COLORS, merged, name_ticks, new_axes
 
@@ -109,6 +110,7 @@ class SearchDisplay:
         search = estimator
         while hasattr(search, "steps"):
             search = search.steps[-1][1]
+        refuse_fitted_to_set(search, "SearchDisplay")
         if not hasattr(search, "results_"):
             if hasattr(search, "candidates") and hasattr(search, "fit"):
                 check_is_fitted(search, "results_")

@@ -9,11 +9,13 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ._coins import TWO_64
+from .._sampled_noise import SampledNoise
+from ._coins import TWO_64, Coins
 from ._laws import PublicPart
 from ._mechanism import Mechanism, ReportField
 from ._reports import bits_for, expect
@@ -189,7 +191,16 @@ class Split(Mechanism):
 
     @property
     def public_part(self):
-        return PublicPart(lambda reports: reports[:, 0], len(self.parts), self.probabilities)
+        unit = math.gcd(*self.shares)  # a power of two, as it divides their sum
+        ends = np.cumsum([share // unit for share in self.shares])
+        return PublicPart(
+            lambda reports: reports[:, 0],
+            len(self.parts),
+            self.probabilities,
+            n_draws=TWO_64 // unit,
+            of_draws=lambda draws: np.searchsorted(ends, draws, side="right"),
+            privatize=self._report_on if TWO_64 // unit < 1 << 63 else None,
+        )
 
     def for_enumeration(self) -> Split:
         """Return the same collection of parts that have few enough outcomes to list them all."""
@@ -212,10 +223,49 @@ class Split(Mechanism):
             if rows.size:
                 yield example, rows
 
+    def noise_of_part(self, j: int, n_samples: float) -> SampledNoise:
+        """Return the noise to expect of a part's estimate, about all users of a collection.
+
+        Parameters
+        ----------
+        j : int
+            Number of the part.
+        n_samples : float
+            Number of users, of whom the expected number is asked about the part.
+
+        Returns
+        -------
+        SampledNoise
+            With the sampling of those who are asked.
+        """
+        asked = n_samples * float(self.probabilities[j])
+        part: Any = self.parts[j]
+        return SampledNoise(part.noise(asked), n_samples)
+
     # -- on the client ------------------------------------------------------------------------
-    def privatize(self, codes, coins):
+    def draw_parts(self, n: int, coins: Coins) -> np.ndarray:
+        """Draw the parts that users report on.
+
+        Parameters
+        ----------
+        n : int
+            Number of users.
+        coins : Coins
+            Source of the coins.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Their parts.
+        """
         ends = np.cumsum(np.array(self.shares, dtype=object)).tolist()
-        drawn = coins.choice(ends, len(codes))
+        return coins.choice(ends, n)
+
+    def privatize(self, codes, coins):
+        return self._report_on(codes, self.draw_parts(len(codes), coins), coins)
+
+    def _report_on(self, codes: np.ndarray, drawn: np.ndarray, coins: Coins) -> np.ndarray:
+        """Report on the given part of each record, which keeps epsilon for every part."""
         looked_at = self._looked_at(codes, drawn)
         reports = np.zeros((len(codes), len(self.report_fields)), dtype=np.int64)
         reports[:, 0] = drawn
@@ -251,6 +301,24 @@ class Split(Mechanism):
             empty = reports[rows, 1 + len(self._fields[j]) :]
             expect(not empty.any(), f"zeros after the report of part {j}", empty)
         return reports.astype(np.int64, copy=False)
+
+    def reports_of_part(self, reports: np.ndarray, j: int) -> np.ndarray:
+        """Return the reports on a part, in the form of its own mechanism.
+
+        Parameters
+        ----------
+        reports : ndarray of shape (n, width)
+            Checked reports.
+        j : int
+            Number of the part.
+
+        Returns
+        -------
+        ndarray whose first axis is the users who were asked about the part
+            Their reports.
+        """
+        rows = np.flatnonzero(reports[:, 0] == j)
+        return self.parts[j].check_reports(self._own(reports, rows, j))
 
     def _own(self, reports: np.ndarray, rows: np.ndarray, j: int) -> np.ndarray:
         """The reports of a part, in the form of its mechanism."""

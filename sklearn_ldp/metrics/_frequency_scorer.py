@@ -6,12 +6,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
+from .._estimate_set import EstimateSet
 from .._released import estimate_of
 from .._typing import Metric, Queries, Values
 from ..oracles import PrivacyWarning
 from ..queries import QuerySet, as_query_set
-from ._errors import METRICS, query_errors
-from ._scorer import BaseScorer, oracle_and_its_input
+from ._errors import METRICS, of_each_part, query_errors
+from ._scorer import BaseScorer, mean_over_parts, oracle_and_its_input
 
 
 def make_frequency_scorer(
@@ -20,7 +21,8 @@ def make_frequency_scorer(
     """Make a scorer for GridSearchCV, cross_validate and similar tools.
 
     The score is minus the error of the fitted estimate, compared with the true frequencies among
-    the users who were left out. The scorer reads raw values, so it is for simulations.
+    the users who were left out; of a survey, minus the mean error of its columns, weighted by its
+    `weights`. The scorer reads raw values, so it is for simulations.
 
     Privacy: scoring itself randomises no values, but the score is a function of the raw values of
     the users who were left out. And in a search every fold and every candidate is a new collection
@@ -126,6 +128,12 @@ class FrequencyScorer(BaseScorer):
                 PrivacyWarning,
             )
         truth = oracle.true_frequencies(X, sample_weight)
+        if isinstance(estimate, EstimateSet):
+            of_parts = of_each_part(
+                query_errors, truth, estimate, queries=self.queries, metric=self.metric
+            )
+            means = {name: float(np.mean(errors)) for name, errors in of_parts.items()}
+            return -mean_over_parts(means, oracle)
         errors = query_errors(truth, estimate, queries=self.queries, metric=self.metric)
         return -float(np.mean(errors))
 

@@ -3,25 +3,39 @@
 from __future__ import annotations
 
 from copy import copy
+from typing import Any, overload
 
+import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
 from .._estimate import FrequencyEstimate
+from .._estimate_set import EstimateSet
 from .._released import estimate_of
 from .._typing import Queries, Values
 from ..queries import QuerySet, as_query_set, query_matrix
 from ._errors import as_truth_and_estimate, query_errors
 from ._planning import mean_variance
-from ._scorer import BaseScorer, oracle_and_its_input
+from ._scorer import BaseScorer, mean_over_parts, oracle_and_its_input
 
 
+@overload
 def held_out_score(
     estimate: FrequencyEstimate | ArrayLike,
     held_out: FrequencyEstimate,
     *,
     queries: Queries | None = None,
-) -> float:
+) -> float: ...
+@overload
+def held_out_score(
+    estimate: EstimateSet, held_out: EstimateSet, *, queries: Queries | None = None
+) -> dict[Any, float]: ...
+def held_out_score(
+    estimate: FrequencyEstimate | EstimateSet | ArrayLike,
+    held_out: FrequencyEstimate | EstimateSet,
+    *,
+    queries: Queries | None = None,
+) -> float | dict[Any, float]:
     """Return an unbiased estimate of minus the mean squared error, without the truth.
 
     The squared distance to the raw estimate of other users is, in expectation, the squared error
@@ -33,18 +47,20 @@ def held_out_score(
 
     Parameters
     ----------
-    estimate : FrequencyEstimate or array-like of shape (n_estimates, d)
+    estimate : FrequencyEstimate, EstimateSet or array-like of shape (n_estimates, d)
         The estimate to judge; it must be independent of the held-out reports.
-    held_out : FrequencyEstimate of shape (1, d)
-        The raw estimate of an oracle, made from reports that were not used for `estimate`.
+    held_out : FrequencyEstimate of shape (1, d), or EstimateSet
+        The raw estimate of an oracle, made from reports that were not used for `estimate`; a set of
+        the same parts if `estimate` is one.
     queries : query set, (sparse) matrix of shape (n_queries, d) or None, default=None
         The queries to answer, see :mod:`sklearn_ldp.queries`; None asks for every category.
         ``top_k`` depends on the truth and is refused.
 
     Returns
     -------
-    float
-        Minus the error, averaged over the rows of `estimate`; greater is better.
+    float, or dict of float
+        Minus the error, averaged over the rows of `estimate`; greater is better. By name for a set;
+        parts without users are left out.
 
     Raises
     ------
@@ -66,6 +82,8 @@ def held_out_score(
     >>> held_out_score(NormSub().fit_transform(ours), theirs) > held_out_score(ours, theirs)
     True
     """
+    if isinstance(held_out, EstimateSet) or isinstance(estimate, EstimateSet):
+        return _of_parts(estimate, held_out, queries)
     if not (isinstance(held_out, FrequencyEstimate) and held_out.is_raw and len(held_out) == 1):
         raise ValueError(
             "held_out_score compares with one raw estimate of held-out reports, got "
@@ -91,6 +109,23 @@ def held_out_score(
     return float(variance - errors.mean())
 
 
+def _of_parts(estimate: Any, held_out: Any, queries: Queries | None) -> dict[Any, float]:
+    both = [one for one in (estimate, held_out) if isinstance(one, EstimateSet)]
+    if len(both) < 2 or estimate.names != held_out.names:
+        names = [
+            one.names if isinstance(one, EstimateSet) else repr(one) for one in (estimate, held_out)
+        ]
+        raise ValueError(
+            "held_out_score compares a set of estimates with another one of the same parts, got "
+            f"{names[0]} and {names[1]}."
+        )
+    return {
+        name: held_out_score(part, held_out[name], queries=queries)
+        for name, part in estimate.items()
+        if len(part) and len(held_out[name])
+    }
+
+
 def make_held_out_scorer(*, queries: Queries | None = None) -> HeldOutScorer:
     """Make a scorer for pipelines that read reports; it needs no raw values, costs no privacy.
 
@@ -99,7 +134,8 @@ def make_held_out_scorer(*, queries: Queries | None = None) -> HeldOutScorer:
     respect to the frequencies among the users who were left out, which is what
     ``make_frequency_scorer("mse")`` would compute from their raw values. The noise of the left-out
     reports is the same for all candidates, so candidates can be compared better than the spread of
-    the scores suggests. This noise may exceed the error itself; the score is then above 0.
+    the scores suggests. This noise may exceed the error itself; the score is then above 0. Of a
+    survey, the score is the mean of those of its columns, weighted by its `weights`.
 
     Privacy: no cost. All folds and candidates are made from the same reports.
 
@@ -168,12 +204,21 @@ class HeldOutScorer(BaseScorer):
             )
         estimate = estimate_of(estimator)
         self._warn_of_lost_weights(oracle, sample_weight)
-        queries = self.queries
-        if queries.depends_on_truth:
-            raw = oracle.frequencies_
-            queries = query_matrix(queries.matrix(len(raw), raw))
         # A separate estimate of these reports, which costs no privacy: transform takes no weights.
         held_out = copy(oracle).fit(X, sample_weight=sample_weight).estimate_
+        if not isinstance(estimate, EstimateSet):
+            return self._score(estimate, held_out, oracle.frequencies_)
+        scores = {
+            name: self._score(part, held_out[name], oracle.frequencies_[name])
+            for name, part in estimate.items()
+            if len(part) and len(held_out[name])
+        }
+        return mean_over_parts(scores, oracle)
+
+    def _score(self, estimate: Any, held_out: Any, raw: np.ndarray) -> float:
+        queries = self.queries
+        if queries.depends_on_truth:
+            queries = query_matrix(queries.matrix(len(raw), raw))
         return held_out_score(estimate, held_out, queries=queries)
 
     def __repr__(self) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, overload
 
 import numpy as np
@@ -16,9 +16,11 @@ from .._statements import check_level
 from .._typing import Frequencies, Queries
 from ..domains._alignment import in_order
 from ..oracles import BaseOracle
+from ..oracles._survey import BaseSurvey
 from ..postprocessing import significance_threshold
 from ..queries import QuerySet, as_query_set
 from ._errors import METRICS
+from ._planned_parts import check_average, of_parts
 from ._planning_of import check_number, for_each, least_number, planned_protocol
 from ._power import AIMS, samples_for_power
 
@@ -49,17 +51,44 @@ def expected_error(
     metric: str = "mse",
     level: float = 0.95,
 ) -> np.ndarray: ...
+@overload
 def expected_error(
-    oracle: BaseOracle | Sequence[BaseOracle],
+    oracle: BaseSurvey,
     n_samples: float,
     n_categories: int | None = None,
     *,
     epsilon: float | None = None,
-    frequencies: Frequencies | None = None,
-    queries: Queries | None = None,
+    frequencies: Mapping[Any, Frequencies] | None = None,
+    queries: Mapping[Any, Queries] | None = None,
     metric: str = "mse",
     level: float = 0.95,
-) -> float | np.ndarray:
+    average: None = None,
+) -> dict[Any, float]: ...
+@overload
+def expected_error(
+    oracle: BaseSurvey,
+    n_samples: float,
+    n_categories: int | None = None,
+    *,
+    epsilon: float | None = None,
+    frequencies: Mapping[Any, Frequencies] | None = None,
+    queries: Mapping[Any, Queries] | None = None,
+    metric: str = "mse",
+    level: float = 0.95,
+    average: str,
+) -> float: ...
+def expected_error(
+    oracle: BaseOracle | BaseSurvey | Sequence[BaseOracle | BaseSurvey],
+    n_samples: float,
+    n_categories: int | None = None,
+    *,
+    epsilon: float | None = None,
+    frequencies: Frequencies | Mapping[Any, Frequencies] | None = None,
+    queries: Queries | Mapping[Any, Queries] | None = None,
+    metric: str = "mse",
+    level: float = 0.95,
+    average: str | None = None,
+) -> float | dict[Any, float] | np.ndarray:
     """Return the expected error of the raw estimate of a collection, averaged over the queries.
 
     The mean squared error is exact and includes the covariances between categories, if the
@@ -77,28 +106,33 @@ def expected_error(
     Parameters
     ----------
     oracle : oracle or list of oracles
-        The oracles to plan for; they need not be fitted.
+        The oracles to plan for; they need not be fitted. A :class:`~sklearn_ldp.ColumnOracle` has
+        an error for each column, which contains that of drawing whom to ask.
     n_samples : float
-        Number of users.
+        Number of users; of a survey those of all columns together.
     n_categories : int, default=None
         Size d of the domain; None takes the domain that the oracle declares.
     epsilon : float, default=None
         Privacy budget of one report; None takes the epsilon of the oracle.
     frequencies : array-like of shape (d,), default=None
         Presumed true frequencies, which sum to 1; None is the uniform distribution. For most
-        oracles they matter little if d is large.
+        oracles they matter little if d is large. A mapping by the names of the columns for a
+        survey; columns that it leaves out are taken as uniform.
     queries : query set, (sparse) matrix of shape (n_queries, d) or None, default=None
         The queries to answer, see :mod:`sklearn_ldp.queries`; None asks for every category.
-        ``top_k`` needs the frequencies.
+        ``top_k`` needs the frequencies. A mapping by the names of the columns for a survey.
     metric : {"mse", "mae", "half_width"}, default="mse"
         Mean squared error, mean absolute error, or mean half width of the confidence intervals.
     level : float, default=0.95
         Level of the confidence intervals, for "half_width".
+    average : {None, "weighted"}, default=None
+        What is returned for a survey: the error of each column, or their mean, weighted by the
+        survey's `weights`.
 
     Returns
     -------
-    float or ndarray of shape (n_oracles,)
-        One error per oracle; it is an array if `oracle` is a list.
+    float, dict of float, or ndarray of shape (n_oracles,)
+        One error per oracle, a dict by column for a survey; it is an array if `oracle` is a list.
 
     Raises
     ------
@@ -120,16 +154,23 @@ def expected_error(
     >>> regions = groups([0] * 5 + [1] * 5)
     >>> expected_error([GRR(), OUE()], 10_000, 10, queries=regions, metric="mae").round(3)
     array([0.027, 0.035])
+    >>> from sklearn_ldp import ColumnOracle
+    >>> survey = ColumnOracle(epsilon=1.0, domains={"sex": 2, "state": 51})
+    >>> errors = expected_error(survey, 100_000)
+    >>> {name: round(error**0.5, 4) for name, error in errors.items()}
+    {'sex': 0.0112, 'state': 0.0062}
     """
     check_number("n_samples", n_samples)
     _check_metric(metric, level)
-    return for_each(
-        oracle,
-        lambda one: (
-            _error_of_one_user(one, n_categories, epsilon, frequencies, queries, metric, level)
-            / (n_samples if metric == "mse" else math.sqrt(n_samples))
-        ),
-    )
+    check_average(average, oracle)
+    scale = n_samples if metric == "mse" else math.sqrt(n_samples)
+    options = (n_categories, epsilon, frequencies, queries, metric, level)
+
+    def error(one):
+        of_one_user = _error_of_one_user(one, *options)
+        return _averaged(of_one_user, average, lambda error: error / scale)
+
+    return for_each(oracle, error)
 
 
 @overload
@@ -164,21 +205,56 @@ def required_n_samples(
     frequency: float | None = None,
     of: str = "population",
 ) -> np.ndarray: ...
+@overload
 def required_n_samples(
-    oracle: BaseOracle | Sequence[BaseOracle],
+    oracle: BaseSurvey,
     error: float,
     n_categories: int | None = None,
     *,
     epsilon: float | None = None,
-    frequencies: Frequencies | None = None,
-    queries: Queries | None = None,
+    frequencies: Mapping[Any, Frequencies] | None = None,
+    queries: Mapping[Any, Queries] | None = None,
     metric: str = "mse",
     level: float = 0.95,
     to: str = "error",
     power: float = 0.8,
     frequency: float | None = None,
     of: str = "population",
-) -> int | np.ndarray:
+    average: None = None,
+) -> dict[Any, int]: ...
+@overload
+def required_n_samples(
+    oracle: BaseSurvey,
+    error: float,
+    n_categories: int | None = None,
+    *,
+    epsilon: float | None = None,
+    frequencies: Mapping[Any, Frequencies] | None = None,
+    queries: Mapping[Any, Queries] | None = None,
+    metric: str = "mse",
+    level: float = 0.95,
+    to: str = "error",
+    power: float = 0.8,
+    frequency: float | None = None,
+    of: str = "population",
+    average: str,
+) -> int: ...
+def required_n_samples(
+    oracle: BaseOracle | BaseSurvey | Sequence[BaseOracle | BaseSurvey],
+    error: float,
+    n_categories: int | None = None,
+    *,
+    epsilon: float | None = None,
+    frequencies: Frequencies | Mapping[Any, Frequencies] | None = None,
+    queries: Queries | Mapping[Any, Queries] | None = None,
+    metric: str = "mse",
+    level: float = 0.95,
+    to: str = "error",
+    power: float = 0.8,
+    frequency: float | None = None,
+    of: str = "population",
+    average: str | None = None,
+) -> int | dict[Any, int] | np.ndarray:
     """Return the least number of users for a given expected error, or to tell a difference.
 
     Parameters
@@ -193,9 +269,11 @@ def required_n_samples(
     epsilon : float, default=None
         Privacy budget of one report; None takes the epsilon of the oracle.
     frequencies : array-like of shape (d,), default=None
-        Presumed true frequencies, which sum to 1; None is the uniform distribution.
+        Presumed true frequencies, which sum to 1; None is the uniform distribution. A mapping by
+        the names of the columns for a survey.
     queries : query set, (sparse) matrix of shape (n_queries, d) or None, default=None
-        The queries to answer, see :mod:`sklearn_ldp.queries`; None asks for every category.
+        The queries to answer, see :mod:`sklearn_ldp.queries`; None asks for every category. A
+        mapping by the names of the columns for a survey.
     metric : {"mse", "mae", "half_width"}, default="mse"
         As for :func:`expected_error`.
     level : float, default=0.95
@@ -212,11 +290,14 @@ def required_n_samples(
         The smaller one of two frequencies that are compared; None is 1/d.
     of : {"population", "users"}, default="population"
         Whom a statement about a difference is about.
+    average : {None, "weighted"}, default=None
+        What is returned for a survey: how many users it needs for this error in each column, or
+        for this mean error of all columns, weighted by the survey's `weights`.
 
     Returns
     -------
-    int or ndarray of shape (n_oracles,)
-        One number per oracle; it is an array if `oracle` is a list.
+    int, dict of int, or ndarray of shape (n_oracles,)
+        One number per oracle, a dict by column for a survey; it is an array if `oracle` is a list.
 
     Raises
     ------
@@ -267,15 +348,16 @@ def required_n_samples(
         )
     check_number("error", error)
     _check_metric(metric, level)
+    check_average(average, oracle)
+    options = (n_categories, epsilon, frequencies, queries, metric, level)
 
-    def least(one):
-        ratio = (
-            _error_of_one_user(one, n_categories, epsilon, frequencies, queries, metric, level)
-            / error
-        )
+    def enough(of_one_user):
+        ratio = of_one_user / error
         return least_number(ratio if metric == "mse" else ratio**2)
 
-    return for_each(oracle, least)
+    return for_each(
+        oracle, lambda one: _averaged(_error_of_one_user(one, *options), average, enough)
+    )
 
 
 @overload
@@ -296,14 +378,23 @@ def detection_threshold(
     epsilon: float | None = None,
     alpha: float = 0.05,
 ) -> np.ndarray: ...
+@overload
 def detection_threshold(
-    oracle: BaseOracle | Sequence[BaseOracle],
+    oracle: BaseSurvey,
     n_samples: float,
     n_categories: int | None = None,
     *,
     epsilon: float | None = None,
     alpha: float = 0.05,
-) -> float | np.ndarray:
+) -> dict[Any, float]: ...
+def detection_threshold(
+    oracle: BaseOracle | BaseSurvey | Sequence[BaseOracle | BaseSurvey],
+    n_samples: float,
+    n_categories: int | None = None,
+    *,
+    epsilon: float | None = None,
+    alpha: float = 0.05,
+) -> float | dict[Any, float] | np.ndarray:
     """Return the frequency above which a category can be told from one that nobody has.
 
     Of d categories that nobody has, `alpha` are expected to have an estimate above
@@ -314,7 +405,8 @@ def detection_threshold(
     Parameters
     ----------
     oracle : oracle or list of oracles
-        The oracles to plan for; they need not be fitted.
+        The oracles to plan for; they need not be fitted. A :class:`~sklearn_ldp.ColumnOracle` has
+        a threshold for each column.
     n_samples : float
         Number of users.
     n_categories : int, default=None
@@ -326,9 +418,9 @@ def detection_threshold(
 
     Returns
     -------
-    float or ndarray of shape (n_oracles,)
-        One frequency per oracle; it is an array if `oracle` is a list. If it is above 1, no
-        category can be told from one that nobody has.
+    float, dict of float, or ndarray of shape (n_oracles,)
+        One frequency per oracle, a dict by column for a survey; it is an array if `oracle` is a
+        list. If it is above 1, no category can be told from one that nobody has.
 
     Raises
     ------
@@ -350,12 +442,18 @@ def detection_threshold(
     check_number("n_samples", n_samples)
     check_number("alpha", alpha)
 
-    def threshold(one):
-        channel: Any = planned_protocol(one, n_categories, epsilon).mechanism
-        d = channel.n_categories
+    def of_one_domain(noise, categories):
+        d = len(categories)
         frequencies = np.r_[0.0, np.full(d - 1, 1 / max(d - 1, 1))]
-        std = math.sqrt(channel.noise(n_samples).variance(frequencies)[0])
+        std = math.sqrt(noise.variance(frequencies)[0] / n_samples)
         return float(significance_threshold(std, d, alpha))
+
+    def threshold(one):
+        if isinstance(one, BaseSurvey):
+            return of_parts(one, of_one_domain, n_categories, epsilon)[0]
+        protocol = planned_protocol(one, n_categories, epsilon)
+        channel: Any = protocol.mechanism
+        return of_one_domain(channel.noise(1), protocol.domain.categories)
 
     return for_each(oracle, threshold)
 
@@ -431,25 +529,55 @@ def equivalent_n_samples(
 
 
 def _error_of_one_user(
-    oracle: BaseOracle,
+    oracle: BaseOracle | BaseSurvey,
     n_categories: int | None,
     epsilon: float | None,
+    frequencies: Any,
+    queries: Any,
+    metric: str,
+    level: float,
+) -> Any:
+    """Return the error with one user; for n users divide it by n, or by the square root of n.
+
+    Of a survey these are the errors by part, and the weights of the parts.
+    """
+
+    def error(noise, categories, frequencies, queries):
+        return _error_of_noise(noise, categories, frequencies, queries, metric, level)
+
+    if isinstance(oracle, BaseSurvey):
+        by_part = {"frequencies": frequencies, "queries": queries}
+        return of_parts(oracle, error, n_categories, epsilon, **by_part)
+    protocol = planned_protocol(oracle, n_categories, epsilon)
+    channel: Any = protocol.mechanism
+    return error(channel.noise(1), protocol.domain.categories, frequencies, queries)
+
+
+def _averaged(of_one_user: Any, average: str | None, scaled: Callable[[float], Any]) -> Any:
+    """Return what follows from the error with one user, of each part of a survey or all of it."""
+    if not isinstance(of_one_user, tuple):
+        return scaled(of_one_user)
+    errors, weights = of_one_user
+    if average is None:
+        return {name: scaled(error) for name, error in errors.items()}
+    return scaled(float(np.average(list(errors.values()), weights=weights)))
+
+
+def _error_of_noise(
+    noise: Noise,
+    categories: np.ndarray,
     frequencies: Frequencies | None,
     queries: Queries | None,
     metric: str,
     level: float,
 ) -> float:
-    """Return the error with one user; for n users divide it by n, or by the square root of n."""
-    protocol = planned_protocol(oracle, n_categories, epsilon)
-    channel: Any = protocol.mechanism
-    categories = protocol.domain.categories
+    d = len(categories)
     truth = None if frequencies is None else _checked(frequencies, categories)
-    f = np.full(channel.n_categories, 1 / channel.n_categories) if truth is None else truth
+    f = np.full(d, 1 / d) if truth is None else truth
     query_set = as_query_set(queries).aligned(categories)
-    noise = channel.noise(1)
     if metric == "mse":
         return max(mean_variance(noise, query_set, f, truth), 0.0)
-    variances = noise.answer_variance(query_set.matrix(channel.n_categories, truth), f)
+    variances = noise.answer_variance(query_set.matrix(d, truth), f)
     mean_std = float(np.sqrt(np.maximum(variances, 0)).mean())
     return mean_std * (math.sqrt(2 / math.pi) if metric == "mae" else ndtri(0.5 + level / 2))
 

@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.base import clone
 
 from ..oracles import BaseOracle
+from ..oracles._survey import BaseSurvey
 from ..protocols import Protocol
 
 
@@ -21,6 +22,11 @@ def planned_protocol(
     need: str = "Planning needs an oracle such as OLH(epsilon=1.0), or a list of them",
 ) -> Protocol:
     """Return the protocol of an oracle over `n_categories`, or over the domain it declares."""
+    if isinstance(oracle, BaseSurvey):
+        raise TypeError(
+            f"{need}, got {type(oracle).__name__}, which has several columns: pass the oracle of "
+            "one column, and the number of users who are asked for it."
+        )
     if not isinstance(oracle, BaseOracle):
         raise TypeError(f"{need}, got {type(oracle).__name__}.")
     planned: BaseOracle = clone(oracle)
@@ -43,9 +49,7 @@ def least_number(n_samples: float) -> int:
     return max(1, math.ceil(n_samples * (1 - 1e-12)))
 
 
-def for_each(
-    oracle: BaseOracle | Sequence[BaseOracle], compute: Callable[[BaseOracle], float]
-) -> Any:
+def for_each(oracle: Any, compute: Callable[[Any], Any]) -> Any:
     """Compute the result for an oracle, or an array of results for a list of oracles."""
     if isinstance(oracle, Sequence):
         return np.array([compute(one) for one in oracle])

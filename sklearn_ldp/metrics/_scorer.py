@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import warnings
-from typing import Self
+from collections.abc import Mapping
+from typing import Any, Self
 from uuid import uuid4
 
+import numpy as np
 from numpy.typing import ArrayLike
 from sklearn import get_config
 from sklearn.base import BaseEstimator
@@ -13,7 +15,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.metadata_routing import MetadataRequest
 
 from .._typing import Values
-from ..oracles import BaseOracle
+from ..oracles._collector import BaseCollector
 
 # Which scorer has already warned of what, in this process. A copy of a scorer is the same scorer:
 # searches copy and pickle it once for each task.
@@ -102,7 +104,9 @@ class BaseScorer:
             warnings.warn(message, category, stacklevel=3)
             _given.add((self._identity, category))  # not reached where warnings are errors
 
-    def _warn_of_lost_weights(self, oracle: BaseOracle, sample_weight: ArrayLike | None) -> None:
+    def _warn_of_lost_weights(
+        self, oracle: BaseCollector[Any], sample_weight: ArrayLike | None
+    ) -> None:
         """Warn if the oracle was fitted with weights, and none came with the users left out."""
         if sample_weight is None and oracle._fitted("score").is_weighted:
             self._warn_once(
@@ -116,17 +120,27 @@ class BaseScorer:
             )
 
 
-def oracle_and_its_input(estimator: BaseEstimator, X: Values) -> tuple[BaseOracle, Values]:
+def oracle_and_its_input(estimator: BaseEstimator, X: Values) -> tuple[Any, Values]:
     """Return the oracle inside an estimator, and X as the oracle receives it."""
     if hasattr(estimator, "best_estimator_"):  # GridSearchCV and similar tools
         return oracle_and_its_input(estimator.best_estimator_, X)
-    if isinstance(estimator, BaseOracle):
+    if isinstance(estimator, BaseCollector):
         return estimator, X
     steps = estimator.steps if isinstance(estimator, Pipeline) else []
     for i, (_, step) in enumerate(steps):
-        if isinstance(step, BaseOracle):
+        if isinstance(step, BaseCollector):
             return step, estimator[:i].transform(X) if i else X
     raise TypeError(
         "Scoring frequencies needs an oracle, or a Pipeline with an oracle among its steps, got "
         f"{type(estimator).__name__}."
     )
+
+
+def mean_over_parts(results: Mapping[Any, float], oracle: Any) -> float:
+    """Return the mean of what was found for each part of a survey, weighted by its `weights`."""
+    names, given = oracle.estimate_.names, getattr(oracle, "weights", None)
+    if given is None or isinstance(given, Mapping):
+        weights = dict.fromkeys(names, 1.0) | dict(given or {})
+    else:
+        weights = dict(zip(names, given, strict=True))
+    return float(np.average(list(results.values()), weights=[weights[name] for name in results]))

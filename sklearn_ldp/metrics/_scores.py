@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from numbers import Integral
-from typing import NamedTuple
+from typing import Any, NamedTuple, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from .._estimate import FrequencyEstimate
+from .._estimate_set import EstimateSet
 from .._typing import Frequencies, Queries
 from ..queries import as_query_set
-from ._errors import as_truth_and_estimate
+from ._errors import as_truth_and_estimate, of_each_part
 
 
 class BiasVariance(NamedTuple):
@@ -36,12 +38,26 @@ class BiasVariance(NamedTuple):
     variance_error: np.ndarray
 
 
+@overload
 def bias_variance(
     frequencies: Frequencies,
     estimate: FrequencyEstimate | ArrayLike,
     *,
     queries: Queries | None = None,
-) -> BiasVariance:
+) -> BiasVariance: ...
+@overload
+def bias_variance(
+    frequencies: Mapping[Any, Frequencies],
+    estimate: EstimateSet,
+    *,
+    queries: Queries | None = None,
+) -> dict[Any, BiasVariance]: ...
+def bias_variance(
+    frequencies: Any,
+    estimate: FrequencyEstimate | EstimateSet | ArrayLike,
+    *,
+    queries: Queries | None = None,
+) -> BiasVariance | dict[Any, BiasVariance]:
     """Measure the bias and variance of each category, or query, over the rows of an estimate.
 
     The mean squared error is ``bias**2 + variance``. The sum of the biases is
@@ -50,9 +66,9 @@ def bias_variance(
 
     Parameters
     ----------
-    frequencies : array-like of shape (d,)
-        True frequencies, in the order of the estimate's categories.
-    estimate : FrequencyEstimate or array-like of shape (n_estimates, d)
+    frequencies : array-like of shape (d,), or mapping of these
+        True frequencies, in the order of the estimate's categories; by name for a set.
+    estimate : FrequencyEstimate, EstimateSet or array-like of shape (n_estimates, d)
         At least 2 independent estimates of them; answers are clipped if a PostPos made them.
     queries : query set, (sparse) matrix of shape (n_queries, d) or None, default=None
         The queries to answer, see :mod:`sklearn_ldp.queries`; None asks for every category. For
@@ -60,8 +76,8 @@ def bias_variance(
 
     Returns
     -------
-    BiasVariance
-        Arrays with one entry per query.
+    BiasVariance, or dict of these
+        Arrays with one entry per query; by name for a set.
 
     Raises
     ------
@@ -79,6 +95,8 @@ def bias_variance(
     >>> bool(result.bias.sum() > 0.01)
     True
     """
+    if isinstance(estimate, EstimateSet):
+        return of_each_part(bias_variance, frequencies, estimate, queries=queries)
     truth, estimate = as_truth_and_estimate(frequencies, estimate)
     n = len(estimate)
     if n < 2:
@@ -112,6 +130,7 @@ class HeavyHitterScores(NamedTuple):
     f_score: np.ndarray
 
 
+@overload
 def heavy_hitter_scores(
     frequencies: Frequencies,
     estimate: FrequencyEstimate | ArrayLike,
@@ -119,14 +138,31 @@ def heavy_hitter_scores(
     threshold: float | None = None,
     k: int | None = None,
     zero_division: float = 0.0,
-) -> HeavyHitterScores:
+) -> HeavyHitterScores: ...
+@overload
+def heavy_hitter_scores(
+    frequencies: Mapping[Any, Frequencies],
+    estimate: EstimateSet,
+    *,
+    threshold: float | None = None,
+    k: int | None = None,
+    zero_division: float = 0.0,
+) -> dict[Any, HeavyHitterScores]: ...
+def heavy_hitter_scores(
+    frequencies: Any,
+    estimate: FrequencyEstimate | EstimateSet | ArrayLike,
+    *,
+    threshold: float | None = None,
+    k: int | None = None,
+    zero_division: float = 0.0,
+) -> HeavyHitterScores | dict[Any, HeavyHitterScores]:
     """Return precision, recall and F-score of the categories that an estimate finds frequent.
 
     Parameters
     ----------
-    frequencies : array-like of shape (d,)
-        True frequencies, in the order of the estimate's categories.
-    estimate : FrequencyEstimate or array-like of shape (n_estimates, d)
+    frequencies : array-like of shape (d,), or mapping of these
+        True frequencies, in the order of the estimate's categories; by name for a set.
+    estimate : FrequencyEstimate, EstimateSet or array-like of shape (n_estimates, d)
         The estimate to judge.
     threshold : float, default=None
         A category is a heavy hitter if its frequency is at least this, in the truth and in the
@@ -142,8 +178,8 @@ def heavy_hitter_scores(
 
     Returns
     -------
-    HeavyHitterScores
-        Arrays with one entry per row of the estimate.
+    HeavyHitterScores, or dict of these
+        Arrays with one entry per row of the estimate; by name for a set.
 
     Raises
     ------
@@ -156,6 +192,9 @@ def heavy_hitter_scores(
     >>> heavy_hitter_scores([0.5, 0.3, 0.2], [[0.6, 0.1, 0.3]], threshold=0.3)
     HeavyHitterScores(precision=array([0.5]), recall=array([0.5]), f_score=array([0.5]))
     """
+    if isinstance(estimate, EstimateSet):
+        options = {"threshold": threshold, "k": k, "zero_division": zero_division}
+        return of_each_part(heavy_hitter_scores, frequencies, estimate, **options)
     truth, estimate = as_truth_and_estimate(frequencies, estimate)
     if (threshold is None) == (k is None):
         raise ValueError(

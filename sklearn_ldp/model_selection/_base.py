@@ -57,6 +57,8 @@ class BaseSearch(BasePostProcessor):
         "n_jobs": [None, Integral],
     }
 
+    _of_each_part = ("queries",)
+
     candidates: Any
     queries: Any
     results_: dict[str, np.ndarray]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any
@@ -33,29 +34,17 @@ class BootstrapSearch(GuardedSearch):
     same for all candidates. In expectation the candidates are therefore ranked correctly, without
     the truth, without shards of the reports and at no privacy cost.
 
-    This holds in expectation. If few queries are asked (a handful of groups), the noise can exceed
-    the differences between candidates. So :class:`EmpiricalBayes`, if it is among the candidates,
-    is left for another one only if that one's error is less by `guard` standard deviations of the
-    difference. If groups or ranges are asked for, the candidates of "all" include an
-    EmpiricalBayes that knows these queries, and takes that place.
+    %(guarded)s
 
     Parameters
     ----------
-    candidates : "all", list of post-processors or dict of grids, default="all"
-        The post-processors to choose from; a list may hold Pipelines of them. "all" takes
-        :func:`~sklearn_ldp.model_selection.default_candidates`. A dict gives a grid of parameters
-        for each class name, such as ``{"NormSub": {}, "BaseCut": {"alpha": [0.05, 2]}}``, and
-        every combination is a candidate.
-    queries : query set, (sparse) matrix of shape (n_queries, d) or None, default=None
-        The queries to answer, see :mod:`sklearn_ldp.queries`; None asks for every category.
+    %(candidates)s
         ``top_k`` takes the largest categories of the estimate that the candidates see.
     alpha : float, default=0.15
         Variance of the noise that the candidates see in addition, over that of the estimate. The
         smaller, the closer they are judged to how they work on the estimate itself, and the more
         noise there is in the comparison.
-    guard : float, default=2.0
-        By how many standard deviations of the difference another candidate must be better than
-        EmpiricalBayes. 0 takes the least error.
+    %(guard)s
     n_pairs : int, default=4
         How many times noise is drawn for each row. Each draw is used with both signs.
     noise : float or NoiseModel, default=None
@@ -64,26 +53,14 @@ class BootstrapSearch(GuardedSearch):
         standard deviation of the estimate of a category that nobody has. With a level alone, "all"
         leaves out MLEApx, Power and PowerNS, which need more. Unless the noise knows covariances,
         as that of an oracle does, errors of different categories are taken as independent.
-    n_jobs : int, default=None
-        Number of joblib workers; it does not change the result.
+    %(n_jobs)s
     random_state : int, RandomState, Generator or None, default=0
         Seed of the noise.
 
     Attributes
     ----------
-    results_ : dict of ndarray
-        One row per candidate: "candidate" (its name), "params", "mean_error" (squared distance to
-        the noisy copies, including their variance), "standard_error" (of that mean, as if the
-        draws were independent), "rank_error" (1 is best), and "difference_std" (the standard
-        deviation of the difference from EmpiricalBayes' mean error; NaN without one).
-    best_index_ : int
-        Row of the best candidate.
-    best_params_ : dict
-        Parameters of the best candidate.
-    best_score_ : float
-        Minus the mean error of the best candidate.
-    best_estimator_ : post-processor
-        The best candidate, fitted on the whole estimate.
+    %(results)s
+    %(best)s
     frequencies_ : ndarray of shape (d,) or (n_estimates, d)
         The estimate, post-processed by the best candidate.
     %(fitted)s
@@ -125,7 +102,7 @@ class BootstrapSearch(GuardedSearch):
         self,
         candidates: Candidates = "all",
         *,
-        queries: Queries | None = None,
+        queries: Queries | Mapping[Any, Queries] | None = None,
         alpha: float = 0.15,
         guard: float = 2.0,
         n_pairs: int = 4,

@@ -10,12 +10,47 @@ from typing import Any
 import numpy as np
 from sklearn.utils._param_validation import Interval
 
+from .._docstrings import fill_in
 from .._estimate import FrequencyEstimate
 from .._noise import Noise, as_rows, variances_after_norm
 from ..metrics import query_errors
 from ..postprocessing import EmpiricalBayes, norm_sub
 from ..queries import QuerySet, as_query_set, query_matrix
 from ._base import BaseSearch, Case, Judgement
+
+_PARAGRAPHS = {
+    "guarded": """This holds in expectation. If few queries are asked (a handful of groups), the
+noise of the comparison can exceed the differences between candidates. So :class:`EmpiricalBayes`,
+if it is among the candidates, is left for another one only if that one's error is less by `guard`
+standard deviations of the difference. If groups or ranges are asked for, the candidates of "all"
+include an EmpiricalBayes that knows these queries, and takes that place.""",
+    "candidates": """candidates : "all", list of post-processors or dict of grids, default="all"
+    The post-processors to choose from; a list may hold Pipelines of them. "all" takes
+    :func:`~sklearn_ldp.model_selection.default_candidates`. A dict gives a grid of parameters
+    for each class name, such as ``{"NormSub": {}, "BaseCut": {"alpha": [0.05, 2]}}``, and
+    every combination is a candidate.
+queries : query set, (sparse) matrix of shape (n_queries, d) or None, default=None
+    The queries to answer, see :mod:`sklearn_ldp.queries`; None asks for every category.
+    For a set of estimates also a mapping by the names of parts.""",
+    "guard": """guard : float, default=2.0
+    By how many standard deviations of the difference another candidate must be better than
+    EmpiricalBayes. 0 takes the least error.""",
+    "n_jobs": """n_jobs : int, default=None
+    Number of joblib workers; it does not change the result.""",
+    "results": """results_ : dict of ndarray
+    One row per candidate: "candidate" (its name), "params", "mean_error" (squared distance to the
+    noisy estimates that judge, including their variance), "standard_error" (of that mean, as if
+    the cases were independent), "rank_error" (1 is best), and "difference_std" (the standard
+    deviation of the difference from EmpiricalBayes' mean error; NaN without one).""",
+    "best": """best_index_ : int
+    Row of the best candidate.
+best_params_ : dict
+    Parameters of the best candidate.
+best_score_ : float
+    Minus the mean error of the best candidate.
+best_estimator_ : post-processor
+    The best candidate, fitted on the whole estimate.""",
+}
 
 
 class GuardedSearch(BaseSearch):
@@ -34,6 +69,10 @@ class GuardedSearch(BaseSearch):
     }
 
     guard: float
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        fill_in(cls, **_PARAGRAPHS)
 
     def _judgements(self, candidates, cases, estimate):
         return self._of_each(_errors_and_answers, candidates, cases, len(estimate))
@@ -85,7 +124,7 @@ class GuardedSearch(BaseSearch):
 
 def _is_informed(bayes: EmpiricalBayes) -> bool:
     """Whether it knows groups, an order, or the queries."""
-    return bayes.groups is not None or bayes.ordered or bayes.queries is not None
+    return bayes.groups is not None or bool(bayes.ordered) or bayes.queries is not None
 
 
 def queries_of(query_set: QuerySet, values: np.ndarray) -> QuerySet:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from numbers import Integral, Real
+from typing import Any
 
 import numpy as np
 from sklearn.utils._param_validation import Interval
@@ -28,52 +30,28 @@ class HeldOutSearch(GuardedSearch):
     ranked correctly, without the truth, without a second collection and at no privacy cost.
     Without the shift, the noise of the sum would hide the differences for large sets.
 
-    This holds in expectation. If few queries are asked (a handful of groups), the noise of the
-    held-out reports can exceed the differences between candidates. So :class:`EmpiricalBayes`, if
-    it is among the candidates, is left for another one only if that one's error is less by `guard`
-    standard deviations of the difference. If groups or ranges are asked for, the candidates of
-    "all" include an EmpiricalBayes that knows these queries, and takes that place.
+    %(guarded)s
 
     To our knowledge the method is unpublished for frequency oracles. It is the hold-out method of
     regression, with the raw estimate as the response.
 
     Parameters
     ----------
-    candidates : "all", list of post-processors or dict of grids, default="all"
-        The post-processors to choose from; a list may hold Pipelines of them. "all" takes
-        :func:`~sklearn_ldp.model_selection.default_candidates`. A dict gives a grid of parameters
-        for each class name, such as ``{"NormSub": {}, "BaseCut": {"alpha": [0.05, 2]}}``, and
-        every combination is a candidate.
-    queries : query set, (sparse) matrix of shape (n_queries, d) or None, default=None
-        The queries to answer, see :mod:`sklearn_ldp.queries`; None asks for every category.
+    %(candidates)s
         ``top_k`` takes the largest categories of the part that the estimate is made from.
     test_size : float, default=0.2
         Share of the shards that judge, in (0, 1); each part has at least one shard.
-    guard : float, default=2.0
-        By how many standard deviations of the difference another candidate must be better than
-        EmpiricalBayes. 0 takes the least error.
+    %(guard)s
     n_splits : int, default=10
         How many times the shards are split.
-    n_jobs : int, default=None
-        Number of joblib workers; it does not change the result.
+    %(n_jobs)s
     random_state : int, RandomState, Generator or None, default=0
         Seed of the splits.
 
     Attributes
     ----------
-    results_ : dict of ndarray
-        One row per candidate: "candidate" (its name), "params", "mean_error" (squared distance to
-        the held-out raw estimates, including their variance), "standard_error" (of that mean, as
-        if the splits were independent), "rank_error" (1 is best), and "difference_std" (the
-        standard deviation of the difference from EmpiricalBayes' mean error; NaN without one).
-    best_index_ : int
-        Row of the best candidate.
-    best_params_ : dict
-        Parameters of the best candidate.
-    best_score_ : float
-        Minus the mean error of the best candidate.
-    best_estimator_ : post-processor
-        The best candidate, fitted on the whole estimate.
+    %(results)s
+    %(best)s
     frequencies_ : ndarray of shape (d,)
         The estimate, post-processed by the best candidate.
     %(fitted)s
@@ -137,7 +115,7 @@ class HeldOutSearch(GuardedSearch):
         self,
         candidates: Candidates = "all",
         *,
-        queries: Queries | None = None,
+        queries: Queries | Mapping[Any, Queries] | None = None,
         test_size: float = 0.2,
         guard: float = 2.0,
         n_splits: int = 10,

@@ -22,6 +22,7 @@ from .._typing import Candidates, FilePath, Metric, PostProcessor, Queries
 from .._version import __version__
 from ..metrics import query_errors
 from ..oracles import BaseOracle
+from ..oracles._survey import BaseSurvey
 from ..protocols import check_counts, check_total
 from ..queries import QuerySet, as_query_set
 from ._apportionment import apportion
@@ -304,6 +305,12 @@ def _named_oracles(oracles: Any) -> dict[str, BaseOracle]:
     if isinstance(oracles, type):
         raise TypeError(
             f"simulate_errors needs oracles such as {oracles.__name__}(), got the class itself."
+        )
+    if isinstance(oracles, BaseSurvey):
+        raise TypeError(
+            f"simulate_errors is for oracles of one column, got {type(oracles).__name__}: give it "
+            "the oracle and the frequencies of one column, or compare what post-processors make "
+            "of survey.simulate(counts, n_repeats) by query_errors."
         )
     if isinstance(oracles, Mapping):
         named = {str(name): oracle for name, oracle in oracles.items()}

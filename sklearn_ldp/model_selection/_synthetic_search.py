@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from numbers import Integral
 from typing import Any
@@ -50,6 +51,7 @@ class SyntheticSearch(BaseSearch):
         combination is a candidate.
     queries : query set, (sparse) matrix of shape (n_queries, d) or None, default=None
         The queries to answer, see :mod:`sklearn_ldp.queries`; None asks for every category.
+        For a set of estimates also a mapping by the names of parts.
     metric : {"mse", "mae"} or callable, default="mse"
         Mean squared or mean absolute error of the answers, or any function of the true and the
         estimated answers, see :func:`~sklearn_ldp.metrics.query_errors`.
@@ -127,7 +129,7 @@ class SyntheticSearch(BaseSearch):
         self,
         candidates: Candidates = "all",
         *,
-        queries: Queries | None = None,
+        queries: Queries | Mapping[Any, Queries] | None = None,
         metric: Metric = "mse",
         synthesizer: PostProcessor | None = None,
         n_repeats: int | str = "auto",

@@ -226,7 +226,8 @@ class BaseOracle(BaseCollector[FrequencyEstimate]):
         values, noise = state.mechanism.estimate_decoded(*state.decoded)
         shards = Shards(state.mechanism, state.counts) if state.counts.n_shards > 1 else None
         oracle = self._unfitted(state.parameters, domain)
-        return FrequencyEstimate(values, domain.categories, noise, oracle, shards)
+        names = None if state.groups is None else state.groups.names
+        return FrequencyEstimate(values, domain.categories, noise, oracle, shards, row_names=names)
 
     def _unfitted(self, parameters: dict[str, Any], domain: Domain) -> BaseOracle:
         """Return an unfitted oracle with these parameters, for simulations of the collection."""

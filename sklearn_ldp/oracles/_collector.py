@@ -65,6 +65,9 @@ class BaseCollector(  # type: ignore[call-arg]
     #: The parameter that declares the domain; its value "auto" learns the domain from the values.
     _domain_parameter: str
 
+    #: Whether `_estimate_of` makes a row for each group, for `estimate_by_group`.
+    _estimates_groups = True
+
     #: Checks of scikit-learn's that it cannot pass, and why.
     _expected_failed_checks = {
         "check_fit1d": "the usual input is one value per user, which is 1D",

@@ -164,6 +164,10 @@ class ColumnOracle(BaseColumnSurvey):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
+    def _planned_parts(self):
+        domain: Any = self._domain()
+        return self._planned_columns(self._oracles(domain), self._weights(domain))
+
     # -- hooks of the collection --------------------------------------------------------------
     def _make_mechanism(self, domain: Domain) -> Split:
         assert isinstance(domain, RecordDomain)

@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import TypeVar
+
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.utils import check_consistent_length
 
-from .._estimate import FrequencyEstimate
 from .._typing import Column, Values
 from ..domains._values import group_codes
 from ..protocols import Counts
-from ._base import BaseOracle
-from ._state import check_weights
+from ._collector import BaseCollector
+from ._state import Groups, check_weights
+
+_Estimate = TypeVar("_Estimate")
 
 
 def estimate_by_group(
-    oracle: BaseOracle, X: Values, by: Column, *, sample_weight: ArrayLike | None = None
-) -> FrequencyEstimate:
+    oracle: BaseCollector[_Estimate],
+    X: Values,
+    by: Column,
+    *,
+    sample_weight: ArrayLike | None = None,
+) -> _Estimate:
     """Estimate the distribution of each group of users, such as each region or each week.
 
     This is one collection, whose reports are counted by group. Each group has its own number of
@@ -30,7 +38,8 @@ def estimate_by_group(
     Parameters
     ----------
     oracle : oracle
-        The oracle to use; it is not changed.
+        The oracle to use, or a survey such as :class:`~sklearn_ldp.ColumnOracle`; it is not
+        changed.
     X : array-like of shape (n_samples,) or (n_samples, n_columns)
         As for its `fit`: values, or reports with ``input="reports"``.
     by : array-like of shape (n_samples,)
@@ -40,13 +49,16 @@ def estimate_by_group(
 
     Returns
     -------
-    FrequencyEstimate of shape (n_groups, d)
-        One row per group, in the sorted order of the groups' names, which are its `row_names`.
+    FrequencyEstimate of shape (n_groups, d), or EstimateSet
+        One row per group, in the sorted order of the groups' names, which are its `row_names`. In
+        a set of estimates, a column has rows for the groups in which somebody was asked for it.
 
     Raises
     ------
     ValueError
         If the groups do not match the rows, or a group has no users.
+    TypeError
+        If the oracle makes no estimates of groups, as :class:`~sklearn_ldp.MarginalOracle`.
 
     Examples
     --------
@@ -62,6 +74,11 @@ def estimate_by_group(
     east      0.5  0.5
     west      0.0  1.0
     """
+    if not oracle._estimates_groups:
+        raise TypeError(
+            f"estimate_by_group is for oracles and for ColumnOracle, got {type(oracle).__name__}: "
+            "fit one to the users of each group."
+        )
     names, groups = group_codes(by, "estimate_by_group", "for each row")
     check_consistent_length(X, groups)
     # A clone, so that the oracle is not changed; but a generator is shared, and moves on.
@@ -87,7 +104,5 @@ def estimate_by_group(
         of_rows = None if weights is None else weights[chosen]
         state = add(rows[chosen], of_rows, oracle.n_jobs, groups[chosen] - first)
         decoded.append(state.decoded[0])
-    values, noise = state.mechanism.estimate_decoded(np.concatenate(decoded), sizes.astype(int))
-    categories = state.protocol.domain.categories
-    oracle = apart._unfitted(state.parameters, state.protocol.domain)
-    return FrequencyEstimate(values, categories, noise, oracle, row_names=names)
+    groups_of_users = Groups(names, np.concatenate(decoded), sizes.astype(int))
+    return apart._estimate_of(replace(state, groups=groups_of_users))

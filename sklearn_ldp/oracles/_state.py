@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,6 +13,24 @@ from numpy.typing import ArrayLike
 from ..mechanisms._coins import CoinStreams
 from ..protocols import Counts, Protocol, check_counts, expand
 from ..protocols._clients import privatize
+
+
+class Groups(NamedTuple):
+    """What is known of groups of users, of which an estimate has a row each.
+
+    Parameters
+    ----------
+    names : list
+        The names of the groups.
+    decoded : ndarray of shape (n_groups, any)
+        Their decoded tallies.
+    sizes : ndarray of int of shape (n_groups,)
+        Their numbers of users.
+    """
+
+    names: list
+    decoded: np.ndarray
+    sizes: np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,6 +51,8 @@ class Collected:
         Position of the first user in the streams of coins.
     is_weighted : bool, default=False
         Whether some rows stood for several users (``sample_weight``).
+    groups : Groups or None, default=None
+        Groups that are estimated apart; None makes one estimate of all users.
     """
 
     protocol: Protocol
@@ -41,6 +61,7 @@ class Collected:
     parameters: dict[str, Any]
     first: int = 0
     is_weighted: bool = False
+    groups: Groups | None = None
 
     @property
     def mechanism(self) -> Any:
@@ -55,8 +76,16 @@ class Collected:
     @cached_property
     def decoded(self) -> tuple[np.ndarray, np.ndarray]:
         """The decoded tallies, from which estimates are made, and the sizes of all groups."""
+        if self.groups is not None:
+            return self.groups.decoded, self.groups.sizes
         tallies, sizes = self.counts.by_group
         return self.mechanism.decode(tallies), sizes
+
+    def of_rows(self, rows: np.ndarray) -> tuple[Any, list | None]:
+        """Return the numbers of all users, and the names, of rows of an estimate."""
+        if self.groups is None:
+            return self.counts.n_samples, None
+        return self.groups.sizes[rows], [self.groups.names[i] for i in rows]
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "decoded"}

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from sklearn.base import clone
 
 from .._estimate import FrequencyEstimate
 from .._estimate_set import EstimateSet
+from .._noise import Noise
 from .._sampled_noise import SampledNoise
 from .._typing import Values
 from ..domains import Domain, RecordDomain
@@ -20,6 +21,27 @@ from ._base import BaseOracle
 from ._choice import best_oracle
 from ._collector import BaseCollector
 from ._state import Collected
+
+
+class PlannedPart(NamedTuple):
+    """What to expect of the estimate of a part, before any data.
+
+    Parameters
+    ----------
+    domain : Domain
+        The part's domain.
+    oracle : oracle
+        The part's oracle, unfitted.
+    noise : Noise
+        That of a collection of one user; the variances of n users are n times smaller.
+    weight : float
+        How much its errors count.
+    """
+
+    domain: Domain
+    oracle: BaseOracle
+    noise: Noise
+    weight: float
 
 
 class BaseSurvey(BaseCollector[EstimateSet]):
@@ -81,15 +103,18 @@ class BaseSurvey(BaseCollector[EstimateSet]):
     ) -> FrequencyEstimate:
         """The estimate of a part, which has no rows if nobody was asked about it."""
         support, asked = state.mechanism.of_decoded(state.decoded[0], j)
-        if not asked[0]:
+        rows = np.flatnonzero(asked)
+        if not rows.size:
             return FrequencyEstimate(np.empty((0, domain.size)), domain.categories)
-        values, noise = state.mechanism.parts[j].estimate_decoded(support, asked)
+        values, noise = state.mechanism.parts[j].estimate_decoded(support[rows], asked[rows])
+        n_users, names = state.of_rows(rows)
         return FrequencyEstimate(
             values,
             domain.categories,
-            SampledNoise(noise, state.counts.n_samples),
+            SampledNoise(noise, n_users),
             oracle,
             self._shards_of(state, j),
+            row_names=names,
         )
 
     def _shards_of(self, state: Collected, j: int) -> Shards | None:
@@ -112,6 +137,24 @@ class BaseSurvey(BaseCollector[EstimateSet]):
             declared = getattr(self.domains, "columns", self.domains)
             ordered = names if self._is_auto() else list(declared.keys())
             self.feature_names_in_ = np.array(ordered, dtype=object)
+
+    # -- without users ------------------------------------------------------------------------
+    def _planned_parts(self) -> dict[Any, PlannedPart]:
+        """What to expect of the estimate of each part, for planning."""
+        raise ValueError(f"{self._name} cannot be planned in advance: simulate a collection.")
+
+    def _planned_columns(
+        self, oracles: Mapping[Any, BaseOracle], weights: np.ndarray
+    ) -> dict[Any, PlannedPart]:
+        """What to expect of each column, if the parts of the survey are its columns."""
+        protocol = self.protocol()
+        domain, mechanism = cast(Any, protocol.domain), cast(Any, protocol.mechanism)
+        return {
+            key: PlannedPart(
+                of_column, oracles[key], mechanism.noise_of_part(j, 1.0), float(weights[j])
+            )
+            for j, (key, of_column) in enumerate(domain.columns.items())
+        }
 
     # -- what is known after fit --------------------------------------------------------------
     @property

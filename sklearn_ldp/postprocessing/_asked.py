@@ -57,9 +57,8 @@ def asked_by(queries: Any, categories: np.ndarray, name: str) -> Asked:
     if query_set.square_weights(d) is not None:
         return Asked([], False, None)
     sets = _disjoint_sets(query_set.matrix(d))
-    partitions = [p for one in sets for p in as_partitions(query_matrix(one), categories, name)]
-    if len(sets) == 1 and query_set.names:
-        partitions = as_partitions(query_set, categories, name)
+    named = [query_set] if len(sets) == 1 and query_set.names else [query_matrix(s) for s in sets]
+    partitions = [p for one in named for p in as_partitions(one, categories, name)]
     return Asked([p for p in partitions if 1 < len(p.names) < d], query_set.ordered, None)
 
 

@@ -9,7 +9,7 @@ from typing import Any, Self, TypeVar, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, clone
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_array, validate_data
 
 from .._docstrings import fill_in
@@ -17,6 +17,7 @@ from .._documentation import Documented
 from .._estimate import FrequencyEstimate
 from .._estimate_set import EstimateSet
 from .._typing import Column
+from ._by_part import copies_for_parts
 from ._known_noise import NOISE_PARAGRAPHS
 
 _T = TypeVar("_T")
@@ -66,6 +67,9 @@ class BasePostProcessor(
 
     _parameter_constraints: dict = {}
 
+    #: Parameters that may be mappings by the names of the parts, if a set is post-processed.
+    _of_each_part: tuple[str, ...] = ()
+
     estimate_: FrequencyEstimate  # or an EstimateSet, if the input is one
     estimators_: dict[Any, Any]
 
@@ -110,7 +114,10 @@ class BasePostProcessor(
         if isinstance(X, EstimateSet):
             self._validate_params()
             asked = {name: part for name, part in X.items() if len(part)}
-            self.estimators_ = {name: _named(name, clone(self).fit, x) for name, x in asked.items()}
+            copies = copies_for_parts(self, self._of_each_part, X.names)
+            self.estimators_ = {
+                name: _named(name, copies[name].fit, x) for name, x in asked.items()
+            }
             processed = {name: fitted.estimate_ for name, fitted in self.estimators_.items()}
             whole: Any = X.with_parts({**X, **processed})
             self.estimate_ = whole
@@ -194,11 +201,10 @@ class BasePostProcessor(
                 f"{type(self).__name__} was fitted to the parts {', '.join(map(repr, fitted))}, "
                 f"got one that is called {unknown[0]!r}."
             )
+        by_name = fitted or copies_for_parts(self, self._of_each_part, estimates.names)
         return estimates.with_parts(
             {
-                name: _named(name, (fitted[name] if fitted else self).transform, part)
-                if len(part)
-                else part
+                name: _named(name, by_name[name].transform, part) if len(part) else part
                 for name, part in estimates.items()
             }
         )

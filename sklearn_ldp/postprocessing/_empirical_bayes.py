@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from sklearn.utils._param_validation import StrOptions
@@ -42,14 +43,17 @@ class EmpiricalBayes(LearntPrior):
     groups : array-like of shape (d,), mapping, query set or list of those, default=None
         The group of each category, such as the state of each city, if frequencies may differ from
         group to group; or several groupings. Labels with an index of their own, and mappings, may
-        be in any order. None takes all categories alike.
-    ordered : bool, default=False
+        be in any order. None takes all categories alike. For a set of estimates, a mapping has the
+        names of parts as its keys: ``{"state": regions}``.
+    ordered : bool or mapping of bool, default=False
         Whether the categories have an order along which frequencies may change slowly or from
-        range to range, such as ages or hours. The order is that of ``estimate.categories``.
+        range to range, such as ages or hours. The order is that of ``estimate.categories``. For a
+        set of estimates also by the names of parts: ``{"age": True}``.
     queries : query set, (sparse) matrix of shape (n_queries, d) or None, default=None
         What will be asked, see :mod:`sklearn_ldp.queries`. Sets such as ``groups(labels)`` act like
         `groups`, ``ranges(10)`` like `ordered`, and other queries like None, but for ``top_k(k)``:
-        then the values answer this question only, see the notes.
+        then the values answer this question only, see the notes. For a set of estimates also a
+        mapping by the names of parts.
     %(noise)s
 
     Attributes
@@ -134,9 +138,10 @@ class EmpiricalBayes(LearntPrior):
         **LearntPrior._parameter_constraints,
         "prior": [StrOptions({"average", "g-model"})],
         "groups": ["array-like", Mapping, QuerySet, None],
-        "ordered": ["boolean"],
-        "queries": ["array-like", "sparse matrix", QuerySet, None],
+        "ordered": ["boolean", Mapping],
+        "queries": ["array-like", "sparse matrix", QuerySet, Mapping, None],
     }
+    _of_each_part = ("groups", "ordered", "queries")
 
     group_totals_: list[GroupTotals]
     curve_weight_: np.ndarray
@@ -147,8 +152,8 @@ class EmpiricalBayes(LearntPrior):
         simplex: bool = True,
         prior: str = "average",
         groups: Grouping | None = None,
-        ordered: bool = False,
-        queries: Queries | None = None,
+        ordered: bool | Mapping[Any, bool] = False,
+        queries: Queries | Mapping[Any, Queries] | None = None,
         noise: float | Noise | None = None,
     ) -> None:
         super().__init__(simplex=simplex, noise=noise)
@@ -162,9 +167,6 @@ class EmpiricalBayes(LearntPrior):
         return fit(sample)
 
     def _process(self, estimate):
-        for learnt in ("group_totals_", "curve_weight_"):
-            if hasattr(self, learnt):  # by an earlier fit
-                delattr(self, learnt)
         asked = self._asked(estimate)
         if asked.top is not None:
             return self._of_most_frequent(estimate, asked.top)
@@ -183,6 +185,12 @@ class EmpiricalBayes(LearntPrior):
     def _asked(self, estimate: FrequencyEstimate) -> Asked:
         """What parameters and queries say about groups, order and the most frequent."""
         name = type(self).__name__
+        for parameter in ("ordered", "queries"):
+            if isinstance(getattr(self, parameter), Mapping):
+                raise ValueError(
+                    f"{name} takes a mapping as {parameter} for a set of estimates, by the names "
+                    f"of its parts, got a single estimate: pass what holds for it alone."
+                )
         asked = asked_by(self.queries, estimate.categories, name)
         partitions = asked.partitions
         if self.groups is not None:
@@ -192,7 +200,7 @@ class EmpiricalBayes(LearntPrior):
             known = [p.codes.tobytes() for p in partitions]
             ranges = range_partitions(estimate.categories)
             partitions = partitions + [p for p in ranges if p.codes.tobytes() not in known]
-        if asked.top is not None and partitions:
+        if asked.top is not None and (partitions or self.ordered):
             raise ValueError(
                 f"{name} answers {self.queries!r} by a prior that all categories have in common: "
                 "leave out groups= and ordered=, or ask for the most frequent separately."

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 
 from ._deconvolution import log_density
 from ._learnt_prior import LearntRow
 
-_AT_ONCE = 1 << 22  # numbers of the posterior that are in memory
+_AT_ONCE = 1 << 22  # numbers of the posterior that are made at once
+_KEPT = 1 << 23  # numbers of the posterior that are kept: 64 MiB; more are made anew each time
 _EVIDENCE = 3.0  # log likelihood ratio that makes it believable that some stand out
+
+# Categories, their likelihoods at each frequency of the prior, and their densities under it.
+_Block = tuple[slice, np.ndarray, np.ndarray]
 
 
 def top_values(row: LearntRow, k: int) -> np.ndarray | None:
@@ -32,15 +36,15 @@ def top_values(row: LearntRow, k: int) -> np.ndarray | None:
         k-th largest of the prior, as then little is known about who is above the threshold.
     """
     theta = row.support / row.std
+    blocks = _blocks(row, theta)
     by_size = np.cumsum(row.prior[::-1])[::-1] * len(row.raw)
-    if (
-        _evidence_above(row, theta, int(np.flatnonzero(by_size >= min(k, by_size[0]))[-1]))
-        < _EVIDENCE
-    ):
+    kth_largest = int(np.flatnonzero(by_size >= min(k, by_size[0]))[-1])
+    some_stand_out = _evidence_above(row.prior, kth_largest, blocks()) >= _EVIDENCE
+    if not some_stand_out:
         return None
     # First how many are expected at each frequency, then the expectation above the threshold.
     expected = np.zeros(len(theta))
-    for _, likelihood, density in _likelihoods(row, theta):
+    for _, likelihood, density in blocks():
         expected += row.prior * (likelihood / density[:, None]).sum(axis=0)
     above = np.cumsum(expected[::-1])[::-1]
     edge = int(np.flatnonzero(above >= min(k, above[0]))[-1])
@@ -48,7 +52,7 @@ def top_values(row: LearntRow, k: int) -> np.ndarray | None:
     share[edge + 1 :] = 1
     share[edge] = (k - (above[edge + 1] if edge + 1 < len(theta) else 0)) / expected[edge]
     result = np.empty(len(row.raw))
-    for rows, likelihood, density in _likelihoods(row, theta):
+    for rows, likelihood, density in blocks():
         probability = likelihood @ (share * row.prior) / density
         mean = likelihood @ (share * row.prior * theta) / density
         is_known = probability > 1e-200
@@ -56,19 +60,25 @@ def top_values(row: LearntRow, k: int) -> np.ndarray | None:
     return row.std * result
 
 
-def _evidence_above(row: LearntRow, theta: np.ndarray, cap: int) -> float:
+def _evidence_above(prior: np.ndarray, cap: int, blocks: Iterable[_Block]) -> float:
     """Log likelihood ratio of the prior, to the one whose larger frequencies are all at the cap."""
-    capped = np.where(np.arange(len(theta)) <= cap, row.prior, 0)
-    capped[cap] = row.prior[cap:].sum()
+    capped = np.where(np.arange(len(prior)) <= cap, prior, 0)
+    capped[cap] = prior[cap:].sum()
     return sum(
         float(np.log(density / np.maximum(likelihood @ capped, 1e-300)).sum())
-        for _, likelihood, density in _likelihoods(row, theta)
+        for _, likelihood, density in blocks
     )
 
 
-def _likelihoods(
-    row: LearntRow, theta: np.ndarray
-) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
+def _blocks(row: LearntRow, theta: np.ndarray) -> Callable[[], Iterable[_Block]]:
+    """Return what gives the likelihoods, which are made only once if they fit into memory."""
+    if len(row.z) * len(theta) > _KEPT:
+        return lambda: _likelihoods(row, theta)
+    made = list(_likelihoods(row, theta))
+    return lambda: made
+
+
+def _likelihoods(row: LearntRow, theta: np.ndarray) -> Iterator[_Block]:
     """Yield slices of the categories, their likelihoods, and their densities under the prior."""
     z, step = row.z, max(_AT_ONCE // len(theta), 1)
     for start in range(0, len(z), step):

@@ -167,6 +167,8 @@ class MarginalOracle(BaseSurvey):
     }
     _n_fitted: int | None = None
 
+    _estimates_groups = False
+
     def __init__(
         self,
         epsilon: float = 1.0,

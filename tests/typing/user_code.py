@@ -29,8 +29,10 @@ from sklearn_ldp import (
     BaseCut,
     BootstrapSearch,
     Calibrate,
+    ColumnOracle,
     Domain,
     EmpiricalBayes,
+    EstimateSet,
     FrequencyEstimate,
     HeldOutSearch,
     NoiseModel,
@@ -87,6 +89,9 @@ assert_type(search.estimate_, FrequencyEstimate)
 
 # The calls of a server.
 server = Aggregator(oracle)
+survey = ColumnOracle(epsilon=1.0, domains={"browser": 3, "age": 5})
+estimates: EstimateSet = Aggregator(survey).estimate_
+collected: FrequencyEstimate = aggregate("reports", oracle).estimate_
 counts: int = server.n_samples
 factory: Callable[[float], sklearn_ldp.OLH] = OLH
 users: np.ndarray = sklearn_ldp.datasets.make_zipf(10, 100)
@@ -94,6 +99,7 @@ users: np.ndarray = sklearn_ldp.datasets.make_zipf(10, 100)
 histogram = sklearn_ldp.datasets.load_us_states(n_samples=1000)
 oracle.fit(histogram.categories, sample_weight=histogram.counts)
 X, weights = sklearn_ldp.datasets.load_us_states(return_X_y=True)
+applicants = sklearn_ldp.datasets.load_ucb_admissions(as_frame=True).frame
 
 # Users' values in any container, of any type.
 frame = pd.DataFrame({"browser": values, "region": ["east", "west", "west"]})
@@ -103,7 +109,8 @@ oracle.fit(frame).fit(frame[["browser", "region"]]).fit(table).fit(frame.to_nump
 oracle.fit([None, "edge"]).fit([datetime.date(2024, 1, 1)]).fit([("edge", 1), ("safari", 2)])
 oracle.fit(range(3), sample_weight=[1, 2, 3]).fit(tuple(values), sample_weight=frame["browser"])
 oracle.privatize(pd.Categorical(values))
-estimate_by_group(oracle, frame["browser"], frame["region"])
+assert_type(estimate_by_group(oracle, frame["browser"], frame["region"]), FrequencyEstimate)
+assert_type(estimate_by_group(survey, frame, frame["region"]), EstimateSet)
 estimate_by_group(oracle, values, ["east", "west", "west"], sample_weight=np.ones(3))
 
 ok: list[object]  # calls that are right

@@ -1,0 +1,65 @@
+"""
+=============================
+A survey of several questions
+=============================
+
+4,526 people applied to the six largest departments of the graduate school at Berkeley in 1973. Were
+they admitted, what is their gender, and where did they apply? Each applicant answers one of the
+three questions, under local differential privacy, and we estimate the answers of all.
+"""
+
+# %%
+# Before any data
+# ---------------
+# Each applicant is asked one question, by public probabilities, and spends the whole epsilon on it.
+# Questions with many answers are asked more often, as their answers are noisier.
+
+import matplotlib.pyplot as plt
+
+from sklearn_ldp import ColumnOracle, EmpiricalBayes, best_oracle
+from sklearn_ldp.datasets import load_ucb_admissions
+from sklearn_ldp.inspection import FrequencyDisplay
+from sklearn_ldp.metrics import expected_error, required_n_samples
+
+ucb = load_ucb_admissions()
+survey = ColumnOracle(epsilon=2.0, domains=ucb.domains, random_state=0)
+half_width = expected_error(survey, ucb.n_samples, metric="half_width")
+needed = required_n_samples(survey, 0.01, metric="half_width")
+for name, width in half_width.items():
+    print(f"{name:12} expected: +- {width:.3f}; for +- 0.010 it takes {needed[name]:,} people")
+
+# %%
+# The survey
+# ----------
+# The table has one row per combination, and its number of applicants. A data frame with one row per
+# applicant would do as well (``load_ucb_admissions(as_frame=True).frame``).
+
+estimates = survey.fit_transform(ucb.data, sample_weight=ucb.counts)
+print(estimates)
+
+# %%
+# The intervals contain the noise of the reports and that of drawing whom to ask which question.
+# They are for the answers of *all* applicants, and hold at once within each column.
+
+truth = survey.true_frequencies(ucb.data, sample_weight=ucb.counts)
+better = EmpiricalBayes().fit_transform(estimates)
+figure, axes = plt.subplots(1, 3, figsize=(12, 4), layout="constrained")
+for ax, (name, part) in zip(axes, estimates.items(), strict=True):
+    FrequencyDisplay.from_estimate(part, truth=truth[name], name="raw", ax=ax)
+    FrequencyDisplay.from_estimate(better[name], ax=ax)
+    ax.set_title(f"{name}: {part.noise.n_samples:,} were asked")
+    if ax is not axes[0]:
+        ax.get_legend().remove()
+
+# %%
+# Why not ask everybody everything?
+# ---------------------------------
+# Everybody would have to split epsilon between three answers. The standard deviations of one
+# frequency of each column, with the split budget, and with one question for each:
+
+one_each = expected_error(survey, ucb.n_samples)
+for name, categories in ucb.domains.items():
+    split = expected_error(best_oracle(2.0 / 3, categories), ucb.n_samples)
+    print(f"{name:12} split {split**0.5:.4f}   one question {one_each[name] ** 0.5:.4f}")
+
+plt.show()

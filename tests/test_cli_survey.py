@@ -1,0 +1,252 @@
+"""A survey of several columns on the command line: files in, files out, and what is refused."""
+
+import gzip
+import io
+import json
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+from test_cli import COLUMNS, Terminal, assert_fails, rows_of
+
+from sklearn_ldp import OUE, ColumnOracle
+from sklearn_ldp.__main__ import main
+from sklearn_ldp.collection import aggregate, read_reports
+from sklearn_ldp.metrics import expected_error, required_n_samples
+
+pytest.importorskip("pyarrow")
+
+DOMAINS = {"sex": ["F", "M"], "age": 4, "state": ["north", "south", "east, far"]}
+PEOPLE = pd.DataFrame(
+    {
+        "name": [f"somebody {i}" for i in range(6000)],  # a column that nobody collects
+        "age": [0, 1, 1, 2] * 1500,
+        "sex": ["F", "F", "M"] * 2000,
+        "state": ["north", "east, far"] * 3000,
+    }
+)
+TRUTH = {
+    "sex": [2 / 3, 1 / 3],
+    "age": [0.25, 0.5, 0.25, 0],
+    "state": [0.5, 0, 0.5],
+}
+LEVEL = "0.999999998"  # six standard deviations
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A folder with domains and people, which is the current one."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "domains.json").write_text(json.dumps(DOMAINS))
+    PEOPLE.to_csv("people.csv", index=False)
+    return tmp_path
+
+
+def run(command, *argv):
+    return main([command, *map(str, argv), "--domains", "domains.json"])
+
+
+def assert_covers(rows):
+    """Fails by chance once in 10**8 runs."""
+    assert list(rows[0]) == ["column", *COLUMNS]
+    names = [(name, str(value)) for name, part in DOMAINS.items() for value in listed(part)]
+    assert [(row["column"], row["value"]) for row in rows] == names
+    truth = [share for part in TRUTH.values() for share in part]
+    for row, share in zip(rows, truth, strict=True):
+        assert float(row["low"]) <= share <= float(row["high"])
+
+
+def listed(domain):
+    return range(domain) if isinstance(domain, int) else domain
+
+
+def test_from_people_to_estimates(folder, capsys):
+    assert run("privatize", "people.csv", "--epsilon", 4, "--output", "reports/a.parquet") == 0
+    assert "6,000 reports of ColumnOracle; each user has spent epsilon 4" in capsys.readouterr().err
+    PEOPLE.to_parquet("people.parquet")
+    options = ["--epsilon", 4, "--output", "reports/b.arrows"]
+    assert run("privatize", "people.parquet", *options) == 0
+    assert run("aggregate", "reports", "--epsilon", 4, "--checkpoint", "state.npz") == 0
+    assert "reports: 12000" in capsys.readouterr().out
+    options = ["--epsilon", 4, "--level", LEVEL, "--post", "norm-sub"]
+    assert run("estimate", "state.npz", *options) == 0
+    out, err = capsys.readouterr()
+    assert "3 parts from 12,000 users, each asked for one of them; after NormSub" in err
+    rows = rows_of(out)
+    assert_covers(rows)
+    for name in DOMAINS:  # counts are of all users, not of those who were asked
+        counts = [float(row["count"]) for row in rows if row["column"] == name]
+        assert sum(counts) == pytest.approx(12_000, abs=1)
+    assert run("estimate", "state.npz", *options[:-1], "held-out-search") == 0
+    assert "for 'sex', " in capsys.readouterr().err
+
+
+def test_reports_are_those_of_the_library(folder, capsys):
+    options = ["--epsilon", 4, "--oracle", "oue", "--seed", 0, "--output", "a.parquet"]
+    assert run("privatize", "people.csv", *options) == 0
+    oracle = ColumnOracle(4.0, domains=DOMAINS, oracle=OUE())
+    assert read_reports("a.parquet", oracle).shape[0] == 6000
+    assert aggregate(["a.parquet"], oracle).n_samples == 6000
+    options = ["--epsilon", 4, "--checkpoint", "state.npz"]
+    assert run("aggregate", "a.parquet", *options) == 1  # whose best oracles are others
+    assert "a.parquet" in capsys.readouterr().err
+
+
+def test_a_simulation_of_a_histogram(folder, capsys):
+    table = PEOPLE.groupby(["sex", "age", "state"]).size().rename("count").reset_index()
+    table.to_csv("histogram.csv", index=False)
+    table.to_parquet("histogram.parquet")
+    options = ["--epsilon", 4, "--seed", 0, "--level", LEVEL, "--output", "out.parquet"]
+    assert run("estimate", "histogram.csv", *options) == 0
+    assert "from 6,000 users" in capsys.readouterr().err
+    first = pd.read_parquet("out.parquet")
+    assert first.shape == (9, 7)
+    assert_covers(first.astype(str).to_dict("records"))
+    assert run("estimate", "histogram.parquet", *options) == 0
+    pd.testing.assert_frame_equal(pd.read_parquet("out.parquet"), first)
+    table.rename(columns={"count": "people"}).to_csv("named.csv", index=False)
+    assert run("estimate", "named.csv", *options, "--count-column", "people") == 0
+    pd.testing.assert_frame_equal(pd.read_parquet("out.parquet"), first)
+
+
+def test_a_column_may_be_called_count(folder, capsys):
+    (folder / "domains.json").write_text('{"count": 3, "sex": ["F", "M"]}')
+    (folder / "people.csv").write_text("sex,count\n" + "F,2\nM,0\n" * 50)
+    assert run("estimate", "people.csv", "--seed", 1) == 0
+    assert "2 parts from 100 users" in capsys.readouterr().err
+
+
+def test_standard_streams(folder, capsysbinary, monkeypatch):
+    content = gzip.compress((folder / "people.csv").read_bytes())
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+    assert run("privatize", "-", "--output", "-", "--format", "jsonl") == 0
+    (folder / "a.jsonl").write_bytes(capsysbinary.readouterr().out)
+    assert len(read_reports("a.jsonl", ColumnOracle(1.0, domains=DOMAINS))) == 6000
+
+
+def test_a_terminal_shows_a_table_per_column(folder, monkeypatch):
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stdout", terminal)
+    assert run("estimate", "people.csv", "--seed", 0, "--sort", "frequency") == 0
+    tables = terminal.getvalue().split("\n\n")
+    assert [table.splitlines()[0] for table in tables] == list(DOMAINS)
+    assert all("raw_frequency" in table for table in tables)
+
+
+def test_formulas_for_spreadsheets(folder, capsys):
+    (folder / "domains.json").write_text('{"=sum": ["F", "M"], "age": 4}')
+    (folder / "people.csv").write_text("=sum,age\n" + "F,2\nM,0\n" * 500)
+    assert run("estimate", "people.csv", "--seed", 0) == 0
+    assert "takes the category '=sum' for a formula" in capsys.readouterr().err
+    assert run("estimate", "people.csv", "--seed", 0, "--spreadsheet-safe") == 0
+    assert rows_of(capsys.readouterr().out)[0]["column"] == "'=sum"
+
+
+def test_a_column_that_nobody_was_asked_for(folder, capsys):
+    (folder / "people.csv").write_text("sex,age,state\nF,1,north\n")
+    assert run("estimate", "people.csv", "--seed", 0, "--epsilon", 4) == 0
+    out, err = capsys.readouterr()
+    assert err.count("no user was asked for the column") == 2
+    assert [row["frequency"] for row in rows_of(out)].count("nan") in (5, 6, 7)
+
+
+def test_a_plan(folder, capsys):
+    assert run("plan", "--epsilon", 2, "--n-samples", 10_000, "--target", 0.02) == 0
+    out, err = capsys.readouterr()
+    assert "10,000 users, each asked for one of 3 columns at epsilon 2" in err
+    rows = rows_of(out)
+    survey = ColumnOracle(2.0, domains=DOMAINS)
+    mse = expected_error(survey, 10_000)
+    needed = required_n_samples(survey, 0.02, metric="half_width")
+    assert [row["column"] for row in rows] == list(DOMAINS)
+    assert [int(row["n_categories"]) for row in rows] == [2, 4, 3]
+    assert sum(float(row["probability"]) for row in rows) == pytest.approx(1)
+    for row in rows:
+        assert float(row["rmse"]) == pytest.approx(mse[row["column"]] ** 0.5)
+        assert int(row["users_needed"]) == needed[row["column"]]
+    argv = ["plan", "--domains", "domains.json", "--n-samples", 10, "--gap", 0.1]
+    assert_fails(argv, capsys, "--gap is for a plan of one column")
+
+
+@pytest.mark.parametrize(
+    ("text", "fragments"),
+    [
+        ('{"sex": ["F", "M"],\n "age" 3}', ["domains.json, line 2: not well-formed JSON"]),
+        ('["F", "M"]', ["expected an object with the domain of each column", "got ['F', 'M']"]),
+        ("{}", ["expected an object", "got {}"]),
+        ('{"sex": ["F", "M"], "sex": 2}', ["domains.json has the key 'sex' twice"]),
+        ('{"sex": []}', ["column 'sex' must be a list of categories or a number", "got []"]),
+        ('{"sex": 0}', ["got 0"]),
+        ('{"sex": true}', ["got True"]),
+        ('{"sex": {"F": 1}}', ["got {'F': 1}"]),
+        ('{"sex": ["F", null]}', ["'sex' must list text", "got None: put it in double quotes"]),
+        ('{"sex": ["F", 0.5]}', ["got 0.5"]),
+        ('{"sex": ["F", ""]}', ["got ''"]),
+        ('{"sex": ["F", "M", "F"]}', ["repeats 'F': list each category once"]),
+        ('{"sex": [1, "1"]}', ["repeats '1'"]),
+        ('{"sex": 1, "age": 2}', ["'sex'"]),
+    ],
+)
+def test_domains_that_are_refused(text, fragments, folder, capsys):
+    (folder / "domains.json").write_text(text)
+    argv = ["privatize", "people.csv", "--domains", "domains.json", "--output", "a.parquet"]
+    assert_fails(argv, capsys, *fragments)
+    assert not (folder / "a.parquet").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "fragments"),
+    [
+        ("sex,age,state\nF,1,north\nX,1,north\n", ["people.csv, line 3: the value 'X'", "'sex'"]),
+        ("sex,age,state\nF,9,north\n", ["the value '9' in the column 'age'", "add it there"]),
+        ("sex,age,state\nF,01,north\n", ["the value '01'"]),
+        ("sex,age,state\nF,,north\n", ["line 2: an empty value in the column 'age'", "unknown"]),
+        ("sex,age\nF,1\n", ["people.csv has no column 'state'", "['sex', 'age']"]),
+        ("sex,age,state,sex\nF,1,north,F\n", ["has the column 'sex' twice"]),
+        ("sex,age,state\n", ["people.csv has a header but no rows"]),
+        ("", ["people.csv is empty"]),
+        ("sex,age,state\nF,1\n", ["line 2: expected 3 columns"]),
+        ("sex,age,state,count\nF,1,north,-2\n", ["line 2: a number of users must be", "'-2'"]),
+    ],
+)
+def test_people_who_are_refused(text, fragments, folder, capsys):
+    (folder / "people.csv").write_text(text)
+    argv = ["privatize", "people.csv", "--domains", "domains.json", "--output", "a.parquet"]
+    assert_fails(argv, capsys, *fragments)
+    assert not (folder / "a.parquet").exists()
+
+
+def test_values_of_parquet_that_are_refused(folder, capsys):
+    PEOPLE.assign(age=PEOPLE["age"].where(PEOPLE["age"] > 0)).to_parquet("holes.parquet")
+    argv = ["privatize", "holes.parquet", "--domains", "domains.json", "--output", "a.parquet"]
+    assert_fails(argv, capsys, "holes.parquet: ", "'age'")
+    PEOPLE.astype({"sex": "category"}).assign(state=None).to_parquet("holes.parquet")
+    assert_fails(argv, capsys, "holes.parquet: an empty value in the column 'state'")
+    PEOPLE.astype({"sex": "category"}).to_parquet("fine.parquet")
+    assert run("privatize", "fine.parquet", "--output", "a.parquet") == 0
+
+
+@pytest.mark.parametrize(
+    ("argv", "fragments"),
+    [
+        (["--no-header"], ["--no-header is for files of one column"]),
+        (["--value-column", "sex"], ["--value-column is for files of one column"]),
+        (["--count-column", "people"], ["has no column 'people'"]),
+        (["--input-kind", "histogram"], ["has no column 'count'"]),
+    ],
+)
+def test_options_of_one_column(argv, fragments, folder, capsys):
+    argv = ["estimate", "people.csv", "--domains", "domains.json", *argv]
+    assert_fails(argv, capsys, *fragments)
+
+
+def test_either_one_column_or_several(folder, capsys):
+    argv = ["estimate", "people.csv", "--domains", "domains.json"]
+    assert_fails([*argv, "--ordered"], capsys, "--ordered is for a domain given by --categories")
+    assert_fails([*argv, "--categories", "x.txt"], capsys, "not allowed with", code=2)
+    assert_fails(
+        ["aggregate", "a", "--checkpoint", "s.npz"], capsys, "--categories --domains", code=2
+    )
+    np.savez("state.npz", a=1)
+    assert_fails(["estimate", "state.npz"], capsys, "--categories", "--domains")

@@ -1,0 +1,192 @@
+"""Columns that stay: clients that remember theirs, collectors who assign them; tests of reports."""
+
+import json
+import stat
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from sklearn_ldp import GRR, OLH, OUE, ColumnOracle, MarginalOracle
+from sklearn_ldp.collection import (
+    SurveyClient,
+    assigned_parts,
+    check_assigned,
+    hash_function_test,
+    joint_support_test,
+    support_size_test,
+)
+from sklearn_ldp.mechanisms._split import Split
+from sklearn_ldp.utils.estimator_checks import check_exact_epsilon_of
+
+DOMAINS = {"sex": ["F", "M"], "age": 16, "state": 40}
+KEY = bytes(range(32))
+RECORD = {"sex": "F", "age": 3, "state": 7, "name": "nobody asks"}
+
+
+def survey(**parameters):
+    return ColumnOracle(2.0, domains=DOMAINS, oracle={"age": OUE(), "state": OLH()}, **parameters)
+
+
+# -- columns that the collector assigns ---------------------------------------------------------
+@pytest.mark.parametrize("part", [0, 1, 2])
+def test_every_part_keeps_epsilon(part):
+    """By enumeration over whole records, so also if a collector assigns columns in bad faith."""
+
+    class Assigned(Split):
+        def draw_parts(self, n, coins):
+            return np.full(n, part)
+
+    split = ColumnOracle(1.0, domains={"a": 2, "b": 3, "c": 2}).protocol().mechanism
+    records = [(a, b, c) for a in range(2) for b in range(3) for c in range(2)]
+    mechanism = Assigned(split.parts, split.shares)
+    check_exact_epsilon_of(mechanism, records, 1.0)
+    with pytest.raises(AssertionError, match="epsilon is exceeded"):
+        check_exact_epsilon_of(mechanism, records, 0.999)
+
+
+def test_assigned_parts_have_exactly_the_law_of_drawn_ones():
+    split = survey().protocol().mechanism
+    part, unit = split.public_part, 2**64 // split.public_part.n_draws
+    ends = np.cumsum([share // unit for share in split.shares])
+    assert ends[-1] == part.n_draws
+    edges = np.concatenate([[0], ends[:-1], ends - 1])
+    assert part.of_draws(edges).tolist() == [0, 1, 2, 0, 1, 2]
+
+
+def test_assigned_columns():
+    tokens = [f"user {i}" for i in range(2000)]
+    one = survey(random_state=0)
+    parts = assigned_parts(one, tokens, KEY)
+    np.testing.assert_array_equal(parts, assigned_parts(one, tokens, KEY))
+    observed = np.bincount(parts, minlength=3)
+    expected = 2000 * one.protocol().mechanism.probabilities
+    assert stats.chisquare(observed, expected).pvalue > 1e-4
+    values = np.array([["F", 3, 7]] * 2000, dtype=object)
+    reports = one.privatize(values, parts=parts)
+    np.testing.assert_array_equal(reports[:, 0], parts)
+    assert check_assigned(reports, one, tokens, KEY).all()
+    chosen = one.privatize(values[:3], parts=(parts[:3] + 1) % 3)
+    assert not check_assigned(chosen, one, tokens[:3], KEY).any()
+    assert survey().aggregate(reports).estimate_["sex"].top(1)[0][0] == "F"
+
+
+# -- a client that remembers --------------------------------------------------------------------
+def test_a_client_stays_with_its_column_and_report(tmp_path):
+    path = tmp_path / "memo.json"
+    client = SurveyClient(survey(), path)
+    column = client.column
+    assert client.n_reports == 0
+    first = client.report(RECORD)
+    assert first[0, 0] == list(DOMAINS).index(column)
+    for values in (RECORD, {"sex": "M", "age": 0, "state": 0}, {}):
+        again = SurveyClient(survey(), path)
+        np.testing.assert_array_equal(again.report(values), first)
+        assert (again.column, again.n_reports) == (column, 1)
+    assert survey().aggregate(first).n_samples_seen_ == 1
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert "nobody asks" not in path.read_text()
+    assert repr(client) == f"SurveyClient(column={column!r}, n_reports=1)"
+
+
+def test_a_report_is_renewed_for_the_same_column(tmp_path):
+    client = SurveyClient(survey(random_state=np.random.default_rng(3)), tmp_path / "memo.json")
+    reports = {tuple(client.renew(RECORD)[0].tolist()) for _ in range(20)}
+    assert client.n_reports == 20
+    assert len(reports) > 1
+    assert {report[0] for report in reports} == {list(DOMAINS).index(client.column)}
+
+
+def test_columns_are_drawn_with_the_probabilities_of_the_survey(tmp_path):
+    """Seeded; the negative control takes the probabilities of the other columns."""
+    one = ColumnOracle(
+        1.0, domains={"a": 2, "b": 20}, oracle=GRR(), random_state=np.random.default_rng(0)
+    )
+    drawn = [SurveyClient(one, tmp_path / str(i)).column for i in range(100)]
+    observed = [drawn.count("a"), drawn.count("b")]
+    expected = 100 * one.protocol().mechanism.probabilities
+    assert stats.chisquare(observed, expected).pvalue > 1e-4
+    assert stats.chisquare(observed, expected[::-1]).pvalue < 1e-4
+
+
+def test_records_that_are_refused_spend_nothing(tmp_path):
+    client = SurveyClient(survey(), tmp_path / "memo.json")
+    with pytest.raises(ValueError, match=f"the column '{client.column}', which the record does"):
+        client.report({"height": 1})
+    with pytest.raises(ValueError, match=f"in the column '{client.column}'"):
+        client.report(dict.fromkeys(DOMAINS, "nowhere"))
+    assert SurveyClient(survey(), tmp_path / "memo.json").n_reports == 0
+
+
+def test_memos_that_are_refused(tmp_path):
+    path = tmp_path / "memo.json"
+    SurveyClient(survey(), path).report(RECORD)
+    whole = json.loads(path.read_text())
+    with pytest.raises(ValueError, match="is the memo of another survey"):
+        SurveyClient(survey(weights={"age": 2}), path)
+    for text in (
+        path.read_text()[:20],
+        "[]",
+        "{}",
+        json.dumps({**whole, "part": 3}),
+        json.dumps({**whole, "part": "sex"}),
+        json.dumps({**whole, "report": None}),
+        json.dumps({**whole, "report": [9, 9]}),
+        json.dumps({**whole, "format": "?"}),
+    ):
+        path.write_text(text)
+        with pytest.raises(ValueError, match=r"memo\.json is not the memo of .* or it is damaged"):
+            SurveyClient(survey(), path)
+    with pytest.raises(TypeError, match="users are asked for one column each"):
+        SurveyClient(OLH(1.0, categories=3), path)
+    with pytest.raises(TypeError, match="users are asked for one column each"):
+        SurveyClient(MarginalOracle(1.0, domains=DOMAINS), path)
+    with pytest.raises(OSError, match="nowhere"):
+        SurveyClient(survey(), tmp_path / "nowhere" / "memo.json")
+
+
+# -- tests of reports -----------------------------------------------------------------------------
+def reports_of(n, **parameters):
+    rng = np.random.default_rng(0)
+    one = survey(random_state=0)
+    sex = np.array(["F", "M"], dtype=object)[rng.integers(0, 2, n)]
+    users = np.column_stack([sex, rng.integers(0, 16, n), rng.integers(0, 40, n)])
+    return one, one.privatize(users, **parameters)
+
+
+def test_honest_reports_pass_and_fake_ones_do_not():
+    """Fixed seeds; the fake reports are the negative control of each test."""
+    one, honest = reports_of(20_000)
+    of = {name: honest[honest[:, 0] == j] for j, name in enumerate(DOMAINS)}
+    cases = [
+        (hash_function_test, {}, of["sex"][:600]),  # users who choose their column
+        (hash_function_test, {"column": "state"}, np.tile(of["state"][0], (300, 1))),
+        (support_size_test, {"column": "age"}, np.tile([1, *[1] * 3, *[0] * 13], (800, 1))),
+        (joint_support_test, {"column": "age"}, promoted(of["age"][:300])),
+    ]
+    for test, options, fake in cases:
+        result = test(honest, one, **options)
+        assert result.p_value > 1e-3
+        column = options.get("column")
+        assert result.n_samples == (len(honest) if column is None else len(of[column]))
+        assert test(np.concatenate([honest, fake]), one, **options).p_value < 1e-6
+    whole = support_size_test(honest, one, column="age")
+    in_pieces = support_size_test(iter(np.array_split(honest, 7)), one, column="age")
+    assert in_pieces.statistic == whole.statistic
+
+
+def promoted(reports):
+    fake = reports.copy()
+    fake[:, 1:5] = 1
+    return fake
+
+
+def test_columns_that_are_not_there():
+    one, reports = reports_of(10)
+    with pytest.raises(ValueError, match="no column 'height'; it has 'sex', 'age', 'state'"):
+        support_size_test(reports, one, column="height")
+    with pytest.raises(TypeError, match="Argument column is for surveys"):
+        hash_function_test([[0, 1]], OLH(1.0, categories=5), column="age")
+    for test in (support_size_test, joint_support_test):
+        with pytest.raises(TypeError, match="name one of its columns: column="):
+            test(reports, one)

@@ -1,0 +1,284 @@
+"""Surveys in the rest of the package: groups of users, searches on files, labels by column."""
+
+import copy
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+
+from sklearn_ldp import (
+    OUE,
+    BootstrapSearch,
+    ColumnOracle,
+    EmpiricalBayes,
+    EstimateSet,
+    HeldOutSearch,
+    MarginalOracle,
+    NormSub,
+    SyntheticSearch,
+)
+from sklearn_ldp.collection import aggregate, write_reports
+from sklearn_ldp.inference import ranks
+from sklearn_ldp.inspection import (
+    FrequencyDisplay,
+    GroupTotalsDisplay,
+    SearchDisplay,
+    TrendDisplay,
+)
+from sklearn_ldp.metrics import (
+    bias_variance,
+    heavy_hitter_scores,
+    held_out_score,
+    make_frequency_scorer,
+    make_held_out_scorer,
+    query_errors,
+)
+from sklearn_ldp.model_selection import simulate_errors
+from sklearn_ldp.oracles import estimate_by_group
+from sklearn_ldp.queries import groups, top_k
+
+STATES = [f"state {i}" for i in range(12)]
+DOMAINS = {"sex": ["F", "M"], "age": 5, "state": STATES}
+
+
+def people(n=3000, seed=0):
+    rng = np.random.default_rng(seed)
+    weights = np.arange(12, 0, -1.0)
+    return pd.DataFrame(
+        {
+            "sex": rng.choice(["F", "M"], n, p=[0.3, 0.7]),
+            "age": rng.binomial(4, 0.4, n),
+            "state": rng.choice(STATES, n, p=weights / weights.sum()),
+        }
+    )
+
+
+TABLE = people()
+WEEKS = np.resize(["first", "second", "second", "third"], len(TABLE))
+
+
+def survey(**parameters):
+    return ColumnOracle(**{"epsilon": 2.0, "domains": DOMAINS, "random_state": 0, **parameters})
+
+
+# -- groups of users --------------------------------------------------------------------------
+def test_groups_are_estimated_as_if_each_was_a_collection():
+    reports = survey().privatize(TABLE)
+    estimates = estimate_by_group(survey(input="reports"), reports, WEEKS)
+    assert estimates.names == list(DOMAINS)
+    for i, week in enumerate(["first", "second", "third"]):
+        alone = survey(n_shards=1).aggregate(reports[week == WEEKS]).estimate_
+        for name, part in estimates.items():
+            assert part.row_names.tolist() == ["first", "second", "third"]
+            np.testing.assert_allclose(part.values[i], alone[name].values[0], atol=1e-12)
+            assert part[i].noise.n_samples == alone[name].noise.n_samples
+            assert part[i].noise.n_users == np.sum(week == WEEKS)
+            np.testing.assert_allclose(
+                part[i].confidence_interval(0.9).low, alone[name].confidence_interval(0.9).low
+            )
+
+
+def test_groups_of_values_and_of_weights():
+    estimates = estimate_by_group(survey(), TABLE, WEEKS)
+    asked = sum(part.noise.n_samples for part in estimates.values())
+    np.testing.assert_array_equal(asked, [750, 1500, 750])
+    frame = NormSub().fit_transform(estimates).to_frame()
+    assert frame.index.tolist() == ["first", "second", "third"]
+    np.testing.assert_allclose(frame["state"].sum(axis=1), 1)
+    some = TABLE[:3]
+    weighted = estimate_by_group(survey(), some, ["a", "b", "b"], sample_weight=[300, 100, 200])
+    assert weighted["sex"].noise.n_users.tolist() == [300, 300]
+
+
+def test_a_group_in_which_nobody_was_asked_for_a_column():
+    by = np.where(np.arange(len(TABLE)) < 2, "two users", "the rest")
+    estimates = estimate_by_group(survey(), TABLE, by)
+    rows = [part.row_names.tolist() for part in estimates.values()]
+    assert ["the rest"] in rows
+    assert all(names in (["the rest"], ["the rest", "two users"]) for names in rows)
+    assert EmpiricalBayes().fit_transform(estimates).names == list(DOMAINS)
+
+
+# -- reports in files -------------------------------------------------------------------------
+def test_a_search_on_the_shards_of_files(tmp_path):
+    for i in range(3):
+        client = survey(random_state=i)
+        write_reports(tmp_path / f"{i}.arrows", client.privatize(people(1000, i)), client)
+    server = aggregate(tmp_path, survey(), checkpoint=tmp_path / "state.npz")
+    search = HeldOutSearch().fit(server.estimate_)
+    assert list(search.estimators_) == list(DOMAINS)
+    assert search.estimate_["state"].values.sum() == pytest.approx(1)
+    with pytest.raises(ValueError, match="In the part 'sex': .* needs a single raw estimate"):
+        HeldOutSearch().fit(estimate_by_group(survey(), TABLE, WEEKS))
+
+
+# -- what is said of each part ----------------------------------------------------------------
+REGIONS = dict(zip(STATES, ["east"] * 6 + ["west"] * 6, strict=True))
+ESTIMATES = survey().fit_transform(TABLE)
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"groups": {"state": REGIONS}},
+        {"groups": {"state": list(REGIONS.values()), "age": [0, 0, 1, 1, 1]}},
+        {"ordered": {"age": True, "sex": False}},
+        {"queries": {"state": groups(REGIONS), "age": top_k(2)}},
+    ],
+    ids=lambda given: str(*given),
+)
+def test_each_part_is_told_its_own(parameters):
+    fitted = EmpiricalBayes(**parameters).fit(ESTIMATES)
+    ((name, by_part),) = parameters.items()
+    for part, estimate in ESTIMATES.items():
+        own = {name: by_part[part]} if part in by_part else {}
+        alone = EmpiricalBayes(**own).fit(estimate)
+        np.testing.assert_array_equal(fitted.estimate_[part].values, alone.estimate_.values)
+        assert fitted.estimators_[part].get_params()[name] == alone.get_params()[name]
+    assert fitted.get_params()[name] is by_part
+    unfitted = EmpiricalBayes(**parameters).transform(ESTIMATES)
+    np.testing.assert_array_equal(unfitted["age"].values, fitted.estimate_["age"].values)
+
+
+def test_labels_for_a_plain_estimate_stay_as_they_were():
+    by_category = EmpiricalBayes(groups=REGIONS).fit(ESTIMATES["state"])
+    assert by_category.group_totals_[0].names == ["east", "west"]
+
+
+@pytest.mark.parametrize(
+    "search", [HeldOutSearch(), BootstrapSearch(), SyntheticSearch(n_repeats=4)]
+)
+def test_searches_are_told_the_queries_of_each_part(search):
+    queries = {"state": groups(REGIONS)}
+    search.set_params(queries=queries, random_state=0, candidates=[NormSub(), EmpiricalBayes()])
+    fitted = search.fit(ESTIMATES)
+    alone = type(search)(**{**search.get_params(deep=False), "queries": queries["state"]})
+    alone.fit(ESTIMATES["state"])
+    np.testing.assert_array_equal(
+        fitted.estimators_["state"].results_["mean_error"], alone.results_["mean_error"]
+    )
+    assert fitted.estimators_["sex"].queries is None
+
+
+def test_names_of_parts_that_are_refused():
+    with pytest.raises(
+        ValueError, match=r"groups of each part .* got the key 'state 0'; the parts"
+    ):
+        EmpiricalBayes(groups=REGIONS).fit(ESTIMATES)
+    with pytest.raises(ValueError, match=r"'region'; the parts are 'sex', 'age', 'state'"):
+        EmpiricalBayes(queries={"region": top_k(2)}).transform(ESTIMATES)
+    with pytest.raises(ValueError, match="a mapping as ordered for a set of estimates"):
+        EmpiricalBayes(ordered={"age": True}).fit(ESTIMATES["age"])
+    with pytest.raises(ValueError, match="In the part 'age': Queries are for 2 categories"):
+        EmpiricalBayes(groups={"age": [0, 1]}).fit(ESTIMATES)
+    with pytest.raises(TypeError, match="got dict"):
+        HeldOutSearch(queries={"age": top_k(1)}).fit(OUE(1.0, categories=5).simulate([9] * 5))
+
+
+# -- scores, differences and pictures -----------------------------------------------------------
+TRUTH = survey().true_frequencies(TABLE)
+
+
+def test_scores_of_sets():
+    collections = survey().simulate({k: np.rint(3000 * f) for k, f in TRUTH.items()}, 20)
+    of_parts = bias_variance(TRUTH, collections)
+    np.testing.assert_array_equal(
+        of_parts["age"].variance, bias_variance(TRUTH["age"], collections["age"]).variance
+    )
+    found = heavy_hitter_scores(TRUTH, collections, k=1)
+    assert list(found) == list(DOMAINS)
+    assert found["sex"].recall.mean() > 0.9
+    other = survey(random_state=1).fit_transform(TABLE)
+    scores = held_out_score(NormSub().fit_transform(ESTIMATES), other)
+    alone = held_out_score(NormSub().fit_transform(ESTIMATES["age"]), other["age"])
+    assert scores["age"] == alone
+    with pytest.raises(ValueError, match=r"another one of the same parts, got \['sex', 'age'"):
+        held_out_score(ESTIMATES, other["age"])
+
+
+def test_scorers_take_the_weighted_mean_of_the_columns():
+    pipe = make_pipeline(survey(weights={"age": 3}), NormSub()).fit(TABLE)
+    errors = query_errors(TRUTH, pipe[-1].estimate_)
+    mean = (errors["sex"] + 3 * errors["age"] + errors["state"])[0] / 5
+    assert make_frequency_scorer()(pipe, TABLE) == pytest.approx(-mean)
+    search = GridSearchCV(
+        pipe, {"columnoracle__epsilon": [0.1, 8.0]}, scoring=make_frequency_scorer(), cv=2
+    )
+    assert search.fit(TABLE).best_params_ == {"columnoracle__epsilon": 8.0}
+
+    reports = survey().privatize(TABLE)
+    server = make_pipeline(survey(input="reports", weights=[1, 3, 1]), NormSub())
+    server.fit(reports[:2000])
+    held_out = survey().aggregate(reports[2000:]).estimate_
+    scores = held_out_score(server[-1].estimate_, held_out)
+    mean = (scores["sex"] + 3 * scores["age"] + scores["state"]) / 5
+    assert make_held_out_scorer()(server, reports[2000:]) == pytest.approx(mean)
+    assert make_held_out_scorer(queries=top_k(1))(server, reports[2000:]) != mean
+
+
+def test_differences_are_those_of_the_parts():
+    other = survey(random_state=1).fit_transform(people(seed=1))
+    differences = ESTIMATES - other
+    assert list(differences) == list(DOMAINS)
+    alone = ESTIMATES["age"] - other["age"]
+    np.testing.assert_array_equal(
+        differences["age"].confidence_interval().low, alone.confidence_interval().low
+    )
+    with pytest.raises(ValueError, match="must have the same parts"):
+        ESTIMATES - EstimateSet({"age": other["age"]})
+    with pytest.raises(TypeError, match="unsupported operand"):
+        ESTIMATES - 1
+
+
+@pytest.mark.parametrize(
+    ("error", "message", "call"),
+    [
+        (AttributeError, r"as in estimates\['sex'\]\.answer, or loop", lambda: ESTIMATES.answer()),
+        (AttributeError, r"estimates\['sex'\]\.noise", lambda: ESTIMATES.noise),
+        (AttributeError, "EstimateSet has no attribute 'wrong'", lambda: ESTIMATES.wrong),
+        (AttributeError, "each of its parts has", lambda: ranks(ESTIMATES)),
+        (AttributeError, "each of its parts has", lambda: TrendDisplay.from_estimate(ESTIMATES)),
+        (
+            TypeError,
+            r"draws one estimate, got a set of them: .*\['sex'\], or .*estimates\.plot\(\)",
+            lambda: FrequencyDisplay.from_estimate(ESTIMATES),
+        ),
+        (
+            TypeError,
+            r"take that of a part, as in estimators_\['sex'\]",
+            lambda: GroupTotalsDisplay.from_estimator(
+                EmpiricalBayes(groups={"state": REGIONS}).fit(ESTIMATES)
+            ),
+        ),
+        (
+            TypeError,
+            r"SearchDisplay draws what was fitted to one estimate, and this HeldOutSearch",
+            lambda: SearchDisplay.from_estimator(
+                HeldOutSearch([NormSub(), EmpiricalBayes()]).fit(ESTIMATES)
+            ),
+        ),
+        (
+            TypeError,
+            "got MarginalOracle: fit one to the users of each group",
+            lambda: estimate_by_group(MarginalOracle(1.0, domains=DOMAINS), TABLE, WEEKS),
+        ),
+        (TypeError, "oracles of one column", lambda: simulate_errors(survey(), NormSub(), TRUTH)),
+    ],
+)
+def test_what_takes_one_estimate_says_what_to_do_with_a_set(error, message, call):
+    with pytest.raises(error, match=message):
+        call()
+
+
+def test_displays_of_one_part():
+    pytest.importorskip("matplotlib")
+    fitted = EmpiricalBayes(groups={"state": REGIONS}).fit(ESTIMATES)
+    GroupTotalsDisplay.from_estimator(fitted.estimators_["state"])
+    weeks = estimate_by_group(survey(), TABLE, WEEKS)
+    TrendDisplay.from_estimate(weeks["age"])
+    pickled = pickle.loads(pickle.dumps(ESTIMATES))
+    assert pickled.names == ESTIMATES.names
+    assert copy.deepcopy(ESTIMATES).names == ESTIMATES.names
