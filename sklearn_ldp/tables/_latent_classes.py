@@ -22,7 +22,7 @@ from ._table_set import TableSet
 from ._views import TableView, best_components
 
 # Below this expected squared error of a table, what the model leaves of the tables is worth
-# looking at. Chosen on flights, incomes and diamonds (benchmarks/table_models.py --tune).
+# looking at. Chosen on flights, incomes and diamonds, which benchmarks/_real_tables.py writes.
 _LITTLE_NOISE = 0.03
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from functools import cache
 from itertools import combinations
@@ -80,6 +81,9 @@ class MarginalOracle(BaseSurvey):
     oracle : "best" or oracle, default="best"
         How a table is reported. "best" is :func:`~sklearn_ldp.best_oracle` for its cells; of an
         oracle, `epsilon` and `categories` are set.
+    weights : mapping of tuple of str to float, default=None
+        How much the errors of each table count, > 0; tables left out have weight 1. None counts all
+        tables alike.
     column_share : "auto" or float, default="auto"
         Share of users who are asked for a single column, in [0, 1), where users are split among
         tables of two columns or more that are asked for. They make the model more accurate where
@@ -162,6 +166,7 @@ class MarginalOracle(BaseSurvey):
         "order": [Interval(Integral, 1, None, closed="left"), list, tuple],
         "method": [StrOptions({"auto", "split", "fourier", "joint"})],
         "oracle": [StrOptions({"best"}), BaseOracle],
+        "weights": [None, Mapping],
         "column_share": [StrOptions({"auto"}), Interval(Real, 0, 1, closed="left")],
         "n_samples": [None, Interval(Integral, 1, None, closed="left")],
     }
@@ -177,6 +182,7 @@ class MarginalOracle(BaseSurvey):
         order: int | Sequence[tuple] = 2,
         method: str = "auto",
         oracle: Any = "best",
+        weights: Mapping[Any, float] | None = None,
         column_share: str | float = "auto",
         n_samples: int | None = None,
         input: str = "values",
@@ -189,6 +195,7 @@ class MarginalOracle(BaseSurvey):
         self.order = order
         self.method = method
         self.oracle = oracle
+        self.weights = weights
         self.column_share = column_share
         self.n_samples = n_samples
         self.input = input
@@ -230,6 +237,7 @@ class MarginalOracle(BaseSurvey):
     def _plan(self, domain: RecordDomain) -> tuple[TablePlan, Any]:
         """How users are asked, and the channel over a number of cells."""
         sizes, tables = _sizes(domain), self._tables(domain)
+        weights = self._weights(domain, tables)
         channel_of, total_variance = _channels(self.epsilon, self.oracle, self._total_variances)
         if self.method == "fourier":
             if set(sizes) != {2}:
@@ -237,29 +245,50 @@ class MarginalOracle(BaseSurvey):
                     f'{self._name} with method="fourier" needs binary columns, got columns of '
                     f'{max(sizes)} categories: use method="split" or "auto".'
                 )
-            plan = fourier_plan(sizes, tables, total_variance)
+            plan = fourier_plan(sizes, tables, total_variance, weights)
         elif self.method == "joint":
             self._check_cells(domain, tuple(range(len(sizes))), 'method="split"')
-            plan = joint_plan(sizes, tables, total_variance)
+            plan = joint_plan(sizes, tables, total_variance, weights)
         elif self.method == "split":
-            plan = split_plan(sizes, tables, None, total_variance)
+            plan = split_plan(sizes, tables, None, total_variance, weights=weights)
         else:
             plan = min(
-                candidate_plans(sizes, tables, total_variance),
+                candidate_plans(sizes, tables, total_variance, weights),
                 key=lambda candidate: candidate.squared_error,
             )
         if plan.views == tables and min(map(len, tables)) > 1 and plan.method == "split":
-            share = self._column_share(sizes, tables, total_variance)
-            plan = split_plan(sizes, tables, None, total_variance, column_share=share)
+            share = self._column_share(sizes, tables, total_variance, weights)
+            plan = split_plan(
+                sizes, tables, None, total_variance, weights=weights, column_share=share
+            )
         return plan, channel_of
 
     def _column_share(
-        self, sizes: Sequence[int], tables: Sequence[Subset], total_variance: TotalVariance
+        self,
+        sizes: Sequence[int],
+        tables: Sequence[Subset],
+        total_variance: TotalVariance,
+        weights: Sequence[float],
     ) -> float:
         if not isinstance(self.column_share, str):
             return float(self.column_share)
         n_samples = self.n_samples or self._n_fitted or _N_SAMPLES
-        return column_share(noise_index(sizes, tables, total_variance, n_samples))
+        return column_share(noise_index(sizes, tables, total_variance, n_samples, weights))
+
+    def _weights(self, domain: RecordDomain, tables: Sequence[Subset]) -> list[float]:
+        """The weight of each table asked for."""
+        names = list(domain.columns)
+        given = {
+            self._named_table(names, one): weight for one, weight in (self.weights or {}).items()
+        }
+        unknown = [columns for columns in given if columns not in tables]
+        bad = [w for w in given.values() if not (isinstance(w, Real) and 0 < w < math.inf)]
+        if unknown or bad:
+            what = repr(bad[0]) if bad else f"one for {_name(domain, unknown[0])!r}"
+            raise ValueError(
+                f"{self._name} needs finite weights > 0 of tables that it is asked for, got {what}."
+            )
+        return [float(given.get(columns, 1.0)) for columns in tables]
 
     def _tables(self, domain: RecordDomain) -> list[Subset]:
         """The columns of each table asked for, by position."""

@@ -69,6 +69,7 @@ def split_plan(
     order: int | None,
     total_variance: TotalVariance,
     *,
+    weights: Sequence[float] | None = None,
     column_share: float = 0.0,
 ) -> TablePlan:
     """Return the plan that splits the users among tables.
@@ -84,6 +85,8 @@ def split_plan(
         asks about the tables asked for.
     total_variance : callable
         Returns the total variance of the oracle over a number of categories.
+    weights : sequence of float, default=None
+        How much the errors of each table asked for count; None counts them alike.
     column_share : float, default=0.0
         Share of the users who are asked for a single column.
 
@@ -102,6 +105,9 @@ def split_plan(
     # the users are split evenly.
     roots = np.sqrt([noise[size] * number for size, number in zip(cells, free, strict=True)])
     probabilities = 0.5 / len(views) + 0.5 * roots / roots.sum()
+    counted = _weights(tables, weights)
+    wanted = np.sqrt([_weight_within(view, tables, counted) for view in views])
+    probabilities *= wanted / (probabilities @ wanted)
     if column_share:
         columns = [(j,) for j in sorted({j for table in tables for j in table})]
         of_columns = np.sqrt([total_variance(sizes[j]) for (j,) in columns])
@@ -116,11 +122,27 @@ def split_plan(
     ]
     components = Components.of_tables(sizes, views, None, variances)
     errors = [components.squared_error(t) - _spread(sizes, t) for t in tables]
-    return TablePlan("split", views, probabilities, float(np.mean(errors)))
+    return TablePlan("split", views, probabilities, float(counted @ errors))
+
+
+def _weights(tables: Sequence[Subset], weights: Sequence[float] | None) -> np.ndarray:
+    """The weights of the tables, with the sum 1."""
+    given = np.ones(len(tables)) if weights is None else np.asarray(weights, dtype=float)
+    return given / given.sum()
+
+
+def _weight_within(view: Subset, tables: Sequence[Subset], weights: np.ndarray) -> float:
+    """The mean weight of the tables that follow from a view, at least a little."""
+    columns = set(view)
+    within = [w for table, w in zip(tables, weights, strict=True) if columns.issuperset(table)]
+    return float(np.mean(within)) if within else float(weights.min())
 
 
 def joint_plan(
-    sizes: Sequence[int], tables: Sequence[Subset], total_variance: TotalVariance
+    sizes: Sequence[int],
+    tables: Sequence[Subset],
+    total_variance: TotalVariance,
+    weights: Sequence[float] | None = None,
 ) -> TablePlan:
     """Return the plan that asks each user about all columns; see `split_plan`.
 
@@ -132,6 +154,8 @@ def joint_plan(
         The tables asked for.
     total_variance : callable
         Returns the total variance of the oracle over a number of categories.
+    weights : sequence of float, default=None
+        How much the errors of each table asked for count; None counts them alike.
 
     Returns
     -------
@@ -144,11 +168,15 @@ def joint_plan(
     noise = noise_per_dimension(total_variance(n_cells), n_cells)
     components = Components.of_tables(sizes, [whole], None, [noise])
     errors = [components.squared_error(t) - _spread(sizes, t) for t in tables]
-    return TablePlan("joint", plan.views, plan.probabilities, float(np.mean(errors)))
+    error = float(_weights(tables, weights) @ errors)
+    return TablePlan("joint", plan.views, plan.probabilities, error)
 
 
 def fourier_plan(
-    sizes: Sequence[int], tables: Sequence[Subset], total_variance: TotalVariance
+    sizes: Sequence[int],
+    tables: Sequence[Subset],
+    total_variance: TotalVariance,
+    weights: Sequence[float] | None = None,
 ) -> TablePlan:
     """Return the plan that asks each user for one parity of binary columns.
 
@@ -165,22 +193,24 @@ def fourier_plan(
         The tables asked for.
     total_variance : callable
         Returns the total variance of the oracle over a number of categories.
+    weights : sequence of float, default=None
+        How much the errors of each table asked for count; None counts them alike.
 
     Returns
     -------
     TablePlan
         The plan.
     """
-    weights: dict[Subset, float] = {}
-    for table in tables:
+    used: dict[Subset, float] = {}
+    for table, weight in zip(tables, _weights(tables, weights).tolist(), strict=True):
         for subset in subsets(table):
-            weights[subset] = weights.get(subset, 0.0) + 0.5 ** len(table) / len(tables)
-    uses = np.array(list(weights.values()))
+            used[subset] = used.get(subset, 0.0) + 0.5 ** len(table) * weight
+    uses = np.array(list(used.values()))
     probabilities = np.sqrt(uses) / np.sqrt(uses).sum()
     # theta = 1 - 2 f has four times the variance of f, and f two cells.
     of_one = 4 * (total_variance(2) / 2 + 0.25)
     error = float(uses @ (of_one / probabilities - 1))
-    return TablePlan("fourier", list(weights), probabilities, error)
+    return TablePlan("fourier", list(used), probabilities, error)
 
 
 def _spread(sizes: Sequence[int], table: Subset) -> float:
@@ -189,7 +219,10 @@ def _spread(sizes: Sequence[int], table: Subset) -> float:
 
 
 def candidate_plans(
-    sizes: Sequence[int], tables: Sequence[Subset], total_variance: TotalVariance
+    sizes: Sequence[int],
+    tables: Sequence[Subset],
+    total_variance: TotalVariance,
+    weights: Sequence[float] | None = None,
 ) -> list[TablePlan]:
     """Return the plans that ``method="auto"`` chooses from.
 
@@ -201,6 +234,8 @@ def candidate_plans(
         The tables asked for.
     total_variance : callable
         Returns the total variance of the oracle over a number of categories.
+    weights : sequence of float, default=None
+        How much the errors of each table asked for count; None counts them alike.
 
     Returns
     -------
@@ -209,17 +244,20 @@ def candidate_plans(
         are few and small enough; all columns at once under the same condition; and parities if all
         columns are binary.
     """
-    plans = [split_plan(sizes, tables, None, total_variance)]
+    plans = [split_plan(sizes, tables, None, total_variance, weights=weights)]
     largest = sorted(sizes)
+    asked = set(tables)
     for order in range(max(map(len, tables)), len(sizes)):
+        if asked.issuperset(combinations(range(len(sizes)), order)):
+            continue  # it is the first plan
         n_cells = math.prod(largest[-order:])
         n_components = math.comb(len(sizes), order) << order
         if n_components <= _MAX_COMPONENTS and n_cells <= _MAX_VIEW_CELLS:
-            plans.append(split_plan(sizes, tables, order, total_variance))
+            plans.append(split_plan(sizes, tables, order, total_variance, weights=weights))
     if math.prod(sizes) <= _MAX_VIEW_CELLS:
-        plans.append(joint_plan(sizes, tables, total_variance))
+        plans.append(joint_plan(sizes, tables, total_variance, weights))
     if set(sizes) == {2}:
-        plans.append(fourier_plan(sizes, tables, total_variance))
+        plans.append(fourier_plan(sizes, tables, total_variance, weights))
     return plans
 
 
@@ -228,6 +266,7 @@ def noise_index(
     tables: Sequence[Subset],
     total_variance: TotalVariance,
     n_samples: float,
+    weights: Sequence[float] | None = None,
 ) -> float:
     """Return how noisy tables are: the squared error to be expected without any model.
 
@@ -241,6 +280,8 @@ def noise_index(
         Returns the total variance of the oracle over a number of categories.
     n_samples : float
         Number of users.
+    weights : sequence of float, default=None
+        How much the errors of each table asked for count; None counts them alike.
 
     Returns
     -------
@@ -249,11 +290,12 @@ def noise_index(
         tells anything about another.
     """
     roots = 0.0
-    for table in tables:
+    for table, weight in zip(tables, _weights(tables, weights).tolist(), strict=True):
         n_cells = math.prod(sizes[j] for j in table)
         free = math.prod(sizes[j] - 1 for j in table)
-        roots += math.sqrt(noise_per_dimension(total_variance(n_cells), n_cells) * free)
-    return roots**2 / (len(tables) * n_samples)
+        noise = noise_per_dimension(total_variance(n_cells), n_cells)
+        roots += math.sqrt(weight * noise * free)
+    return roots**2 / n_samples
 
 
 def column_share(index: float) -> float:
@@ -261,7 +303,7 @@ def column_share(index: float) -> float:
 
     Where tables are so noisy that a model can hardly tell more than the columns alone, the columns
     are worth asking for. The error is flat around the best share. The thresholds were chosen on
-    flights, incomes and diamonds (``python -m benchmarks.table_models --tune``).
+    flights, incomes and diamonds, which benchmarks/_real_tables.py writes.
 
     Parameters
     ----------
