@@ -19,6 +19,7 @@ from sklearn_ldp import (
     NormSub,
 )
 from sklearn_ldp.domains import RecordDomain
+from sklearn_ldp.metrics import expected_error, required_n_samples
 from sklearn_ldp.tables import TableSet, compare_methods
 from sklearn_ldp.tables._components import Components
 from sklearn_ldp.tables._consistent import consistent_tables
@@ -203,6 +204,26 @@ def test_sixteen_binary_columns(epsilon, order, limit):
     """The errors that uniform Fourier coefficients have are 477, 175, 109, 2,851, 1,049 and 654."""
     ways = compare_methods(epsilon, dict.fromkeys("abcdefghijklmnop", 2), order)
     assert ways["squared_error"][0] <= limit
+
+
+@pytest.mark.parametrize(("method", "domains"), EVERY_METHOD)
+def test_errors_are_planned(method, domains):
+    """The exact noise at uniform frequencies has the error by which methods are compared.
+
+    Raw tables that users were split among have a larger one, as they are not combined.
+    """
+    oracle = MarginalOracle(2.0, domains=domains, method=method, column_share=0)
+    planned = expected_error(oracle, 1000)
+    declared = RecordDomain.declared(domains, "")
+    sizes = {name: np.prod([declared.columns[c].size for c in name]) for name in planned}
+    total = np.mean([1000 * error * sizes[name] for name, error in planned.items()])
+    plan, _ = oracle._plan(declared)
+    if plan.views == oracle._tables(declared):
+        assert total > 1.2 * plan.squared_error
+    else:
+        assert total == pytest.approx(plan.squared_error, rel=0.03)
+    needed = required_n_samples(oracle, 0.01, metric="half_width")
+    assert all(n > 1000 for n in needed.values())
 
 
 # -- agreement ------------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ from ..mechanisms._split import Split, shares_over_2_64
 from ..mechanisms._views import View
 from ..oracles import GRR, BaseOracle, SubsetSelection, best_oracle
 from ..oracles._state import Collected, check_weights
-from ..oracles._survey import BaseSurvey
+from ..oracles._survey import BaseSurvey, PlannedPart
 from ._components import Subset
 from ._plan import (
     TablePlan,
@@ -154,11 +154,8 @@ class MarginalOracle(BaseSurvey):
     >>> tables["smokes", "visits"].values.reshape(2, 4).round(2)
     array([[0.17, 0.22, 0.09, 0.02],
            [0.03, 0.14, 0.21, 0.11]])
-    >>> tables.sample(3, random_state=0)
-       smokes  visits
-    0       1       2
-    1       0       2
-    2       1       1
+    >>> tables.sample(1000, random_state=0).columns.tolist()
+    ['smokes', 'visits']
     """
 
     _parameter_constraints: dict = {
@@ -378,6 +375,33 @@ class MarginalOracle(BaseSurvey):
                     )
                 )
         return views
+
+    # -- before any data ----------------------------------------------------------------------
+    def _planned_parts(self) -> dict[Any, PlannedPart]:
+        protocol = self.protocol()
+        domain: Any = protocol.domain
+        mechanism: Any = protocol.mechanism
+        sizes, tables = _sizes(domain), self._tables(domain)
+        weights = self._weights(domain, tables)
+        places = {view.columns: j for j, view in enumerate(mechanism.views)}
+        is_asked = set(tables) <= set(places) and not _parity(mechanism)
+        views = []
+        if not is_asked:
+            for j, (view, part) in enumerate(zip(mechanism.views, mechanism.parts, strict=True)):
+                uniform = np.full(view.n_values, 1 / view.n_values)
+                noise, total = mechanism.noise_of_part(j, 1.0), part.total_variance()
+                views.append(TableView(view.columns, uniform, noise, total, _parity(mechanism)))
+            components = best_components(sizes, views)
+        planned = {}
+        for columns, weight in zip(tables, weights, strict=True):
+            joint = domain.joint(columns)
+            if is_asked:
+                noise = mechanism.noise_of_part(places[columns], 1.0)
+            else:
+                noise = CombinedNoise(sizes, columns, views, components, 1)
+            oracle = self._oracle_of(self.oracle, joint, columns)
+            planned[_name(domain, columns)] = PlannedPart(joint, oracle, noise, weight)
+        return planned
 
     # -- what is known after fit --------------------------------------------------------------
     @property
