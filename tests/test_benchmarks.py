@@ -15,6 +15,7 @@ from benchmarks import (
     poisoned_estimates,
     regression,
     report_test_power,
+    table_models,
 )
 from benchmarks._contest import ORACLES, PEERS, Result
 from benchmarks._race_report import BEGIN, END, Growth, draw, page, refresh
@@ -225,3 +226,19 @@ def test_strategies_of_columns_are_unbiased():
             spread = values.std(axis=0, ddof=1) / np.sqrt(20)
             assert np.all(np.abs(values.mean(axis=0) - truth) < 6 * spread)
         assert column_strategies.error(truths, codes) == pytest.approx(0)
+
+
+def test_the_table_of_table_models(tmp_path, capsys):
+    """On a small table of its own; and the guide names the benchmark's ways."""
+    rng = np.random.default_rng(0)
+    kind = rng.integers(0, 2, 3000)
+    codes = np.column_stack([rng.binomial(2, 0.2 + 0.5 * kind) for _ in range(3)])
+    path = tmp_path / "codes.csv"
+    np.savetxt(path, codes, fmt="%d", delimiter=",", header="a,b,c", comments="")
+    table_models.main(["--population", str(path), "--repeats", "1"])
+    printed = capsys.readouterr().out
+    assert printed.startswith("3,000 users, 3 columns, 3 tables of two columns")
+    page = (Path(__file__).parents[1] / "doc" / "user_guide" / "marginals.md").read_text("utf-8")
+    ways = [line.split("|")[1].strip() for line in printed.splitlines()[3:] if line]
+    assert len(ways) == 4
+    assert all(f"| {way} |" in page for way in ways)

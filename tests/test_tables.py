@@ -18,6 +18,7 @@ from sklearn_ldp import (
     MarginalOracle,
     NormSub,
 )
+from sklearn_ldp.collection import Aggregator, read_reports, write_reports
 from sklearn_ldp.domains import RecordDomain
 from sklearn_ldp.metrics import expected_error, required_n_samples
 from sklearn_ldp.tables import TableSet, compare_methods
@@ -330,6 +331,43 @@ def test_clients_and_servers(method, domains):
         np.testing.assert_array_equal(table.values, whole.estimate_[name].values)
     assert len(server.views_) == len(server.sampling_probabilities_)
     assert server.sampling_probabilities_.sum() == pytest.approx(1)
+
+
+@pytest.mark.parametrize(("method", "domains"), EVERY_METHOD)
+def test_files_and_checkpoints(method, domains, tmp_path):
+    oracle = MarginalOracle(1.0, domains=domains, method=method)
+    reports = oracle.privatize(people(domains, 3000))
+    write_reports(tmp_path / "monday.parquet", reports, oracle, batch_id="monday")
+    read = read_reports(tmp_path / "monday.parquet", oracle)
+    server = Aggregator(oracle).add(read, "monday")
+    server.save(tmp_path / "state.npz")
+    tables = Aggregator.load(tmp_path / "state.npz", oracle).estimate_
+    expected = clone(oracle).aggregate(reports).estimate_
+    for name in expected:
+        np.testing.assert_array_equal(tables[name].values, expected[name].values)
+    assert_tables_agree(LatentClasses().fit_transform(tables))
+
+
+def test_weights_give_users_to_tables():
+    """Tables that weigh more have less noise, others more."""
+    wanted = {("a", "b"): 25, ("c", "d"): 25}
+    usual, weighted = (
+        expected_error(MarginalOracle(2.0, domains=DOMAINS, method="split", weights=weights), 1000)
+        for weights in (None, wanted)
+    )
+    assert {name for name in usual if weighted[name] < usual[name]} == set(wanted)
+    for bad, message in (({("a", "b"): 0}, "got 0"), ({("a",): 2}, "got one for 'a'")):
+        with pytest.raises(ValueError, match=f"needs finite weights > 0 .*, {message}"):
+            MarginalOracle(2.0, domains=DOMAINS, weights=bad).protocol()
+
+
+def test_servers_that_planned_for_other_numbers_of_users_are_told():
+    one = MarginalOracle(0.5, domains=DOMAINS, method="split").fit(people(DOMAINS, 500))
+    other = MarginalOracle(0.5, domains=DOMAINS, method="split", n_samples=10**8)
+    with pytest.raises(ValueError, match="give all of them the same n_samples"):
+        one.merge(other.fit(people(DOMAINS, 500)))
+    with pytest.raises(ValueError, match="(?s)epsilon(?!.*n_samples)"):
+        one.merge(MarginalOracle(1.0, domains=DOMAINS, method="split").fit(people(DOMAINS, 500)))
 
 
 def test_fit_reckons_with_the_users_it_has():

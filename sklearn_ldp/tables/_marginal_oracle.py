@@ -211,6 +211,23 @@ class MarginalOracle(BaseSurvey):
 
     fit.__doc__ = BaseSurvey.fit.__doc__
 
+    def merge(self, other: Any) -> Self:
+        try:
+            return super().merge(other)
+        except ValueError as error:
+            both = (self._state, getattr(other, "_state", None))
+            if other is self or any(state is None for state in both):
+                raise
+            given = [{**state.parameters, "n_samples": None} for state in both if state]
+            if repr(given[0]) != repr(given[1]):
+                raise
+            raise ValueError(
+                f"{error} They were planned for other numbers of users: give all of them the same "
+                "n_samples."
+            ) from None
+
+    merge.__doc__ = BaseSurvey.merge.__doc__
+
     def _n_users(self, X: Any, sample_weight: ArrayLike | None) -> int | None:
         """The number of users, where fit on values may reckon with it."""
         if self.input == "reports" or not hasattr(X, "__len__"):
