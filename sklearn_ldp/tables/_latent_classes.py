@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from itertools import combinations
 from numbers import Integral, Real
 from typing import Any
@@ -168,6 +169,7 @@ class LatentClasses(BaseTableProcessor):
         return fit.fit(again)
 
 
+@dataclass(frozen=True, eq=False)
 class _Observed:
     """A noisy table of one column or of two, with the variances of its cells.
 
@@ -183,10 +185,10 @@ class _Observed:
         What it is from, if users were asked for this very table.
     """
 
-    def __init__(
-        self, columns: Subset, values: np.ndarray, variance: float, view: TableView | None
-    ) -> None:
-        self.columns, self.values, self.variance, self.view = columns, values, variance, view
+    columns: Subset
+    values: np.ndarray
+    variance: float
+    view: TableView | None
 
     def variances(self, mixture: ClassMixture) -> np.ndarray | float:
         """The variances of the cells if their frequencies are those of the model."""

@@ -296,8 +296,8 @@ class TableSet(EstimateSet):
         Returns
         -------
         pandas.DataFrame
-            One row per synthetic user, with the columns of the domains: integers where the domain
-            has integers, otherwise categorical with the levels of the domain.
+            One row per synthetic user, with the columns of the domains: numbers where the domain
+            has numbers, otherwise categorical with the levels of the domain.
 
         Raises
         ------
@@ -316,7 +316,7 @@ class TableSet(EstimateSet):
         columns = {}
         for (key, domain), of_column in zip(self.domain.columns.items(), codes.T, strict=True):
             categories = domain.categories
-            if categories.dtype.kind in "iu":
+            if categories.dtype.kind in "iufb":
                 columns[key] = categories[of_column]
             else:
                 columns[key] = pd.Categorical.from_codes(of_column, categories.tolist())
