@@ -72,7 +72,7 @@ def run_doctest(block, namespace, name):
 
 @pytest.mark.parametrize(
     ("block", "printed"),
-    zip(python_blocks(README), ["California", "Female", ""], strict=True),
+    list(zip(python_blocks(README), ["California", "Female", ""], strict=True)),
     ids=["main job", "several columns", "deployment"],
 )
 def test_readme_examples_run(block, printed, capsys):
