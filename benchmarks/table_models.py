@@ -3,8 +3,8 @@
 The first table has the mean total variation (half the L1 error) and the mean sum of squared errors
 of all tables of two columns, for one report per user: the product of the true columns; of columns
 that were collected uniformly by subset selection and clipped, as multi-freq-ldpy does it (its law,
-by our code); of columns by EmpiricalBayes; Consistent; LatentClasses. The second one has n times the
-squared error of tables of 16 binary columns, by the formula that "auto" goes by, and as measured.
+by our code); of columns by EmpiricalBayes; Consistent; LatentClasses. The second one has n times
+the squared error of tables of 16 binary columns, by the formula of "auto" and as measured.
 The third one has the test accuracy of a logistic regression that is trained on synthetic rows.
 
 The constants of LatentClasses and of the share of single columns were chosen on three tables that

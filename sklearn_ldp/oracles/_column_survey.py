@@ -198,24 +198,3 @@ class BaseColumnSurvey(BaseSurvey):
     def oracles_(self) -> dict[Any, BaseOracle]:
         """The unfitted oracle of each column."""
         return self._oracles_of(self._fitted("oracles_"))
-
-    @property
-    def frequencies_(self) -> dict[Any, np.ndarray]:
-        """Unbiased estimates of the frequencies of each column that has users."""
-        estimates = self._estimate_of(self._fitted("frequencies_"))
-        return {key: part.values[0] for key, part in estimates.items() if len(part)}
-
-    def get_feature_names_out(self, input_features: object = None) -> np.ndarray:
-        """Name the estimates after the columns and their categories.
-
-        Parameters
-        ----------
-        input_features : None
-            Ignored.
-
-        Returns
-        -------
-        ndarray of shape (total number of categories,)
-            Such as "age_3", in the order of the columns.
-        """
-        return self._fitted("feature names").protocol.domain.names

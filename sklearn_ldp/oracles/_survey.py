@@ -162,6 +162,27 @@ class BaseSurvey(BaseCollector[EstimateSet]):
         """Probability that a user is asked about each part, of shape (n_parts,)."""
         return self._fitted("sampling_probabilities_").mechanism.probabilities
 
+    @property
+    def frequencies_(self) -> dict[Any, np.ndarray]:
+        """Unbiased estimates of the frequencies of each part that has users."""
+        estimates = self._estimate_of(self._fitted("frequencies_"))
+        return {key: part.values[0] for key, part in estimates.items() if len(part)}
+
+    def get_feature_names_out(self, input_features: object = None) -> np.ndarray:
+        """Name the estimates after the parts and their categories.
+
+        Parameters
+        ----------
+        input_features : None
+            Ignored.
+
+        Returns
+        -------
+        ndarray of shape (total number of categories,)
+            Such as "age_3", part by part.
+        """
+        return self._estimate_of(self._fitted("feature names")).feature_names
+
 
 @lru_cache(maxsize=1024)
 def _best_oracle(epsilon: float, size: int) -> BaseOracle:

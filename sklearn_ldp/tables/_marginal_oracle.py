@@ -26,16 +26,7 @@ from ..oracles import GRR, BaseOracle, SubsetSelection, best_oracle
 from ..oracles._state import Collected, check_weights
 from ..oracles._survey import BaseSurvey, PlannedPart
 from ._components import Subset
-from ._plan import (
-    TablePlan,
-    TotalVariance,
-    candidate_plans,
-    column_share,
-    fourier_plan,
-    joint_plan,
-    noise_index,
-    split_plan,
-)
+from ._plan import TablePlan, TableRequest, TotalVariance, column_share
 from ._table_set import TableSet, table_cells
 from ._views import CombinedNoise, TableView, best_components
 
@@ -251,43 +242,31 @@ class MarginalOracle(BaseSurvey):
     def _plan(self, domain: RecordDomain) -> tuple[TablePlan, Any]:
         """How users are asked, and the channel over a number of cells."""
         sizes, tables = _sizes(domain), self._tables(domain)
-        weights = self._weights(domain, tables)
         channel_of, total_variance = _channels(self.epsilon, self.oracle, self._total_variances)
+        request = TableRequest(sizes, tables, total_variance, self._weights(domain, tables))
         if self.method == "fourier":
             if set(sizes) != {2}:
                 raise ValueError(
                     f'{self._name} with method="fourier" needs binary columns, got columns of '
                     f'{max(sizes)} categories: use method="split" or "auto".'
                 )
-            plan = fourier_plan(sizes, tables, total_variance, weights)
+            plan = request.fourier()
         elif self.method == "joint":
             self._check_cells(domain, tuple(range(len(sizes))), 'method="split"')
-            plan = joint_plan(sizes, tables, total_variance, weights)
+            plan = request.joint()
         elif self.method == "split":
-            plan = split_plan(sizes, tables, None, total_variance, weights=weights)
+            plan = request.split()
         else:
-            plan = min(
-                candidate_plans(sizes, tables, total_variance, weights),
-                key=lambda candidate: candidate.squared_error,
-            )
+            plan = min(request.candidates(), key=lambda candidate: candidate.squared_error)
         if plan.views == tables and min(map(len, tables)) > 1 and plan.method == "split":
-            share = self._column_share(sizes, tables, total_variance, weights)
-            plan = split_plan(
-                sizes, tables, None, total_variance, weights=weights, column_share=share
-            )
+            plan = request.split(column_share=self._column_share(request))
         return plan, channel_of
 
-    def _column_share(
-        self,
-        sizes: Sequence[int],
-        tables: Sequence[Subset],
-        total_variance: TotalVariance,
-        weights: Sequence[float],
-    ) -> float:
+    def _column_share(self, request: TableRequest) -> float:
         if not isinstance(self.column_share, str):
             return float(self.column_share)
         n_samples = self.n_samples or self._n_fitted or _N_SAMPLES
-        return column_share(noise_index(sizes, tables, total_variance, n_samples, weights))
+        return column_share(request.noise_index(n_samples))
 
     def _weights(self, domain: RecordDomain, tables: Sequence[Subset]) -> list[float]:
         """The weight of each table asked for."""
@@ -439,27 +418,6 @@ class MarginalOracle(BaseSurvey):
         names = list(state.protocol.domain.columns)  # type: ignore[attr-defined]
         return [tuple(names[j] for j in view.columns) for view in state.mechanism.views]
 
-    @property
-    def frequencies_(self) -> dict[Any, np.ndarray]:
-        """The cells of each table that has users, in C order."""
-        estimates = self._estimate_of(self._fitted("frequencies_"))
-        return {name: table.values[0] for name, table in estimates.items() if len(table)}
-
-    def get_feature_names_out(self, input_features: object = None) -> np.ndarray:
-        """Name the estimates after the columns and their categories.
-
-        Parameters
-        ----------
-        input_features : None
-            Ignored.
-
-        Returns
-        -------
-        ndarray of shape (total number of cells,)
-            Such as "sex_smokes_('F', 1)", table by table.
-        """
-        return self._estimate_of(self._fitted("feature names")).feature_names
-
 
 def compare_methods(
     epsilon: float,
@@ -510,7 +468,7 @@ def compare_methods(
     domain = RecordDomain.declared(domains, "compare_methods")
     sizes, tables = _sizes(domain), like._tables(domain)
     _, total_variance = _channels(epsilon, oracle, like._total_variances)
-    plans = candidate_plans(sizes, tables, total_variance)
+    plans = TableRequest(sizes, tables, total_variance).candidates()
     plans.sort(key=lambda plan: plan.squared_error)
     return {
         "method": np.array([plan.method for plan in plans]),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import combinations
 
 import numpy as np
@@ -63,239 +64,162 @@ def noise_per_dimension(total_variance: float, size: int) -> float:
     return (total_variance + 1 - 1 / size) / (size - 1)
 
 
-def split_plan(
-    sizes: Sequence[int],
-    tables: Sequence[Subset],
-    order: int | None,
-    total_variance: TotalVariance,
-    *,
-    weights: Sequence[float] | None = None,
-    column_share: float = 0.0,
-) -> TablePlan:
-    """Return the plan that splits the users among tables.
+@dataclass(frozen=True, eq=False)
+class TableRequest:
+    """What tables are asked for, of what columns: it knows the ways to collect them.
 
     Parameters
     ----------
     sizes : sequence of int
         Number of categories of each column.
     tables : sequence of tuple of int
-        The tables asked for.
-    order : int or None
-        Number of columns of the tables that users are asked about: all tables of this order. None
-        asks about the tables asked for.
+        The columns of each table asked for, rising.
     total_variance : callable
-        Returns the total variance of the oracle over a number of categories.
+        Returns the total variance of the oracle over a number of categories, times its users.
     weights : sequence of float, default=None
-        How much the errors of each table asked for count; None counts them alike.
-    column_share : float, default=0.0
-        Share of the users who are asked for a single column.
-
-    Returns
-    -------
-    TablePlan
-        The plan.
+        How much the errors of each table count; None counts them alike.
     """
-    views = list(dict.fromkeys(tables))
-    if order is not None:
-        views = list(combinations(range(len(sizes)), order))
-    cells = [math.prod(sizes[j] for j in view) for view in views]
-    noise = {size: noise_per_dimension(total_variance(size), size) for size in set(cells)}
-    free = [math.prod(sizes[j] - 1 for j in view) for view in views]
-    # A large table needs more users, but its components are seen in other tables, too: so half of
-    # the users are split evenly.
-    roots = np.sqrt([noise[size] * number for size, number in zip(cells, free, strict=True)])
-    probabilities = 0.5 / len(views) + 0.5 * roots / roots.sum()
-    counted = _weights(tables, weights)
-    wanted = np.sqrt([_weight_within(view, tables, counted) for view in views])
-    probabilities *= wanted / (probabilities @ wanted)
-    if column_share:
-        columns = [(j,) for j in sorted({j for table in tables for j in table})]
-        of_columns = np.sqrt([total_variance(sizes[j]) for (j,) in columns])
-        probabilities = np.concatenate(
-            [column_share * of_columns / of_columns.sum(), (1 - column_share) * probabilities]
-        )
-        views = columns + views
-        cells = [math.prod(sizes[j] for j in view) for view in views]
-    variances = [
-        noise_per_dimension(total_variance(size), size) / pi
-        for size, pi in zip(cells, probabilities.tolist(), strict=True)
-    ]
-    components = Components.of_tables(sizes, views, None, variances)
-    errors = [components.squared_error(t) - _spread(sizes, t) for t in tables]
-    return TablePlan("split", views, probabilities, float(counted @ errors))
 
+    sizes: Sequence[int]
+    tables: Sequence[Subset]
+    total_variance: TotalVariance
+    weights: Sequence[float] | None = None
 
-def _weights(tables: Sequence[Subset], weights: Sequence[float] | None) -> np.ndarray:
-    """The weights of the tables, with the sum 1."""
-    given = np.ones(len(tables)) if weights is None else np.asarray(weights, dtype=float)
-    return given / given.sum()
+    # -- the ways -----------------------------------------------------------------------------
+    def split(self, order: int | None = None, *, column_share: float = 0.0) -> TablePlan:
+        """Return the plan that splits the users among tables.
 
+        Parameters
+        ----------
+        order : int, default=None
+            Number of columns of the tables that users are asked about: all tables of this order.
+            None asks about the tables asked for.
+        column_share : float, default=0.0
+            Share of the users who are asked for a single column.
 
-def _weight_within(view: Subset, tables: Sequence[Subset], weights: np.ndarray) -> float:
-    """The mean weight of the tables that follow from a view, at least a little."""
-    columns = set(view)
-    within = [w for table, w in zip(tables, weights, strict=True) if columns.issuperset(table)]
-    return float(np.mean(within)) if within else float(weights.min())
+        Returns
+        -------
+        TablePlan
+            The plan.
+        """
+        views = list(dict.fromkeys(self.tables))
+        if order is not None:
+            views = list(combinations(range(len(self.sizes)), order))
+        free = [math.prod(self.sizes[j] - 1 for j in view) for view in views]
+        # A large table needs more users, but its components are seen in other tables, too: so half
+        # of the users are split evenly.
+        roots = np.sqrt([self._noise(v) * number for v, number in zip(views, free, strict=True)])
+        probabilities = 0.5 / len(views) + 0.5 * roots / roots.sum()
+        wanted = np.sqrt([self._weight_within(view) for view in views])
+        probabilities *= wanted / (probabilities @ wanted)
+        if column_share:
+            columns = [(j,) for j in sorted({j for table in self.tables for j in table})]
+            of_columns = np.sqrt([self.total_variance(self.sizes[j]) for (j,) in columns])
+            probabilities = np.concatenate(
+                [column_share * of_columns / of_columns.sum(), (1 - column_share) * probabilities]
+            )
+            views = columns + views
+        return self._plan("split", views, probabilities)
 
+    def joint(self) -> TablePlan:
+        """Return the plan that asks each user about all columns."""
+        return self._plan("joint", [tuple(range(len(self.sizes)))], np.ones(1))
 
-def joint_plan(
-    sizes: Sequence[int],
-    tables: Sequence[Subset],
-    total_variance: TotalVariance,
-    weights: Sequence[float] | None = None,
-) -> TablePlan:
-    """Return the plan that asks each user about all columns; see `split_plan`.
+    def fourier(self) -> TablePlan:
+        """Return the plan that asks each user for one parity of binary columns.
 
-    Parameters
-    ----------
-    sizes : sequence of int
-        Number of categories of each column.
-    tables : sequence of tuple of int
-        The tables asked for.
-    total_variance : callable
-        Returns the total variance of the oracle over a number of categories.
-    weights : sequence of float, default=None
-        How much the errors of each table asked for count; None counts them alike.
+        The error of a table is the sum of those of its coefficients, divided by its number of cells
+        (Parseval), so a coefficient is drawn in proportion to the square root of how many tables
+        use it; Cormode, Kulkarni and Srivastava (SIGMOD 2018, :doi:`10.1145/3183713.3196906`) draw
+        all alike.
+        """
+        used: dict[Subset, float] = {}
+        for table, weight in zip(self.tables, self._shares.tolist(), strict=True):
+            for subset in subsets(table):
+                used[subset] = used.get(subset, 0.0) + 0.5 ** len(table) * weight
+        uses = np.array(list(used.values()))
+        probabilities = np.sqrt(uses) / np.sqrt(uses).sum()
+        # theta = 1 - 2 f has four times the variance of f, and f two cells.
+        of_one = 4 * (self.total_variance(2) / 2 + 0.25)
+        error = float(uses @ (of_one / probabilities - 1))
+        return TablePlan("fourier", list(used), probabilities, error)
 
-    Returns
-    -------
-    TablePlan
-        The plan.
-    """
-    whole = tuple(range(len(sizes)))
-    plan = split_plan(sizes, [whole], None, total_variance)
-    n_cells = math.prod(sizes)
-    noise = noise_per_dimension(total_variance(n_cells), n_cells)
-    components = Components.of_tables(sizes, [whole], None, [noise])
-    errors = [components.squared_error(t) - _spread(sizes, t) for t in tables]
-    error = float(_weights(tables, weights) @ errors)
-    return TablePlan("joint", plan.views, plan.probabilities, error)
+    def candidates(self) -> list[TablePlan]:
+        """Return the plans that ``method="auto"`` chooses from.
 
+        Returns
+        -------
+        list of TablePlan
+            Splits among the tables asked for and among all tables of higher orders, as long as
+            these are few and small enough; all columns at once under the same condition; and
+            parities if all columns are binary.
+        """
+        plans, n_columns, largest = [self.split()], len(self.sizes), sorted(self.sizes)
+        asked = set(self.tables)
+        for order in range(max(map(len, self.tables)), n_columns):
+            if asked.issuperset(combinations(range(n_columns), order)):
+                continue  # it is the first plan
+            n_components = math.comb(n_columns, order) << order
+            n_cells = math.prod(largest[-order:])
+            if n_components <= _MAX_COMPONENTS and n_cells <= _MAX_VIEW_CELLS:
+                plans.append(self.split(order))
+        if math.prod(self.sizes) <= _MAX_VIEW_CELLS:
+            plans.append(self.joint())
+        if set(self.sizes) == {2}:
+            plans.append(self.fourier())
+        return plans
 
-def fourier_plan(
-    sizes: Sequence[int],
-    tables: Sequence[Subset],
-    total_variance: TotalVariance,
-    weights: Sequence[float] | None = None,
-) -> TablePlan:
-    """Return the plan that asks each user for one parity of binary columns.
+    # -- how noisy they are -------------------------------------------------------------------
+    def noise_index(self, n_samples: float) -> float:
+        """Return how noisy tables are: the squared error to be expected without any model.
 
-    The error of a table is the sum of those of its coefficients, divided by its number of cells
-    (Parseval), so a coefficient is drawn in proportion to the square root of how many tables use
-    it; Cormode, Kulkarni and Srivastava (SIGMOD 2018, :doi:`10.1145/3183713.3196906`) draw all
-    alike.
+        Parameters
+        ----------
+        n_samples : float
+            Number of users.
 
-    Parameters
-    ----------
-    sizes : sequence of int
-        Number of categories of each column: 2.
-    tables : sequence of tuple of int
-        The tables asked for.
-    total_variance : callable
-        Returns the total variance of the oracle over a number of categories.
-    weights : sequence of float, default=None
-        How much the errors of each table asked for count; None counts them alike.
+        Returns
+        -------
+        float
+            The mean over the tables, if the users are split in the best way among tables of which
+            none tells anything about another.
+        """
+        roots = 0.0
+        for table, weight in zip(self.tables, self._shares.tolist(), strict=True):
+            free = math.prod(self.sizes[j] - 1 for j in table)
+            roots += math.sqrt(weight * self._noise(table) * free)
+        return roots**2 / n_samples
 
-    Returns
-    -------
-    TablePlan
-        The plan.
-    """
-    used: dict[Subset, float] = {}
-    for table, weight in zip(tables, _weights(tables, weights).tolist(), strict=True):
-        for subset in subsets(table):
-            used[subset] = used.get(subset, 0.0) + 0.5 ** len(table) * weight
-    uses = np.array(list(used.values()))
-    probabilities = np.sqrt(uses) / np.sqrt(uses).sum()
-    # theta = 1 - 2 f has four times the variance of f, and f two cells.
-    of_one = 4 * (total_variance(2) / 2 + 0.25)
-    error = float(uses @ (of_one / probabilities - 1))
-    return TablePlan("fourier", list(used), probabilities, error)
+    def _plan(self, method: str, views: list[Subset], probabilities: np.ndarray) -> TablePlan:
+        """A plan with the error of the best linear combination of its tables."""
+        both = zip(views, probabilities.tolist(), strict=True)
+        variances = [self._noise(view) / pi for view, pi in both]
+        components = Components.of_tables(self.sizes, views, None, variances)
+        # The users themselves are not a sample: what they have in common is no error.
+        errors = [
+            components.squared_error(table) - (1 - 1 / self._n_cells(table))
+            for table in self.tables
+        ]
+        return TablePlan(method, views, probabilities, float(self._shares @ errors))
 
+    def _n_cells(self, columns: Subset) -> int:
+        return math.prod(self.sizes[j] for j in columns)
 
-def _spread(sizes: Sequence[int], table: Subset) -> float:
-    """The share of the error that is not there, as the users themselves are not a sample."""
-    return 1 - 1 / math.prod(sizes[j] for j in table)
+    def _noise(self, columns: Subset) -> float:
+        n_cells = self._n_cells(columns)
+        return noise_per_dimension(self.total_variance(n_cells), n_cells)
 
+    @cached_property
+    def _shares(self) -> np.ndarray:
+        """The weights of the tables, with the sum 1."""
+        given = np.ones(len(self.tables)) if self.weights is None else np.asarray(self.weights)
+        return given / given.sum()
 
-def candidate_plans(
-    sizes: Sequence[int],
-    tables: Sequence[Subset],
-    total_variance: TotalVariance,
-    weights: Sequence[float] | None = None,
-) -> list[TablePlan]:
-    """Return the plans that ``method="auto"`` chooses from.
-
-    Parameters
-    ----------
-    sizes : sequence of int
-        Number of categories of each column.
-    tables : sequence of tuple of int
-        The tables asked for.
-    total_variance : callable
-        Returns the total variance of the oracle over a number of categories.
-    weights : sequence of float, default=None
-        How much the errors of each table asked for count; None counts them alike.
-
-    Returns
-    -------
-    list of TablePlan
-        Splits among the tables asked for and among all tables of higher orders, as long as these
-        are few and small enough; all columns at once under the same condition; and parities if all
-        columns are binary.
-    """
-    plans = [split_plan(sizes, tables, None, total_variance, weights=weights)]
-    largest = sorted(sizes)
-    asked = set(tables)
-    for order in range(max(map(len, tables)), len(sizes)):
-        if asked.issuperset(combinations(range(len(sizes)), order)):
-            continue  # it is the first plan
-        n_cells = math.prod(largest[-order:])
-        n_components = math.comb(len(sizes), order) << order
-        if n_components <= _MAX_COMPONENTS and n_cells <= _MAX_VIEW_CELLS:
-            plans.append(split_plan(sizes, tables, order, total_variance, weights=weights))
-    if math.prod(sizes) <= _MAX_VIEW_CELLS:
-        plans.append(joint_plan(sizes, tables, total_variance, weights))
-    if set(sizes) == {2}:
-        plans.append(fourier_plan(sizes, tables, total_variance, weights))
-    return plans
-
-
-def noise_index(
-    sizes: Sequence[int],
-    tables: Sequence[Subset],
-    total_variance: TotalVariance,
-    n_samples: float,
-    weights: Sequence[float] | None = None,
-) -> float:
-    """Return how noisy tables are: the squared error to be expected without any model.
-
-    Parameters
-    ----------
-    sizes : sequence of int
-        Number of categories of each column.
-    tables : sequence of tuple of int
-        The tables asked for.
-    total_variance : callable
-        Returns the total variance of the oracle over a number of categories.
-    n_samples : float
-        Number of users.
-    weights : sequence of float, default=None
-        How much the errors of each table asked for count; None counts them alike.
-
-    Returns
-    -------
-    float
-        The mean over the tables, if the users are split in the best way among tables of which none
-        tells anything about another.
-    """
-    roots = 0.0
-    for table, weight in zip(tables, _weights(tables, weights).tolist(), strict=True):
-        n_cells = math.prod(sizes[j] for j in table)
-        free = math.prod(sizes[j] - 1 for j in table)
-        noise = noise_per_dimension(total_variance(n_cells), n_cells)
-        roots += math.sqrt(weight * noise * free)
-    return roots**2 / n_samples
+    def _weight_within(self, view: Subset) -> float:
+        """The mean weight of the tables that follow from a view, at least a little."""
+        columns, both = set(view), zip(self.tables, self._shares.tolist(), strict=True)
+        within = [weight for table, weight in both if columns.issuperset(table)]
+        return float(np.mean(within)) if within else float(self._shares.min())
 
 
 def column_share(index: float) -> float:
