@@ -167,7 +167,7 @@ class MarginalOracle(BaseSurvey):
         epsilon: float = 1.0,
         *,
         domains: Any = "auto",
-        order: int | Sequence[tuple] = 2,
+        order: int | Sequence[tuple[Any, ...]] = 2,
         method: str = "auto",
         oracle: Any = "best",
         weights: Mapping[Any, float] | None = None,
@@ -412,7 +412,7 @@ class MarginalOracle(BaseSurvey):
         return "joint" if is_joint else "split"
 
     @property
-    def views_(self) -> list[tuple]:
+    def views_(self) -> list[tuple[Any, ...]]:
         """The columns that a user may be asked about."""
         state = self._fitted("views_")
         names = list(state.protocol.domain.columns)  # type: ignore[attr-defined]
@@ -422,7 +422,7 @@ class MarginalOracle(BaseSurvey):
 def compare_methods(
     epsilon: float,
     domains: Mapping[Any, Any],
-    order: int | Sequence[tuple] = 2,
+    order: int | Sequence[tuple[Any, ...]] = 2,
     *,
     oracle: Any = "best",
 ) -> dict[str, np.ndarray]:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -51,7 +52,7 @@ class TableView:
         size = len(self.values)
         return noise_per_dimension(self.total_variance, size) / float(self.noise.n_samples)
 
-    def __getstate__(self):
+    def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "variance"}
 
 
@@ -234,7 +235,7 @@ class CombinedNoise(Noise):
 
     growth = 0.0
 
-    def __getstate__(self):
+    def __getstate__(self) -> dict[str, Any]:
         cached = ("std", "_frequencies", "_views")
         return {name: value for name, value in vars(self).items() if name not in cached}
 
