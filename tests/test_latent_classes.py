@@ -246,6 +246,17 @@ def test_rows_have_the_tables_they_are_from(raw, tables):
     pd.testing.assert_frame_equal(tables.sample(50, 3), tables.sample(50, 3))
 
 
+def test_tables_are_data_frames(tables):
+    table = tables.crosstab("a", "c")
+    assert table.index.tolist() == [0, 1, 2]
+    assert table.columns.tolist() == ["x", "y", "z", "w"]
+    assert (table.index.name, table.columns.name) == ("a", "c")
+    assert table.loc[1, "y"] == tables.answer({"a": 1, "c": "y"})
+    assert tables.crosstab("c", "a").equals(table.T)
+    with pytest.raises(ValueError, match="no table of 'a' and 'a'"):
+        tables.crosstab("a", "a")
+
+
 def test_rows_need_tables_without_negative_cells(users, tables):
     raw = MarginalOracle(0.1, domains=DOMAINS, random_state=0).fit_transform(users)
     with pytest.raises(ValueError, match=r"apply Consistent\(\) or LatentClasses\(\) first"):

@@ -44,8 +44,8 @@ raw = MarginalOracle(epsilon=3.0, domains=ucb.domains, random_state=0).fit_trans
 linear = Consistent(non_negative=False).fit_transform(raw)
 for name, tables in {"raw": raw, "consistent": linear}.items():
     women = [
-        tables[pair].to_series().xs("Female", level=pair.index("gender")).sum()
-        for pair in [("admission", "gender"), ("gender", "department")]
+        tables.crosstab("gender", other).loc["Female"].sum()
+        for other in ("admission", "department")
     ]
     print(f"{name}: the share of women is {women[0]:.3f} in one table, {women[1]:.3f} in another")
 
@@ -69,13 +69,12 @@ for other in ("admission", "department"):
 model = LatentClasses().fit_transform(raw)
 truth = pd.crosstab(applicants.gender, applicants.department, normalize=True)
 
-
-def table_of(tables):
-    return tables["gender", "department"].to_series().unstack()
-
-
 figure, axes = plt.subplots(1, 3, figsize=(11, 3), layout="constrained", sharey=True)
-shown = {"truth": truth, "raw": table_of(raw), "joint model": table_of(model)}
+shown = {
+    "truth": truth,
+    "raw": raw.crosstab("gender", "department"),
+    "joint model": model.crosstab("gender", "department"),
+}
 for ax, (title, table) in zip(axes, shown.items(), strict=True):
     table = table.loc[truth.index, truth.columns]
     image = ax.imshow(table, vmin=0, vmax=truth.to_numpy().max(), aspect="auto")

@@ -21,7 +21,7 @@ from ._mechanism import Mechanism, ReportField
 from ._reports import bits_for, expect
 from ._views import View, Views
 
-_BLOCK_BYTES = 256  # of a report, as far as the number of users in a block is concerned
+_WRITTEN_BYTES = 256  # of a written report, as far as the number of users in a block is concerned
 
 
 def shares_over_2_64(probabilities: ArrayLike, n_drawn: int = 1) -> list[int]:
@@ -95,9 +95,10 @@ class Split(Mechanism):
         self.parts = tuple(parts)
         self.shares = tuple(shares)
         self.views = None if views is None else tuple(views)
-        # Each part takes a while for each block of users, however few of them are its own.
-        widest = 16 * (1 + max(map(len, self._fields))) + max(part.report_bytes for part in parts)
-        self.report_bytes = min(widest, _BLOCK_BYTES)
+        # The parts work one after the other, each on its share of the users. Written reports hardly
+        # count, as each part takes a while for each block, however few of its users are its own.
+        written = 8 * (1 + max(map(len, self._fields)))
+        self.report_bytes = min(written, _WRITTEN_BYTES) + self._working_bytes()
 
     # -- what two parties must agree on -------------------------------------------------------
     @property
@@ -213,6 +214,12 @@ class Split(Mechanism):
         numbers: dict[Mechanism, int] = {}
         kinds = np.array([numbers.setdefault(part, len(numbers)) for part in self.parts])
         return [int(np.argmax(kinds == kind)) for kind in range(len(numbers))], kinds
+
+    def _working_bytes(self) -> int:
+        """The memory that a user takes in the mechanism with the most users times bytes."""
+        examples, kinds = self._kinds
+        both = zip(np.bincount(kinds, self.probabilities), examples, strict=True)
+        return math.ceil(max(share * self.parts[j].report_bytes for share, j in both))
 
     def _by_kind(self, drawn: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
         """Yield a part of each kind of mechanism that occurs, with the rows of all such parts."""

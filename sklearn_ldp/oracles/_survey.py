@@ -83,10 +83,15 @@ class BaseSurvey(BaseCollector[EstimateSet]):
         if isinstance(chosen, BaseOracle):
             return clone(chosen).set_params(epsilon=epsilon, categories=domain)
         if isinstance(chosen, str) and chosen == "best":
-            return clone(_best_oracle(epsilon, domain.size)).set_params(categories=domain)
+            return clone(self._best_oracle(epsilon, domain.size)).set_params(categories=domain)
         raise ValueError(
             f'{self._name} needs "best" or an oracle for each column, got {chosen!r} for {key!r}.'
         )
+
+    @staticmethod
+    def _best_oracle(epsilon: float, size: int) -> BaseOracle:
+        """The best oracle, which many parts of one size share; it must not be changed."""
+        return _best_oracle(epsilon, size)
 
     def _total_variances(self, channels: Iterable[Any]) -> np.ndarray:
         """The total variance of each part's channel under uniform frequencies, times its users."""
@@ -184,7 +189,4 @@ class BaseSurvey(BaseCollector[EstimateSet]):
         return self._estimate_of(self._fitted("feature names")).feature_names
 
 
-@lru_cache(maxsize=1024)
-def _best_oracle(epsilon: float, size: int) -> BaseOracle:
-    """The best oracle, which many parts of one size share; it must not be changed."""
-    return best_oracle(epsilon, size)
+_best_oracle = lru_cache(maxsize=1024)(best_oracle)

@@ -31,6 +31,8 @@ from ._table_set import TableSet, table_cells
 from ._views import CombinedNoise, TableView, best_components
 
 _MAX_CELLS = 10**6  # of a table
+# Reports of larger tables have a limited number of bits: the most accurate ones name a large set.
+_SMALL_TABLE, _SMALL_REPORT = 1 << 12, 64
 _N_SAMPLES = 100_000  # users that clients reckon with if nobody says how many there are
 
 
@@ -70,8 +72,9 @@ class MarginalOracle(BaseSurvey):
         form before any user is asked: see :func:`~sklearn_ldp.tables.compare_methods`. "split"
         splits the users among the tables asked for. "fourier" needs binary columns.
     oracle : "best" or oracle, default="best"
-        How a table is reported. "best" is :func:`~sklearn_ldp.best_oracle` for its cells; of an
-        oracle, `epsilon` and `categories` are set.
+        How a table is reported. "best" is :func:`~sklearn_ldp.best_oracle` for its cells, with
+        reports of at most 64 bits if there are more than 4,096 of them; of an oracle, `epsilon` and
+        `categories` are set.
     weights : mapping of tuple of str to float, default=None
         How much the errors of each table count, > 0; tables left out have weight 1. None counts all
         tables alike.
@@ -228,6 +231,10 @@ class MarginalOracle(BaseSurvey):
         return int(check_weights(sample_weight, len(X), self._name).sum())
 
     # -- hooks of the collection --------------------------------------------------------------
+    @staticmethod
+    def _best_oracle(epsilon: float, size: int) -> BaseOracle:
+        return _best_of_table(epsilon, size)
+
     def _make_mechanism(self, domain: Domain) -> Split:
         assert isinstance(domain, RecordDomain)
         plan, channels = self._plan(domain)
@@ -485,7 +492,7 @@ def _channels(epsilon: float, oracle: Any, total_variances: Any) -> tuple[Any, T
     def channel(size: int) -> Any:
         if isinstance(oracle, BaseOracle):
             return clone(oracle).set_params(epsilon=epsilon, categories=size).channel()
-        return best_oracle(epsilon, size).channel()
+        return _best_of_table(epsilon, size).channel()
 
     @cache
     def total_variance(size: int) -> float:
@@ -493,6 +500,13 @@ def _channels(epsilon: float, oracle: Any, total_variances: Any) -> tuple[Any, T
         return float(np.min(total_variances(least)))
 
     return channel, total_variance
+
+
+@cache
+def _best_of_table(epsilon: float, size: int) -> BaseOracle:
+    """The best oracle for so many cells; it must not be changed."""
+    bits = _SMALL_REPORT if size > _SMALL_TABLE else math.inf
+    return best_oracle(epsilon, size, max_report_bits=bits)
 
 
 def _most_accurate(epsilon: float, size: int) -> list[Any]:

@@ -127,6 +127,42 @@ class TableSet(EstimateSet):
         what = f"{len(values)} estimates" if len(values) else "no users"
         raise ValueError(f"The table {name!r} must have one estimate for this, it has {what}.")
 
+    def crosstab(self, rows: Any, columns: Any) -> DataFrame:
+        """Return the table of two columns as a pandas DataFrame.
+
+        Parameters
+        ----------
+        rows, columns : str
+            The column whose categories are the rows, and the one whose categories are the columns.
+
+        Returns
+        -------
+        pandas.DataFrame
+            The frequencies of all combinations, which sum to 1, as
+            ``pandas.crosstab(..., normalize=True)`` has them.
+
+        Raises
+        ------
+        ValueError
+            If there is no table of the two, or it has several estimates.
+        """
+        try:
+            import pandas as pd
+        except ImportError as error:
+            raise ImportError(
+                "TableSet.crosstab needs pandas: pip install 'sklearn_ldp[data]'."
+            ) from error
+        pair = tuple(key for key in self.domain.columns if key in (rows, columns))
+        if pair not in self._parts:
+            raise ValueError(
+                f"There is no table of {rows!r} and {columns!r}; there are "
+                f"{', '.join(map(repr, self._parts))}."
+            )
+        index, others = (pd.Index(self.domain.columns[key].categories, name=key) for key in pair)
+        cells = self.row(pair).reshape(len(index), len(others))
+        table = pd.DataFrame(cells, index=index, columns=others)
+        return table if pair[0] == rows else table.T
+
     # -- asking -------------------------------------------------------------------------------
     def answer(self, conjunction: Conjunction) -> float:
         """Return the share of users for whom several conditions hold at once.
