@@ -201,6 +201,32 @@ class FrequencyEstimate:
             changes = {"raw_values": self.values, **changes}
         return replace(self, values=values, postprocessors=names, **changes)
 
+    def of_shards(self, shards: np.ndarray) -> FrequencyEstimate:
+        """Return the raw estimate from some of the shards of its reports.
+
+        Parameters
+        ----------
+        shards : ndarray of int
+            Indices of shards that hold reports.
+
+        Returns
+        -------
+        FrequencyEstimate
+            The same as from a collection of these reports alone; it has no shards itself.
+
+        Raises
+        ------
+        ValueError
+            If the reports were not kept apart.
+        """
+        if self.shards is None:
+            raise ValueError(
+                "FrequencyEstimate has no shards of its reports: pass oracle.estimate_ of an "
+                "oracle with n_shards > 1."
+            )
+        values, noise = self.shards.estimate(shards)
+        return replace(self, values=values, noise=noise, shards=None)
+
     # -- asking -------------------------------------------------------------------------------
     def answer(self, queries: Queries | None = None) -> np.ndarray:
         """Answer linear queries: each is the total frequency of a set of categories.

@@ -157,6 +157,27 @@ class EstimateSet(Mapping[Any, FrequencyEstimate]):
         """
         return EstimateSet(parts)
 
+    def of_shards(self, shards: Mapping[Any, np.ndarray]) -> EstimateSet:
+        """Return the raw estimates from some of the shards of each part's reports.
+
+        Parameters
+        ----------
+        shards : mapping of names to ndarray of int
+            Indices of shards that hold reports; a part that is not named stays as it is.
+
+        Returns
+        -------
+        EstimateSet
+            The same as from a collection of these reports alone.
+
+        Raises
+        ------
+        ValueError
+            If the reports were not kept apart.
+        """
+        made = {name: self[name].of_shards(of_part) for name, of_part in shards.items()}
+        return self.with_parts({**self, **made})
+
     # -- showing ------------------------------------------------------------------------------
     def to_frame(self) -> DataFrame:
         """Return the estimates as a pandas DataFrame, with one column per part and category.

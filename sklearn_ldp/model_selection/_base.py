@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from numbers import Integral
 from typing import Any, NamedTuple
 
@@ -12,10 +13,11 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from .._estimate import FrequencyEstimate
+from .._estimate_set import EstimateSet
 from ..domains._values import objects
 from ..metrics import query_errors
 from ..postprocessing import BasePostProcessor
-from ._candidates import as_candidates, candidate_name, knowing_queries
+from ._candidates import as_candidates, candidate_name, knowing_queries, seeing_whole_sets
 from ._parallel import each_warning_once, run
 
 _TASK = 100_000  # estimates post-processed by one task, which takes about a tenth of a second
@@ -28,6 +30,11 @@ class Case(NamedTuple):
     frequencies: np.ndarray
     queries: Any
 
+    @property
+    def size(self) -> int:
+        """Number of values to post-process."""
+        return self.estimate.values.size
+
 
 class Judgement(NamedTuple):
     """What the cases say about one candidate.
@@ -36,12 +43,12 @@ class Judgement(NamedTuple):
     ----------
     errors : ndarray of shape (n_errors,)
         One error for each row of each case.
-    answers : ndarray or None
-        The candidate's answers, if the choice needs them.
+    answers : ndarray, dict of ndarray or None
+        The candidate's answers, if the choice needs them; by name for a set of estimates.
     """
 
     errors: np.ndarray
-    answers: np.ndarray | None = None
+    answers: Any = None
 
 
 class BaseSearch(BasePostProcessor):
@@ -100,13 +107,16 @@ class BaseSearch(BasePostProcessor):
     def _best(self, candidates: list, estimate: FrequencyEstimate) -> FrequencyEstimate:
         """Compare the candidates, and return what the best one makes of the estimate."""
         judgements = self._judgements(candidates, self._cases(estimate), estimate)
-        errors = np.array([judgement.errors for judgement in judgements])
-        self.results_ = _results(candidates, errors)
-        self.best_index_ = self._choice(candidates, judgements, estimate)
-        self.best_params_ = self.results_["params"][self.best_index_]
-        self.best_score_ = -float(self.results_["mean_error"][self.best_index_])
-        self.best_estimator_ = clone(candidates[self.best_index_])
+        self.results_ = results_of(candidates, judgements)
+        self._keep(candidates, self._choice(candidates, judgements, estimate))
         return self.best_estimator_.fit_transform(self._completed(estimate))
+
+    def _keep(self, candidates: list, best: int) -> None:
+        """Keep which candidate is the best, when `results_` is known."""
+        self.best_index_ = best
+        self.best_params_ = self.results_["params"][best]
+        self.best_score_ = -float(self.results_["mean_error"][best])
+        self.best_estimator_ = clone(candidates[best])
 
     def _choice(
         self, candidates: list, judgements: list[Judgement], estimate: FrequencyEstimate
@@ -120,9 +130,9 @@ class BaseSearch(BasePostProcessor):
         """Return what the cases, which were made from the estimate, say about each candidate."""
         return self._of_each(_errors_of_one, candidates, cases, self._error_metric())
 
-    def _of_each(self, what: Any, candidates: list, cases: list[Case], *arguments: Any) -> list:
+    def _of_each(self, what: Any, candidates: list, cases: Sequence[Any], *arguments: Any) -> list:
         """Return what a function gives for each candidate and all cases, through joblib."""
-        n_values = len(candidates) * sum(case.estimate.values.size for case in cases)
+        n_values = len(candidates) * sum(case.size for case in cases)
         n_tasks = min(-(-n_values // _TASK), len(candidates))
         # Candidates are dealt out in turn, because costly ones stand next to each other.
         every = range(len(candidates))
@@ -133,6 +143,32 @@ class BaseSearch(BasePostProcessor):
         results = dict(pair for part in run(_of_some, tasks, self.n_jobs) for pair in part)
         return [results[j] for j in every]
 
+    # -- whole sets ---------------------------------------------------------------------------
+    def _sees_whole_sets(self) -> bool:
+        return bool(seeing_whole_sets(self.candidates))
+
+    def _fit_set(self, estimates: EstimateSet) -> EstimateSet:
+        if not self._sees_whole_sets():
+            return super()._fit_set(estimates)
+        candidates = as_candidates(self.candidates, type(self).__name__)
+        with each_warning_once():
+            return self._best_of_set(candidates, estimates)
+
+    def _best_of_set(self, candidates: list, estimates: EstimateSet) -> EstimateSet:
+        """Compare the candidates on all parts at once, and return what the best one makes."""
+        name = candidate_name(seeing_whole_sets(candidates)[0])
+        raise ValueError(
+            f"{type(self).__name__} looks at each table alone, but its candidate {name} needs all "
+            "of them at once: use HeldOutSearch, which judges whole sets of tables."
+        )
+
+    def _transform_set(self, estimates: EstimateSet) -> EstimateSet:
+        if not self._sees_whole_sets():
+            return super()._transform_set(estimates)
+        check_is_fitted(self, "best_estimator_")
+        return self.best_estimator_.transform(estimates)
+
+    # -- estimates ----------------------------------------------------------------------------
     def _process(self, estimate):
         check_is_fitted(self, "best_estimator_")
         return self.best_estimator_.transform(self._completed(estimate))
@@ -165,8 +201,22 @@ def _errors_of_one(candidate: Any, cases: list[Case], metric: Any) -> Judgement:
     return Judgement(np.concatenate(errors))
 
 
-def _results(candidates: list, errors: np.ndarray) -> dict[str, np.ndarray]:
-    """Return one row per candidate, like GridSearchCV's cv_results_."""
+def results_of(candidates: list, judgements: list[Judgement]) -> dict[str, np.ndarray]:
+    """Return one row per candidate, like GridSearchCV's cv_results_.
+
+    Parameters
+    ----------
+    candidates : list of post-processors
+        All candidates.
+    judgements : list of Judgement
+        What the cases say about each.
+
+    Returns
+    -------
+    dict of ndarray
+        The columns of `results_` that all searches have.
+    """
+    errors = np.array([judgement.errors for judgement in judgements])
     mean = errors.mean(axis=1)
     params = objects([candidate.get_params(deep=False) for candidate in candidates])
     n_rows = errors.shape[1]

@@ -94,11 +94,7 @@ def as_candidates(candidates: Candidates, name: str) -> list:
     if not candidates:
         raise ValueError(f"{name} needs at least one candidate.")
     for candidate in candidates:
-        steps = (
-            [step for _, step in candidate.steps]
-            if isinstance(candidate, Pipeline)
-            else [candidate]
-        )
+        steps = _steps(candidate)
         odd = [step for step in steps if not isinstance(step, BasePostProcessor)]
         if odd or not steps:
             raise TypeError(
@@ -107,6 +103,31 @@ def as_candidates(candidates: Candidates, name: str) -> list:
                 "NormSub()."
             )
     return list(candidates)
+
+
+def _steps(candidate: Any) -> list:
+    """The steps of a Pipeline, or the post-processor itself."""
+    is_pipeline = isinstance(candidate, Pipeline)
+    return [step for _, step in candidate.steps] if is_pipeline else [candidate]
+
+
+def seeing_whole_sets(candidates: Candidates) -> list[BasePostProcessor]:
+    """Return those post-processors among the candidates that look at all parts of a set at once.
+
+    Parameters
+    ----------
+    candidates : "all", list or dict
+        As for `as_candidates`; what is no post-processor is left out.
+
+    Returns
+    -------
+    list of post-processors
+        Candidates, or steps of Pipelines among them.
+    """
+    if isinstance(candidates, str | Mapping):  # whose post-processors work part by part
+        return []
+    steps = [step for candidate in candidates for step in _steps(candidate)]
+    return [s for s in steps if isinstance(s, BasePostProcessor) and s._sees_whole_sets()]
 
 
 def _grid(key: Any, grid: Any, name: str) -> list:

@@ -83,16 +83,18 @@ class GuardedSearch(BaseSearch):
         return [] if depends_on_truth else super()._knowing_queries(estimate)
 
     def _choice(self, candidates, judgements, estimate):
+        reference, noise = reference_among(candidates), self._completed(estimate).noise
+        if reference is None or noise is None:
+            return self._guarded(None)
+        answers = np.array([judgement.answers for judgement in judgements])
+        return self._guarded(self._error_spread(answers - answers[reference], estimate, noise))
+
+    def _guarded(self, spread: np.ndarray | None) -> int:
+        """Return the candidate to take, from how sure its difference from EmpiricalBayes is."""
         mean_error = self.results_["mean_error"]
-        bayes = [i for i, post in enumerate(candidates) if isinstance(post, EmpiricalBayes)]
-        informed = [i for i in bayes if _is_informed(candidates[i])]
-        noise = self._completed(estimate).noise
-        if not bayes or noise is None:
-            self.results_["difference_std"] = np.full(len(candidates), np.nan)
+        if spread is None:
+            self.results_["difference_std"] = np.full(len(mean_error), np.nan)
             return int(np.argmin(mean_error))
-        reference = judgements[informed[-1] if informed else bayes[0]].answers
-        differences = np.array([judgement.answers - reference for judgement in judgements])
-        spread = self._error_spread(differences, estimate, noise)
         self.results_["difference_std"] = spread
         return int(np.argmin(mean_error + self.guard * spread))
 
@@ -120,6 +122,24 @@ class GuardedSearch(BaseSearch):
     @abstractmethod
     def _response_variance(self, estimate: FrequencyEstimate) -> float:
         """Variance of what the candidates are compared with, over that of the estimate itself."""
+
+
+def reference_among(candidates: list) -> int | None:
+    """Return which candidate the others have to be better than, by `guard`.
+
+    Parameters
+    ----------
+    candidates : list of post-processors
+        All candidates.
+
+    Returns
+    -------
+    int or None
+        The index of an EmpiricalBayes, of the last one that knows more if there is one.
+    """
+    bayes = [i for i, post in enumerate(candidates) if isinstance(post, EmpiricalBayes)]
+    informed = [i for i in bayes if _is_informed(candidates[i])]
+    return informed[-1] if informed else (bayes[0] if bayes else None)
 
 
 def _is_informed(bayes: EmpiricalBayes) -> bool:
@@ -153,11 +173,30 @@ def _errors_and_answers(candidate: Any, cases: list[Case], n_rows: int) -> Judge
     errors, answers = [], []
     n_each = len(cases) // n_rows
     for start in range(0, len(cases), n_each):
-        of_row = []
-        for case in cases[start : start + n_each]:
-            result = candidate.fit_transform(case.estimate)
-            errors.append(_error(case, result))
-            is_closed = as_query_set(case.queries).square_weights(result.shape[1]) is not None
-            of_row.append(result.values[0] if is_closed else result.answer(case.queries)[0])
-        answers.append(np.mean(of_row, axis=0))
+        judged = [
+            judged_case(c, candidate.fit_transform(c.estimate)) for c in cases[start:][:n_each]
+        ]
+        errors += [error for error, _ in judged]
+        answers.append(np.mean([answer for _, answer in judged], axis=0))
     return Judgement(np.array(errors), np.array(answers))
+
+
+def judged_case(case: Case, result: FrequencyEstimate) -> tuple[float, np.ndarray]:
+    """Return the error of one row, and its answers.
+
+    Parameters
+    ----------
+    case : Case
+        What the row is compared with.
+    result : FrequencyEstimate of shape (1, d)
+        What a candidate has made of the estimate of the case.
+
+    Returns
+    -------
+    (float, ndarray)
+        The error, which contains the noise of the case; and the answers, or the values if the error
+        has a closed form.
+    """
+    is_closed = as_query_set(case.queries).square_weights(result.shape[1]) is not None
+    answers = result.values if is_closed else result.answer(case.queries)
+    return _error(case, result), answers[0]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any
 
@@ -11,12 +10,15 @@ import numpy as np
 from sklearn.utils._param_validation import Interval
 
 from .._estimate import FrequencyEstimate
+from .._estimate_set import EstimateSet
 from .._random import RandomState, as_generator
 from .._typing import Candidates, Queries
 from ..postprocessing import norm
-from ..queries import as_query_set
-from ._base import Case
-from ._guarded_search import GuardedSearch, queries_of
+from ..postprocessing._by_part import copies_for_parts
+from ..queries import QuerySet, as_query_set
+from ._base import Case, Judgement, results_of
+from ._guarded_search import GuardedSearch, queries_of, reference_among
+from ._whole_sets import SetCase, errors_and_answers_of_set
 
 
 class HeldOutSearch(GuardedSearch):
@@ -31,6 +33,13 @@ class HeldOutSearch(GuardedSearch):
     Without the shift, the noise of the sum would hide the differences for large sets.
 
     %(guarded)s
+
+    Each part of a set is judged alone, and may get another post-processor. But if one of the
+    candidates looks at all tables of a set at once (:class:`~sklearn_ldp.Consistent`,
+    :class:`~sklearn_ldp.LatentClasses`, or a Pipeline with one of them), one candidate is chosen
+    for the whole set: the shards of every table are split, the candidates post-process the set of
+    tables from the first parts, and their error is the mean over all answers of all tables. That
+    needs tables that users were asked about themselves, as with ``MarginalOracle(method="split")``.
 
     To our knowledge the method is unpublished for frequency oracles. It is the hold-out method of
     regression, with the raw estimate as the response.
@@ -53,7 +62,7 @@ class HeldOutSearch(GuardedSearch):
     %(results)s
     %(best)s
     frequencies_ : ndarray of shape (d,)
-        The estimate, post-processed by the best candidate.
+        The estimate, post-processed by the best candidate; of a set, a dict of these by name.
     %(fitted)s
 
     See Also
@@ -70,6 +79,15 @@ class HeldOutSearch(GuardedSearch):
     >>> estimate = oracle.fit_transform(states.categories, sample_weight=states.counts)
     >>> HeldOutSearch().fit(estimate).results_["rank_error"].shape
     (13,)
+
+    Tables of several columns, among post-processors that look at all of them:
+
+    >>> import numpy as np
+    >>> from sklearn_ldp import Consistent, MarginalOracle, NormSub
+    >>> users = np.random.default_rng(0).binomial(1, 0.3, (20_000, 3))
+    >>> survey = MarginalOracle(domains={"a": 2, "b": 2, "c": 2}, method="split", random_state=0)
+    >>> HeldOutSearch([NormSub(), Consistent()]).fit(survey.fit_transform(users)).best_estimator_
+    Consistent()
     """
 
     #: Checks of scikit-learn's that it cannot pass, as they fit plain arrays.
@@ -130,6 +148,7 @@ class HeldOutSearch(GuardedSearch):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
+    # -- one estimate -------------------------------------------------------------------------
     def _cases(self, estimate):
         if estimate.shards is None or not estimate.is_raw or len(estimate) != 1:
             raise ValueError(
@@ -144,15 +163,20 @@ class HeldOutSearch(GuardedSearch):
             )
         query_set = as_query_set(self.queries)
         rng = as_generator(self.random_state)
-        filled = np.flatnonzero(estimate.shards.sizes)
-        n_test = self._n_test(len(filled))
         cases = []
         for _ in range(self.n_splits):
-            order = rng.permutation(filled)
-            test = _estimate_of(estimate, order[:n_test])
-            train = _estimate_of(estimate, order[n_test:])
-            cases.append(Case(train, norm(test.values)[0], queries_of(query_set, train.values[0])))
+            training, held_out = self._split(estimate, rng)
+            train = estimate.of_shards(training)
+            cases.append(_case(train, estimate.of_shards(held_out), query_set))
         return cases
+
+    def _split(
+        self, estimate: FrequencyEstimate, rng: np.random.Generator
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return the shards that make the estimate, and those that judge."""
+        filled = np.flatnonzero(estimate.shards.sizes)
+        order, n_test = rng.permutation(filled), self._n_test(len(filled))
+        return order[n_test:], order[:n_test]
 
     def _response_variance(self, estimate):
         # It is a mean over splits that each leave most of the reports out.
@@ -163,8 +187,64 @@ class HeldOutSearch(GuardedSearch):
         """Number of shards that judge."""
         return int(np.clip(round(self.test_size * n_filled), 1, n_filled - 1))
 
+    # -- whole sets ---------------------------------------------------------------------------
+    def _best_of_set(self, candidates, estimates):
+        cases = self._set_cases(estimates)
+        judgements = self._of_each(errors_and_answers_of_set, candidates, cases)
+        self.results_ = results_of(candidates, judgements)
+        self._keep(candidates, self._choice_for_set(candidates, judgements, estimates, cases[0]))
+        return self.best_estimator_.fit_transform(estimates)
 
-def _estimate_of(estimate: FrequencyEstimate, shards: np.ndarray) -> FrequencyEstimate:
-    """Return the raw estimate from some of the shards."""
-    values, noise = estimate.shards.estimate(shards)
-    return replace(estimate, values=values, noise=noise, shards=None)
+    def _set_cases(self, estimates: EstimateSet) -> list[SetCase]:
+        """Split the shards of each part, and make a set of the parts for either side."""
+        asked = {name: part for name, part in estimates.items() if len(part)}
+        for name, part in asked.items():
+            if not part.is_raw:
+                raise ValueError(
+                    f"HeldOutSearch needs raw tables, but {name!r} has been changed by "
+                    f"{' and '.join(part.postprocessors)}: put it directly behind the "
+                    "MarginalOracle, and make the first step a part of each candidate (a Pipeline)."
+                )
+            if part.shards is None or np.count_nonzero(part.shards.sizes) < 2:
+                raise ValueError(
+                    "HeldOutSearch needs reports about each table itself in at least two shards, "
+                    f"which {name!r} does not have: collect with MarginalOracle("
+                    'method="split", n_shards=10) from enough users, or take LatentClasses() '
+                    "without a search."
+                )
+        asks = {name: as_query_set(one.queries) for name, one in self._of_parts(estimates).items()}
+        rng = as_generator(self.random_state)
+        cases = []
+        for _ in range(self.n_splits):
+            splits = {name: self._split(part, rng) for name, part in asked.items()}
+            train = estimates.of_shards({name: training for name, (training, _) in splits.items()})
+            parts = {
+                name: _case(train[name], part.of_shards(splits[name][1]), asks[name])
+                for name, part in asked.items()
+            }
+            cases.append(SetCase(train, parts))
+        return cases
+
+    def _of_parts(self, estimates: EstimateSet) -> dict[Any, HeldOutSearch]:
+        """A copy for each part, which knows what is asked of it."""
+        return copies_for_parts(self, self._of_each_part, estimates.names)
+
+    def _choice_for_set(
+        self, candidates: list, judgements: list[Judgement], estimates: EstimateSet, case: SetCase
+    ) -> int:
+        reference = reference_among(candidates)
+        if reference is None:
+            return self._guarded(None)
+        searches = self._of_parts(estimates)
+        variances = np.zeros(len(candidates))
+        for name, share in case.shares.items():  # of different users, hence independent
+            part, noise = estimates[name], estimates[name].noise
+            assert noise is not None  # as shards have it
+            answers = np.array([judgement.answers[name] for judgement in judgements])
+            differences = (answers - answers[reference])[:, None]
+            variances += (share * searches[name]._error_spread(differences, part, noise)) ** 2
+        return self._guarded(np.sqrt(variances))
+
+
+def _case(train: FrequencyEstimate, test: FrequencyEstimate, query_set: QuerySet) -> Case:
+    return Case(train, norm(test.values)[0], queries_of(query_set, train.values[0]))

@@ -86,6 +86,10 @@ class BasePostProcessor(
         `transform` changes no attribute.
         """
 
+    def _sees_whole_sets(self) -> bool:
+        """Whether it looks at all parts of a set at once, and not at each alone."""
+        return False
+
     def _fit_process(self, estimate: FrequencyEstimate) -> FrequencyEstimate:
         """`_process` while fitting; only a search, which learns from the rows, overrides it."""
         return self._process(estimate)
@@ -113,18 +117,20 @@ class BasePostProcessor(
         self._forget()
         if isinstance(X, EstimateSet):
             self._validate_params()
-            asked = {name: part for name, part in X.items() if len(part)}
-            copies = copies_for_parts(self, self._of_each_part, X.names)
-            self.estimators_ = {
-                name: _named(name, copies[name].fit, x) for name, x in asked.items()
-            }
-            processed = {name: fitted.estimate_ for name, fitted in self.estimators_.items()}
-            whole: Any = X.with_parts({**X, **processed})
+            whole: Any = self._fit_set(X)
             self.estimate_ = whole
             return self
         self._has_categories = isinstance(X, FrequencyEstimate)
         self.estimate_ = self._fit_process(self._check(X, reset=True))
         return self
+
+    def _fit_set(self, estimates: EstimateSet) -> EstimateSet:
+        """Post-process each part by a copy that is fitted to it."""
+        asked = {name: part for name, part in estimates.items() if len(part)}
+        copies = copies_for_parts(self, self._of_each_part, estimates.names)
+        self.estimators_ = {name: _named(name, copies[name].fit, x) for name, x in asked.items()}
+        processed = {name: fitted.estimate_ for name, fitted in self.estimators_.items()}
+        return estimates.with_parts({**estimates, **processed})
 
     @overload
     def transform(self, X: FrequencyEstimate) -> FrequencyEstimate: ...
@@ -217,10 +223,10 @@ class BasePostProcessor(
         """
         if not hasattr(self, "estimate_"):
             raise AttributeError(f"{type(self).__name__} has no frequencies_ before fit.")
-        if hasattr(self, "estimators_"):
-            return {name: one.frequencies_ for name, one in self.estimators_.items()}
-        values = self.estimate_.values
-        return values[0] if len(values) == 1 else values
+        fitted: Any = self.estimate_
+        if isinstance(fitted, EstimateSet):
+            return {name: _rows(part) for name, part in fitted.items() if len(part)}
+        return _rows(fitted)
 
     def _check(self, X: FrequencyEstimate | ArrayLike, *, reset: bool) -> FrequencyEstimate:
         """Return X as an estimate, after scikit-learn's checks of its shape and values."""
@@ -255,9 +261,9 @@ class BasePostProcessor(
         ndarray of shape (n_features_in_,)
             The names.
         """
-        if hasattr(self, "estimators_"):
-            whole: Any = self.estimate_
-            return whole.feature_names
+        fitted: Any = getattr(self, "estimate_", None)
+        if isinstance(fitted, EstimateSet):
+            return fitted.feature_names
         if input_features is None and getattr(self, "_has_categories", False):
             return np.asarray([str(c) for c in self.estimate_.categories], dtype=object)
         return super().get_feature_names_out(input_features)
@@ -271,6 +277,11 @@ class BasePostProcessor(
 def _as_given(X: Any, result: FrequencyEstimate) -> Any:
     """The result as an estimate if X is one, else as an array."""
     return result if isinstance(X, FrequencyEstimate | EstimateSet) else np.array(result.values)
+
+
+def _rows(estimate: FrequencyEstimate) -> np.ndarray:
+    """The rows, or the row if there is only one."""
+    return estimate.values[0] if len(estimate) == 1 else estimate.values
 
 
 def _named(name: Any, function: Any, part: FrequencyEstimate) -> Any:

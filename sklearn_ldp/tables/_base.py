@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 from abc import abstractmethod
-from typing import Any, Self
 
 from .._estimate import FrequencyEstimate
 from .._estimate_set import EstimateSet
@@ -24,21 +23,16 @@ class BaseTableProcessor(BasePostProcessor):
     def _process_tables(self, tables: TableSet) -> TableSet:
         """Return the processed tables, and set what was learnt as fitted attributes."""
 
+    def _sees_whole_sets(self) -> bool:
+        return True
+
     def _process(self, estimate: FrequencyEstimate) -> FrequencyEstimate:
         return estimate.with_values(norm_sub(estimate.values), by=type(self).__name__)
 
-    def fit(self, X: Any, y: object = None) -> Self:
-        if not isinstance(X, EstimateSet):
-            return super().fit(X, y)
-        self._forget()
-        self._validate_params()
-        whole: Any = self._process_tables(self._checked(X))
-        self.estimate_ = whole
-        return self
+    def _fit_set(self, estimates: EstimateSet) -> EstimateSet:
+        return self._process_tables(self._checked(estimates))
 
-    fit.__doc__ = BasePostProcessor.fit.__doc__
-
-    def _transform_set(self, estimates: EstimateSet) -> Any:
+    def _transform_set(self, estimates: EstimateSet) -> EstimateSet:
         self._validate_params()
         return copy.copy(self)._process_tables(self._checked(estimates))
 
@@ -49,19 +43,3 @@ class BaseTableProcessor(BasePostProcessor):
             f"{type(self).__name__} needs the tables that a MarginalOracle returns, got a set of "
             f"{len(estimates)} estimates that have nothing in common: use EmpiricalBayes()."
         )
-
-    @property
-    def frequencies_(self) -> Any:
-        """The fitted rows; of a set, a dict of the cells of each table."""
-        fitted: Any = getattr(self, "estimate_", None)
-        if isinstance(fitted, EstimateSet):
-            return {name: part.values[0] for name, part in fitted.items() if len(part)}
-        return super().frequencies_
-
-    def get_feature_names_out(self, input_features: Any = None) -> Any:
-        fitted: Any = getattr(self, "estimate_", None)
-        if isinstance(fitted, EstimateSet):
-            return fitted.feature_names
-        return super().get_feature_names_out(input_features)
-
-    get_feature_names_out.__doc__ = BasePostProcessor.get_feature_names_out.__doc__

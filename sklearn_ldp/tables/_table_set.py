@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -78,6 +79,19 @@ class TableSet(EstimateSet):
         return TableSet(parts, self.domain, self.views)
 
     with_parts.__doc__ = EstimateSet.with_parts.__doc__
+
+    def of_shards(self, shards: Mapping[Any, np.ndarray]) -> TableSet:
+        made = super().of_shards(shards)
+        tables: dict[Subset, Any] = {self.columns_of[name]: made[name] for name in shards}
+        views = []
+        for view in self.views:
+            table = tables.get(view.columns)
+            if table is not None:
+                view = replace(view, values=table.values[0], noise=table.noise)
+            views.append(view)
+        return TableSet(made, self.domain, views)
+
+    of_shards.__doc__ = EstimateSet.of_shards.__doc__
 
     def __getitem__(self, name: Any) -> FrequencyEstimate:
         if name not in self._parts and isinstance(name, tuple):
