@@ -201,6 +201,24 @@ class FrequencyEstimate:
             changes = {"raw_values": self.values, **changes}
         return replace(self, values=values, postprocessors=names, **changes)
 
+    def as_raw(self) -> FrequencyEstimate:
+        """Return the raw estimate that this one was made from.
+
+        Returns
+        -------
+        FrequencyEstimate
+            With the raw values, if they are known; otherwise the estimate itself.
+        """
+        if self.is_raw or self.raw_values is None:
+            return self
+        return replace(
+            self,
+            values=self.raw_values,
+            postprocessors=(),
+            clip_answers=False,
+            raw_values=None,
+        )
+
     def of_shards(self, shards: np.ndarray) -> FrequencyEstimate:
         """Return the raw estimate from some of the shards of its reports.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -117,7 +116,7 @@ def average_interval(
     if not estimate.is_raw:
         if estimate.raw_values is None:
             refuse_without_law(estimate, "confidence interval")
-        raw = replace(estimate, values=estimate.raw_values, postprocessors=(), raw_values=None)
+        raw = estimate.as_raw()
     rows = spreads(raw, of, "confidence interval")
     return stacked(
         [average_intervals(row, spread, level, coverage) for row, spread in rows], raw.shape[1]

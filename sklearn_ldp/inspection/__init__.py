@@ -1,5 +1,6 @@
 """Displays of estimates, errors and searches; matplotlib is imported when one is drawn."""
 
+from ._contingency_display import ContingencyDisplay
 from ._difference_display import DifferenceDisplay
 from ._error_curve_display import ErrorCurveDisplay
 from ._error_dot_display import ErrorDotDisplay
@@ -9,6 +10,7 @@ from ._search_display import SearchDisplay
 from ._trend_display import TrendDisplay
 
 __all__ = [
+    "ContingencyDisplay",
     "DifferenceDisplay",
     "ErrorCurveDisplay",
     "ErrorDotDisplay",

@@ -320,11 +320,41 @@ class TableSet(EstimateSet):
         ValueError
             If there is no table of the two columns, or its noise is not known.
         """
-        pair = tuple(key for key in self.domain.columns if key in (first, second))
-        table = self[pair]
-        if not table.is_raw and table.raw_values is not None:
-            table = FrequencyEstimate(table.raw_values, table.categories, table.noise)
-        return independence(table, of=of)
+        return independence(self.pair(first, second).as_raw(), of=of)
+
+    def pair(self, first: Any, second: Any) -> FrequencyEstimate:
+        """Return the table of two columns, whichever comes first in the domains.
+
+        Parameters
+        ----------
+        first, second : str
+            The columns.
+
+        Returns
+        -------
+        FrequencyEstimate
+            Their table; in its categories, the columns are in the order of the domains.
+
+        Raises
+        ------
+        ValueError
+            If there is no such column, or no table of the two.
+        """
+        names = list(self.domain.columns)
+        unknown = [key for key in (first, second) if key not in names]
+        if unknown or first == second:
+            what = f"there is no column {unknown[0]!r}" if unknown else "they are the same"
+            raise ValueError(
+                f"A table of two columns was asked for, {first!r} and {second!r}, but {what}; the "
+                f"columns are {', '.join(map(repr, names))}."
+            )
+        name = tuple(key for key in names if key in (first, second))
+        if name not in self._parts:
+            raise ValueError(
+                f"There is no table of the two columns {first!r} and {second!r}: collect it, with "
+                f"MarginalOracle(order=2) or order=[{name!r}, ...]."
+            )
+        return self[name]
 
     # -- rows ---------------------------------------------------------------------------------
     def sample(self, n_rows: int, random_state: RandomState = None) -> DataFrame:

@@ -1,0 +1,361 @@
+"""A display of the table of two columns: which cells are more than noise."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from .._statements import check_level
+from ..inference import independence
+from ..inference._hypotheses import as_table, departures, from_independence
+from ._style import name_ticks, new_axes
+
+_MOST_CELLS = 2_500
+_MOST_NUMBERS = 64  # cells that have room for their numbers
+_LONG_NAME = 4  # characters that fit side by side under a narrow column
+
+#: What the colours show: the label of their scale, and the colour map.
+_COLORS = {
+    "difference": ("frequency, minus that\nof independent columns", "RdBu_r"),
+    "deviation": ("standard deviations\nfrom independence", "RdBu_r"),
+    "frequency": ("frequency", "Blues"),
+}
+
+
+class ContingencyDisplay:
+    """The table of two columns as a heat map, in which cells within the noise are hatched.
+
+    The colours show how much more or less frequent a cell is than if the columns were independent
+    of each other (`color` has other choices). A cell is hatched if that difference is within the
+    noise. If the columns are independent, all cells are hatched with the probability `level`. With
+    ``color="frequency"``, a cell is hatched if its frequency may be 0.
+
+    Use :meth:`from_estimate` to create a display.
+
+    Parameters
+    ----------
+    frequencies : array-like of shape (n_rows, n_columns)
+        The table.
+    categories : tuple of two array-like
+        The categories of the rows, and those of the columns.
+    names : tuple of two str, default=("", "")
+        What the rows and the columns of the picture are.
+    color : {"difference", "deviation", "frequency"}, default="difference"
+        What the colours show.
+    shown : array-like of shape (n_rows, n_columns), default=None
+        The values of the colours; None takes the frequencies.
+    within_noise : array-like of bool of shape (n_rows, n_columns), default=None
+        The cells to hatch; None if the noise is not known.
+    noise_level : float, default=None
+        How far from 0 a typical cell is still within the noise; it is marked on the colour scale.
+    level : float, default=0.95
+        Probability that cells without an effect are all within the noise.
+    p_value : float, default=None
+        That of the test of independence.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        The axes with the table.
+    figure_ : matplotlib Figure
+        The figure that contains the axes.
+    image_ : matplotlib AxesImage
+        The colours.
+    colorbar_ : matplotlib Colorbar
+        Their scale.
+    hatches_ : matplotlib PatchCollection or None
+        The cells within the noise; None if there are none.
+    texts_ : list of matplotlib Text
+        The frequencies in the cells, of tables of up to 64 cells.
+
+    See Also
+    --------
+    sklearn_ldp.tables.TableSet.independence : The test that the title quotes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_ldp import MarginalOracle
+    >>> from sklearn_ldp.inspection import ContingencyDisplay
+    >>> rng = np.random.default_rng(0)
+    >>> smokes, sex = rng.integers(0, 2, (2, 30_000))
+    >>> users = np.column_stack([smokes, sex, rng.binomial(2, 0.3 + 0.3 * smokes)])
+    >>> domains = {"smokes": 2, "sex": 2, "visits": 3}
+    >>> tables = MarginalOracle(2.0, domains=domains, random_state=0).fit_transform(users)
+    >>> display = ContingencyDisplay.from_estimate(tables, "smokes", "visits")
+    >>> display.within_noise
+    array([[False,  True, False],
+           [False,  True, False]])
+    >>> bool(ContingencyDisplay.from_estimate(tables, "smokes", "sex").within_noise.all())
+    True
+    """
+
+    ax_: Any
+    figure_: Any
+    image_: Any
+    colorbar_: Any
+    hatches_: Any
+    texts_: list[Any]
+
+    def __init__(
+        self,
+        frequencies: Any,
+        categories: tuple[Any, Any],
+        *,
+        names: tuple[str, str] = ("", ""),
+        color: str = "difference",
+        shown: Any = None,
+        within_noise: Any = None,
+        noise_level: float | None = None,
+        level: float = 0.95,
+        p_value: float | None = None,
+    ) -> None:
+        self.frequencies = frequencies
+        self.categories = categories
+        self.names = names
+        self.color = color
+        self.shown = shown
+        self.within_noise = within_noise
+        self.noise_level = noise_level
+        self.level = level
+        self.p_value = p_value
+
+    @classmethod
+    def from_estimate(
+        cls,
+        tables: Any,
+        first: Any = None,
+        second: Any = None,
+        *,
+        color: str = "difference",
+        level: float = 0.95,
+        of: str = "population",
+        ax: Any = None,
+        **kwargs: Any,
+    ) -> ContingencyDisplay:
+        """Draw the table of two columns.
+
+        Parameters
+        ----------
+        tables : TableSet, or FrequencyEstimate of shape (1, n_rows * n_columns)
+            Tables of several columns, or an estimate whose categories are pairs.
+        first, second : str, default=None
+            The columns that make the rows and the columns of the picture. Of an estimate over
+            pairs, what to call its two parts, in their order.
+        color : {"difference", "deviation", "frequency"}, default="difference"
+            What the colours show: the frequency minus that of independent columns with the same
+            margins; the same in standard deviations of the raw estimate; or the frequency itself.
+        level : float, default=0.95
+            Probability that all cells are within the noise if the columns are independent; that
+            all intervals hold at once with ``color="frequency"``.
+        of : {"population", "users"}, default="population"
+            Whom the noise is about: the population that the users are a random sample of, or the
+            users themselves.
+        ax : matplotlib Axes, default=None
+            Axes to draw on; None creates a new figure.
+        **kwargs : dict
+            Passed to :meth:`plot`.
+
+        Returns
+        -------
+        ContingencyDisplay
+            The display, already drawn.
+
+        Raises
+        ------
+        ValueError
+            If there is no such table, it has several estimates or more than 2,500 cells, its
+            categories are not all pairs, or a parameter is not valid.
+
+        Notes
+        -----
+        What is within the noise is decided by the raw estimate, also where the colours are those
+        of a post-processed one. If it is not known, nothing is hatched, and the title says so.
+        """
+        if color not in _COLORS:
+            raise ValueError(f"Argument color must be one of {list(_COLORS)}, got {color!r}.")
+        check_level(level)
+        table, is_turned = _table_of(tables, first, second)
+        order, categories = as_table(table.categories)
+
+        def laid_out(values: Any) -> np.ndarray:
+            """Values of the categories as the table that is drawn."""
+            cells = np.empty((len(categories[0]), len(categories[1])), dtype=values.dtype)
+            cells.ravel()[order] = values
+            return cells.T if is_turned else cells
+
+        raw, frequencies = table.as_raw(), laid_out(table.values[0])
+        shown = frequencies if color == "frequency" else from_independence(frequencies)
+        within_noise, noise_level, p_value = None, None, None
+        if raw.is_raw and raw.noise is not None:
+            p_value = float(independence(raw, of=of).p_value[0])
+            if color == "frequency":
+                low, _ = raw.confidence_interval(level, simultaneous=True, of=of)
+                within_noise = laid_out(low[0] <= 0)
+            else:
+                differences, std, critical = departures(raw, level, of)
+                std, differences = (x.T if is_turned else x for x in (std, differences))
+                within_noise = np.abs(differences) <= critical * std
+                typical = float(np.median(std))
+                if color == "deviation":
+                    shown, typical = shown / np.maximum(std, np.finfo(float).tiny), 1.0
+                noise_level = critical * typical
+        elif color == "deviation":
+            raise ValueError(
+                "ContingencyDisplay needs the noise of the raw estimate to count standard "
+                'deviations: pass the tables of a MarginalOracle, or color="difference".'
+            )
+        display = cls(
+            frequencies,
+            (categories[1], categories[0]) if is_turned else categories,
+            names=("" if first is None else str(first), "" if second is None else str(second)),
+            color=color,
+            shown=shown,
+            within_noise=within_noise,
+            noise_level=noise_level,
+            level=level,
+            p_value=p_value,
+        )
+        return display.plot(ax, **kwargs)
+
+    def plot(self, ax: Any = None, **kwargs: Any) -> ContingencyDisplay:
+        """Draw the table.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Axes to draw on; None creates a new figure.
+        **kwargs : dict
+            Passed to :meth:`matplotlib.axes.Axes.imshow`.
+
+        Returns
+        -------
+        ContingencyDisplay
+            The display itself, with its artists as attributes.
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+        """
+        frequencies = np.asarray(self.frequencies)
+        n_rows, n_columns = frequencies.shape
+        if ax is None:
+            size = (3.0 + max(0.42 * n_columns, 2.2), 1.5 + max(0.34 * n_rows, 1.2))
+            ax = new_axes("ContingencyDisplay", (min(size[0], 14.0), min(size[1], 12.0)))
+        label, colors = _COLORS[self.color]
+        values = frequencies if self.shown is None else np.asarray(self.shown)
+        ends = _ends(values, self.color, self.noise_level)
+        look = {"cmap": colors, "aspect": "auto", "vmin": ends[0], "vmax": ends[1]}
+        self.image_ = ax.imshow(values, **{**look, **kwargs})
+        self.colorbar_ = ax.figure.colorbar(self.image_, ax=ax)
+        if self.noise_level is not None:
+            label += "\n(dashed: the noise)"
+        self.colorbar_.set_label(label, fontsize="small")
+        self.colorbar_.ax.tick_params(labelsize="small")
+        self._mark_noise(ax)
+        self._write_numbers(ax, frequencies)
+        rows, columns = self.categories
+        is_long = max(len(str(name)) for name in columns) > _LONG_NAME and n_columns > 2
+        name_ticks(ax.yaxis, np.arange(n_rows), rows, fontsize="small")
+        name_ticks(
+            ax.xaxis,
+            np.arange(n_columns),
+            columns,
+            fontsize="small",
+            **({"rotation": 45, "ha": "right", "rotation_mode": "anchor"} if is_long else {}),
+        )
+        ax.tick_params(length=0)
+        ax.set_ylabel(self.names[0], parse_math=False)
+        ax.set_xlabel(self.names[1], parse_math=False)
+        ax.set_title(self._title(), fontsize="small")
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+    def _title(self) -> str:
+        if self.within_noise is None:
+            return "noise unknown"
+        what = "may be 0" if self.color == "frequency" else "within the noise"
+        title = f"hatched: {what}, for all cells at once ({self.level:.0%})"
+        if self.p_value is None:
+            return title
+        p_value = "< 0.001" if self.p_value < 0.001 else f"= {self.p_value:.3f}"
+        return f"{title}\ntest of independence: p {p_value}"
+
+    def _mark_noise(self, ax: Any) -> None:
+        """Hatch the cells within the noise, and mark its level on the scale of the colours."""
+        from matplotlib.collections import PatchCollection
+        from matplotlib.patches import Rectangle
+
+        self.hatches_ = None
+        if self.within_noise is not None and np.any(self.within_noise):
+            cells = [Rectangle((j - 0.5, i - 0.5), 1, 1) for i, j in np.argwhere(self.within_noise)]
+            self.hatches_ = PatchCollection(
+                cells, facecolor="none", edgecolor="0.5", linewidth=0, hatch="////"
+            )
+            ax.add_collection(self.hatches_)
+        if self.noise_level is not None:
+            for end in (-self.noise_level, self.noise_level):
+                self.colorbar_.ax.axhline(end, color="black", linewidth=1, linestyle=(0, (3, 2)))
+
+    def _write_numbers(self, ax: Any, frequencies: np.ndarray) -> None:
+        """Write the frequencies into the cells, if there are few."""
+        self.texts_ = []
+        if frequencies.size > _MOST_NUMBERS:
+            return
+        for (i, j), frequency in np.ndenumerate(frequencies):
+            red, green, blue, _ = self.image_.to_rgba(self.image_.get_array()[i, j])
+            is_dark = 0.3 * red + 0.6 * green + 0.1 * blue < 0.5
+            text = ax.text(
+                j,
+                i,
+                f"{frequency:.3f}",
+                ha="center",
+                va="center",
+                fontsize="small",
+                color="white" if is_dark else "black",
+                bbox={"facecolor": (red, green, blue), "edgecolor": "none", "pad": 1.5},
+            )
+            self.texts_.append(text)
+
+
+def _table_of(tables: Any, first: Any, second: Any) -> tuple[Any, bool]:
+    """Return the table of two columns, and whether its columns are in the other order."""
+    table, is_turned = tables, False
+    if isinstance(tables, Mapping):
+        if first is None or second is None:
+            raise ValueError(
+                "ContingencyDisplay draws the table of two columns: name them, as in "
+                'ContingencyDisplay.from_estimate(tables, "sex", "age").'
+            )
+        if not hasattr(tables, "pair"):
+            raise ValueError(
+                "ContingencyDisplay needs tables of several columns, such as a MarginalOracle "
+                f"returns, got a set of the parts {', '.join(map(repr, tables))}."
+            )
+        of_columns: Any = tables
+        table = of_columns.pair(first, second)
+        columns = list(of_columns.domain.columns)
+        is_turned = columns.index(first) > columns.index(second)
+    if len(table) != 1:
+        raise ValueError(
+            f"ContingencyDisplay draws one estimate, got {len(table)}: select one, as in "
+            "estimate[0]."
+        )
+    if table.shape[1] > _MOST_CELLS:
+        raise ValueError(
+            f"ContingencyDisplay draws up to {_MOST_CELLS:,} cells, got {table.shape[1]:,}: ask "
+            "for coarser categories."
+        )
+    return table, is_turned
+
+
+def _ends(values: np.ndarray, color: str, noise_level: float | None) -> tuple[float, float]:
+    """The ends of the colour scale: 0 is in its middle, or at its end for frequencies."""
+    largest = max(float(np.abs(values).max()), np.finfo(float).tiny)
+    if color == "frequency":
+        return 0.0, largest
+    largest = max(largest, 1.1 * (noise_level or 0.0))
+    return -largest, largest
