@@ -200,9 +200,10 @@ def test_independent_columns_are_within_the_noise_at_the_level():
     Intervals of single cells do not hold for all of them at once.
     """
     rng = np.random.default_rng(0)
-    oracle = GRR(2.0, categories=PAIRS, random_state=rng)
+    oracle = GRR(2.0, categories=list(itertools.product("wxyz", "abc")), random_state=rng)
+    frequencies = np.outer([0.4, 0.3, 0.2, 0.1], [0.5, 0.3, 0.2]).ravel()
     all_within, each_within = [], []
-    for counts in rng.multinomial(5000, INDEPENDENT, size=150):
+    for counts in rng.multinomial(5000, frequencies, size=150):
         far = departures(oracle.simulate(counts), 0.9, "population")
         scores = np.abs(far.differences) / far.std
         all_within.append(scores.max() <= far.critical)
