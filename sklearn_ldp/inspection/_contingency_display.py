@@ -8,8 +8,6 @@ from typing import Any
 import numpy as np
 
 from .._statements import check_level
-from ..inference import independence
-from ..inference._hypotheses import as_table, departures, from_independence
 from ._style import name_ticks, new_axes
 
 _MOST_CELLS = 2_500
@@ -174,6 +172,10 @@ class ContingencyDisplay:
         What is within the noise is decided by the raw estimate, also where the colours are those
         of a post-processed one. If it is not known, nothing is hatched, and the title says so.
         """
+        # Inference imports estimates, which must be able to import displays.
+        from ..inference import independence
+        from ..inference._hypotheses import as_table, departures, from_independence
+
         if color not in _COLORS:
             raise ValueError(f"Argument color must be one of {list(_COLORS)}, got {color!r}.")
         check_level(level)
