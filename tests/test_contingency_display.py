@@ -163,7 +163,7 @@ def test_large_tables_have_no_numbers_and_turned_names():
     domains = {"a": [f"category {i}" for i in range(15)], "b": [f"value {i}" for i in range(16)]}
     users = np.array([["category 3", "value 2"], ["category 4", "value 9"]], dtype=object)
     tables = MarginalOracle(1.0, domains=domains, random_state=0).fit_transform(
-        users, sample_weight=[5000, 5000]
+        users, sample_weight=[50_000, 50_000]
     )
     _, ax = plt.subplots()
     display = ContingencyDisplay.from_estimate(tables, "a", "b", ax=ax, cmap="PuOr")
@@ -216,9 +216,9 @@ def test_independent_columns_are_within_the_noise_at_the_level():
 # -- what does not fit ----------------------------------------------------------------------------
 def test_what_is_no_table(tables):
     draw = ContingencyDisplay.from_estimate
-    with pytest.raises(ValueError, match="there is no column 'age'; the columns are 'sex'"):
+    with pytest.raises(ValueError, match="no table of 'age' and 'sex'; there are"):
         draw(tables, "age", "sex")
-    with pytest.raises(ValueError, match="they are the same"):
+    with pytest.raises(ValueError, match="no table of 'sex' and 'sex'"):
         draw(tables, "sex", "sex")
     with pytest.raises(ValueError, match="name them, as in"):
         draw(tables, "sex")
@@ -234,7 +234,7 @@ def test_what_is_no_table(tables):
     with pytest.raises(ValueError, match="needs tables of several columns"):
         draw(columns, "a", "b")
     few = MarginalOracle(1.0, domains={"a": 2, "b": 2, "c": 2}, order=[("a", "b")], random_state=0)
-    with pytest.raises(ValueError, match=r"no table of the two columns 'c' and 'a': collect it"):
+    with pytest.raises(ValueError, match=r"no table of 'c' and 'a'; there are .*\('a', 'b'\)\."):
         draw(few.fit_transform(np.zeros((50, 3), int)), "c", "a")
     large = list(itertools.product(range(51), range(50)))
     with pytest.raises(ValueError, match="up to 2,500 cells, got 2,550"):

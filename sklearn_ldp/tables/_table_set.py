@@ -166,12 +166,7 @@ class TableSet(EstimateSet):
             raise ImportError(
                 "TableSet.crosstab needs pandas: pip install 'sklearn_ldp[data]'."
             ) from error
-        pair = tuple(key for key in self.domain.columns if key in (rows, columns))
-        if pair not in self._parts:
-            raise ValueError(
-                f"There is no table of {rows!r} and {columns!r}; there are "
-                f"{', '.join(map(repr, self._parts))}."
-            )
+        pair = self._pair_name(rows, columns)
         index, others = (pd.Index(self.domain.columns[key].categories, name=key) for key in pair)
         cells = self.row(pair).reshape(len(index), len(others))
         table = pd.DataFrame(cells, index=index, columns=others)
@@ -338,23 +333,19 @@ class TableSet(EstimateSet):
         Raises
         ------
         ValueError
-            If there is no such column, or no table of the two.
+            If there is no table of the two.
         """
-        names = list(self.domain.columns)
-        unknown = [key for key in (first, second) if key not in names]
-        if unknown or first == second:
-            what = f"there is no column {unknown[0]!r}" if unknown else "they are the same"
-            raise ValueError(
-                f"A table of two columns was asked for, {first!r} and {second!r}, but {what}; the "
-                f"columns are {', '.join(map(repr, names))}."
-            )
-        name = tuple(key for key in names if key in (first, second))
+        return self[self._pair_name(first, second)]
+
+    def _pair_name(self, first: Any, second: Any) -> tuple:
+        """The name of the table of two columns."""
+        name = tuple(key for key in self.domain.columns if key in (first, second))
         if name not in self._parts:
             raise ValueError(
-                f"There is no table of the two columns {first!r} and {second!r}: collect it, with "
-                f"MarginalOracle(order=2) or order=[{name!r}, ...]."
+                f"There is no table of {first!r} and {second!r}; there are "
+                f"{', '.join(map(repr, self._parts))}."
             )
-        return self[name]
+        return name
 
     # -- rows ---------------------------------------------------------------------------------
     def sample(self, n_rows: int, random_state: RandomState = None) -> DataFrame:
