@@ -361,7 +361,7 @@ class MarginalOracle(BaseSurvey):
 
     def _views_of(self, state: Collected) -> list[TableView]:
         """What the users said, of all parts that have users."""
-        views, totals = [], {part: part.total_variance() for part in set(state.mechanism.parts)}
+        views, totals = [], _totals(state.mechanism)
         is_parity = _parity(state.mechanism)
         for j, view in enumerate(state.mechanism.views):
             support, asked = state.mechanism.of_decoded(state.decoded[0], j)
@@ -388,12 +388,12 @@ class MarginalOracle(BaseSurvey):
         weights = self._weights(domain, tables)
         places = {view.columns: j for j, view in enumerate(mechanism.views)}
         is_asked = set(tables) <= set(places) and not _parity(mechanism)
-        views = []
+        views, totals = [], _totals(mechanism)
         if not is_asked:
             for j, (view, part) in enumerate(zip(mechanism.views, mechanism.parts, strict=True)):
                 uniform = np.full(view.n_values, 1 / view.n_values)
-                noise, total = mechanism.noise_of_part(j, 1.0), part.total_variance()
-                views.append(TableView(view.columns, uniform, noise, total, _parity(mechanism)))
+                noise, is_parity = mechanism.noise_of_part(j, 1.0), _parity(mechanism)
+                views.append(TableView(view.columns, uniform, noise, totals[part], is_parity))
             components = best_components(sizes, views)
         planned = {}
         for columns, weight in zip(tables, weights, strict=True):
@@ -516,6 +516,11 @@ def _most_accurate(epsilon: float, size: int) -> list[Any]:
 
 def _sizes(domain: RecordDomain) -> tuple[int, ...]:
     return tuple(one.size for one in domain.columns.values())
+
+
+def _totals(mechanism: Any) -> dict[Any, float]:
+    """The total variance of each kind of part, of which many may be alike."""
+    return {part: part.total_variance() for part in set(mechanism.parts)}
 
 
 def _parity(mechanism: Split) -> bool:
