@@ -80,7 +80,9 @@ def main() -> None:
         held = np.ones(n, dtype=bool)
         for name, wanted in question.items():
             held &= np.isin(people[name], wanted)
-        said = f"{question}: {tables.answer(question):.3f} by the model, true {held.mean():.3f}"
+        said = (
+            f"{question}: {tables.answer(question).item():.3f} by the model, true {held.mean():.3f}"
+        )
         if len(question) == 2:
             low, high = linear.confidence_interval(question)
             said += f", 95 % interval {low.item():.3f} to {high.item():.3f}"

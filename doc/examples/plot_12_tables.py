@@ -55,7 +55,9 @@ for name, tables in {"raw": raw, "consistent": linear}.items():
 
 question = {"admission": "Admitted", "gender": "Female"}
 low, high = linear.confidence_interval(question, 0.95)
-print(f"admitted women: {linear.answer(question):.3f}, {low.item():.3f} to {high.item():.3f}")
+print(
+    f"admitted women: {linear.answer(question).item():.3f}, {low.item():.3f} to {high.item():.3f}"
+)
 for other in ("admission", "department"):
     p_value = linear.independence("gender", other).p_value[0]
     print(f"are gender and {other} independent? p = {p_value:.2g}")

@@ -15,6 +15,7 @@ from itertools import combinations
 
 import numpy as np
 from scipy.optimize import minimize
+from threadpoolctl import threadpool_limits
 
 from ._components import Subset
 
@@ -229,7 +230,10 @@ class ClassFit:
 
         options = {"maxiter": max_steps, "maxfun": 2 * max_steps, "maxcor": 20}
         start = self._parameters.ravel()
-        found = minimize(loss, start, jac=True, method="L-BFGS-B", options=options)
+        # The matrices are so small that threads would only wait for each other (threadpoolctl comes
+        # with scikit-learn).
+        with threadpool_limits(1, user_api="blas"):
+            found = minimize(loss, start, jac=True, method="L-BFGS-B", options=options)
         self._parameters = found.x.reshape(shape)
         return self
 

@@ -94,8 +94,8 @@ class LatentClasses(BaseTableProcessor):
     >>> users = np.column_stack([rng.random(40_000) < 0.2 + 0.6 * kind for _ in range(4)])
     >>> oracle = MarginalOracle(2.0, domains=dict.fromkeys("abcd", 2), random_state=0)
     >>> tables = make_pipeline(oracle, LatentClasses()).fit_transform(users.astype(int))
-    >>> round(tables.answer({"a": 1, "b": 1, "c": 1, "d": 1}), 2)
-    0.2
+    >>> tables.answer({"a": 1, "b": 1, "c": 1, "d": 1}).round(2)
+    array([[0.2]])
     """
 
     _parameter_constraints: dict = {

@@ -13,8 +13,10 @@ import numpy as np
 from .._estimate import ConfidenceInterval, FrequencyEstimate
 from .._estimate_set import EstimateSet
 from .._random import RandomState, as_generator
+from .._reordered_noise import ReorderedNoise
 from .._typing import DataFrame
 from ..domains import RecordDomain
+from ..domains._values import objects
 from ..inference import WaldTest, independence
 from ._components import Subset
 from ._latent import ClassMixture, mixture_of_tables
@@ -27,8 +29,8 @@ class TableSet(EstimateSet):
     """Estimated tables of several columns of the same users.
 
     The name of a table is the tuple of its columns, in the order of the domains; that of a single
-    column is the column itself. Post-processors take a set and return one, see
-    :class:`~sklearn_ldp.EstimateSet`.
+    column is the column itself. ``tables["b", "a"]`` is the transpose of ``tables["a", "b"]``.
+    Post-processors take a set and return one, see :class:`~sklearn_ldp.EstimateSet`.
 
     Parameters
     ----------
@@ -57,8 +59,8 @@ class TableSet(EstimateSet):
     >>> users = np.column_stack([smokes, rng.binomial(3, 0.3 + 0.3 * smokes)])
     >>> oracle = MarginalOracle(4.0, domains={"smokes": 2, "visits": 4}, random_state=0)
     >>> tables = make_pipeline(oracle, Consistent()).fit_transform(users)
-    >>> round(tables.answer({"smokes": 1, "visits": [2, 3]}), 2)
-    0.32
+    >>> tables.answer({"smokes": 1, "visits": [2, 3]}).round(2)
+    array([[0.32]])
     >>> bool(tables.independence("smokes", "visits").p_value[0] < 0.001)
     True
     """
@@ -97,10 +99,25 @@ class TableSet(EstimateSet):
         if name not in self._parts and isinstance(name, tuple):
             ordered = tuple(key for key in self.domain.columns if key in name)
             if ordered in self._parts and len(ordered) == len(name):
-                raise KeyError(
-                    f"The columns of a table are in the order of the domains: ask for {ordered!r}."
-                )
+                return self._transposed(ordered, name)
         return super().__getitem__(name)
+
+    def _transposed(self, name: tuple, wanted: tuple) -> FrequencyEstimate:
+        """A table with its columns in another order."""
+        table, axes = self._parts[name], [name.index(key) for key in wanted]
+        shape = [self.domain.columns[key].size for key in name]
+        order = np.arange(table.shape[1]).reshape(shape).transpose(axes).ravel()
+        categories = [tuple(table.categories[i][a] for a in axes) for i in order.tolist()]
+        noise, raw = table.noise, table.raw_values
+        return replace(
+            table,
+            values=table.values[:, order],
+            categories=objects(categories),
+            noise=None if noise is None else ReorderedNoise(noise, order),
+            raw_values=None if raw is None else raw[:, order],
+            oracle=None,
+            shards=None,
+        )
 
     # -- what it is of ------------------------------------------------------------------------
     @property
@@ -173,7 +190,7 @@ class TableSet(EstimateSet):
         return table if pair[0] == rows else table.T
 
     # -- asking -------------------------------------------------------------------------------
-    def answer(self, conjunction: Conjunction) -> float:
+    def answer(self, conjunction: Conjunction) -> np.ndarray:
         """Return the share of users for whom several conditions hold at once.
 
         Parameters
@@ -183,7 +200,7 @@ class TableSet(EstimateSet):
 
         Returns
         -------
-        float
+        ndarray of shape (n_estimates, 1)
             From the table with the least noise among those that have all the columns; from the
             joint model if there is no such table.
 
@@ -195,14 +212,14 @@ class TableSet(EstimateSet):
 
         Examples
         --------
-        ``tables.answer({"sex": "F", "age": [1, 2]})``
+        ``tables.answer({"sex": "F", "age": [1, 2]}).item()``
         """
         codes = self._codes(conjunction)
         name = self._covering(codes)
         if name is None:
             assert self.mixture is not None
-            return self.mixture.conjunction(codes)
-        return float(self._row_of(name, codes) @ self.row(name))
+            return np.array([[self.mixture.conjunction(codes)]])
+        return self[name].values @ self._row_of(name, codes)[:, None]
 
     def confidence_interval(
         self, conjunction: Conjunction, level: float = 0.95, *, of: str = "users"
@@ -279,7 +296,7 @@ class TableSet(EstimateSet):
 
     def _answer_variance(self, name: Any, codes: dict[int, np.ndarray]) -> float:
         table = self[name]
-        frequencies = np.maximum(self.row(name), 0)
+        frequencies = np.maximum(table.values[0], 0)
         noise: Any = table.noise
         row = self._row_of(name, codes)[None]
         return float(np.ravel(noise.answer_variance(row, frequencies / frequencies.sum()))[0])
