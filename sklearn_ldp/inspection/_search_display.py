@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import Any
 
 import numpy as np
@@ -154,7 +155,9 @@ class SearchDisplay:
         """
         error = np.asarray(self.mean_error, dtype=float)
         if ax is None:
-            ax = new_axes("SearchDisplay", (7.0, 1.2 + 0.3 * len(error)))
+            longest = max(len(str(name)) for name in self.candidates)
+            width = 5.5 + 0.08 * max(longest - 10, 0)
+            ax = new_axes("SearchDisplay", (width, 1.2 + 0.3 * len(error)))
         order = np.argsort(error, kind="stable")
         place = np.arange(len(order))
         bars = None
@@ -182,7 +185,10 @@ class SearchDisplay:
             spans = error.min() > 0 and error.max() > 10 * error.min()
             x_scale = "log" if spans else "linear"
         ax.set_xscale(x_scale)
-        ax.set_xlabel(self.error_name)
+        if x_scale == "linear":
+            ax.locator_params(axis="x", nbins=5)
+            ax.ticklabel_format(axis="x", style="sci", scilimits=(-2, 4))
+        ax.set_xlabel(textwrap.fill(self.error_name, 40))
         ax.grid(True, axis="x", color="0.9", linewidth=0.6)
         ax.set_axisbelow(True)
         self.ax_, self.figure_ = ax, ax.figure
