@@ -283,6 +283,7 @@ def test_counts_that_spread_more_than_the_family_can(prior):
     assert post.prior_[0].std() == pytest.approx(np.sqrt(counts.var() - 100))
 
 
+@pytest.mark.slow
 def test_the_nearest_member_of_a_family_that_cannot():
     """A negative binomial spreads at least as much as Poisson's law."""
     rng = np.random.default_rng(0)
@@ -377,6 +378,7 @@ def test_bad_priors():
 
 
 # -- Power and PowerNS ------------------------------------------------------------------------
+@pytest.mark.slow
 def test_power_reproduces_figure_2(seed):
     """2020 paper, Figure 2: the bias of all counts sums to -96,332 for Power, 0 for PowerNS.
 

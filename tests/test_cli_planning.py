@@ -46,6 +46,7 @@ def test_plan_agrees_with_the_library(few_simulated, tmp_path, capsys):
     assert capsys.readouterr().out == out
 
 
+@pytest.mark.slow
 def test_plan_knows_what_is_left_after_processing(tmp_path, capsys):
     """The error is that of a simulation, of the presumed frequencies and the same oracle."""
 

@@ -194,6 +194,7 @@ def test_departures_against_the_delta_method():
     np.testing.assert_allclose(far.differences, table - total * np.outer(a, b), atol=1e-12)
 
 
+@pytest.mark.slow
 def test_independent_columns_are_within_the_noise_at_the_level():
     """All cells in 150 collections: 90 % of them, within 4.5 standard errors (7e-6).
 

@@ -97,6 +97,7 @@ def costs(seed):
     return np.exp(np.mean(logs))
 
 
+@pytest.mark.slow
 def test_groups_that_do_not_differ_cost_little(seed, monkeypatch):
     """Over seeds the cost is 1.03 with a standard deviation of .02, so that one in 10,000 fails.
 

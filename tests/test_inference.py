@@ -514,6 +514,7 @@ def test_thresholds():
 
 
 # -- ranks ------------------------------------------------------------------------------------
+@pytest.mark.slow
 def test_studentised_range_against_scipy():
     for n in (2, 3, 10):
         expected = stats.studentized_range.ppf(0.95, n, np.inf)
