@@ -91,6 +91,7 @@ if TYPE_CHECKING:
     from . import datasets as datasets
     from . import inference as inference
     from . import inspection as inspection
+    from . import learning as learning
     from . import metrics as metrics
     from . import queries as queries
     from . import tables as tables
@@ -103,6 +104,7 @@ else:
             "datasets",
             "inference",
             "inspection",
+            "learning",
             "metrics",
             "queries",
             "tables",
