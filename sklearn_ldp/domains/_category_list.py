@@ -104,7 +104,8 @@ def _is_column(column: Any) -> bool:
 def one_list(categories: Any, name: str) -> CategoryList:
     """The list of categories of one column."""
     if hasattr(categories, "encode_columns"):  # a Domain
-        return CategoryList(categories.categories)
+        parts: Any = getattr(categories, "_parts", ())
+        return parts[0] if len(parts) == 1 else CategoryList(categories.categories)
     if isinstance(categories, AbstractSet):
         raise InvalidParameterError(
             f"{name} needs categories in an order that is the same in every process, but a "

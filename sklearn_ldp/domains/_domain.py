@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._typing import Categories, Values
+from ._bins import BinList
 from ._canonical import list_digest, word_digest
 from ._category_list import (
     CategoryList,
@@ -149,6 +150,39 @@ class Domain:
             Its categories are tuples in C order: the last column varies fastest.
         """
         return cls._of_parts([one_list(column, "Domain") for column in columns], "Domain")
+
+    @classmethod
+    def bins(cls, edges: ArrayLike) -> Domain:
+        """Return the domain of the bins of a number, whose edges are public.
+
+        Edges that were chosen by looking at the users' values would reveal something of them.
+
+        Parameters
+        ----------
+        edges : array-like of shape (n_bins - 1,)
+            Inner edges, rising. An edge belongs to the bin above it; the first bin has all numbers
+            below the first edge, and the last one all others.
+
+        Returns
+        -------
+        Domain
+            Its categories are the names of the bins. It encodes numbers, and the names as well.
+
+        Raises
+        ------
+        ValueError
+            If the edges are not finite numbers that rise.
+
+        Examples
+        --------
+        >>> from sklearn_ldp import Domain
+        >>> ages = Domain.bins([18, 40, 65])
+        >>> ages.categories.tolist()
+        ['< 18', '[18, 40)', '[40, 65)', '>= 65']
+        >>> ages.encode([17.5, 18, 64, 90]).tolist()
+        [0, 1, 2, 3]
+        """
+        return cls._of_parts([BinList(edges)], "Domain.bins")
 
     @classmethod
     def open(cls) -> Domain:

@@ -1,3 +1,14 @@
 """Models from private data: labels, features or whole records that users have randomised."""
 
-__all__: list[str] = []
+from ._label_channel import corrected_labels
+from ._label_classifier import LabelDPClassifier
+from ._label_scores import label_dp_score, make_label_dp_scorer
+from ._naive_bayes import LDPNaiveBayes
+
+__all__ = [
+    "LDPNaiveBayes",
+    "LabelDPClassifier",
+    "corrected_labels",
+    "label_dp_score",
+    "make_label_dp_scorer",
+]

@@ -1,0 +1,148 @@
+"""Randomised labels: what a client does with a label, and what a server knows of the true one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from .._random import RandomState
+from ..domains import Domain
+from ..oracles import GRR
+
+
+def corrected_labels(reports: ArrayLike, *, epsilon: float, classes: ArrayLike) -> np.ndarray:
+    """Return what is known of the true label of each user from her randomised one, without bias.
+
+    Labels come from randomised response: a user reports her class with probability p, and any other
+    one with probability q. The corrected label of class k is
+
+    .. math:: \\tilde y_k = \\frac{1[y' = k] - q}{p - q},
+
+    whose expectation is 1 for the true class and 0 for the others (a backward correction [1]_).
+    So the mean of anything that is linear in the indicators of the labels is unbiased: log losses,
+    accuracies, sums of features by class.
+
+    Parameters
+    ----------
+    reports : array-like of shape (n_samples,)
+        Randomised labels, as :meth:`LabelDPClassifier.privatize` returns them.
+    epsilon : float
+        The budget that they were randomised with, > 0.
+    classes : array-like of shape (n_classes,)
+        All labels that there are.
+
+    Returns
+    -------
+    ndarray of shape (n_samples, n_classes)
+        Rows sum to 1, with entries below 0 and above 1; columns in the order of the sorted classes.
+
+    Raises
+    ------
+    ValueError
+        If a report is not one of the classes, there are fewer than two of them, or epsilon is not
+        valid.
+
+    References
+    ----------
+    .. [1] G. Patrini, A. Rozza, A. K. Menon, R. Nock, L. Qu, "Making deep neural networks robust
+       to label noise: a loss correction approach", CVPR 2017, :doi:`10.1109/CVPR.2017.240`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_ldp.learning import corrected_labels
+    >>> corrected_labels(["no", "yes"], epsilon=np.log(3), classes=["no", "yes"]).round(2)
+    array([[ 1.5, -0.5],
+           [-0.5,  1.5]])
+    """
+    channel = LabelChannel(epsilon, checked_classes(classes, "corrected_labels"))
+    return channel.corrected(channel.encode(reports, "corrected_labels"))
+
+
+class LabelChannel:
+    """Randomised response over the classes, with what the server needs to read its reports.
+
+    Parameters
+    ----------
+    epsilon : float
+        Budget of a label.
+    classes : ndarray of shape (n_classes,)
+        The labels, sorted.
+    """
+
+    def __init__(self, epsilon: float, classes: np.ndarray) -> None:
+        self.classes = classes
+        self.epsilon = epsilon
+        self._oracle = GRR(epsilon, categories=Domain.of(classes, "classes"))
+        self._protocol = self._oracle.protocol()
+        mechanism: Any = self._protocol.mechanism
+        p, q = mechanism.p, mechanism.q
+        self.q = float(q)
+        #: p - q: the weight of the true label in a report.
+        self.signal = float(p - q)
+
+    def encode(self, y: ArrayLike, name: str) -> np.ndarray:
+        """Return the code of each label, of shape (n,)."""
+        return self._protocol.domain.encode(np.asarray(y), name)
+
+    def privatize(self, y: ArrayLike, random_state: RandomState) -> np.ndarray:
+        """Randomise labels, which are among the classes, into labels."""
+        return self.classes[self._protocol.privatize(np.asarray(y), random_state)]
+
+    def corrected(self, codes: np.ndarray) -> np.ndarray:
+        """Return unbiased indicators of the true labels, of shape (n, n_classes)."""
+        indicators = np.full((len(codes), len(self.classes)), -self.q / self.signal)
+        indicators[np.arange(len(codes)), codes] += 1 / self.signal
+        return indicators
+
+    def corrected_probabilities(self, reported: np.ndarray, n_samples: int) -> np.ndarray:
+        """Return the probabilities of the true labels, given those of the reported ones.
+
+        They are linear in each other. What a model has learnt from n reports may be outside of
+        [0, 1] afterwards; a probability is not set below the standard error that the estimated
+        rate of an absent class has, as nothing speaks for less.
+
+        Parameters
+        ----------
+        reported : ndarray of shape (n, n_classes)
+            Probabilities of each label among the reports.
+        n_samples : int
+            Number of reports that the model was fitted to.
+
+        Returns
+        -------
+        ndarray of shape (n, n_classes)
+            Rows are > 0 and sum to 1.
+        """
+        least = np.sqrt(self.q * (1 - self.q) / n_samples) / self.signal
+        true = np.maximum((reported - self.q) / self.signal, min(least, 1 / len(self.classes)))
+        return true / true.sum(axis=1, keepdims=True)
+
+
+def checked_classes(classes: Any, name: str) -> np.ndarray:
+    """Return the classes, sorted.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer than two, one is missing (NaN, None), or they cannot be sorted.
+    """
+    try:
+        listed = np.asarray(classes if hasattr(classes, "dtype") else list(classes))
+        found = np.unique(listed)
+    except TypeError:
+        raise ValueError(
+            f"{name} needs classes that can be sorted, all numbers or all strings, got {classes!r}."
+        ) from None
+    if len(found) == 1:
+        raise ValueError(
+            f"{name} needs at least two classes, got 1 class: {found[0]!r}. If there are more, "
+            "declare them in classes=."
+        )
+    if listed.ndim != 1 or len(found) < len(listed) or not len(found):
+        raise ValueError(f"{name} needs a list of different classes, got {classes!r}.")
+    if found.dtype.kind == "f" and np.isnan(found).any():
+        raise ValueError(f"{name} got NaN among its classes; leave it out.")
+    return found

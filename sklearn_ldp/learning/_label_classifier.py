@@ -1,0 +1,547 @@
+"""Classifiers whose training labels are randomised by the users who have them."""
+
+from __future__ import annotations
+
+import math
+from numbers import Integral, Real
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import Pipeline
+from sklearn.utils import Bunch, get_tags
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils.metadata_routing import (
+    MetadataRouter,
+    MethodMapping,
+    get_routing_for_object,
+    process_routing,
+)
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    check_is_fitted,
+    column_or_1d,
+    validate_data,
+)
+
+from .._documentation import Documented
+from .._random import RandomState
+from ._label_channel import LabelChannel, checked_classes
+from ._linear import LinearFit, corrected_loss, minimise, report_likelihood
+
+_HELD_OUT = 5  # every fifth row compares the corrections
+
+
+def _has(method: str) -> Any:
+    """Return a check that the fitted, or else the given estimator has a method."""
+
+    def check(self: LabelDPClassifier) -> bool:
+        getattr(getattr(self, "estimator_", self._base()), method)
+        return True
+
+    return check
+
+
+class LabelDPClassifier(Documented, MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
+    """Train a classifier on labels that users have randomised, and correct what that does to it.
+
+    The features are public, or the server's own; the label is a secret of the user, who sends her
+    class with probability p and any other one with probability q (randomised response, the exact
+    mechanism of :class:`~sklearn_ldp.GRR`). A classifier that is trained on such labels as if they
+    were true has the right ranking, and probabilities that are far too close to each other. Three
+    corrections are offered:
+
+    - "loss": the mean log loss with :func:`corrected labels <corrected_labels>` in place of the
+      labels. It is an unbiased estimate of the loss on true labels, and convex, so that
+      ``LogisticRegression(C=...)`` means the same as for true labels. It needs a strong penalty
+      when epsilon is small, as the corrected labels are noisy: about ``C=0.02`` at epsilon 1.
+    - "likelihood": the maximum likelihood of the reports under the logistic model, with the same
+      penalty. It is more accurate, above all at small epsilon, and needs no other `C` than true
+      labels do. It is not convex, and starts from zero coefficients.
+    - "probabilities": for any classifier. It is fitted to the reports, and its probabilities P' are
+      mapped to those of the true labels, ``(P' - q) / (p - q)``.
+
+    Privacy: one `fit` or `privatize` on values spends epsilon of each user, for her label; all that
+    is done with reports (``input="reports"``) is free, and so are predictions. Nothing is promised
+    about the features. A search with ``input="values"`` randomises labels anew in each of its fits,
+    which is for simulations: randomise them once, and search with ``input="reports"``.
+
+    Parameters
+    ----------
+    estimator : classifier, default=None
+        What is trained: a :class:`~sklearn.linear_model.LogisticRegression`, a Pipeline that ends
+        with one, or any other classifier. None is ``LogisticRegression()``.
+    epsilon : float, default=1.0
+        Privacy budget of a label, > 0.
+    classes : array-like of shape (n_classes,), default=None
+        All labels that there are, which clients and servers must share. None learns them from the
+        labels in `fit`, which is for simulations.
+    correction : {"auto", "loss", "likelihood", "probabilities"}, default="auto"
+        How the model is corrected. The first two are for logistic regression with an L2 penalty.
+        "auto" fits both to four fifths of the reports and takes the one under which the other
+        reports are more likely; for other classifiers it is "probabilities".
+    input : {"values", "reports"}, default="values"
+        Whether the labels in `fit` are true, to be randomised there, or reports already.
+    random_state : int, RandomState, Generator or None, default=None
+        None draws the coins of the labels from the operating system's secure source. Anything else
+        makes reports predictable, and is for simulations. It is not that of `estimator`.
+
+    Attributes
+    ----------
+    estimator_ : classifier
+        The fitted classifier. Where `correction_` is "probabilities", it predicts *reported*
+        labels; otherwise it is a LogisticRegression (or a Pipeline) that predicts true ones, and
+        can be used on its own.
+    correction_ : {"loss", "likelihood", "probabilities"}
+        The correction that was used.
+    classes_ : ndarray of shape (n_classes,)
+        The labels, sorted.
+    n_features_in_ : int
+        Number of features, if the fitted classifier knows it.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, if they have names.
+
+    See Also
+    --------
+    make_label_dp_scorer : Scores it on randomised labels.
+    LDPNaiveBayes : Where features are private as well.
+
+    Notes
+    -----
+    The most probable class is the same before and after the correction of probabilities, since it
+    is increasing and the same for all classes. So accuracy hardly moves; probabilities,
+    thresholds, costs and calibration do.
+
+    `solver` and its options of a LogisticRegression are not used, but `C`, `fit_intercept`, `tol`
+    and `max_iter` are. `class_weight` is refused, since it is the true class that it would weigh:
+    move the threshold on the probabilities instead.
+
+    References
+    ----------
+    .. [1] S. L. Warner, "Randomized response: a survey technique for eliminating evasive answer
+       bias", Journal of the American Statistical Association 60, 1965,
+       :doi:`10.1080/01621459.1965.10480775`.
+    .. [2] G. Patrini, A. Rozza, A. K. Menon, R. Nock, L. Qu, "Making deep neural networks robust
+       to label noise: a loss correction approach", CVPR 2017, :doi:`10.1109/CVPR.2017.240`
+       ("loss" is its backward correction, "likelihood" its forward correction).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from sklearn_ldp.learning import LabelDPClassifier
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(20_000, 2))
+    >>> y = np.where(X[:, 0] + rng.logistic(size=20_000) > 0, "yes", "no")
+    >>> model = LabelDPClassifier(
+    ...     LogisticRegression(), epsilon=1.0, classes=["no", "yes"], random_state=0
+    ... )
+    >>> model.fit(X, y).predict_proba([[2.0, 0.0]]).round(1)
+    array([[0.1, 0.9]])
+    """
+
+    _parameter_constraints: dict = {
+        "estimator": [None, HasMethods(["fit", "predict"])],
+        "epsilon": [Interval(Real, 0, None, closed="neither")],
+        "correction": [StrOptions({"auto", "loss", "likelihood", "probabilities"})],
+        "input": [StrOptions({"values", "reports"})],
+        "random_state": ["random_state", np.random.Generator],
+    }
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        epsilon: float = 1.0,
+        *,
+        classes: ArrayLike | None = None,
+        correction: str = "auto",
+        input: str = "values",
+        random_state: RandomState = None,
+    ) -> None:
+        self.estimator = estimator
+        self.epsilon = epsilon
+        self.classes = classes
+        self.correction = correction
+        self.input = input
+        self.random_state = random_state
+
+    # -- client side --------------------------------------------------------------------------
+    def privatize(self, y: ArrayLike) -> np.ndarray:
+        """Randomise users' labels into reports, as each client does; no fit is needed.
+
+        Privacy: each call spends epsilon of every user in `y`. Only ``random_state=None`` protects
+        anybody.
+
+        Parameters
+        ----------
+        y : array-like of shape (n_samples,)
+            One label per user.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            The reports: labels.
+
+        Raises
+        ------
+        ValueError
+            If a label is not one of the classes, or they are not declared.
+        """
+        self._validate_params()
+        if self.classes is None and not hasattr(self, "classes_"):
+            raise ValueError(
+                f"{self._name}.privatize needs the classes, which clients must know before any "
+                "label is reported: declare them in classes=."
+            )
+        channel = self._channel(getattr(self, "classes_", None))
+        return channel.privatize(self._checked_labels(channel, y), self.random_state)
+
+    def _privatize_held_out(self, y: ArrayLike) -> np.ndarray:
+        """Randomise labels for a score, with other coins than those of `fit`."""
+        channel, state = self._channel(getattr(self, "classes_", None)), self.random_state
+        if isinstance(state, Integral):
+            state = np.random.default_rng([int(state), 1])
+        return channel.privatize(self._checked_labels(channel, y), state)
+
+    # -- server side --------------------------------------------------------------------------
+    def fit(
+        self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None, **fit_params: Any
+    ) -> Self:
+        """Train on labels that are randomised here, or on reports.
+
+        Privacy: spends epsilon of each user if `y` holds labels; nothing if it holds reports.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
+            Features, as the classifier takes them.
+        y : array-like of shape (n_samples,)
+            Labels; or, with ``input="reports"``, randomised labels.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weight of each row, which must not depend on the true labels.
+        **fit_params : dict
+            Passed to the classifier by scikit-learn's metadata routing.
+
+        Returns
+        -------
+        self : object
+            The fitted classifier.
+
+        Raises
+        ------
+        ValueError
+            If a label is not one of the classes, there is only one class, epsilon is too small for
+            any signal, or the correction does not fit the classifier.
+        """
+        self._validate_params()
+        if y is None:
+            raise ValueError(
+                f"{self._name} requires y to be passed, but the target y is None: it needs the "
+                "labels, or their reports."
+            )
+        labels = column_or_1d(np.asarray(y), warn=True)
+        check_classification_targets(labels)
+        channel = self._channel(labels)
+        labels = self._checked_labels(channel, labels)
+        routed = self._routed(sample_weight, fit_params)
+        reports = labels
+        if self.input == "values":
+            reports = channel.privatize(labels, self.random_state)
+        base, correction = self._base(), self._correction()
+        if correction == "probabilities":
+            fitted = clone(base).fit(X, reports, **routed)
+        else:
+            fitted, correction = _fit_corrected(base, correction, channel, X, reports, routed)
+        self.classes_ = channel.classes
+        self.estimator_, self.correction_ = fitted, correction
+        self._channel_, self._n_reports = channel, len(reports)
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(fitted, name):
+                setattr(self, name, getattr(fitted, name))
+            elif hasattr(self, name):
+                delattr(self, name)
+        return self
+
+    # -- predictions --------------------------------------------------------------------------
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the most probable true label of each row.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
+            Features.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Labels.
+        """
+        check_is_fitted(self)
+        return self.estimator_.predict(X)
+
+    @available_if(_has("predict_proba"))
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Return the probabilities of the true labels.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
+            Features.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Columns in the order of `classes_`.
+        """
+        check_is_fitted(self)
+        P = self.estimator_.predict_proba(X)
+        if self.correction_ != "probabilities":
+            return P
+        reported = np.zeros((len(P), len(self.classes_)))
+        reported[:, np.searchsorted(self.classes_, self.estimator_.classes_)] = P
+        return self._channel_.corrected_probabilities(reported, self._n_reports)
+
+    @available_if(_has("predict_proba"))
+    def predict_log_proba(self, X: Any) -> np.ndarray:
+        """Return the logarithms of the probabilities of the true labels.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
+            Features.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Columns in the order of `classes_`.
+        """
+        return np.log(self.predict_proba(X))
+
+    @available_if(_has("decision_function"))
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Return the scores of the fitted classifier: their order is that of the true labels.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
+            Features.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
+            As the classifier has them.
+        """
+        check_is_fitted(self)
+        return self.estimator_.decision_function(X)
+
+    # -- what scikit-learn asks for -----------------------------------------------------------
+    def get_metadata_routing(self) -> MetadataRouter:
+        """Return what the classifier and this one ask of metadata routing.
+
+        Returns
+        -------
+        MetadataRouter
+            The routing of `fit`.
+        """
+        return (
+            MetadataRouter(owner=self)
+            .add_self_request(self)
+            .add(
+                estimator=self._base(),
+                method_mapping=MethodMapping().add(caller="fit", callee="fit"),
+            )
+        )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        inner = get_tags(self._base())
+        tags.input_tags = inner.input_tags
+        tags.classifier_tags.multi_class = inner.classifier_tags.multi_class
+        tags.non_deterministic = self.random_state is None and self.input == "values"
+        return tags
+
+    # -- the parameters -----------------------------------------------------------------------
+    @property
+    def _name(self) -> str:
+        return type(self).__name__
+
+    def _base(self) -> Any:
+        return LogisticRegression() if self.estimator is None else self.estimator
+
+    def _channel(self, labels: Any) -> LabelChannel:
+        """Return the channel of labels; they say what the classes are if nothing else does."""
+        given = np.unique(labels) if self.classes is None else self.classes
+        channel = LabelChannel(self.epsilon, checked_classes(given, self._name))
+        if channel.signal <= 0:
+            raise ValueError(
+                f"{self._name} needs an epsilon that is large enough for a report to tell anything "
+                f"at a resolution of 2**-64, got {self.epsilon!r}."
+            )
+        return channel
+
+    def _checked_labels(self, channel: LabelChannel, y: ArrayLike) -> np.ndarray:
+        """Return labels, all of which are classes, as an array of the classes' type."""
+        return channel.classes[channel.encode(column_or_1d(np.asarray(y)), self._name)]
+
+    def _correction(self) -> str:
+        """Return how this classifier can be corrected, as far as it is known before the fit."""
+        problem = _why_not_linear(_last_step(self._base()))
+        if problem and self.correction in ("loss", "likelihood"):
+            raise ValueError(
+                f'{self._name}(correction="{self.correction}") needs {problem}. '
+                'correction="probabilities" is for any classifier.'
+            )
+        if self.correction == "auto" and problem:
+            return "probabilities"
+        return self.correction
+
+    def _routed(self, sample_weight: ArrayLike | None, fit_params: dict) -> dict[str, Any]:
+        """Return the keywords of the classifier's fit."""
+        from sklearn import get_config
+
+        if get_config().get("enable_metadata_routing", False):
+            routed: Bunch = process_routing(self, "fit", sample_weight=sample_weight, **fit_params)
+            return dict(routed.estimator.fit)
+        if sample_weight is None:
+            return dict(fit_params)
+        prefixes, base = "", self._base()
+        while isinstance(base, Pipeline):
+            prefixes, base = f"{prefixes}{base.steps[-1][0]}__", base.steps[-1][1]
+        return {**fit_params, f"{prefixes}sample_weight": sample_weight}
+
+
+# -- corrected fits ---------------------------------------------------------------------------
+def _last_step(estimator: Any) -> Any:
+    while isinstance(estimator, Pipeline):
+        estimator = estimator.steps[-1][1]
+    return estimator
+
+
+def _why_not_linear(estimator: Any) -> str | None:
+    """Say what a corrected fit of the estimator would need, if it is not possible."""
+    if type(estimator) is not LogisticRegression:
+        return f"a LogisticRegression (at the end of a Pipeline), got {type(estimator).__name__}"
+    if estimator.class_weight is not None:
+        raise ValueError(
+            "LabelDPClassifier takes a LogisticRegression without class_weight, since it is the "
+            "true classes that it would weigh: move the threshold on the probabilities instead."
+        )
+    ridge = estimator.penalty in ("l2", "deprecated") and not estimator.l1_ratio
+    if not ridge or not 0 < estimator.C < math.inf:
+        return "an L2 penalty with a finite C > 0, without which corrected losses have no minimum"
+    return None
+
+
+class _CorrectedFit(ClassifierMixin, BaseEstimator):
+    """The last step of a Pipeline while it is fitted: a LogisticRegression, by a corrected fit."""
+
+    def __init__(self, model: LogisticRegression, correction: str, channel: LabelChannel) -> None:
+        self.model = model
+        self.correction = correction
+        self.channel = channel
+
+    def fit(self, X: Any, y: np.ndarray, sample_weight: ArrayLike | None = None) -> Self:
+        model, channel = clone(self.model), self.channel
+        X, y = validate_data(
+            model, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], order="C"
+        )
+        weights = None
+        if sample_weight is not None:
+            weights = _check_sample_weight(sample_weight, X, dtype=float, ensure_non_negative=True)
+        codes = np.searchsorted(channel.classes, y)
+        fits = _Fits(model, channel, X, codes, weights)
+        self.correction_ = self.correction if self.correction != "auto" else fits.better()
+        fit: LinearFit = fits.of(self.correction_)
+        model.classes_ = channel.classes
+        model.coef_, model.intercept_ = fit.coef, fit.intercept
+        model.n_iter_ = np.array([fit.n_iter], dtype=np.int32)
+        self.model_ = model
+        return self
+
+    def get_metadata_routing(self) -> Any:
+        return get_routing_for_object(self.model)
+
+
+class _Fits:
+    """Both corrected fits of a logistic regression to the same reports."""
+
+    def __init__(
+        self,
+        model: LogisticRegression,
+        channel: LabelChannel,
+        X: Any,
+        codes: np.ndarray,
+        sample_weight: np.ndarray | None,
+    ) -> None:
+        self.model, self.channel = model, channel
+        self.X, self.codes, self.weights = X, codes, sample_weight
+        self.n_classes = len(channel.classes)
+
+    def of(self, correction: str) -> LinearFit:
+        """Return the coefficients by a correction."""
+        model, channel = self.model, self.channel
+        if correction == "loss":
+            objective, tol = corrected_loss(channel.corrected(self.codes)), model.tol
+        else:
+            # Its slopes are smaller than those of true labels, by the signal of the reports.
+            objective, tol = self._likelihood(self.codes), model.tol * channel.signal
+        return minimise(
+            objective,
+            self.X,
+            self.n_classes,
+            C=model.C,
+            fit_intercept=model.fit_intercept,
+            sample_weight=self.weights,
+            tol=tol,
+            max_iter=model.max_iter,
+        )
+
+    def better(self) -> str:
+        """Return the correction under which reports that it has not seen are more likely."""
+        held_out = np.arange(len(self.codes)) % _HELD_OUT == _HELD_OUT - 1
+        # Rows may be sorted by something that the model does not know.
+        held_out = np.random.default_rng(0).permutation(held_out)
+        some, others = (
+            _Fits(self.model, self.channel, *self._rows(rows)) for rows in (~held_out, held_out)
+        )
+        if not (some._has_weight() and others._has_weight()):
+            return "likelihood"
+        losses = {}
+        for correction in ("loss", "likelihood"):
+            fit = some.of(correction)
+            loss, _ = self._likelihood(others.codes)(others.X @ fit.coef.T + fit.intercept)
+            losses[correction] = float(np.average(loss, weights=others.weights))
+        return min(losses, key=lambda correction: losses[correction])
+
+    def _has_weight(self) -> bool:
+        return len(self.codes) > 0 and (self.weights is None or bool(self.weights.any()))
+
+    def _rows(self, kept: np.ndarray) -> tuple[Any, np.ndarray, np.ndarray | None]:
+        weights = None if self.weights is None else self.weights[kept]
+        return self.X[kept], self.codes[kept], weights
+
+    def _likelihood(self, codes: np.ndarray) -> Any:
+        return report_likelihood(codes, self.channel.q, self.channel.signal, self.n_classes)
+
+
+def _fit_corrected(
+    base: Any, correction: str, channel: LabelChannel, X: Any, reports: np.ndarray, routed: dict
+) -> tuple[Any, str]:
+    """Fit a logistic regression, or a Pipeline that ends with one, by a correction."""
+    fitted = clone(base)
+    if not isinstance(fitted, Pipeline):
+        step = _CorrectedFit(fitted, correction, channel).fit(X, reports, **routed)
+        return step.model_, step.correction_
+    inner = fitted
+    while isinstance(inner.steps[-1][1], Pipeline):
+        inner = inner.steps[-1][1]
+    name, last = inner.steps[-1]
+    inner.steps[-1] = (name, _CorrectedFit(last, correction, channel))
+    fitted.fit(X, reports, **routed)
+    step = inner.steps[-1][1]
+    inner.steps[-1] = (name, step.model_)
+    return fitted, step.correction_
