@@ -6,6 +6,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.utils import assert_all_finite
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import column_or_1d
 
 from .._random import RandomState
 from ..domains import Domain
@@ -97,7 +100,7 @@ class LabelChannel:
         indicators[np.arange(len(codes)), codes] += 1 / self.signal
         return indicators
 
-    def corrected_probabilities(self, reported: np.ndarray, n_samples: int) -> np.ndarray:
+    def corrected_probabilities(self, reported: np.ndarray, n_samples: float) -> np.ndarray:
         """Return the probabilities of the true labels, given those of the reported ones.
 
         They are linear in each other. What a model has learnt from n reports may be outside of
@@ -108,7 +111,7 @@ class LabelChannel:
         ----------
         reported : ndarray of shape (n, n_classes)
             Probabilities of each label among the reports.
-        n_samples : int
+        n_samples : float
             Number of reports that the model was fitted to.
 
         Returns
@@ -119,6 +122,26 @@ class LabelChannel:
         least = np.sqrt(self.q * (1 - self.q) / n_samples) / self.signal
         true = np.maximum((reported - self.q) / self.signal, min(least, 1 / len(self.classes)))
         return true / true.sum(axis=1, keepdims=True)
+
+
+def checked_labels(y: Any, name: str) -> np.ndarray:
+    """Return users' labels as a vector.
+
+    Raises
+    ------
+    ValueError
+        If there are none, one is missing, or they are numbers of no class.
+    """
+    if y is None:
+        raise ValueError(
+            f"{name} requires y to be passed, but the target y is None: it needs the labels of "
+            "the users."
+        )
+    labels = column_or_1d(y if hasattr(y, "dtype") else np.asarray(y), warn=True)
+    if labels.dtype.kind == "f":
+        assert_all_finite(labels, input_name="y", estimator_name=name)
+    check_classification_targets(labels)
+    return labels
 
 
 def checked_classes(classes: Any, name: str) -> np.ndarray:

@@ -11,6 +11,8 @@ from scipy.optimize import minimize
 from scipy.special import expit, log_expit, logsumexp
 from sklearn.exceptions import ConvergenceWarning
 
+from ..postprocessing._normalization import norm_sub
+
 # Loss of each row and its derivative with respect to the row's scores, of shape (n, n_scores):
 # one score for two classes (the log odds of the second), one score a class for more.
 Objective = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
@@ -64,6 +66,33 @@ def corrected_loss(labels: np.ndarray) -> Objective:
         return loss, np.exp(scores - total[:, None]) - labels
 
     return multinomial
+
+
+def with_possible_totals(labels: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
+    """Return corrected labels whose mean is a distribution, moved by a constant if it is not.
+
+    At the minimum of the loss the mean probabilities are the mean labels, if there is an intercept.
+    If a rare class has a negative mean, the loss falls without end as its intercept does.
+
+    Parameters
+    ----------
+    labels : ndarray of shape (n, n_classes)
+        Corrected labels.
+    weights : ndarray of shape (n,) or None
+        Weight of each row.
+
+    Returns
+    -------
+    ndarray of shape (n, n_classes)
+        The same labels, if each class has a positive mean.
+    """
+    mean = np.average(labels, axis=0, weights=weights)
+    total = len(labels) if weights is None else weights.sum()
+    least = 1 / (total + labels.shape[1])
+    if mean.min() >= least:
+        return labels
+    possible = np.maximum(norm_sub(mean), least)
+    return labels + (possible / possible.sum() - mean)
 
 
 def report_likelihood(codes: np.ndarray, q: float, signal: float, n_classes: int) -> Objective:

@@ -13,8 +13,6 @@ from scipy.special import log_softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import column_or_1d
 
 from .._documentation import Documented
 from .._random import RandomState
@@ -26,7 +24,7 @@ from ..postprocessing._normalization import norm_sub
 from ..tables import MarginalOracle
 from ..tables._components import Components
 from ..tables._consistent import cell_variance
-from ._label_channel import checked_classes
+from ._label_channel import checked_classes, checked_labels
 from ._log_odds import log_lifts, slope
 
 _LABEL = "class"
@@ -130,6 +128,13 @@ class LDPNaiveBayes(Documented, ClassifierMixin, BaseEstimator):
     >>> model.fit(users, ill).predict([[80, True], [30, False]]).tolist()
     ['yes', 'no']
     """
+
+    #: Checks of scikit-learn's that it cannot pass, and why.
+    _expected_failed_checks = {
+        "check_sample_weight_equivalence_on_dense_data": (
+            "each user draws coins of her own, and bins are learnt from rows"
+        ),
+    }
 
     _parameter_constraints: dict = {
         "epsilon": [Interval(Real, 0, None, closed="neither")],
@@ -447,13 +452,7 @@ class LDPNaiveBayes(Documented, ClassifierMixin, BaseEstimator):
                 )
             is_new, survey = survey is None, survey or self._new_survey(None, None, classes)
             return self._learnt(_added(survey, X, sample_weight, is_new))
-        if y is None:
-            raise ValueError(
-                f"{self._name} requires y to be passed, but the target y is None: it needs the "
-                "labels of the users."
-            )
-        X, labels = read_once(X), column_or_1d(np.asarray(y), warn=True)
-        check_classification_targets(labels)
+        X, labels = read_once(X), checked_labels(y, self._name)
         is_new = survey is None
         if is_new:
             survey = self._new_survey(X, labels, classes)
@@ -471,7 +470,7 @@ class LDPNaiveBayes(Documented, ClassifierMixin, BaseEstimator):
         survey = survey or self._new_survey(None, None)
         features = _features_of(survey)
         columns = features.columns_of(X, self._name)
-        labels = column_or_1d(np.asarray(y))
+        labels = checked_labels(y, self._name)
         if len(labels) != len(columns[0]):
             raise ValueError(
                 f"{self._name} found input variables with inconsistent numbers of samples: "
