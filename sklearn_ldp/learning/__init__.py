@@ -1,5 +1,6 @@
 """Models from private data: labels, features or whole records that users have randomised."""
 
+from ._corrected_logistic import CorrectedLogisticRegression
 from ._corrected_ridge import CorrectedRidge, corrected_gram
 from ._label_channel import corrected_labels
 from ._label_classifier import LabelDPClassifier
@@ -8,6 +9,7 @@ from ._naive_bayes import LDPNaiveBayes
 from ._private_columns import PrivatizedColumns
 
 __all__ = [
+    "CorrectedLogisticRegression",
     "CorrectedRidge",
     "LDPNaiveBayes",
     "LabelDPClassifier",

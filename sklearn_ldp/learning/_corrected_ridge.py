@@ -239,10 +239,7 @@ class CorrectedRidge(Documented, RegressorMixin, BaseEstimator):
         means, y_mean = np.zeros(X.shape[1]), 0.0
         if self.fit_intercept:
             means, y_mean = weight @ X / weight.sum(), float(weight @ y / weight.sum())
-        values, vectors = np.linalg.eigh(_gram(X, blocks, weight, means))
-        least = np.zeros(len(values))
-        if blocks:
-            least = _RAISED_TO * _standard_errors(X, blocks, weight, means, vectors)
+        values, least, vectors = directions_of(X, blocks, weight, means)
         divisors = np.maximum(values, least) + self.alpha
         scale = max(X.shape) * np.finfo(float).eps * max(np.abs(values).max(), self.alpha)
         inverses = np.divide(1, divisors, out=np.zeros_like(divisors), where=divisors > scale)
@@ -368,18 +365,35 @@ def excess(z: np.ndarray, b: np.ndarray) -> np.ndarray:
     return z @ b**2 - (z @ b) ** 2
 
 
-def _standard_errors(
-    X: np.ndarray,
-    blocks: list[np.ndarray],
-    weight: np.ndarray,
-    means: np.ndarray,
-    vectors: np.ndarray,
-) -> np.ndarray:
-    """A bound of the standard error that noise gives to the corrected Gram in each direction.
+def directions_of(
+    X: np.ndarray, blocks: list[np.ndarray], weight: np.ndarray, means: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the eigenvalues of the corrected Gram matrix, and what they must be to be trusted.
 
-    The smaller of the spread of the rows' summands, and of the size of their corrections, which is
-    0 where nothing is noisy.
+    That is four times a bound of the standard error which noise gives to an eigenvalue: the smaller
+    of the spread of the rows' summands, and of the size of their corrections, which is 0 where
+    nothing is noisy.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+        The features.
+    blocks : list of ndarray
+        The columns of each private attribute.
+    weight : ndarray of shape (n_samples,)
+        Weight of each row.
+    means : ndarray of shape (n_features,)
+        What is subtracted from the features.
+
+    Returns
+    -------
+    (ndarray of shape (n_features,), ndarray of shape (n_features,), ndarray)
+        The eigenvalues; the least ones to be trusted, 0 without private attributes; and the
+        eigenvectors, in columns.
     """
+    values, vectors = np.linalg.eigh(_gram(X, blocks, weight, means))
+    if not blocks:
+        return values, np.zeros(len(values)), vectors
     sums, squares, corrections = np.zeros((3, vectors.shape[1]))
     for rows in _chunks(X):
         added = np.zeros((len(X[rows]), vectors.shape[1]))
@@ -390,7 +404,7 @@ def _standard_errors(
         squares += weight[rows] @ terms**2
         corrections += weight[rows] @ added**2
     spread = np.maximum(squares - sums**2 / weight.sum(), 0)
-    return np.sqrt(np.minimum(spread, corrections))
+    return values, _RAISED_TO * np.sqrt(np.minimum(spread, corrections)), vectors
 
 
 def with_sums_of_one(

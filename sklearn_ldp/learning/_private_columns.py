@@ -281,9 +281,10 @@ class PrivatizedColumns(Documented, TransformerMixin, BaseEstimator):
         rows = self._rows(self._fitted_protocol, read_once(X))
         if self.input == "values" and _digest(rows) == self._released:
             warnings.warn(
-                f"PrivatizedColumns.transform got the rows that fit_transform has randomised: "
-                f"their users spend epsilon={self.epsilon:g} again. Keep what fit_transform "
-                'returned, or make reports once with privatize and pass them with input="reports".',
+                "PrivatizedColumns.transform got the rows that fit_transform has randomised: their "
+                f"users spend epsilon={self._fitted_protocol.epsilon:g} again. Keep what "
+                "fit_transform returned, or make reports once with privatize and pass them with "
+                'input="reports".',
                 PrivacyWarning,
                 stacklevel=2,
             )
@@ -345,7 +346,7 @@ class PrivatizedColumns(Documented, TransformerMixin, BaseEstimator):
     def oracles_(self) -> dict[Any, Any]:
         """The unfitted oracle of each column, at its share of the budget."""
         check_is_fitted(self)
-        return self._collector()._oracles(self._domain())
+        return dict(self._fitted_oracles)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_fitted_protocol")
@@ -392,9 +393,11 @@ class PrivatizedColumns(Documented, TransformerMixin, BaseEstimator):
             domain = RecordDomain.learned_columns(X, name)
         else:
             domain = RecordDomain.declared(self.domains, name)
-        protocol = self._collector(domain).protocol()
+        collector = self._collector(domain)
+        protocol = collector.protocol()
         rows = self._rows(protocol, X)
         self._fitted_protocol, self._released = protocol, None
+        self._fitted_oracles = collector._oracles(domain)
         self.n_features_in_ = rows.shape[1]
         if hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
