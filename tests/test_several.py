@@ -145,6 +145,17 @@ def test_tallies_are_those_of_the_parts(mechanism, codes):
     mechanism.check_tallies(tally[None], np.array([5000]))
     decoded = mechanism.decode(tally[None])
     pis = mechanism.probabilities
+    order = np.argsort(codes[:, 0], kind="stable")
+    for j, part in enumerate(mechanism.parts):
+        own = mechanism.reports_of_part(reports, j)
+        np.testing.assert_array_equal(part.tally(own), mechanism.of_part(tally, j)[0])
+        asked = np.ones(5000, dtype=bool)
+        if mechanism.public_part is not None:
+            asked = np.array([j in mechanism.samples[k] for k in reports[:, 0]])
+        places = np.where(asked, np.cumsum(asked) - 1, -1)[order]
+        np.testing.assert_array_equal(
+            mechanism.reports_of_part(reports[order], j), own[places[places >= 0]]
+        )
     for j, part in enumerate(mechanism.parts):
         support, asked = mechanism.of_decoded(decoded, j)
         # Error rate 1e-9 for each.

@@ -231,11 +231,24 @@ class Several(Split):
 
     def _places_of_parts(self, reports: np.ndarray) -> Iterator[tuple[int, np.ndarray, int, int]]:
         """Yield parts, rows that report on them at one place, and where that place is."""
-        drawn = reports[:, 0].astype(np.int64) if self._has_number else np.zeros(len(reports), int)
         for j in range(len(self.parts)):
-            place = self._places[drawn, j]
-            for k in np.unique(place[place >= 0]).tolist():
-                yield j, np.flatnonzero(place == k), self._starts[k], self._starts[k + 1]
+            for rows, start, stop in self._places_of_part(reports, j):
+                yield j, rows, start, stop
+
+    def _places_of_part(self, reports: np.ndarray, j: int) -> Iterator[tuple[np.ndarray, int, int]]:
+        """Yield the rows that report on a part at one place, and where that place is."""
+        drawn = reports[:, 0].astype(np.int64) if self._has_number else np.zeros(len(reports), int)
+        place = self._places[drawn, j]
+        for k in np.unique(place[place >= 0]).tolist():
+            yield np.flatnonzero(place == k), self._starts[k], self._starts[k + 1]
+
+    def reports_of_part(self, reports: np.ndarray, j: int) -> np.ndarray:
+        found = list(self._places_of_part(reports, j))
+        own = np.concatenate([self._own_at(reports, rows, j, start) for rows, start, _ in found])
+        in_order = np.argsort(np.concatenate([rows for rows, _, _ in found]))
+        return self.parts[j].check_reports(own[in_order])
+
+    reports_of_part.__doc__ = Split.reports_of_part.__doc__
 
     def _own_at(self, reports: np.ndarray, rows: np.ndarray, j: int, start: int) -> np.ndarray:
         """The reports of a part at one place, in the form of its mechanism."""

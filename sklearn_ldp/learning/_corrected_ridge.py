@@ -1,0 +1,525 @@
+"""Linear regression on unbiased indicators, without the bias that their noise causes."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from numbers import Real
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import stats
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.utils._param_validation import Interval
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from .._documentation import Documented
+from .._estimate import ConfidenceInterval
+
+_CHUNK_CELLS = 1 << 22  # numbers that are held beside X
+_RAISED_TO = 4.0  # standard errors
+_MANY_ROWS, _FAR_OFF = 30, 6.0  # rows from which on sums are judged, and by how many sd
+
+
+def corrected_gram(
+    X: ArrayLike,
+    private: Any,
+    sample_weight: ArrayLike | None = None,
+    *,
+    centered: bool = False,
+) -> np.ndarray:
+    """Return an unbiased estimate of the Gram matrix of the true features.
+
+    A row of X has unbiased indicators of each private attribute. The truth is 1 for one category
+    and 0 for the others, so that products of two indicators of one attribute are 0, and squares are
+    the indicators themselves: the block of a private attribute is the diagonal matrix of its column
+    sums, without any noise squared. All other blocks are unbiased as they stand, because the noise
+    of one attribute is independent of that of another, and of what is public.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_features)
+        The features.
+    private : sequence of slices, ranges, index arrays or masks, or a mapping to those
+        The columns of all indicators of each private attribute.
+    sample_weight : array-like of shape (n_samples,), default=None
+        Weight of each row.
+    centered : bool, default=False
+        Whether to subtract the means of the columns; the bias of the result is then of the order
+        1 / n_samples of it.
+
+    Returns
+    -------
+    ndarray of shape (n_features, n_features)
+        The estimate of X' W X; some of its eigenvalues may be negative.
+
+    Raises
+    ------
+    ValueError
+        If `private` is malformed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_ldp.learning import corrected_gram
+    >>> X = [[1.5, -0.5, 2.0], [-0.5, 1.5, 1.0]]
+    >>> corrected_gram(X, private=[range(2)])
+    array([[1. , 0. , 2.5],
+           [0. , 1. , 0.5],
+           [2.5, 0.5, 5. ]])
+    """
+    X = np.asarray(X, dtype=np.float64)
+    weight = np.ones(len(X)) if sample_weight is None else np.asarray(sample_weight, dtype=float)
+    means = np.average(X, axis=0, weights=weight) if centered else np.zeros(X.shape[1])
+    blocks = private_blocks(private, X.shape[1], "corrected_gram")
+    return _gram(X, blocks, weight, means)
+
+
+def _gram(
+    X: np.ndarray, blocks: list[np.ndarray], weight: np.ndarray, means: np.ndarray
+) -> np.ndarray:
+    """The corrected Gram matrix of features that these means are subtracted from."""
+    gram = np.zeros((X.shape[1], X.shape[1]))
+    for rows in _chunks(X):
+        centred = X[rows] - means
+        gram += centred.T @ (centred * weight[rows, None])
+    for block in blocks:
+        of_means = weight.sum() * np.outer(means[block], means[block])
+        gram[np.ix_(block, block)] = np.diag(weight @ X[:, block]) - of_means
+    return gram
+
+
+class CorrectedRidge(Documented, RegressorMixin, BaseEstimator):
+    """Ridge regression on noisy indicators, corrected for their noise (errors in variables).
+
+    Noise in a feature pulls its coefficient towards 0, and shifts those of the features that go
+    with it. The noise of :class:`PrivatizedColumns` is known, so it can be taken out: the
+    coefficients minimise an unbiased estimate of the squared error on the *true* features,
+
+    .. math:: \\hat\\beta = (G + \\alpha I)^{-1} X_c' W y_c,
+
+    where the Gram matrix G of the centred features is that of :func:`corrected_gram`: it has the
+    sums of the indicators where :class:`~sklearn.linear_model.Ridge` has their squares. Without
+    private attributes the two are the same.
+
+    Which features to predict from. The coefficients are those of the true values: right to be
+    interpreted, for intervals, and to predict for rows whose true values are seen, on the client or
+    at the server for its own rows (`PrivatizedColumns.true_indicators`). Where the new rows are
+    randomised as well, the least squared error is that of the regression on what is seen: use
+    scikit-learn's Ridge there. So `score` on noisy rows, and a search by it, favours too small
+    coefficients; `corrected_score` estimates the score that true rows would have.
+
+    G need not be positive semi-definite, and in a direction where it is near 0 (a rare category) a
+    division by it would blow up. Eigenvalues below four of their standard errors are raised to
+    these. They are far above that as the number of rows grows, and the estimate is then consistent;
+    `n_raised_` says how many are not.
+
+    Parameters
+    ----------
+    alpha : float, default=1.0
+        Strength of the L2 penalty, >= 0, as in Ridge. The intercept is not penalised.
+    private : sequence of slices, ranges, index arrays or masks, or a mapping, default=None
+        The columns of each private attribute: all of its indicators, none left out. A mapping to
+        those, as `PrivatizedColumns.slices_` is, does as well. None means that there are none.
+    fit_intercept : bool, default=True
+        Whether to fit an intercept.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features,)
+        Coefficients of the true features. Those of a private attribute have the sum 0 if there is
+        an intercept.
+    intercept_ : float
+        The intercept.
+    coef_covariance_ : ndarray of shape (n_features, n_features)
+        Estimated covariance of the coefficients (sandwich), with the noise of the reports and of
+        y, for any variances of the errors.
+    n_raised_ : int
+        Number of eigenvalues of G that were raised.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, if X had names that are all strings.
+
+    See Also
+    --------
+    PrivatizedColumns : The transformer that makes the indicators.
+    sklearn.linear_model.Ridge : Without the correction.
+
+    Notes
+    -----
+    Let :math:`\\tilde x_i` be the row i less the means, :math:`r_i` its residual, and z its
+    indicators of a private attribute with coefficients b. The score of row i is
+
+    .. math:: \\psi_i = w_i \\big(\\tilde x_i r_i - [z \\circ b - z (z' b)]\\big),
+
+    with the bracket on each private attribute. Its mean at the true coefficients is 0, and the
+    covariance is :math:`A^{-1} (\\sum_i \\psi_i \\psi_i') A^{-1}` with :math:`A = G + \\alpha I`.
+    Weights are those of a loss, not numbers of equal rows.
+
+    Before anything else each private attribute's indicators are shifted in each row such that
+    their sum is 1, as that of the true ones. This keeps them unbiased, and takes the direction in
+    which they say nothing out of G exactly.
+
+    References
+    ----------
+    .. [1] A. Datta, H. Zou, "CoCoLasso for high-dimensional error-in-variables regression", Annals
+       of Statistics 45(6), 2017, :doi:`10.1214/16-AOS1527` (a corrected Gram matrix is projected to
+       the positive semi-definite ones, and cross-validation is corrected).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_ldp.learning import CorrectedRidge, PrivatizedColumns
+    >>> rng = np.random.default_rng(0)
+    >>> smokes = rng.integers(0, 2, 20_000)
+    >>> y = 3.0 * smokes + rng.normal(size=20_000)
+    >>> reporting = PrivatizedColumns(epsilon=1.0, domains={"smokes": 2}, random_state=0)
+    >>> Z = reporting.fit_transform(smokes[:, None])
+    >>> model = CorrectedRidge(private=reporting.slices_).fit(Z, y)
+    >>> uncorrected = CorrectedRidge().fit(Z, y)
+    >>> def effect(of):
+    ...     return (of.coef_[1] - of.coef_[0]).round(1)
+    >>> effect(model), effect(uncorrected)
+    (np.float64(3.0), np.float64(0.6))
+    >>> low, high = model.confidence_interval(0.95)
+    >>> np.all((low < [-1.5, 1.5]) & ([-1.5, 1.5] < high))
+    np.True_
+    """
+
+    _parameter_constraints: dict = {
+        "alpha": [Interval(Real, 0, None, closed="left")],
+        "private": "no_validation",  # private_blocks checks it, and says what is wrong
+        "fit_intercept": ["boolean"],
+    }
+
+    private: Any
+    _expected_failed_checks: dict[str, str] = {}
+
+    def __init__(
+        self,
+        alpha: float = 1.0,
+        *,
+        private: Sequence[Any] | Mapping[Any, Any] | None = None,
+        fit_intercept: bool = True,
+    ) -> None:
+        self.alpha = alpha
+        self.private = private
+        self.fit_intercept = fit_intercept
+
+    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
+        """Fit the coefficients of the true features.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The features: unbiased indicators, and any public ones.
+        y : array-like of shape (n_samples,)
+            What to predict.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weight of each row in the loss.
+
+        Returns
+        -------
+        self : object
+            The fitted model.
+
+        Raises
+        ------
+        ValueError
+            If `X`, `y`, `sample_weight` or `private` is malformed, or if the indicators of a
+            private attribute do not add up to 1 on average.
+        """
+        self._validate_params()
+        X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
+        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        blocks = private_blocks(self.private, X.shape[1], type(self).__name__)
+        X = with_sums_of_one(X, blocks, weight, type(self).__name__)
+        means, y_mean = np.zeros(X.shape[1]), 0.0
+        if self.fit_intercept:
+            means, y_mean = weight @ X / weight.sum(), float(weight @ y / weight.sum())
+        values, least, vectors = directions_of(X, blocks, weight, means)
+        divisors = np.maximum(values, least) + self.alpha
+        scale = max(X.shape) * np.finfo(float).eps * max(np.abs(values).max(), self.alpha)
+        inverses = np.divide(1, divisors, out=np.zeros_like(divisors), where=divisors > scale)
+        inverse = (vectors * inverses) @ vectors.T
+        target = (weight * (y - y_mean)) @ (X - means)
+        self.coef_ = inverse @ target
+        self.intercept_ = y_mean - float(means @ self.coef_)
+        meat = np.zeros_like(inverse)
+        for rows in _chunks(X):
+            residuals = y[rows] - X[rows] @ self.coef_ - self.intercept_
+            scores = (X[rows] - means) * residuals[:, None]
+            for block in blocks:
+                z, b = X[rows][:, block], self.coef_[block]
+                scores[:, block] -= z * b - z * (z @ b)[:, None]
+            scores *= weight[rows, None]
+            meat += scores.T @ scores
+        self.coef_covariance_ = inverse @ meat @ inverse
+        self.n_raised_ = int(np.sum(values < least - scale))
+        return self
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Predict from features.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The true features; or noisy ones, from which Ridge predicts with less error.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            The predictions.
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=np.float64, reset=False)
+        return X @ self.coef_ + self.intercept_
+
+    def corrected_score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
+        """Estimate, from noisy rows, the coefficient of determination that true rows would have.
+
+        The mean squared error is that of the noisy rows less what their noise adds, which is
+        unbiased if the rows were not used in `fit`. It is what a search for `alpha` should
+        maximise.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Noisy features.
+        y : array-like of shape (n_samples,)
+            What was to be predicted.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weight of each row.
+
+        Returns
+        -------
+        float
+            1 less the ratio of the mean squared error at the true rows to the variance of y.
+        """
+        check_is_fitted(self)
+        X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, reset=False)
+        weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
+        squares = (y - X @ self.coef_ - self.intercept_) ** 2
+        for block in private_blocks(self.private, X.shape[1], type(self).__name__):
+            squares += excess(X[:, block], self.coef_[block])
+        spread = weight @ (y - np.average(y, weights=weight)) ** 2
+        return float(1 - weight @ squares / spread)
+
+    def confidence_interval(self, level: float = 0.95) -> ConfidenceInterval:
+        """Return confidence intervals of the coefficients of the true features.
+
+        They are for the coefficients of the regression with the same penalty, in the population.
+
+        Parameters
+        ----------
+        level : float, default=0.95
+            Probability that an interval contains its coefficient, in (0, 1).
+
+        Returns
+        -------
+        ConfidenceInterval
+            `low` and `high`, each an ndarray of shape (n_features,).
+
+        Raises
+        ------
+        ValueError
+            If the level is not between 0 and 1.
+
+        Warns
+        -----
+        UserWarning
+            If eigenvalues were raised, because the coefficients are then biased.
+        """
+        check_is_fitted(self)
+        if not 0 < level < 1:
+            raise ValueError(f"Argument level must fulfil 0 < level < 1, got {level!r}.")
+        if self.n_raised_:
+            warnings.warn(
+                f"CorrectedRidge has too few rows for its noise in {self.n_raised_} of "
+                f"{self.n_features_in_} directions, in which its coefficients are biased: the "
+                "intervals may miss them. Join rare categories, or collect more rows.",
+                UserWarning,
+                stacklevel=2,
+            )
+        half = stats.norm.isf((1 - level) / 2) * np.sqrt(np.diag(self.coef_covariance_))
+        return ConfidenceInterval(self.coef_ - half, self.coef_ + half)
+
+
+def excess(z: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Return what to add to the square of ``z @ b``, so that it is unbiased for the truth's.
+
+    Parameters
+    ----------
+    z : ndarray of shape (n_samples, n_categories)
+        Unbiased indicators of an attribute.
+    b : ndarray of shape (n_categories,) or (n_categories, m)
+        Coefficients.
+
+    Returns
+    -------
+    ndarray of shape (n_samples,) or (n_samples, m)
+        ``z @ b**2 - (z @ b)**2``, which is 0 where z is 1 for one category and 0 for the others.
+    """
+    return z @ b**2 - (z @ b) ** 2
+
+
+def directions_of(
+    X: np.ndarray, blocks: list[np.ndarray], weight: np.ndarray, means: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the eigenvalues of the corrected Gram matrix, and what they must be to be trusted.
+
+    That is four times a bound of the standard error which noise gives to an eigenvalue: the smaller
+    of the spread of the rows' summands, and of the size of their corrections, which is 0 where
+    nothing is noisy.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+        The features.
+    blocks : list of ndarray
+        The columns of each private attribute.
+    weight : ndarray of shape (n_samples,)
+        Weight of each row.
+    means : ndarray of shape (n_features,)
+        What is subtracted from the features.
+
+    Returns
+    -------
+    (ndarray of shape (n_features,), ndarray of shape (n_features,), ndarray)
+        The eigenvalues; the least ones to be trusted, 0 without private attributes; and the
+        eigenvectors, in columns.
+    """
+    values, vectors = np.linalg.eigh(_gram(X, blocks, weight, means))
+    if not blocks:
+        return values, np.zeros(len(values)), vectors
+    sums, squares, corrections = np.zeros((3, vectors.shape[1]))
+    for rows in _chunks(X):
+        added = np.zeros((len(X[rows]), vectors.shape[1]))
+        for block in blocks:
+            added += excess(X[rows][:, block], vectors[block])
+        terms = ((X[rows] - means) @ vectors) ** 2 + added
+        sums += weight[rows] @ terms
+        squares += weight[rows] @ terms**2
+        corrections += weight[rows] @ added**2
+    spread = np.maximum(squares - sums**2 / weight.sum(), 0)
+    return values, _RAISED_TO * np.sqrt(np.minimum(spread, corrections)), vectors
+
+
+def with_sums_of_one(
+    X: np.ndarray, blocks: list[np.ndarray], weight: np.ndarray, name: str
+) -> np.ndarray:
+    """Shift the indicators of each private attribute in each row, so that their sum is 1.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+        The features.
+    blocks : list of ndarray
+        The columns of each private attribute.
+    weight : ndarray of shape (n_samples,)
+        Rows of weight 0 are not judged.
+    name : str
+        The class to name in errors.
+
+    Returns
+    -------
+    ndarray of shape (n_samples, n_features)
+        The same array if there are no blocks, otherwise a copy.
+
+    Raises
+    ------
+    ValueError
+        If the sums are not 1 on average, by six standard errors.
+    """
+    X = X.copy() if blocks else X
+    for i, block in enumerate(blocks):
+        off = X[:, block].sum(axis=1) - 1
+        judged = off[weight > 0]
+        allowed = _FAR_OFF * judged.std() / np.sqrt(max(len(judged), 1)) + 1e-6
+        if len(judged) >= _MANY_ROWS and abs(judged.mean()) > allowed:
+            raise ValueError(
+                f"{name} expects columns of private[{i}] that are unbiased indicators of all "
+                f"categories of an attribute, whose sum is 1 on average, got {1 + judged.mean():g}:"
+                " pass what PrivatizedColumns returns, neither scaled nor with columns left out."
+            )
+        X[:, block] -= off[:, None] / len(block)
+    return X
+
+
+def private_blocks(private: Any, n_features: int, name: str) -> list[np.ndarray]:
+    """Return the columns of each private attribute.
+
+    Parameters
+    ----------
+    private : sequence or mapping of slices, ranges, index arrays or masks, or None
+        As for :class:`CorrectedRidge`.
+    n_features : int
+        Number of columns.
+    name : str
+        The class to name in errors.
+
+    Returns
+    -------
+    list of ndarray of shape (n_categories,)
+        Their positions, integers.
+
+    Raises
+    ------
+    ValueError
+        If one of them is not a list of at least two existing columns, or if two overlap.
+    """
+    if private is None:
+        return []
+    given = private.values() if isinstance(private, Mapping) else private
+    if isinstance(given, (str, slice, range)) or not isinstance(given, Iterable):
+        raise ValueError(
+            f"{name} expects private= to be a list with the columns of each private attribute, "
+            f"such as [range(0, 5)], got {private!r}: put it into a list."
+        )
+    blocks: list[np.ndarray] = []
+    taken = np.zeros(n_features, dtype=bool)
+    for i, one in enumerate(given):
+        block = _positions(one, n_features, f"{name}: private[{i}]")
+        if taken[block].any() or len(np.unique(block)) < len(block):
+            column = block[np.argmax(taken[block])]
+            raise ValueError(
+                f"{name} got the column {column} twice in private=: each column belongs to one "
+                "private attribute."
+            )
+        taken[block] = True
+        blocks.append(block)
+    return blocks
+
+
+def _positions(one: Any, n_features: int, what: str) -> np.ndarray:
+    """The positions that an index of columns stands for."""
+    if isinstance(one, slice):
+        positions = np.arange(n_features)[one]
+    else:
+        index = np.asarray(one)
+        is_mask = index.dtype.kind == "b" and index.shape == (n_features,)
+        if not is_mask and (index.ndim != 1 or index.dtype.kind not in "iu"):
+            raise ValueError(
+                f"{what} must be a slice, a range, an array of positions or a mask of "
+                f"{n_features} booleans, got {one!r}."
+            )
+        positions = np.flatnonzero(index) if is_mask else index.astype(np.intp)
+    outside = positions[(positions < 0) | (positions >= n_features)]
+    if outside.size:
+        raise ValueError(
+            f"{what} names the column {outside[0]}, but X has {n_features} columns: count them "
+            "from 0, as they come out of the ColumnTransformer."
+        )
+    if len(positions) < 2:
+        raise ValueError(
+            f"{what} has {len(positions)} of the {n_features} columns of X, but an attribute has "
+            "at least two categories: pass the columns of all its indicators."
+        )
+    return positions
+
+
+def _chunks(X: np.ndarray) -> Iterator[slice]:
+    size = max(_CHUNK_CELLS // X.shape[1], 1)
+    return (slice(start, start + size) for start in range(0, len(X), size))

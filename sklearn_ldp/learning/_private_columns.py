@@ -1,0 +1,450 @@
+"""A transformer of users' columns into unbiased indicators of their randomised values."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import warnings
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import pairwise
+from numbers import Integral, Real
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
+
+from .._documentation import Documented
+from .._random import RandomState
+from .._typing import Values
+from ..domains import RecordDomain
+from ..domains._columns import column_names, read_once
+from ..mechanisms._coins import CoinStreams
+from ..oracles import ColumnOracle, PrivacyWarning
+from ..protocols import Protocol
+from ..protocols._clients import privatize
+
+_CHUNK_CELLS = 1 << 22  # indicators that are computed at a time
+
+# Digests of what was randomised tell nothing outside of this process.
+_KEY = os.urandom(32)
+
+
+class _AllColumns(ColumnOracle):
+    """The collector whose reports these are, under the name that users know."""
+
+    @property
+    def _name(self) -> str:
+        return "PrivatizedColumns"
+
+
+class PrivatizedColumns(Documented, TransformerMixin, BaseEstimator):
+    """Randomise each user's columns, and turn her report into unbiased indicators of its values.
+
+    Each user reports on all columns, which share epsilon such that the sum of the variances of all
+    indicators is least. The output has a column of floats for each category v of each column:
+
+    .. math:: Z_v = \\frac{[\\text{the report supports } v] - q}{p - q},
+
+    with the exact support probabilities p and q of the column's oracle. Its mean over the coins is
+    1 for the user's own category and 0 for the others, so that sums over users, and sums of
+    products with what is public or with indicators of *another* column, are unbiased. Products of
+    indicators of the same column are not: a model that forms them needs a correction, as
+    :class:`CorrectedRidge` has it.
+
+    Privacy: each call of `transform`, `fit_transform` or `privatize` on values spends epsilon of
+    the user of each row, for all her columns together. So `predict` of a pipeline randomises the
+    new rows as well, and a cross-validation randomises each row several times, which is for
+    simulations. In a deployment clients call `privatize` once, and the server fits and predicts
+    with ``input="reports"``, which is free. `fit` alone releases nothing, unless it learns the
+    domains from the values. Columns that are passed on beside these are not protected at all.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        Privacy budget of a user's whole report, on all columns together, > 0.
+    domains : "auto" or mapping of str to categories, default="auto"
+        The public domain of each column: anything that :class:`~sklearn_ldp.Domain` takes. "auto"
+        takes the levels that the columns of a data frame declare (categorical dtypes). Without
+        declared levels it learns a domain from the raw values in `fit`, which leaks the values
+        that occur and is for simulations only.
+    oracle : "best", oracle or mapping of str to those, default="best"
+        How a column is reported, as for :class:`~sklearn_ldp.ColumnOracle`. "best" is the oracle
+        with the least total variance of the indicators.
+    input : {"values", "reports"}, default="values"
+        Whether `fit`, `transform` and `fit_transform` read users' raw values or their reports.
+    random_state : int, RandomState, Generator or None, default=None
+        None draws every coin from the operating system's secure source. Anything else makes
+        reports predictable, and is for simulations. With an int each call draws the same coins;
+        a Generator goes on.
+
+    Attributes
+    ----------
+    slices_ : dict of str to range
+        Which columns of the output belong to each column, for the parameter `private` of
+        :class:`CorrectedRidge` (if these columns come first there).
+    oracles_ : dict of str to oracle
+        The unfitted oracle of each column; its `epsilon` is that column's share of the budget.
+    n_features_in_ : int
+        Number of columns, or of integers in a report.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the columns, in the order of `domains`, if the values seen in `fit` had names.
+
+    See Also
+    --------
+    CorrectedRidge : Regression without the bias that noisy indicators cause.
+    sklearn_ldp.ColumnOracle : Frequencies alone, at less noise: each user reports on one column.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_ldp.learning import PrivatizedColumns
+    >>> users = [["F", 2], ["M", 0], ["F", 1]]
+    >>> domains = {"sex": ["F", "M"], "age": 3}
+    >>> transformer = PrivatizedColumns(epsilon=4.0, domains=domains, random_state=0)
+    >>> transformer.fit_transform(users).shape
+    (3, 5)
+    >>> transformer.get_feature_names_out().tolist()
+    ['sex_F', 'sex_M', 'age_0', 'age_1', 'age_2']
+    >>> transformer.slices_
+    {'sex': range(0, 2), 'age': range(2, 5)}
+    >>> many = transformer.transform([["F", 2]] * 100_000)
+    >>> np.abs(many.mean(axis=0).round(1))
+    array([1., 0., 0., 0., 1.])
+    >>> reports = transformer.privatize(users)
+    >>> transformer.set_params(input="reports").fit_transform(reports).shape
+    (3, 5)
+    """
+
+    _parameter_constraints: dict = {
+        "epsilon": [Interval(Real, 0, None, closed="neither")],
+        "domains": "no_validation",  # RecordDomain checks it, and says what is wrong
+        "oracle": ColumnOracle._parameter_constraints["oracle"],
+        "input": [StrOptions({"values", "reports"})],
+        "random_state": [None, Integral, np.random.RandomState, np.random.Generator],
+    }
+
+    domains: Any
+    oracle: Any
+    feature_names_in_: np.ndarray
+    _released: bytes | None = None
+
+    #: Checks of scikit-learn's that it cannot pass, and why.
+    _expected_failed_checks = {
+        "check_methods_sample_order_invariance": "each place of a seeded run has coins of its own",
+        "check_methods_subset_invariance": "each place of a seeded run has coins of its own",
+    }
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        *,
+        domains: Any = "auto",
+        oracle: Any = "best",
+        input: str = "values",
+        random_state: RandomState = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.domains = domains
+        self.oracle = oracle
+        self.input = input
+        self.random_state = random_state
+
+    # -- client side --------------------------------------------------------------------------
+    def protocol(self, collection_round: str = "") -> Protocol:
+        """Return what clients and server agree on, for files of reports.
+
+        It is that of ``ColumnOracle(strategy="split-budget")``, which estimates frequencies from
+        the same reports. Files of reports are shuffled, so that nobody can tell who sent which: if
+        a report belongs to a public row, keep the two together in a table instead.
+
+        Parameters
+        ----------
+        collection_round : str, default=""
+            Name of the collection.
+
+        Returns
+        -------
+        Protocol
+            The mechanism, the domains and the round.
+
+        Raises
+        ------
+        ValueError
+            If a parameter is not valid, or the domains are not known.
+        """
+        return replace(self._protocol(collection_round), name=ColumnOracle.__name__)
+
+    def privatize(self, X: Values) -> np.ndarray:
+        """Randomise users' values into reports, as each client does; no fit is needed.
+
+        Privacy: each call spends epsilon of every user in `X`. Only ``random_state=None`` protects
+        anybody.
+
+        Parameters
+        ----------
+        X : data frame, or array-like of shape (n_samples, n_columns)
+            One row per user.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, width)
+            The reports, which `transform` reads with ``input="reports"``.
+
+        Raises
+        ------
+        ValueError
+            If a value is not in the domain of its column, or the domains are not known.
+        """
+        return self._protocol().privatize(X, self.random_state)
+
+    # -- as a transformer ---------------------------------------------------------------------
+    def fit(self, X: Values, y: object = None) -> Self:
+        """Check the users' values (or reports) against the domains; nothing is randomised.
+
+        Privacy: costs none where the domains are declared. With ``domains="auto"`` and columns
+        without declared levels, the values that occur are revealed.
+
+        Parameters
+        ----------
+        X : data frame, or array-like of shape (n_samples, n_columns)
+            One row per user, or one report per user with ``input="reports"``.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        self : object
+            The fitted transformer.
+
+        Raises
+        ------
+        ValueError
+            If a value is not in the domain of its column, or a report cannot be one.
+        """
+        self._fit(X)
+        return self
+
+    def fit_transform(self, X: Values, y: object = None) -> np.ndarray:
+        """Fit, randomise the users' values once, and return their indicators.
+
+        Privacy: spends epsilon of every user in `X`, unless it holds reports.
+
+        Parameters
+        ----------
+        X : data frame, or array-like of shape (n_samples, n_columns)
+            As for `fit`.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_indicators)
+            The indicators.
+
+        Raises
+        ------
+        ValueError
+            As for `fit`.
+        """
+        rows = self._fit(X)
+        if self.input == "values":
+            self._released = _digest(rows)
+        return self._indicators(rows)
+
+    def transform(self, X: Values) -> np.ndarray:
+        """Randomise the values of users and return their indicators.
+
+        Privacy: spends epsilon of every user in `X`, unless it holds reports. If `X` holds the very
+        rows that `fit_transform` has randomised already, a :class:`~sklearn_ldp.PrivacyWarning`
+        says that their users spend it twice.
+
+        Parameters
+        ----------
+        X : data frame, or array-like of shape (n_samples, n_columns)
+            As for `fit`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_indicators)
+            The indicators.
+
+        Raises
+        ------
+        ValueError
+            As for `fit`.
+        """
+        check_is_fitted(self)
+        rows = self._rows(self._fitted_protocol, read_once(X))
+        if self.input == "values" and _digest(rows) == self._released:
+            warnings.warn(
+                "PrivatizedColumns.transform got the rows that fit_transform has randomised: their "
+                f"users spend epsilon={self._fitted_protocol.epsilon:g} again. Keep what "
+                "fit_transform returned, or make reports once with privatize and pass them with "
+                'input="reports".',
+                PrivacyWarning,
+                stacklevel=2,
+            )
+        return self._indicators(rows)
+
+    def true_indicators(self, X: Values) -> np.ndarray:
+        """Return the exact indicators of values, in the same columns: for rows that are no secret.
+
+        Privacy: not private at all. It is for simulations, for clients who predict for themselves,
+        and for rows that the server knows anyway.
+
+        Parameters
+        ----------
+        X : data frame, or array-like of shape (n_samples, n_columns)
+            Values.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_indicators)
+            1 for the category of each column, otherwise 0.
+
+        Raises
+        ------
+        ValueError
+            If a value is not in the domain of its column, or the domains are not known.
+        """
+        domain = self._domain()
+        codes = domain.encode(X, type(self).__name__)
+        result = np.zeros((len(codes), domain.size))
+        for j, columns in enumerate(_slices(domain).values()):
+            result[np.arange(len(codes)), columns.start + codes[:, j].astype(np.intp)] = 1
+        return result
+
+    def get_feature_names_out(self, input_features: ArrayLike | None = None) -> np.ndarray:
+        """Name the indicators after the columns and their categories.
+
+        Parameters
+        ----------
+        input_features : array-like of str or None, default=None
+            Compared with the names seen in `fit`, and otherwise ignored.
+
+        Returns
+        -------
+        ndarray of shape (n_indicators,)
+            Such as "state_CA", column by column.
+        """
+        check_is_fitted(self)
+        _check_feature_names_in(self, input_features)
+        return self._domain().names
+
+    # -- what is known after fit --------------------------------------------------------------
+    @property
+    def slices_(self) -> dict[Any, range]:
+        """Which columns of the output belong to each column."""
+        check_is_fitted(self)
+        return _slices(self._domain())
+
+    @property
+    def oracles_(self) -> dict[Any, Any]:
+        """The unfitted oracle of each column, at its share of the budget."""
+        check_is_fitted(self)
+        return dict(self._fitted_oracles)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_fitted_protocol")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string = True
+        tags.input_tags.categorical = True
+        tags.non_deterministic = self.random_state is None
+        return tags
+
+    def __getstate__(self) -> dict[str, Any]:
+        # What was randomised here is not to be recognised elsewhere.
+        return {k: v for k, v in super().__getstate__().items() if k != "_released"}
+
+    # -- how it works -------------------------------------------------------------------------
+    def _domain(self) -> RecordDomain:
+        """The domains that are declared, or that "auto" has learnt."""
+        if hasattr(self, "_fitted_protocol"):
+            domain: Any = self._fitted_protocol.domain
+            return domain
+        return RecordDomain.declared(self.domains, type(self).__name__)
+
+    def _collector(self, domain: Any = None) -> _AllColumns:
+        return _AllColumns(
+            self.epsilon,
+            domains=self._domain() if domain is None else domain,
+            oracle=self.oracle,
+            strategy="split-budget",
+            n_shards=1,
+            random_state=self.random_state,
+        )
+
+    def _protocol(self, collection_round: str = "") -> Protocol:
+        self._validate_params()
+        return self._collector().protocol(collection_round)
+
+    def _fit(self, X: Any) -> np.ndarray:
+        """Fit, and return the codes of the values, or the checked reports."""
+        self._validate_params()
+        X, name = read_once(X), type(self).__name__
+        is_auto = isinstance(self.domains, str) and self.domains == "auto"
+        if is_auto and self.input == "values":
+            domain = RecordDomain.learned_columns(X, name)
+        else:
+            domain = RecordDomain.declared(self.domains, name)
+        collector = self._collector(domain)
+        protocol = collector.protocol()
+        rows = self._rows(protocol, X)
+        self._fitted_protocol, self._released = protocol, None
+        self._fitted_oracles = collector._oracles(domain)
+        self.n_features_in_ = rows.shape[1]
+        if hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        names = column_names(X)
+        if names is not None and all(isinstance(one, str) for one in names):
+            ordered = list(domain.columns) if self.input == "values" else names
+            self.feature_names_in_ = np.array(ordered, dtype=object)
+        return rows
+
+    def _rows(self, protocol: Protocol, X: Any) -> np.ndarray:
+        """The codes of the values, or the checked reports."""
+        if self.input == "reports":
+            return protocol.check(X)
+        return protocol.domain.encode(X, type(self).__name__)
+
+    def _indicators(self, rows: np.ndarray) -> np.ndarray:
+        """Randomise codes, if these are codes, and return the indicators."""
+        protocol: Any = self._fitted_protocol
+        mechanism = protocol.mechanism
+        reports = rows
+        if self.input == "values":
+            reports = privatize(mechanism, rows, 0, CoinStreams(self.random_state))
+        result = np.empty((len(rows), protocol.domain.size))
+        for j, columns in enumerate(_slices(protocol.domain).values()):
+            channel, own = mechanism.parts[j], mechanism.reports_of_part(reports, j)
+            p, q = float(channel.p), float(channel.q)
+            codes = np.arange(len(columns))
+            for rows_of_chunk in _chunks(len(rows), len(columns)):
+                supported = channel.supports(own[rows_of_chunk], codes)
+                result[rows_of_chunk, columns.start : columns.stop] = (supported - q) / (p - q)
+        return result
+
+
+def _slices(domain: RecordDomain) -> dict[Any, range]:
+    """The columns of the indicators of each column."""
+    ends = np.cumsum([0, *(one.size for one in domain.columns.values())]).tolist()
+    return {
+        key: range(start, stop)
+        for key, (start, stop) in zip(domain.columns, pairwise(ends), strict=True)
+    }
+
+
+def _chunks(n_rows: int, n_columns: int) -> Iterator[slice]:
+    size = max(_CHUNK_CELLS // n_columns, 1)
+    return (slice(start, start + size) for start in range(0, n_rows, size))
+
+
+def _digest(codes: np.ndarray) -> bytes:
+    """A digest of rows that nobody without the key of this process can compare with others."""
+    return hashlib.blake2b(np.ascontiguousarray(codes).data, key=_KEY).digest()

@@ -1,0 +1,290 @@
+"""CorrectedRidge: an unbiased Gram matrix, consistent coefficients, intervals that hold."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+from scipy import stats
+from sklearn import config_context
+from sklearn.linear_model import Ridge
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from sklearn_ldp import GRR, OUE
+from sklearn_ldp.learning import CorrectedRidge, PrivatizedColumns, corrected_gram
+from sklearn_ldp.utils.estimator_checks import exact_report_distribution, expected_failed_checks
+
+
+@parametrize_with_checks(
+    [CorrectedRidge()],
+    expected_failed_checks=expected_failed_checks,
+)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+DOMAINS = {"a": 2, "b": 4}
+BLOCKS = [range(2), range(2, 6)]
+
+
+def population(n, rng):
+    """Two columns that go together, a public feature that goes with both, and y."""
+    a = rng.integers(0, 2, n)
+    b = np.where(rng.random(n) < 0.5, 2 * a, rng.integers(0, 4, n))
+    public = 0.5 * a + 0.3 * b + rng.normal(size=n)
+    y = 1 + 2 * a + np.array([0.0, 1, -1, 0.5])[b] + 0.7 * public + rng.normal(size=n)
+    return np.column_stack([a, b]), public[:, None], y
+
+
+#: The coefficients of these people, where those of a column have the sum 0.
+TRUTH = np.r_[-1, 1, np.array([0.0, 1, -1, 0.5]) - 0.125, 0.7]
+
+
+def noisy(codes, public, epsilon, rng, oracle="best"):
+    transformer = PrivatizedColumns(epsilon, domains=DOMAINS, oracle=oracle, random_state=rng)
+    Z, T = transformer.fit_transform(codes), transformer.true_indicators(codes)
+    return np.hstack([Z, public]), np.hstack([T, public])
+
+
+# -- the Gram matrix ------------------------------------------------------------------------------
+@pytest.mark.parametrize("oracle", [GRR(), OUE()], ids=repr)
+def test_the_gram_matrix_is_unbiased(oracle):
+    """Exactly, over all reports; the plain Gram matrix is the negative control."""
+    transformer = PrivatizedColumns(2.0, domains={"a": 2, "b": 3}, oracle=oracle)
+    reader = PrivatizedColumns(2.0, domains={"a": 2, "b": 3}, oracle=oracle, input="reports")
+    for code in product(range(2), range(3)):
+        law = exact_report_distribution(transformer.protocol().mechanism, code)
+        reports, chances = np.array(list(law)), np.array(list(map(float, law.values())))
+        X = np.c_[reader.fit_transform(reports), np.full(len(reports), 1.7)]
+        true = np.r_[np.eye(2)[code[0]], np.eye(3)[code[1]], 1.7]
+        blocks = [range(2), [2, 3, 4]]
+        np.testing.assert_allclose(
+            corrected_gram(X, blocks, chances), np.outer(true, true), atol=1e-12
+        )
+        assert np.abs(corrected_gram(X, [], chances) - np.outer(true, true)).max() > 0.3
+
+
+def test_the_gram_matrix_of_true_indicators_is_the_plain_one():
+    rng = np.random.default_rng(0)
+    codes, public, _ = population(500, rng)
+    _, X = noisy(codes, public, 1.0, rng)
+    weight = rng.random(500)
+    np.testing.assert_allclose(corrected_gram(X, BLOCKS, weight), X.T * weight @ X, atol=1e-10)
+    centred = X - np.average(X, axis=0, weights=weight)
+    np.testing.assert_allclose(
+        corrected_gram(X, BLOCKS, weight, centered=True), centred.T * weight @ centred, atol=1e-10
+    )
+
+
+# -- the estimate ---------------------------------------------------------------------------------
+@pytest.mark.parametrize("alpha", [0.0, 1.0, 30.0])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("weighted", [True, False])
+def test_without_noise_it_is_ridge(alpha, fit_intercept, weighted):
+    rng = np.random.default_rng(1)
+    codes, public, y = population(400, rng)
+    _, X = noisy(codes, public, 1.0, rng)
+    weight = rng.random(400) if weighted else None
+    # Without a penalty the true indicators are collinear: one of each column is left out.
+    given = X[:, [1, 3, 4, 5, 6]] if alpha == 0 else X
+    ridge = Ridge(alpha, fit_intercept=fit_intercept, solver="cholesky").fit(given, y, weight)
+    plain = CorrectedRidge(alpha, fit_intercept=fit_intercept).fit(given, y, weight)
+    np.testing.assert_allclose(plain.coef_, ridge.coef_, atol=1e-10)
+    np.testing.assert_allclose(plain.intercept_, ridge.intercept_, atol=1e-10)
+    if fit_intercept or alpha:
+        told = CorrectedRidge(alpha, private=BLOCKS, fit_intercept=fit_intercept)
+        told.fit(X, y, weight)
+        np.testing.assert_allclose(told.predict(X), ridge.predict(given), atol=1e-8)
+        assert told.n_raised_ == 0
+
+
+@pytest.mark.parametrize("oracle", ["best", pytest.param(OUE(), marks=pytest.mark.slow)], ids=str)
+def test_it_is_consistent(oracle):
+    """z tests at 200,000 rows, error rate 1e-6; Ridge on the same rows is the negative control."""
+    rng = np.random.default_rng(2)
+    codes, public, y = population(200_000, rng)
+    X, _ = noisy(codes, public, 4.0, rng, oracle)
+    model = CorrectedRidge(private=BLOCKS).fit(X, y)
+    assert model.n_raised_ == 0
+    spread = np.sqrt(np.diag(model.coef_covariance_))
+    assert np.abs((model.coef_ - TRUTH) / spread).max() < 5.3
+    assert abs(model.intercept_ - (1 + 1 + 0.125)) < 0.1
+    assert np.abs((Ridge().fit(X, y).coef_ - TRUTH) / spread).max() > 10
+    model.fit_intercept = False
+    means = np.ones(2) @ model.fit(X, y).coef_[:2] / 2 + model.coef_[2:6].sum() / 4
+    assert means == pytest.approx(2.125, abs=0.1)
+
+
+def test_weights_are_those_of_the_loss():
+    """Rows of weight 0 are left out; a weight of 2 everywhere changes alpha alone."""
+    rng = np.random.default_rng(3)
+    codes, public, y = population(3000, rng)
+    X, _ = noisy(codes, public, 3.0, rng)
+    weight = (rng.random(3000) < 0.5).astype(float)
+    kept = weight > 0
+    left_out = CorrectedRidge(private=BLOCKS).fit(X, y, weight)
+    alone = CorrectedRidge(private=BLOCKS).fit(X[kept], y[kept])
+    np.testing.assert_allclose(left_out.coef_, alone.coef_, atol=1e-9)
+    np.testing.assert_allclose(left_out.coef_covariance_, alone.coef_covariance_, atol=1e-9)
+    twice = CorrectedRidge(2.0, private=BLOCKS).fit(X, y, np.full(3000, 2.0))
+    once = CorrectedRidge(1.0, private=BLOCKS).fit(X, y)
+    np.testing.assert_allclose(twice.coef_covariance_, once.coef_covariance_, atol=1e-9)
+    with config_context(enable_metadata_routing=True):
+        pipe = make_pipeline(CorrectedRidge(private=BLOCKS).set_fit_request(sample_weight=True))
+        np.testing.assert_array_equal(
+            pipe.fit(X, y, sample_weight=weight)[-1].coef_, left_out.coef_
+        )
+
+
+def test_rare_categories_do_not_blow_up():
+    """Categories below their noise; eigenvalues clipped at 0 are the negative control."""
+    rng = np.random.default_rng(4)
+    codes = rng.choice(60, 2000, p=1 / np.arange(1, 61) / np.sum(1 / np.arange(1, 61)))
+    y = (codes < 3) + rng.normal(size=2000)
+    transformer = PrivatizedColumns(1.0, domains={"a": 60}, random_state=0)
+    Z, T = transformer.fit_transform(codes[:, None]), transformer.true_indicators(codes[:, None])
+    model = CorrectedRidge(private=transformer.slices_).fit(Z, y)
+    assert model.n_raised_ > 30
+    assert np.mean((model.predict(T) - y) ** 2) < 3
+    with pytest.warns(UserWarning, match="too few rows for its noise in"):
+        model.confidence_interval()
+    gram = corrected_gram(Z, [range(60)], centered=True)
+    values, vectors = np.linalg.eigh(gram)
+    clipped = vectors / (np.maximum(values, 0) + 1) @ vectors.T @ (Z - Z.mean(0)).T @ (y - y.mean())
+    assert np.var(T @ clipped - y) > 100
+
+
+# -- which features to predict from ---------------------------------------------------------------
+def test_what_to_predict_from():
+    """At true rows the corrected model is better, at noisy rows the plain one; by far more than
+    the spread over seeds."""
+    rng = np.random.default_rng(5)
+    codes, public, y = population(60_000, rng)
+    X, T = noisy(codes, public, 2.0, rng)
+    half = slice(0, 30_000)
+    rest = slice(30_000, None)
+    corrected, plain = CorrectedRidge(private=BLOCKS), Ridge()
+    corrected.fit(X[half], y[half])
+    plain.fit(X[half], y[half])
+    assert corrected.score(T[rest], y[rest]) > plain.score(T[rest], y[rest]) + 0.05
+    assert plain.score(X[rest], y[rest]) > corrected.score(X[rest], y[rest]) + 0.05
+    # What true rows would score is known from noisy ones.
+    estimated = corrected.corrected_score(X[rest], y[rest])
+    assert estimated == pytest.approx(corrected.score(T[rest], y[rest]), abs=0.06)
+    assert corrected.score(X[rest], y[rest]) < estimated - 0.2
+    assert corrected.corrected_score(T[rest], y[rest]) == pytest.approx(
+        corrected.score(T[rest], y[rest]), abs=1e-12
+    )
+
+
+def test_a_search_by_the_corrected_score():
+    rng = np.random.default_rng(6)
+    codes, public, y = population(20_000, rng)
+    X, _ = noisy(codes, public, 3.0, rng)
+
+    def score_at_true_rows(model, X, y):
+        return model.corrected_score(X, y)
+
+    grid = {"alpha": [1.0, 1e5]}
+    for scoring, best in ((score_at_true_rows, 1.0), (None, 1e5)):
+        search = GridSearchCV(CorrectedRidge(private=BLOCKS), grid, scoring=scoring, cv=3)
+        assert search.fit(X, y).best_params_["alpha"] == best
+
+
+# -- intervals ------------------------------------------------------------------------------------
+@pytest.mark.slow
+@pytest.mark.parametrize("oracle", ["best", OUE()], ids=str)
+def test_intervals_cover(oracle):
+    """400 collections: each coefficient's coverage is binomial, two-sided error rate 1e-5 for each.
+
+    The negative control is the interval of the regression without the correction."""
+    rng = np.random.default_rng(7)
+    covered = np.zeros((2, len(TRUTH)))
+    for _ in range(400):
+        codes, public, y = population(8000, rng)
+        X, _ = noisy(codes, public, 4.0, rng, oracle)
+        for i, private in enumerate((BLOCKS, None)):
+            low, high = CorrectedRidge(private=private).fit(X, y).confidence_interval(0.9)
+            covered[i] += (low < TRUTH) & (high > TRUTH)
+    pvalues = [[stats.binomtest(int(k), 400, 0.9).pvalue for k in row] for row in covered]
+    assert min(pvalues[0]) > 1e-5
+    assert max(pvalues[1]) < 1e-5
+
+
+def test_the_covariance_is_that_of_repeated_collections():
+    """80 collections: the ratio of variances is within its 1e-6 bounds of a chi square."""
+    rng = np.random.default_rng(8)
+    coefs, stated = [], []
+    for _ in range(80):
+        codes, public, y = population(3000, rng)
+        X, _ = noisy(codes, public, 6.0, rng)
+        model = CorrectedRidge(private=BLOCKS).fit(X, y)
+        coefs.append(model.coef_)
+        stated.append(np.diag(model.coef_covariance_))
+    ratios = np.var(coefs, axis=0, ddof=1) / np.mean(stated, axis=0)
+    low, high = stats.chi2.ppf([5e-7, 1 - 5e-7], 79) / 79
+    assert np.all((low < ratios) & (ratios < high))
+    assert not np.any((low < ratios / 4) & (ratios / 4 < high))  # the twin
+
+
+def test_levels_are_checked():
+    model = CorrectedRidge().fit([[0.0], [1.0]], [0.0, 1.0])
+    with pytest.raises(ValueError, match="0 < level < 1"):
+        model.confidence_interval(95)
+
+
+# -- input ----------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    "private",
+    [
+        [slice(0, 2), slice(2, 6)],
+        [[0, 1], np.arange(2, 6)],
+        {"a": range(2), "b": range(2, 6)},
+        [np.arange(7) < 2, (np.arange(7) >= 2) & (np.arange(7) < 6)],
+        ([1, 0], [5, 4, 3, 2]),
+    ],
+    ids=["slices", "indices", "mapping", "masks", "any order"],
+)
+def test_all_ways_to_name_columns_agree(private):
+    rng = np.random.default_rng(9)
+    codes, public, y = population(300, rng)
+    X, _ = noisy(codes, public, 3.0, rng)
+    expected = CorrectedRidge(private=BLOCKS).fit(X, y).coef_
+    np.testing.assert_allclose(CorrectedRidge(private=private).fit(X, y).coef_, expected)
+
+
+@pytest.mark.parametrize(
+    ("private", "message"),
+    [
+        (range(2), r"put it into a list"),
+        ("state", r"put it into a list"),
+        (3, r"put it into a list"),
+        ([0, 1], r"private\[0\] must be a slice, a range"),
+        ([[0.0, 1.0]], r"private\[0\] must be a slice, a range"),
+        ([[True, False]], r"a mask of 7 booleans"),
+        ([["a", "b"]], r"private\[0\] must be a slice, a range"),
+        ([range(2), range(5, 9)], r"private\[1\] names the column 7, but X has 7 columns"),
+        ([[-1, 0]], r"names the column -1"),
+        ([range(2), range(1, 4)], r"got the column 1 twice"),
+        ([[3, 3]], r"got the column 3 twice"),
+        ([[3]], r"has 1 of the 7 columns"),
+        ([[]], r"private\[0\]"),
+    ],
+)
+def test_bad_columns_are_refused(private, message):
+    X = np.random.default_rng(0).random((40, 7))
+    with pytest.raises(ValueError, match=message):
+        CorrectedRidge(private=private).fit(X, X[:, 0])
+
+
+def test_columns_that_are_no_indicators_are_refused():
+    rng = np.random.default_rng(10)
+    codes, public, y = population(300, rng)
+    X, T = noisy(codes, public, 3.0, rng)
+    for spoilt in (StandardScaler().fit_transform(X), np.delete(T, 2, axis=1)):
+        with pytest.raises(ValueError, match=r"private\[0\] that are unbiased .* sum is 1"):
+            CorrectedRidge(private=[range(2, 5)]).fit(spoilt, y)
+    with pytest.raises(ValueError, match="NaN"):
+        CorrectedRidge(private=BLOCKS).fit(np.where(X > 1e9, 0, np.nan), y)
