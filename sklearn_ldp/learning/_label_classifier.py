@@ -257,7 +257,9 @@ class LabelDPClassifier(Documented, MetaEstimatorMixin, ClassifierMixin, BaseEst
         self.classes_ = channel.classes
         self.estimator_, self.correction_ = fitted, correction
         self._channel_ = channel
-        self._n_reports = len(reports) if sample_weight is None else float(np.sum(sample_weight))
+        self._n_reports = (
+            len(reports) if sample_weight is None else float(np.asarray(sample_weight).sum())
+        )
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(fitted, name):
                 setattr(self, name, getattr(fitted, name))
