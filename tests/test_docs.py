@@ -25,6 +25,7 @@ MODULES = [
     "sklearn_ldp.postprocessing",
     "sklearn_ldp.model_selection",
     "sklearn_ldp.tables",
+    "sklearn_ldp.learning",
     "sklearn_ldp.collection",
     "sklearn_ldp.queries",
     "sklearn_ldp.metrics",
