@@ -26,8 +26,8 @@ from ..oracles import GRR, BaseOracle, SubsetSelection, best_oracle
 from ..oracles._state import Collected, check_weights
 from ..oracles._survey import BaseSurvey, PlannedPart
 from ._components import Subset
-from ._plan import TablePlan, TableRequest, TotalVariance, column_share
-from ._table_set import TableSet, table_cells
+from ._plan import TablePlan, TableRequest, TotalVariance, column_share, table_cells
+from ._table_set import TableSet
 from ._views import CombinedNoise, TableView, best_components
 
 _MAX_CELLS = 10**6  # of a table

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -574,21 +573,3 @@ class TableSet(EstimateSet):
     def _heading(self) -> str:
         n_cells = sum(part.shape[1] for part in self.values())
         return f"TableSet of {len(self)} tables with {n_cells:,} cells"
-
-
-def table_cells(sizes: Sequence[int], columns: Subset) -> int:
-    """Return the number of cells of a table.
-
-    Parameters
-    ----------
-    sizes : sequence of int
-        Number of categories of each column.
-    columns : tuple of int
-        Positions of the columns.
-
-    Returns
-    -------
-    int
-        Their product.
-    """
-    return math.prod(sizes[j] for j in columns)
