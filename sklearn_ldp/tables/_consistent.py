@@ -204,7 +204,7 @@ def cell_variance(tables: TableSet, name: Any) -> float:
     return float(np.square(noise.std))
 
 
-def linear_tables(tables: TableSet) -> TableSet:
+def linear_tables(tables: TableSet, components: Components | None = None) -> TableSet:
     """Return the best linear combinations of tables, which agree with each other.
 
     Parameters
@@ -212,6 +212,8 @@ def linear_tables(tables: TableSet) -> TableSet:
     tables : TableSet
         Raw tables are made of all that users have said. Tables that have been post-processed are
         taken as they are.
+    components : Components, default=None
+        The `best_components` of raw tables, where they have been computed.
 
     Returns
     -------
@@ -226,7 +228,7 @@ def linear_tables(tables: TableSet) -> TableSet:
     is_raw = all(part.is_raw for part in tables.values())
     if is_raw:
         views = tables.views
-        components = best_components(sizes, views)
+        components = components or best_components(sizes, views)
         missing = [name for name in wanted if not _has(components, wanted[name])]
         if missing:
             raise ValueError(
