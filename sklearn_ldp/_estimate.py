@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ._noise import Noise
+from ._pandas import import_pandas
 from ._typing import (
     CategoryEncoder,
     DataFrame,
@@ -310,12 +311,7 @@ class FrequencyEstimate:
             any. Joint categories of several columns make a MultiIndex with one level per column,
             which unstacks.
         """
-        try:
-            import pandas as pd
-        except ImportError as error:
-            raise ImportError(
-                "FrequencyEstimate needs pandas for this: pip install 'sklearn_ldp[data]'."
-            ) from error
+        pd = import_pandas("FrequencyEstimate.to_frame")
         columns = _index(self.categories, pd)
         return pd.DataFrame(self.values.copy(), index=self.row_names, columns=columns)
 

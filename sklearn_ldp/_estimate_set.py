@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ._estimate import FrequencyEstimate
+from ._pandas import import_pandas
 from ._typing import CategoryEncoder, DataFrame, EstimateDifference
 
 
@@ -241,12 +242,7 @@ class EstimateSet(Mapping[Any, FrequencyEstimate]):
             categories, so that ``frame["age"]`` is the frame of that part; NaN where a part has
             no users.
         """
-        try:
-            import pandas as pd
-        except ImportError as error:
-            raise ImportError(
-                "EstimateSet needs pandas for this: pip install 'sklearn_ldp[data]'."
-            ) from error
+        pd = import_pandas("EstimateSet.to_frame")
         longest = max(self.values(), key=len)
         blocks = []
         for name, part in self.items():

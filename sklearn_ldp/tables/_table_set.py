@@ -12,6 +12,7 @@ from scipy import sparse
 
 from .._estimate import ConfidenceInterval, FrequencyEstimate
 from .._estimate_set import EstimateSet
+from .._pandas import import_pandas
 from .._random import RandomState, as_generator
 from .._reordered_noise import ReorderedNoise
 from .._typing import CategoryEncoder, DataFrame
@@ -178,12 +179,7 @@ class TableSet(EstimateSet):
         ValueError
             If there is no table of the two, or it has several estimates.
         """
-        try:
-            import pandas as pd
-        except ImportError as error:
-            raise ImportError(
-                "TableSet.crosstab needs pandas: pip install 'sklearn_ldp[data]'."
-            ) from error
+        pd = import_pandas("TableSet.crosstab")
         pair = self._pair_name(rows, columns)
         index, others = (pd.Index(self.domain.columns[key].categories, name=key) for key in pair)
         cells = self.row(pair).reshape(len(index), len(others))
@@ -539,12 +535,7 @@ class TableSet(EstimateSet):
         ValueError
             If `n_rows` is not a positive integer, or a table is negative somewhere.
         """
-        try:
-            import pandas as pd
-        except ImportError as error:
-            raise ImportError(
-                "TableSet.sample needs pandas: pip install 'sklearn_ldp[data]'."
-            ) from error
+        pd = import_pandas("TableSet.sample")
         if not isinstance(n_rows, (int, np.integer)) or n_rows < 1:
             raise ValueError(f"TableSet.sample expects n_rows >= 1, got {n_rows!r}.")
         codes = self._fitted_mixture().sample(int(n_rows), as_generator(random_state))
