@@ -16,7 +16,7 @@ from ..postprocessing import EmpiricalBayes
 from ..postprocessing._normalization import norm_sub
 from ._base import BaseTableProcessor
 from ._components import Components, Subset
-from ._consistent import consistent_tables, linear_tables
+from ._consistent import linear_tables, non_negative_tables
 from ._latent import ClassFit, ClassMixture, PairTables, positive
 from ._plan import TableRequest
 from ._table_set import TableSet
@@ -273,9 +273,10 @@ def _with_residuals(
     if not names:
         return cells
     columns = [linear.columns_of[name] for name in names]
-    agreed, _ = consistent_tables(linear.sizes, columns, made, variances)
+    components = Components.of_tables(linear.sizes, columns, made, variances)
+    agreed, _ = non_negative_tables(components)
     cells = {**cells, **dict(zip(names, agreed, strict=True))}
-    components = Components.of_tables(linear.sizes, columns, agreed, variances)
+    components = components.fitted(agreed)
     singles = [n for n, c in linear.columns_of.items() if len(c) == 1 and c in components]
     of_singles = components.tables([linear.columns_of[name] for name in singles])
     return {**cells, **{n: np.maximum(c, 0) for n, c in zip(singles, of_singles, strict=True)}}
