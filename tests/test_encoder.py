@@ -59,10 +59,10 @@ def test_values_from_any_container(X):
     np.testing.assert_array_equal(encoder.fit_transform(X), encoded)
 
 
-def test_a_million_values_are_looked_up_as_one_by_one():
+def test_many_values_are_looked_up_as_one_by_one():
     """Numbers without gaps, numbers with gaps, and texts take ways of their own."""
     rng = np.random.default_rng(0)
-    codes = rng.integers(0, 1000, 1_000_000)
+    codes = rng.integers(0, 1000, 200_000)
     frequencies = rng.dirichlet(np.ones(1000))
     for categories in (np.arange(1000), np.arange(1000) ** 2, np.arange(1000).astype(str)):
         encoder = FrequencyEstimate([frequencies], categories).encoder()
@@ -269,23 +269,24 @@ def rate_errors(d, spread, epsilon, seed, n=20_000, process=None):
 
 
 @pytest.mark.parametrize(
-    ("d", "spread", "epsilon", "of_plain", "of_one"),
+    ("d", "spread", "epsilon", "of_plain", "of_one", "n"),
     [
-        (40, 5.0, 1.0, 0.7, 0.9),
-        (40, 5.0, 3.0, 0.8, 0.3),
-        (120, 20.0, 2.0, 0.4, 1.0),
-        (4, 2.0, 1.0, 1.1, 0.3),
-        (60, 1e4, 2.0, 0.3, 1.5),
+        (40, 5.0, 1.0, 0.7, 0.9, 10),
+        (40, 5.0, 3.0, 0.8, 0.3, 10),
+        (100, 20.0, 2.0, 0.4, 1.0, 6),
+        (60, 1e4, 2.0, 0.3, 1.5, 10),
+        (8, 5.0, 1.0, 0.99, 0.4, 25),
+        (4, 5.0, 1.0, 1.6, 0.25, 25),
     ],
 )
-def test_smoothed_rates_are_better(d, spread, epsilon, of_plain, of_one, seed):
-    """In sums over 10 populations of rates that differ much, little, or hardly at all.
+def test_smoothed_rates_are_better(d, spread, epsilon, of_plain, of_one, n, seed):
+    """In sums over n populations of rates that differ much, little, or hardly at all.
 
-    At most these shares of the errors of ratios, and of the overall rate for all. Few categories
-    that differ much need no smoothing, and lose little; where none differ, the overall rate is the
-    truth.
+    At most these shares of the errors of ratios, and of the overall rate for all. The former is 0.7
+    for eight categories and 0.8 for four, and strays by 0.06 and 0.15 between seeds: bounds are
+    five times that away. Where rates hardly differ, the overall rate is the truth.
     """
-    errors = [rate_errors(d, spread, epsilon, 100 * seed + i) for i in range(10)]
+    errors = [rate_errors(d, spread, epsilon, 100 * seed + i) for i in range(n)]
     smoothed, plain, one_for_all = np.sum(errors, axis=0)
     assert smoothed < of_plain * plain
     assert smoothed < of_one * one_for_all

@@ -84,8 +84,12 @@ class CategoryEncoder(Documented, TransformerMixin, BaseEstimator):
     unknown_value: float | None
 
     @abstractmethod
+    def _inputs(self) -> list[list[Any]]:
+        """The columns of X that each column of the result is from; numbers without names."""
+
+    @abstractmethod
     def _lookups(self) -> list[_Lookup]:
-        """What becomes a column each; where columns have no names, these are their numbers."""
+        """What the values become, for each column of the result."""
 
     @abstractmethod
     def _of_unknown(self) -> float:
@@ -93,7 +97,7 @@ class CategoryEncoder(Documented, TransformerMixin, BaseEstimator):
 
     def _names(self) -> list[Any] | None:
         """Names of the columns of X, in the order of an array; None if they are not known."""
-        return list(dict.fromkeys(key for one in self._lookups() for key in one.columns))
+        return list(dict.fromkeys(key for columns in self._inputs() for key in columns))
 
     # -- as a transformer ---------------------------------------------------------------------
     def __sklearn_is_fitted__(self) -> bool:
@@ -114,7 +118,7 @@ class CategoryEncoder(Documented, TransformerMixin, BaseEstimator):
     @property
     def n_features_in_(self) -> int:
         """Number of columns of X."""
-        return len({key for one in self._lookups() for key in one.columns})
+        return len({key for columns in self._inputs() for key in columns})
 
     @property
     def feature_names_in_(self) -> np.ndarray:
@@ -206,7 +210,6 @@ class CategoryEncoder(Documented, TransformerMixin, BaseEstimator):
         ndarray of shape (n_features_out,)
             The names, such as "state_frequency".
         """
-        lookups = self._lookups()
         if self._names() is None:
             given: Any = self._fitted_names if input_features is None else input_features
             names = [f"x{i}" for i in range(self.n_features_in_)] if given is None else list(given)
@@ -217,7 +220,7 @@ class CategoryEncoder(Documented, TransformerMixin, BaseEstimator):
                 )
             stems = [names]
         else:
-            stems = [one.columns for one in lookups]
+            stems = self._inputs()
         named = [f"{'_'.join(map(str, stem))}_{self._suffix}" for stem in stems]
         return np.array(named, dtype=object)
 
@@ -346,14 +349,18 @@ class FrequencyEncoder(CategoryEncoder):
     def _names(self) -> list[Any] | None:
         return None if isinstance(self.estimate, FrequencyEstimate) else super()._names()
 
+    def _inputs(self) -> list[list[Any]]:
+        if isinstance(self.estimate, FrequencyEstimate):
+            return [list(range(_width(self.estimate.categories)))]
+        return [list(name) if isinstance(name, tuple) else [name] for name in self.estimate]
+
     def _lookups(self) -> list[_Lookup]:
         estimate: Any = self.estimate
         if isinstance(estimate, FrequencyEstimate):
-            width = _width(estimate.categories)
-            return [_Lookup(list(range(width)), Domain.of(estimate.categories), estimate.values[0])]
+            domain = Domain.of(estimate.categories)
+            return [_Lookup(self._inputs()[0], domain, estimate.values[0])]
         lookups = []
-        for name, part in estimate.items():
-            columns = list(name) if isinstance(name, tuple) else [name]
+        for columns, (name, part) in zip(self._inputs(), estimate.items(), strict=True):
             domain = Domain.of(part.categories)
             if hasattr(estimate, "columns_of"):  # a table's domain is a product, which is quicker
                 domain = estimate.domain.joint(estimate.columns_of[name])
@@ -449,6 +456,9 @@ class RateEncoder(CategoryEncoder):
         self.overall_rate = overall_rate
         self.handle_unknown = handle_unknown
         self.unknown_value = unknown_value
+
+    def _inputs(self) -> list[list[Any]]:
+        return [[name] for name in self.rates]
 
     def _lookups(self) -> list[_Lookup]:
         return [
