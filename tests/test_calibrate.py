@@ -151,13 +151,13 @@ def test_the_exponent_solves_its_equation(n, d):
 
 
 def test_likelihood_recovers_a_planted_exponent(seed):
-    """Counts of a power law under noise: the fit is within 0.05 in each of 4 draws (they stray by
+    """Counts of a power law under noise: the fit is within 0.05 in each of 2 draws (they stray by
     0.011 rms); the negative control, another exponent by 0.3, is not."""
     rng = np.random.default_rng(seed)
     n, d, std, exponent = 10**6, 4000, 200.0, 1.4
     law = np.arange(1.0, n + 1) ** -exponent
     ends = np.cumsum(law / law.sum())
-    for _ in range(4):
+    for _ in range(2):
         counts = 1 + np.searchsorted(ends, rng.random(d)) + std * rng.normal(size=d)
         fitted = power_law_likelihood(counts / n, std / n, n)
         assert abs(fitted - exponent) < 0.05
@@ -341,7 +341,7 @@ def test_a_known_prior_is_taken_as_it_is():
 
 def test_a_fitted_prior_gives_the_same_as_if_known():
     rng = np.random.default_rng(0)
-    row = rng.gamma(4, 50, 300) / 10**5
+    row = rng.gamma(4, 50, 100) / 10**5
     for prior in ("gaussian", "laplace", "poisson", stats.gamma):
         post = Calibrate(prior, noise=noise_of_level(2e-4, 10**5)).fit([row])
         expected = calibrate(row, 2e-4, 10**5, post.prior_[0])

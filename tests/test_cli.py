@@ -30,6 +30,7 @@ class Terminal(io.StringIO):
         return True
 
 
+AS_A_MODULE = "import runpy; runpy.run_module('sklearn_ldp', run_name='__main__', alter_sys=True)"
 COLUMNS = ["value", "raw_frequency", "low", "high", "frequency", "count"]
 COUNTS = {"red": 6000, "green": 3000, "blue, dark": 1000, "none": 0}
 
@@ -58,7 +59,7 @@ def assert_fails(argv, capsys, *fragments, code=1):
 
 
 # -- the whole ----------------------------------------------------------------------------------
-def test_help_in_a_process():
+def test_help_in_a_process(fresh_processes):
     """In a process of its own: this one has imported what is optional."""
     code = (
         "import sys, sklearn.pipeline; before = set(sys.modules); "
@@ -66,9 +67,8 @@ def test_help_in_a_process():
         "print({'matplotlib', 'tqdm', 'pyarrow', 'pandas', 'polars', 'distributed', "
         "'sklearn_ldp.collection'} & set(sys.modules) - before)"
     )
-    command = [sys.executable, "-W", "error", "-c", code]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert done.stderr == ""
+    done = fresh_processes.run(code)
+    assert (done.returncode, done.stderr) == (0, "")
     for text in ("demo", "estimate", "privatize", "aggregate", "plan", "study", "exit codes: 0"):
         assert text in done.stdout
     assert done.stdout.splitlines()[-1] == "set()"  # scikit-learn may import some
@@ -153,14 +153,9 @@ def test_interrupt(histogram, tmp_path, monkeypatch):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="the codes of broken pipes are POSIX's")
-def test_a_reader_who_has_had_enough(histogram):
-    command = [sys.executable, "-m", "sklearn_ldp", "estimate", str(histogram)]
-    read, write = os.pipe()
-    os.close(read)
-    try:
-        done = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, text=True)
-    finally:
-        os.close(write)
+def test_a_reader_who_has_had_enough(fresh_processes, histogram):
+    closed = "import os; read, write = os.pipe(); os.close(read); os.dup2(write, 1); "
+    done = fresh_processes.run(closed + AS_A_MODULE, "estimate", str(histogram))
     assert done.returncode == 141
     assert "Traceback" not in done.stderr
     assert "Exception" not in done.stderr
@@ -943,10 +938,9 @@ def test_a_full_disk_names_the_file(suffix, tmp_path, capfd):
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is always full")
-def test_full_standard_output_is_named(histogram):
-    with open("/dev/full", "wb") as full:
-        command = [sys.executable, "-m", "sklearn_ldp", "estimate", str(histogram), "--seed", "0"]
-        run = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+def test_full_standard_output_is_named(fresh_processes, histogram):
+    argv = ["estimate", str(histogram), "--seed", "0"]
+    run = fresh_processes.run(AS_A_MODULE, *argv, stdout="/dev/full")
     assert run.returncode == 1
     assert "sklearn-ldp: error: standard output: No space left on device" in run.stderr
     assert "Exception ignored" not in run.stderr

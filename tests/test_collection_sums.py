@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from estimators import ORACLES
+from estimators import ORACLES, each_way
 from one_bit import one_bit
 from sklearn.base import clone
 
@@ -89,7 +89,7 @@ def test_honest_sums_are_taken(oracle, d):
 
 
 @pytest.mark.parametrize("case", FORGED)
-@pytest.mark.parametrize("oracle", ORACLES, ids=str)
+@pytest.mark.parametrize("oracle", each_way(ORACLES), ids=str)
 def test_forged_sums_are_refused(oracle, case):
     oracle, tally = prepared(oracle)
     forged = FORGED[case](tally)
@@ -114,7 +114,7 @@ def sealed(tmp_path, oracle, tally, batches):
     "case",
     ["negative", "multiplied", "wrapped", "a large cell", "no ledger", "a shard without reports"],
 )
-@pytest.mark.parametrize("oracle", ORACLES, ids=str)
+@pytest.mark.parametrize("oracle", each_way(ORACLES), ids=str)
 def test_forged_checkpoints_are_refused(oracle, case, tmp_path):
     oracle, tally = prepared(oracle)
     path = sealed(tmp_path, oracle, tally, tally.batches)

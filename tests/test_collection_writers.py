@@ -275,6 +275,7 @@ def work(path, batch_ids, seed, breaks):
 def race(tmp_path, n_processes, n_rounds, breaks=(), seed=0):
     """Let processes add batches of their own and common ones; count the rounds that fail."""
     context = multiprocessing.get_context("fork")
+    tmp_path.mkdir(exist_ok=True)
     n_wrong = 0
     for number in range(n_rounds):
         path = tmp_path / f"{number}.npz"
@@ -306,8 +307,8 @@ BREAKS = {"locks": (), "no locks": (without_locks,)}
 @pytest.mark.parametrize(
     ("n_processes", "n_rounds"),
     [
-        (2, 5),
         (4, 2),
+        pytest.param(2, 5, marks=pytest.mark.slow),
         pytest.param(2, 200, marks=pytest.mark.slow),
         pytest.param(10, 200, marks=pytest.mark.slow),
     ],
@@ -318,8 +319,9 @@ def test_nothing_is_lost(tmp_path, kind, n_processes, n_rounds):
 
 @forking
 def test_the_race_shows_writers_that_do_not_compare(tmp_path):
-    """The negative control: without locks and comparison, some of ten rounds lose batches."""
-    assert race(tmp_path, 4, 10, (without_locks, without_comparison)) > 0
+    """The negative control: without locks and comparison, one of ten rounds loses batches."""
+    breaks = (without_locks, without_comparison)
+    assert any(race(tmp_path / str(i), 4, 1, breaks, seed=1000 * i) for i in range(10))
 
 
 @forking

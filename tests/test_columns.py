@@ -1,6 +1,7 @@
 """Several columns, one report a user: the life of a collection, its noise, and what it refuses."""
 
 import pickle
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -8,6 +9,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from estimators import NOISE, POSTPROCESSORS
+from people import domains_of, people, survey
 from scipy import stats
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
@@ -31,27 +33,11 @@ from sklearn_ldp.collection import Aggregator, RefusedBatchError, read_reports, 
 from sklearn_ldp.metrics import frequency_mae, frequency_mse, query_errors
 from sklearn_ldp.utils.estimator_checks import check_exact_epsilon_of
 
-STATES = [f"state {i}" for i in range(20)]
-DOMAINS = {"sex": ["F", "M"], "age": 5, "state": STATES}
-
-
-def people(n=3000, seed=0):
-    rng = np.random.default_rng(seed)
-    weights = np.arange(20, 0, -1.0)
-    return pd.DataFrame(
-        {
-            "sex": rng.choice(["F", "M"], n, p=[0.3, 0.7]),
-            "age": rng.binomial(4, 0.4, n),
-            "state": rng.choice(STATES, n, p=weights / weights.sum()),
-        }
-    )
-
-
+DOMAINS = domains_of(20)
+STATES = DOMAINS["state"]
+people = partial(people, n_states=20)
 TABLE = people()
-
-
-def survey(**parameters):
-    return ColumnOracle(**{"epsilon": 2.0, "domains": DOMAINS, "random_state": 0, **parameters})
+survey = partial(survey, domains=DOMAINS)
 
 
 def same(one, other):

@@ -1,7 +1,5 @@
 """What a user of scikit-learn, pandas, polars or Arrow tries in the first hour."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -144,14 +142,14 @@ def test_labels_of_many_categories_are_looked_up():
 
 
 # -- discovery ------------------------------------------------------------------------------------
-def test_submodules_are_imported_when_they_are_asked_for():
+def test_submodules_are_imported_when_they_are_asked_for(fresh_processes):
     code = (
         "import sys, sklearn_ldp; assert 'sklearn_ldp.datasets' not in sys.modules; "
         "sklearn_ldp.datasets.load_us_states; sklearn_ldp.collection.Aggregator; "
         "sklearn_ldp.utils.discovery.all_estimators; print('datasets' in dir(sklearn_ldp))"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "True"
+    done = fresh_processes.run(code)
+    assert done.stdout.strip() == "True", done.stderr
     with pytest.raises(AttributeError, match="has no attribute 'dataset'"):
         sklearn_ldp.dataset  # noqa: B018
 

@@ -445,7 +445,7 @@ def test_totals_as_a_frame():
 @pytest.mark.parametrize(
     ("oracle", "tolerance"),
     [
-        (OLH(4.0), 0.02),
+        pytest.param(OLH(4.0), 0.02, marks=pytest.mark.slow),
         (HadamardResponse(3.0), 0.03),
         (GRR(1.0), 1e-4),
         (ProjectiveGeometryResponse(3.0), 0.32),

@@ -1,7 +1,5 @@
 """What `import sklearn_ldp` must not do, and threads that share caches."""
 
-import subprocess
-import sys
 import threading
 
 import numpy as np
@@ -41,15 +39,7 @@ for effect in sys.argv[1:]:
 """
 
 
-def changed_by(effects, folder):
-    """Return what each effect changes, one after the other."""
-    command = [sys.executable, "-B", "-W", "error", "-c", PROBE, *effects]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout.splitlines()
-
-
-def test_the_import_changes_nothing(tmp_path):
+def test_the_import_changes_nothing(fresh_processes, tmp_path):
     """The negative controls are the other effects, each of which must be found."""
     twins = {
         "t = threading.Timer(60, print); t.daemon = True; t.start()": "threads",
@@ -60,14 +50,16 @@ def test_the_import_changes_nothing(tmp_path):
         "sklearn.set_config(transform_output='pandas')": "scikit-learn's configuration",
         "import matplotlib": "matplotlib",
     }
-    changed = changed_by(["import sklearn_ldp", *twins], tmp_path)
+    done = fresh_processes.run(PROBE, "import sklearn_ldp", *twins, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    changed = done.stdout.splitlines()
     assert changed[0] == ""
     for name, found in zip(twins.values(), changed[1:], strict=True):
         assert name in found.split(", ")
 
 
 # -- threads --------------------------------------------------------------------------------------
-def same_in_threads(work, n_threads=8):
+def same_in_threads(work, n_threads=4):
     """Return whether the work has the same result alone and in threads that start together."""
     expected = work()
     forget()
@@ -94,8 +86,8 @@ def forget():
 
 @pytest.fixture(scope="module")
 def estimate():
-    counts = make_zipf(20_000, 64, return_counts=True, random_state=0)
-    return OLH(categories=64, random_state=0).simulate(counts, 3)
+    counts = make_zipf(20_000, 40, return_counts=True, random_state=0)
+    return OLH(categories=40, random_state=0).simulate(counts, 2)
 
 
 @pytest.mark.parametrize("post", POSTPROCESSORS, ids=repr)

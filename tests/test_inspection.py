@@ -1,7 +1,5 @@
 """FrequencyDisplay draws what an estimate says."""
 
-import subprocess
-import sys
 from functools import partial
 
 import matplotlib as mpl
@@ -368,14 +366,14 @@ def test_what_is_no_estimate(other):
         FrequencyDisplay.from_estimate(other)
 
 
-def test_inspection_imports_neither_estimates_nor_matplotlib():
+def test_inspection_imports_neither_estimates_nor_matplotlib(fresh_processes):
     """Estimates plot themselves with displays, which therefore must not need their class."""
     code = (
         "import sys, types; sys.modules['sklearn_ldp'] = package = types.ModuleType('sklearn_ldp');"
         f"package.__path__ = {list(sklearn_ldp.__path__)!r}; import sklearn_ldp.inspection;"
         "print([name for name in sys.modules if name.startswith(('sklearn_ldp.', 'matplotlib'))])"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = fresh_processes.run(code)
     assert "sklearn_ldp.inspection._frequency_display" in done.stdout
     assert "_estimate'" not in done.stdout
     assert "model_selection" not in done.stdout

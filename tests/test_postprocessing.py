@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from estimators import POSTPROCESSORS, is_ordinal
+from estimators import POSTPROCESSORS, is_ordinal, slow_but
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
@@ -72,10 +72,21 @@ ALL = [
     BaseCut(alpha=1e6, noise=1.0),
     BaseCut(n_kept=1),
 ]
-over_all = pytest.mark.parametrize("post", ALL, ids=repr)
+# What runs the same code as another one in the list is slow, and so is the longest search.
+SLOW = [BaseCut(alpha=1e6, noise=1.0), BaseCut(n_kept=1), NormHyb(n_kept=2)]
+SLOW += [MLEApx(noise=NoiseModel(p=0.75, q=0.5, n_samples=2000))]
+SLOW += [EmpiricalBayes(noise=0.05, ordered=True)]
+
+
+def quick_or_slow(posts):
+    slow = set(map(repr, SLOW))
+    return slow_but([post for post in posts if repr(post) not in slow], posts)
+
+
+over_all = pytest.mark.parametrize("post", quick_or_slow(ALL), ids=repr)
 # Smoothing exchanges ranks and depends on neighbours: what it keeps is in test_smooth.py.
 NOMINAL = [post for post in ALL if not is_ordinal(post)]
-over_nominal = pytest.mark.parametrize("post", NOMINAL, ids=repr)
+over_nominal = pytest.mark.parametrize("post", quick_or_slow(NOMINAL), ids=repr)
 few = settings(max_examples=settings().max_examples // 2)  # for each of them
 
 # What each promises of its output (2020 paper, Table I).

@@ -50,7 +50,7 @@ COLUMNS = {
 }
 
 # One figure of each kind; all of them are in the slow ring, and in `make study-quick`.
-QUICK = {*COLUMNS, "2020-fig4", "2019-fig7", "calibrate-fig6", "since-fig4"}
+QUICK = {*COLUMNS, "2020-fig4", "calibrate-fig6"}
 
 
 class Tiny(figure.Settings):

@@ -2,17 +2,17 @@
 
 import copy
 import pickle
+from functools import partial
 
 import numpy as np
-import pandas as pd
 import pytest
+from people import domains_of, people, survey
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 
 from sklearn_ldp import (
     OUE,
     BootstrapSearch,
-    ColumnOracle,
     EmpiricalBayes,
     EstimateSet,
     HeldOutSearch,
@@ -40,28 +40,12 @@ from sklearn_ldp.model_selection import simulate_errors
 from sklearn_ldp.oracles import estimate_by_group
 from sklearn_ldp.queries import groups, top_k
 
-STATES = [f"state {i}" for i in range(12)]
-DOMAINS = {"sex": ["F", "M"], "age": 5, "state": STATES}
-
-
-def people(n=3000, seed=0):
-    rng = np.random.default_rng(seed)
-    weights = np.arange(12, 0, -1.0)
-    return pd.DataFrame(
-        {
-            "sex": rng.choice(["F", "M"], n, p=[0.3, 0.7]),
-            "age": rng.binomial(4, 0.4, n),
-            "state": rng.choice(STATES, n, p=weights / weights.sum()),
-        }
-    )
-
-
+DOMAINS = domains_of(12)
+STATES = DOMAINS["state"]
+people = partial(people, n_states=12)
 TABLE = people()
 WEEKS = np.resize(["first", "second", "second", "third"], len(TABLE))
-
-
-def survey(**parameters):
-    return ColumnOracle(**{"epsilon": 2.0, "domains": DOMAINS, "random_state": 0, **parameters})
+survey = partial(survey, domains=DOMAINS)
 
 
 # -- groups of users --------------------------------------------------------------------------

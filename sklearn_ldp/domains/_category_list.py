@@ -57,12 +57,21 @@ class CategoryList:
             return self._encode_range(values, self._first, name, where)
         if None not in self._codes:
             refuse_infinite(values, name)
+        codes = self.places(values)
+        unknown = int(np.argmin(codes)) if len(codes) else 0
+        if len(codes) and codes[unknown] < 0:
+            self._refuse(values[unknown : unknown + 1].tolist()[0], name, where)
+        return codes
+
+    def places(self, values: np.ndarray) -> np.ndarray:
+        """Return the codes of values, int64; -1 for a value that is no category."""
+        if self._first is not None and values.dtype.kind in "iu":
+            is_one = (values >= self._first) & (values <= self._first + self.size - 1)
+            return np.where(is_one, values.astype(np.int64) - self._first, -1)
         rows, code_of = values.tolist(), self._codes.get
         codes = np.fromiter((code_of(row, -1) for row in rows), np.int64, len(rows))
         for i in np.flatnonzero(codes < 0):
-            codes[i] = self._codes.get(_without_nan(rows[i]), -1)
-            if codes[i] < 0:
-                self._refuse(rows[i], name, where)
+            codes[i] = code_of(_without_nan(rows[i]), -1)
         return codes
 
     def _encode_range(self, values, first, name, where):

@@ -9,6 +9,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from .._noise import as_rows
+from .._pandas import import_pandas
 from .._statements import check_level, check_of
 from .._typing import ConfidenceInterval, DataFrame, FrequencyEstimate, Queries
 from ..postprocessing import norm_sub
@@ -257,12 +258,7 @@ class EstimateDifference:
         ImportError
             If pandas is not installed.
         """
-        try:
-            import pandas as pd
-        except ImportError as error:
-            raise ImportError(
-                "EstimateDifference.to_frame needs pandas: pip install 'sklearn_ldp[data]'."
-            ) from error
+        pd = import_pandas("EstimateDifference.to_frame")
         low, high = self.confidence_interval(level, of=of)
         columns = {
             "difference": self.values,

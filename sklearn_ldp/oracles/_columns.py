@@ -25,8 +25,10 @@ from ._allocation import (
 )
 from ._base import BaseOracle
 from ._column_survey import BaseColumnSurvey
+from ._shared_paragraphs import inherit_survey_parameters
 
 
+@inherit_survey_parameters
 class ColumnOracle(BaseColumnSurvey):
     """Estimate the distribution of each of several columns from one report per user.
 
@@ -50,13 +52,7 @@ class ColumnOracle(BaseColumnSurvey):
 
     Parameters
     ----------
-    epsilon : float, default=1.0
-        Privacy budget of one report, > 0.
-    domains : "auto" or mapping of str to categories, default="auto"
-        The public domain of each column: anything that :class:`~sklearn_ldp.Domain` takes. "auto"
-        takes the levels that the columns of a data frame declare (categorical dtypes). Without
-        declared levels it learns a domain from the raw values in `fit`, which leaks the values
-        that occur and is for simulations only.
+    %(domains)s
     oracle : "best", oracle or mapping of str to those, default="best"
         How a column is reported. "best" is :func:`~sklearn_ldp.best_oracle` for its domain; of an
         oracle, `epsilon` and `categories` are set. A mapping says it by column; columns that it
@@ -70,17 +66,7 @@ class ColumnOracle(BaseColumnSurvey):
     strategy : {"sample", "split-budget"}, default="sample"
         What to ask. "split-budget" is for comparison: it asks every user for all columns, and
         splits epsilon between them so that the sum of ``weight * V`` is least.
-    input : {"values", "reports"}, default="values"
-        Whether `fit`, `partial_fit` and `transform` read users' raw values or their reports.
-    n_shards : int, default=10
-        Number of disjoint parts of the reports whose counts are kept apart, for
-        :class:`~sklearn_ldp.HeldOutSearch`. With 1 no parts are kept, nor where they would take
-        more than 64 MiB.
-    random_state : int, RandomState, Generator or None, default=None
-        None draws every coin from the operating system's secure source. Anything else makes
-        reports predictable, and is for simulations.
-    n_jobs : int, default=None
-        Number of threads that work on chunks of users; it does not change the result.
+    %(collection)s
 
     Attributes
     ----------
@@ -98,10 +84,7 @@ class ColumnOracle(BaseColumnSurvey):
         The unfitted oracle of each column; its `epsilon` is the budget of that answer.
     n_samples_seen_ : int
         Number of users, over all columns.
-    n_features_in_ : int
-        Number of columns.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the columns, in the order of `domains`, if the values seen in `fit` had names.
+    %(features)s
 
     See Also
     --------

@@ -16,9 +16,11 @@ from ..mechanisms._split import shares_over_2_64
 from ._base import BaseOracle
 from ._column_survey import BaseColumnSurvey
 from ._direct import GRR
+from ._shared_paragraphs import inherit_survey_parameters
 from ._unary import OUE, SUE
 
 
+@inherit_survey_parameters
 class RandomSamplingFakeData(BaseColumnSurvey):
     """Report on one column, and hide which one it is by fake data for all others: RS+FD, RS+RFD.
 
@@ -50,10 +52,7 @@ class RandomSamplingFakeData(BaseColumnSurvey):
 
     Parameters
     ----------
-    epsilon : float, default=1.0
-        Privacy budget of one report, > 0.
-    domains : "auto" or mapping of str to categories, default="auto"
-        The public domain of each column, as for :class:`~sklearn_ldp.ColumnOracle`.
+    %(domains)s
     oracle : "best", GRR, OUE, SUE or mapping of str to those, default="best"
         How a column is reported. "best" is GRR or OUE, whichever has the smaller variance. A
         mapping says it by column; columns that it leaves out have the best one.
@@ -62,17 +61,7 @@ class RandomSamplingFakeData(BaseColumnSurvey):
         for the columns that OUE or SUE reports, and uniform values for others. A mapping has, by
         column, public prior frequencies to draw them from (RS+RFD): an array in the order of the
         categories, or a mapping from categories; columns left out have uniform fake values.
-    input : {"values", "reports"}, default="values"
-        Whether `fit`, `partial_fit` and `transform` read users' raw values or their reports.
-    n_shards : int, default=10
-        Number of disjoint parts of the reports whose counts are kept apart, for
-        :class:`~sklearn_ldp.HeldOutSearch`. With 1 no parts are kept, nor where they would take
-        more than 64 MiB.
-    random_state : int, RandomState, Generator or None, default=None
-        None draws every coin from the operating system's secure source. Anything else makes
-        reports predictable, and is for simulations.
-    n_jobs : int, default=None
-        Number of threads that work on chunks of users; it does not change the result.
+    %(collection)s
 
     Attributes
     ----------
@@ -86,10 +75,7 @@ class RandomSamplingFakeData(BaseColumnSurvey):
         The unfitted oracle of each column, of true reports.
     n_samples_seen_ : int
         Number of users.
-    n_features_in_ : int
-        Number of columns.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the columns, in the order of `domains`, if the values seen in `fit` had names.
+    %(features)s
 
     See Also
     --------

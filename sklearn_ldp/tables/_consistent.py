@@ -59,9 +59,29 @@ def consistent_tables(
         The tables, and the number of iterations.
     """
     components = Components.of_tables(sizes, columns, values, variances)
-    tables, n_iter = components.own_tables(), 0
     if not non_negative:
-        return tables, n_iter
+        return components.own_tables(), 0
+    return non_negative_tables(components, max_iter)
+
+
+def non_negative_tables(
+    components: Components, max_iter: int = 300
+) -> tuple[list[np.ndarray], int]:
+    """Return the nearest tables without negative cells that agree, see `consistent_tables`.
+
+    Parameters
+    ----------
+    components : Components
+        Those of the tables.
+    max_iter : int, default=300
+        The most iterations.
+
+    Returns
+    -------
+    (list of ndarray of shape (n_cells,), int)
+        The tables, and the number of iterations.
+    """
+    tables, n_iter = components.own_tables(), 0
     near, inside = tables, [norm_sub(table) for table in tables]
     prices = [np.zeros_like(table) for table in tables]
     while min(table.min() for table in tables) < -_ENOUGH and n_iter < max_iter:
@@ -158,10 +178,9 @@ class Consistent(BaseTableProcessor):
         # Nearest to the linear tables: what they all agree on counts once for each of them.
         variances = [cell_variance(tables, name) for name in names]
         values = [linear.row(name) for name in names]
-        made, self.n_iter_ = consistent_tables(
-            tables.sizes, columns, values, variances, max_iter=self.max_iter
-        )
-        agreed = Components.of_tables(tables.sizes, columns, made, variances)
+        components = Components.of_tables(tables.sizes, columns, values, variances)
+        made, self.n_iter_ = non_negative_tables(components, self.max_iter)
+        agreed = components.fitted(made)
         singles = dict(linear.columns_of)
         cells = dict(zip(names, made, strict=True))
         missing = [name for name in linear if name not in cells]
@@ -204,7 +223,7 @@ def cell_variance(tables: TableSet, name: Any) -> float:
     return float(np.square(noise.std))
 
 
-def linear_tables(tables: TableSet) -> TableSet:
+def linear_tables(tables: TableSet, components: Components | None = None) -> TableSet:
     """Return the best linear combinations of tables, which agree with each other.
 
     Parameters
@@ -212,6 +231,8 @@ def linear_tables(tables: TableSet) -> TableSet:
     tables : TableSet
         Raw tables are made of all that users have said. Tables that have been post-processed are
         taken as they are.
+    components : Components, default=None
+        The `best_components` of raw tables, where they have been computed.
 
     Returns
     -------
@@ -226,7 +247,7 @@ def linear_tables(tables: TableSet) -> TableSet:
     is_raw = all(part.is_raw for part in tables.values())
     if is_raw:
         views = tables.views
-        components = best_components(sizes, views)
+        components = components or best_components(sizes, views)
         missing = [name for name in wanted if not _has(components, wanted[name])]
         if missing:
             raise ValueError(

@@ -16,9 +16,9 @@ from ..postprocessing import EmpiricalBayes
 from ..postprocessing._normalization import norm_sub
 from ._base import BaseTableProcessor
 from ._components import Components, Subset
-from ._consistent import consistent_tables, linear_tables
+from ._consistent import linear_tables, non_negative_tables
 from ._latent import ClassFit, ClassMixture, PairTables, positive
-from ._plan import noise_per_dimension
+from ._plan import TableRequest
 from ._table_set import TableSet
 from ._views import TableView, best_components
 
@@ -128,8 +128,8 @@ class LatentClasses(BaseTableProcessor):
                 f"{' and '.join(next(p for p in tables.values() if not p.is_raw).postprocessors)}: "
                 "put it directly behind the MarginalOracle."
             )
-        linear = linear_tables(tables)
         components = best_components(tables.sizes, tables.views)
+        linear = linear_tables(tables, components)
         observed = _observed(tables, components)
         fit = self._fitted(tables, components, observed)
         self.mixture_ = fit.mixture
@@ -231,14 +231,13 @@ def _noise_index(observed: list[_Observed], sizes: tuple[int, ...]) -> float:
     pairs = [one for one in observed if len(one.columns) == 2]
     if not pairs:
         return math.inf
-    roots, n_users = 0.0, 1.0
-    for one in pairs:
-        if one.view is None:
-            return float(np.mean([pair.variance * len(pair.values) for pair in pairs]))
-        free = math.prod(sizes[j] - 1 for j in one.columns)
-        roots += math.sqrt(noise_per_dimension(one.view.total_variance, len(one.values)) * free)
-        n_users = float(one.view.noise.n_users)
-    return roots**2 / (len(pairs) * n_users)
+    views = [one.view for one in pairs if one.view is not None]
+    if len(views) < len(pairs):
+        return float(np.mean([pair.variance * len(pair.values) for pair in pairs]))
+    # Tables with as many cells are reported by the same oracle.
+    total_variance = {len(view.values): view.total_variance for view in views}
+    request = TableRequest(sizes, [one.columns for one in pairs], total_variance.__getitem__)
+    return request.noise_index(float(views[0].noise.n_users))
 
 
 def _columns(tables: TableSet, components: Components) -> list[np.ndarray]:
@@ -274,9 +273,10 @@ def _with_residuals(
     if not names:
         return cells
     columns = [linear.columns_of[name] for name in names]
-    agreed, _ = consistent_tables(linear.sizes, columns, made, variances)
+    components = Components.of_tables(linear.sizes, columns, made, variances)
+    agreed, _ = non_negative_tables(components)
     cells = {**cells, **dict(zip(names, agreed, strict=True))}
-    components = Components.of_tables(linear.sizes, columns, agreed, variances)
+    components = components.fitted(agreed)
     singles = [n for n, c in linear.columns_of.items() if len(c) == 1 and c in components]
     of_singles = components.tables([linear.columns_of[name] for name in singles])
     return {**cells, **{n: np.maximum(c, 0) for n, c in zip(singles, of_singles, strict=True)}}

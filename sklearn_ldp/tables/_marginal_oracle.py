@@ -23,11 +23,12 @@ from ..domains._columns import read_once
 from ..mechanisms._split import Split, shares_over_2_64
 from ..mechanisms._views import View
 from ..oracles import GRR, BaseOracle, SubsetSelection, best_oracle
+from ..oracles._shared_paragraphs import inherit_survey_parameters
 from ..oracles._state import Collected, check_weights
 from ..oracles._survey import BaseSurvey, PlannedPart
 from ._components import Subset
-from ._plan import TablePlan, TableRequest, TotalVariance, column_share
-from ._table_set import TableSet, table_cells
+from ._plan import TablePlan, TableRequest, TotalVariance, column_share, table_cells
+from ._table_set import TableSet
 from ._views import CombinedNoise, TableView, best_components
 
 _MAX_CELLS = 10**6  # of a table
@@ -36,6 +37,7 @@ _SMALL_TABLE, _SMALL_REPORT = 1 << 12, 64
 _N_SAMPLES = 100_000  # users that clients reckon with if nobody says how many there are
 
 
+@inherit_survey_parameters
 class MarginalOracle(BaseSurvey):
     """Estimate the tables of all pairs of columns, or of other sets of columns.
 
@@ -60,10 +62,7 @@ class MarginalOracle(BaseSurvey):
 
     Parameters
     ----------
-    epsilon : float, default=1.0
-        Privacy budget of one report, > 0.
-    domains : "auto" or mapping of str to categories, default="auto"
-        The public domain of each column, as for :class:`~sklearn_ldp.ColumnOracle`.
+    %(domains)s
     order : int or list of tuple of str, default=2
         Number of columns of a table; all such tables are asked for. A list names the columns of
         each table.
@@ -85,16 +84,7 @@ class MarginalOracle(BaseSurvey):
     n_samples : int, default=None
         Number of users who are expected, for "auto". Clients and servers must agree on it; it need
         not be exact. None takes the number of users in `fit` on values, and 100,000 elsewhere.
-    input : {"values", "reports"}, default="values"
-        Whether `fit`, `partial_fit` and `transform` read users' raw values or their reports.
-    n_shards : int, default=10
-        Number of disjoint parts of the reports whose counts are kept apart, for
-        :class:`~sklearn_ldp.HeldOutSearch`.
-    random_state : int, RandomState, Generator or None, default=None
-        None draws every coin from the operating system's secure source. Anything else makes
-        reports predictable, and is for simulations.
-    n_jobs : int, default=None
-        Number of threads that work on chunks of users; it does not change the result.
+    %(collection)s
 
     Attributes
     ----------
@@ -110,10 +100,7 @@ class MarginalOracle(BaseSurvey):
         Probability of each of them.
     n_samples_seen_ : int
         Number of users.
-    n_features_in_ : int
-        Number of columns.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the columns, in the order of `domains`, if the values seen in `fit` had names.
+    %(features)s
 
     See Also
     --------

@@ -43,6 +43,24 @@ class TablePlan:
     squared_error: float
 
 
+def table_cells(sizes: Sequence[int], columns: Subset) -> int:
+    """Return the number of cells of a table.
+
+    Parameters
+    ----------
+    sizes : sequence of int
+        Number of categories of each column.
+    columns : tuple of int
+        Positions of the columns.
+
+    Returns
+    -------
+    int
+        Their product.
+    """
+    return math.prod(sizes[j] for j in columns)
+
+
 def noise_per_dimension(total_variance: float, size: int) -> float:
     """Return n times the variance that the reports on a table add along one direction.
 
@@ -197,16 +215,13 @@ class TableRequest:
         components = Components.of_tables(self.sizes, views, None, variances)
         # The users themselves are not a sample: what they have in common is no error.
         errors = [
-            components.squared_error(table) - (1 - 1 / self._n_cells(table))
+            components.squared_error(table) - (1 - 1 / table_cells(self.sizes, table))
             for table in self.tables
         ]
         return TablePlan(method, views, probabilities, float(self._shares @ errors))
 
-    def _n_cells(self, columns: Subset) -> int:
-        return math.prod(self.sizes[j] for j in columns)
-
     def _noise(self, columns: Subset) -> float:
-        n_cells = self._n_cells(columns)
+        n_cells = table_cells(self.sizes, columns)
         return noise_per_dimension(self.total_variance(n_cells), n_cells)
 
     @cached_property
