@@ -292,3 +292,41 @@ def test_rows_and_learned_domains_keep_nul():
     assert estimate.categories.tolist() == NUL
     assert estimate.top(1)[0][0] == "a\0"
     assert estimate.to_series().index.tolist() == NUL
+
+
+def test_bins_have_names_and_encode_numbers_and_names():
+    ages = Domain.bins([18, 40.5, 65])
+    assert ages.categories.tolist() == ["< 18", "[18, 40.5)", "[40.5, 65)", ">= 65"]
+    values = [-np.inf, 17.9, 18, 40.5, 64, 65, 1e9]
+    assert ages.encode(values).tolist() == [0, 0, 1, 2, 2, 3, 3]
+    assert ages.encode(np.array([17, 40])).tolist() == [0, 1]
+    assert ages.encode(["17", "66.5"]).tolist() == [0, 3]
+    assert ages.encode([">= 65", "< 18"]).tolist() == [3, 0]
+    assert pickle.loads(pickle.dumps(ages)) == ages != Domain.bins([18, 41, 65])
+    both = Domain.product([ages, ["F", "M"]])
+    assert both.encode([[70, "F"], [3, "M"]]).tolist() == [6, 1]
+
+
+@pytest.mark.parametrize(
+    ("edges", "what"),
+    [
+        ([], "finite edges"),
+        ([1, np.nan], "finite edges"),
+        (["a"], "finite edges"),
+        ([2, 1], "rise"),
+    ],
+)
+def test_edges_that_are_none(edges, what):
+    with pytest.raises(ValueError, match=what):
+        Domain.bins(edges)
+
+
+@pytest.mark.parametrize("value", [np.nan, None])
+def test_a_missing_number_is_in_no_bin(value):
+    with pytest.raises(ValueError, match="NaN"):
+        Domain.bins([18, 65]).encode([20, value], "GRR")
+
+
+def test_a_text_that_is_no_number_is_in_no_bin():
+    with pytest.raises(ValueError, match="unknown category '20'; its 3"):
+        Domain.bins([18, 65]).encode(["20", "old"], "GRR")

@@ -104,7 +104,7 @@ class RecordDomain(Domain):
         X = read_once(X)
         columns = table_columns(X)
         if columns is None:
-            columns = _array_columns(X, name)
+            columns = array_columns(X, name)
         names = column_names(X) or list(range(len(columns)))
         both = zip(names, columns, strict=True)
         with _saying_domains():
@@ -172,7 +172,7 @@ class RecordDomain(Domain):
         X = read_once(X)
         names = column_names(X)
         if names is None:
-            columns = _array_columns(X, name)
+            columns = array_columns(X, name)
             if len(columns) != len(self.columns):
                 raise ValueError(
                     f"X has {len(columns)} features, but {name} is expecting {len(self.columns)} "
@@ -209,8 +209,26 @@ class RecordDomain(Domain):
     encode_columns.__doc__ = Domain.encode_columns.__doc__
 
 
-def _array_columns(X: Any, name: str) -> list[np.ndarray]:
-    """The columns of an array, which must have two dimensions."""
+def array_columns(X: Any, name: str) -> list[np.ndarray]:
+    """Return the columns of an array, which must have two dimensions.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_columns)
+        No data frame.
+    name : str
+        The class to name in errors.
+
+    Returns
+    -------
+    list of ndarray of shape (n_samples,)
+        The columns.
+
+    Raises
+    ------
+    ValueError
+        If it has another number of dimensions.
+    """
     columns = as_columns(X, name)
     is_list: Any = isinstance(X, (list, tuple))
     if not (np.ndim(X[0]) if is_list else np.asarray(X).ndim == 2):

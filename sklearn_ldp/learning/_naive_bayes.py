@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import cached_property
 from numbers import Integral, Real
 from typing import Any, Self
@@ -12,6 +11,7 @@ from numpy.typing import ArrayLike
 from scipy.special import log_softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import NotFittedError
+from sklearn.utils import assert_all_finite
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from .._documentation import Documented
@@ -20,6 +20,7 @@ from .._typing import Values
 from ..domains import Domain, RecordDomain
 from ..domains._columns import column_names, read_once, table_columns
 from ..domains._levels import declared_levels
+from ..domains._records import array_columns
 from ..postprocessing._normalization import norm_sub
 from ..tables import MarginalOracle
 from ..tables._components import Components
@@ -576,15 +577,20 @@ def _features_of(survey: MarginalOracle) -> RecordDomain:
 
 def _learned(X: Any, name: str) -> RecordDomain:
     """Return domains that are learnt from raw values: levels, categories, or bins of numbers."""
-    learned: Mapping[Any, Domain] = RecordDomain.learned_columns(X, name).columns
     columns = table_columns(X)
-    given = list(np.asarray(X).T) if columns is None else columns
+    if columns is None:
+        columns = array_columns(X, name)
+    names = column_names(X) or list(range(len(columns)))
     domains = {}
-    for (key, domain), column in zip(learned.items(), given, strict=True):
-        kind = domain.categories.dtype.kind
-        is_number = kind == "f" or (kind in "iu" and domain.size > _N_BINS)
+    for key, column in zip(names, columns, strict=True):
+        values = np.asarray(column)
+        is_number = values.dtype.kind == "f" or (
+            values.dtype.kind in "iu" and len(np.unique(values)) > _N_BINS
+        )
         if is_number and declared_levels(column) is None:
-            cuts = np.quantile(np.asarray(column, float), np.linspace(0, 1, _N_BINS + 1)[1:-1])
-            domain = Domain.bins(np.unique(cuts))
-        domains[key] = domain
+            assert_all_finite(values, input_name="X", estimator_name=name)
+            cuts = np.quantile(values, np.linspace(0, 1, _N_BINS + 1)[1:-1])
+            domains[key] = Domain.bins(np.unique(cuts))
+        else:
+            domains[key] = Domain.learned(column, f"{name}, in the column {key!r},")
     return RecordDomain(domains)
