@@ -19,7 +19,12 @@ class Documented:
 
     @property
     def _doc_link_template(self) -> str:
-        return f"{_address()}/generated/sklearn_ldp.{{estimator_name}}.html"
+        import sklearn_ldp
+
+        # A class that the top level does not export is documented in its folder.
+        is_exported = type(self).__name__ in sklearn_ldp.__all__
+        folder = "" if is_exported else f"{type(self).__module__.split('.')[1]}."
+        return f"{_address()}/generated/sklearn_ldp.{folder}{{estimator_name}}.html"
 
 
 @cache

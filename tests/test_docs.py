@@ -73,8 +73,8 @@ def run_doctest(block, namespace, name):
 
 @pytest.mark.parametrize(
     ("block", "printed"),
-    list(zip(python_blocks(README), ["California", "Female", ""], strict=True)),
-    ids=["main job", "several columns", "deployment"],
+    list(zip(python_blocks(README), ["California", "Female", "accuracy", ""], strict=True)),
+    ids=["main job", "several columns", "models", "deployment"],
 )
 def test_readme_examples_run(block, printed, capsys):
     exec(compile(block, "README.md", "exec"), {})

@@ -24,6 +24,7 @@ from sklearn_ldp import (
     _documentation,
 )
 from sklearn_ldp.domains._alignment import order_of
+from sklearn_ldp.learning import LDPNaiveBayes
 from sklearn_ldp.model_selection import simulate_errors
 from sklearn_ldp.oracles import RandomSamplingFakeData
 from sklearn_ldp.utils.discovery import all_estimators
@@ -158,14 +159,15 @@ def test_all_estimators():
     names = [name for name, _ in all_estimators()]
     assert names == sorted(names)
     kinds = [dict(all_estimators(kind)) for kind in ("oracle", "postprocessor", "search")]
-    kinds.append(dict(all_estimators("table")))
+    kinds += [dict(all_estimators(kind)) for kind in ("table", "learner")]
     assert kinds[0]["GRR"] is GRR
     assert kinds[1]["NormSub"] is NormSub
     assert set(kinds[2].values()) == {BootstrapSearch, HeldOutSearch, SyntheticSearch}
     assert sum(map(len, kinds)) == len(names)
     exported = {n for n in sklearn_ldp.__all__ if hasattr(getattr(sklearn_ldp, n), "get_params")}
-    # What is there for comparison alone is in its folder.
-    assert exported | {"RandomSamplingFakeData"} == set(names)
+    # What is there for comparison alone is in its folder, and so are the learners.
+    assert exported | {"RandomSamplingFakeData", *kinds[4]} == set(names)
+    assert {"LDPNaiveBayes", "LabelDPClassifier", "PrivatizedColumns"} < set(kinds[4])
     with pytest.raises(ValueError, match="type_filter must be one of"):
         all_estimators("classifier")
 
@@ -229,6 +231,8 @@ class TestDocumentationLinks:
         urls("Documentation, https://example.org/ldp")
         page = "https://example.org/ldp/generated/sklearn_ldp.oracles.RandomSamplingFakeData.html"
         assert RandomSamplingFakeData()._get_doc_link() == page
+        page = "https://example.org/ldp/generated/sklearn_ldp.learning.LDPNaiveBayes.html"
+        assert LDPNaiveBayes()._get_doc_link() == page
 
     def test_every_estimator_has_its_page_under_this_name(self):
         listed = (ROOT / "doc" / "api.md").read_text().split()

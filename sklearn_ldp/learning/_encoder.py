@@ -112,10 +112,6 @@ class CategoryEncoder(Documented, TransformerMixin, BaseEstimator):
         return tags
 
     @property
-    def _doc_link_template(self) -> str:
-        return super()._doc_link_template.replace("/sklearn_ldp.", "/sklearn_ldp.learning.")
-
-    @property
     def n_features_in_(self) -> int:
         """Number of columns of X."""
         return len({key for columns in self._inputs() for key in columns})

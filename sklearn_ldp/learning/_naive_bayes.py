@@ -59,7 +59,7 @@ class LDPNaiveBayes(Documented, ClassifierMixin, BaseEstimator):
     classes : array-like of shape (n_classes,), default=None
         All labels that there are. None learns them from the labels in `fit`, which is for
         simulations.
-    correlation : float, default=0.16
+    correlation : float, default=0.2
         How much two features' evidence is correlated within a class, on average, from 0 (naive
         Bayes as it is known) to 1 (all features say the same). The default was chosen on tables of
         diamonds, flights, incomes and patients (``benchmarks/learning.py``).
@@ -151,7 +151,7 @@ class LDPNaiveBayes(Documented, ClassifierMixin, BaseEstimator):
         *,
         domains: Any = "auto",
         classes: ArrayLike | None = None,
-        correlation: float = 0.16,
+        correlation: float = 0.2,
         input: str = "values",
         random_state: RandomState = None,
         n_jobs: int | None = None,

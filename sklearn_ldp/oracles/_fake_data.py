@@ -193,11 +193,6 @@ class RandomSamplingFakeData(BaseColumnSurvey):
     def _oracle_behind(self, oracle: BaseOracle) -> None:
         """No oracle of a single column draws estimates with the noise of fake data."""
 
-    @property
-    def _doc_link_template(self) -> str:
-        # Its page is that of the folder which exports it.
-        return super()._doc_link_template.replace("/sklearn_ldp.", "/sklearn_ldp.oracles.")
-
     # -- what is known after fit --------------------------------------------------------------
     @property
     def sampling_probabilities_(self) -> np.ndarray:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import inspect
 
-from .. import model_selection, oracles, postprocessing, tables
+from sklearn.base import BaseEstimator
+
+from .. import learning, model_selection, oracles, postprocessing, tables
 from ..model_selection._base import BaseSearch
 from ..oracles._survey import BaseSurvey
 
@@ -15,6 +17,7 @@ _KINDS = {
     "table": ([oracles, tables], BaseSurvey),
     "postprocessor": ([postprocessing, tables], postprocessing.BasePostProcessor),
     "search": ([model_selection], BaseSearch),
+    "learner": ([learning], BaseEstimator),
 }
 
 
@@ -23,8 +26,9 @@ def all_estimators(type_filter: str | None = None) -> list[tuple[str, type]]:
 
     Parameters
     ----------
-    type_filter : {"oracle", "table", "postprocessor", "search"} or None, default=None
-        Which kind to return, where a "table" is an oracle of several columns; None returns all.
+    type_filter : {"oracle", "table", "postprocessor", "search", "learner"} or None, default=None
+        Which kind to return, where a "table" is an oracle of several columns, and a "learner" a
+        classifier, regressor or transformer of `sklearn_ldp.learning`; None returns all.
 
     Returns
     -------
