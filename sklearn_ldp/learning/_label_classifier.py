@@ -8,6 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn import get_config
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline
@@ -82,8 +83,8 @@ class LabelDPClassifier(Documented, MetaEstimatorMixin, ClassifierMixin, BaseEst
     epsilon : float, default=1.0
         Privacy budget of a label, > 0.
     classes : array-like of shape (n_classes,), default=None
-        All labels that there are, which clients and servers must share. None learns them from the
-        labels in `fit`, which is for simulations.
+        All labels that there are, which clients and servers must share: the noise depends on their
+        number. None learns them from the labels in `fit`, which is for simulations.
     correction : {"auto", "loss", "likelihood", "probabilities"}, default="auto"
         How the model is corrected. The first two are for logistic regression with an L2 penalty.
         "auto" compares both by the likelihood of held-out reports, in three folds; "likelihood"
@@ -119,6 +120,9 @@ class LabelDPClassifier(Documented, MetaEstimatorMixin, ClassifierMixin, BaseEst
     The most probable class is the same before and after the correction of probabilities, since it
     is increasing and the same for all classes. So accuracy hardly moves; probabilities,
     thresholds, costs and calibration do.
+
+    `score` compares predictions with true labels, as that of any classifier; for reports there is
+    :func:`label_dp_score`.
 
     `solver` and its options of a LogisticRegression are not used, but `C`, `fit_intercept`, `tol`
     and `max_iter` are. `class_weight` is refused, since it is the true class that it would weigh:
@@ -413,8 +417,6 @@ class LabelDPClassifier(Documented, MetaEstimatorMixin, ClassifierMixin, BaseEst
 
     def _routed(self, sample_weight: ArrayLike | None, fit_params: dict) -> dict[str, Any]:
         """Return the keywords of the classifier's fit."""
-        from sklearn import get_config
-
         if get_config().get("enable_metadata_routing", False):
             routed: Bunch = process_routing(self, "fit", sample_weight=sample_weight, **fit_params)
             return dict(routed.estimator.fit)
