@@ -79,6 +79,8 @@ study: $(VENV)/.test ## the papers' experiments, with the printed numbers beside
 study-quick: $(VENV)/.test ## the same with fewer points and repeats (under two minutes)
 	@$(BIN) -m benchmarks.study --quick $(STUDY_ARGS)
 
+# On a busy machine, threads that wait for each other take many times as long as one.
+doc: export OMP_NUM_THREADS := 1
 doc: $(VENV)/.doc ## build the documentation into doc/_build/html, warnings as errors (under two minutes)
 	@$(BIN) -m sphinx -W --keep-going -q -b html -d doc/_build/doctrees doc doc/_build/html $(DOC_ARGS)
 	@echo "the documentation is doc/_build/html/index.html"

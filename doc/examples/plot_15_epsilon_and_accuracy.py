@@ -1,0 +1,167 @@
+"""
+========================
+Epsilon against accuracy
+========================
+
+How small may epsilon be, if the labels of users are private? A simulation answers that with true
+labels. The server itself has reports only, and can score its classifiers on them. Such scores are
+unbiased, but noisy: at a small epsilon they cannot tell a good classifier from a useless one.
+"""
+
+# %%
+# The people
+# ----------
+# :ref:`A module <sphx_glr_auto_examples_shared_incomes.py>` reads Adult census income where it is
+# there. Otherwise it makes up people with the same columns. Features are public here, so they may
+# be encoded once. The label is 1 for more than 50,000 dollars, and a secret.
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from shared_incomes import CLASSES, NUMBERS, WORDS, load_incomes
+from sklearn.base import clone
+from sklearn.compose import make_column_transformer
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import log_loss
+from sklearn.model_selection import GridSearchCV, ShuffleSplit
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+from sklearn_ldp.learning import LabelDPClassifier, make_label_dp_scorer
+
+people, incomes, new_people, new_incomes, source = load_incomes()
+encode = make_column_transformer(
+    (StandardScaler(), NUMBERS), (OneHotEncoder(handle_unknown="ignore"), WORDS), sparse_threshold=0
+)
+X, X_new = encode.fit_transform(people), encode.transform(new_people)
+y, y_new = ((part == CLASSES[1]).to_numpy(dtype=int) for part in (incomes, new_incomes))
+majority = max(y.mean(), 1 - y.mean())
+print(f"{source}: {len(X):,} people to learn from; a share of {majority:.3f} is in the majority")
+
+# %%
+# A simulation
+# ------------
+# The search learns from half of the people, and scores on the other half: once on their true
+# labels, and once on reports of these, as a server would. Each seed is a collection of its own. A
+# seed draws the same coins in every fold, so there is one split only.
+
+model = LabelDPClassifier(
+    LogisticRegression(max_iter=1000), classes=[0, 1], correction="likelihood"
+)
+epsilons = [0.1, 0.2, 0.4, 0.8, 1.6, 3.2]
+half = ShuffleSplit(1, test_size=0.5, random_state=0)
+simulation = GridSearchCV(
+    model,
+    {"epsilon": epsilons, "random_state": range(8)},
+    scoring={"true": "accuracy", "private": make_label_dp_scorer("accuracy")},
+    cv=half,
+    refit=False,
+).fit(X, y)
+results = pd.DataFrame(
+    {
+        "epsilon": simulation.cv_results_["param_epsilon"].astype(float),
+        "true": simulation.cv_results_["mean_test_true"],
+        "private": simulation.cv_results_["mean_test_private"],
+    }
+)
+of_epsilon = results.groupby("epsilon")
+accuracy = of_epsilon["true"].mean()
+
+# %%
+# The noise of a private score
+# ----------------------------
+# A report is the true label with probability p, and the other one with probability q. On n users
+# the noise of the reports adds a standard error of :math:`\sqrt{q (1 - q) / n} \,/\, (p - q)` to
+# the accuracy. It is known before any data.
+
+
+def standard_error(epsilon, n):
+    """Standard error that the noise of n reports of two classes adds to an accuracy."""
+    p = 1 / (1 + np.exp(-epsilon))
+    q = 1 - p
+    return np.sqrt(q * (1 - q) / n) / (p - q)
+
+
+n = len(X) // 2
+noise = pd.Series({epsilon: standard_error(epsilon, n) for epsilon in epsilons})
+table = pd.DataFrame(
+    {
+        "on true labels": accuracy,
+        "on reports, lowest": of_epsilon["private"].min(),
+        "highest": of_epsilon["private"].max(),
+        "standard error": noise,
+        "gain / error": (accuracy - majority) / noise,
+    }
+)
+print(table.round(3).to_string())
+
+# %%
+# The last column is what the classifier gains over the majority, in standard errors of its private
+# score. Where it is below two, such a score is no evidence that the classifier is of any use.
+
+figure, ax = plt.subplots(figsize=(8, 5), layout="constrained")
+band = [accuracy - 2 * noise, accuracy + 2 * noise]
+ax.fill_between(epsilons, *band, alpha=0.2, label="two standard errors of a private score")
+ax.plot("epsilon", "private", "x", color="C1", data=results, label="on reports: eight collections")
+ax.plot(accuracy, "o-", color="C0", label="on true labels: their mean")
+ax.axhline(majority, color="black", linestyle="--", label="the majority")
+ax.set(xscale="log", xlabel="epsilon", ylabel="accuracy", title=f"Scores on {n:,} people")
+ax.set_xticks(epsilons, [f"{epsilon:g}" for epsilon in epsilons])
+ax.minorticks_off()
+ax.legend(loc="lower right")
+
+# %%
+# A classifier may be better than the majority at an epsilon where its score on reports cannot show
+# it.
+
+is_better, is_told = accuracy > majority, table["gain / error"] > 2
+print(f"better than the majority, on average: at epsilon {accuracy.index[is_better].min():g}")
+print(f"its score on reports can tell so: at epsilon {accuracy.index[is_told].min():g}")
+
+# %%
+# A search without one true label
+# -------------------------------
+# Reports are made once, and then all searches are free. This one looks for the strength of the
+# penalty, by log losses on held-out reports, for each of the two corrections.
+
+client = LabelDPClassifier(epsilon=1.0, classes=[0, 1], random_state=0)
+reports = client.privatize(y)
+server = LabelDPClassifier(
+    LogisticRegression(max_iter=1000), epsilon=1.0, classes=[0, 1], input="reports"
+)
+grid = {"correction": ["loss", "likelihood"], "estimator__C": np.logspace(-4, 1, 6)}
+scorer = make_label_dp_scorer("neg_log_loss")
+search = GridSearchCV(server, grid, scoring=scorer, cv=3).fit(X, reports)
+chosen = search.best_params_
+print(f"chosen: correction {chosen['correction']!r}, C = {chosen['estimator__C']:g}")
+
+# %%
+# Beside the scores, for this page only, stand the losses on true labels, of people who are new. The
+# error bars are the standard errors of the means of three folds. All candidates are scored on the
+# same reports, so the noise moves whole curves more than it bends them.
+
+losses = pd.DataFrame(search.cv_results_["params"])
+losses["on reports"] = -search.cv_results_["mean_test_score"]
+losses["error"] = search.cv_results_["std_test_score"] / np.sqrt(3 - 1)
+losses["on true labels"] = [
+    log_loss(y_new, clone(server).set_params(**params).fit(X, reports).predict_proba(X_new))
+    for params in search.cv_results_["params"]
+]
+figure, axes = plt.subplots(1, 2, figsize=(10, 4), layout="constrained", sharey=True)
+for correction, part in losses.groupby("correction"):
+    c = part["estimator__C"]
+    axes[0].errorbar(c, part["on reports"], part["error"], fmt="o-", capsize=3, label=correction)
+    axes[1].plot(c, part["on true labels"], "o-", label=correction)
+axes[0].set(title="What the server sees", ylabel="log loss on held-out reports")
+axes[1].set(title="What it does not see", ylabel="log loss on true labels")
+for ax in axes:
+    ax.set(xscale="log", xlabel="C")
+    ax.axvline(chosen["estimator__C"], color="grey", linestyle=":", label="chosen C")
+    ax.legend(title="correction")
+
+# %%
+# What the choice costs: its loss on true labels, and the least one of all candidates.
+
+true_losses = losses["on true labels"]
+print(f"chosen {true_losses[search.best_index_]:.4f}, least {true_losses.min():.4f}")
+
+plt.show()
