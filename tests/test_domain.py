@@ -297,14 +297,30 @@ def test_rows_and_learned_domains_keep_nul():
 def test_bins_have_names_and_encode_numbers_and_names():
     ages = Domain.bins([18, 40.5, 65])
     assert ages.categories.tolist() == ["< 18", "[18, 40.5)", "[40.5, 65)", ">= 65"]
-    values = [-np.inf, 17.9, 18, 40.5, 64, 65, 1e9]
+    values = [-1e300, 17.9, 18, 40.5, 64, 65, 1e9]
     assert ages.encode(values).tolist() == [0, 0, 1, 2, 2, 3, 3]
+    assert ages.places([np.array([np.nan, 20.0])], "Domain").tolist() == [-1, 1]
     assert ages.encode(np.array([17, 40])).tolist() == [0, 1]
     assert ages.encode(["17", "66.5"]).tolist() == [0, 3]
     assert ages.encode([">= 65", "< 18"]).tolist() == [3, 0]
     assert pickle.loads(pickle.dumps(ages)) == ages != Domain.bins([18, 41, 65])
     both = Domain.product([ages, ["F", "M"]])
     assert both.encode([[70, "F"], [3, "M"]]).tolist() == [6, 1]
+
+
+@pytest.mark.parametrize("edges", [[18], [18, 40], [0.1, 0.25, 1e6, 1e20], [-5, 0, 5.5]])
+def test_names_of_bins_are_bins(edges):
+    """What knows the names alone, such as an estimate or a file, encodes numbers as well."""
+    names = Domain(Domain.bins(edges).categories.tolist())
+    assert names == Domain.bins(edges)
+    assert names.encode([edges[0] - 1, edges[-1]]).tolist() == [0, len(edges)]
+
+
+@pytest.mark.parametrize("names", [["< 3", ">= 4"], ["< 3", "[3, 4)", ">= 5"], ["< a", ">= a"]])
+def test_names_that_are_nearly_those_of_bins_are_names(names):
+    assert Domain(names).encode(names).tolist() == list(range(len(names)))
+    with pytest.raises(ValueError, match="unknown category 3"):
+        Domain(names).encode([3])
 
 
 @pytest.mark.parametrize(

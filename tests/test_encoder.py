@@ -17,6 +17,7 @@ from sklearn_ldp import (
     OUE,
     ColumnOracle,
     Consistent,
+    Domain,
     EstimateSet,
     FrequencyEstimate,
     LatentClasses,
@@ -460,3 +461,16 @@ def test_surveys_of_columns():
     estimates = NormSub().fit_transform(oracle.fit_transform(TABLE_USERS))
     encoded = estimates.encoder().transform(TABLE_USERS[:5])
     np.testing.assert_array_equal(encoded[:, 0], estimates["x"].values[0][TABLE_USERS[:5, 0]])
+
+
+def test_numbers_are_encoded_by_the_bins_that_were_collected():
+    rng = np.random.default_rng(0)
+    ages = rng.uniform(18, 80, 20_000)
+    users = np.column_stack([ages, rng.random(20_000) < np.where(ages > 50, 0.8, 0.2)])
+    domains = {"age": Domain.bins([30, 50]), "ill": 2}
+    tables = MarginalOracle(4.0, domains=domains, random_state=0).fit_transform(users)
+    rates = tables.encoder(["age"], target={"ill": 1})
+    np.testing.assert_allclose(rates.transform([[25.0], [70.0]]).ravel(), [0.2, 0.8], atol=0.1)
+    survey = ColumnOracle(4.0, domains=domains, random_state=0).fit_transform(users)
+    frequencies = survey.encoder(["age"]).transform([[35.0], [20.0]]).ravel()
+    np.testing.assert_allclose(frequencies, [20 / 62, 12 / 62], atol=0.1)

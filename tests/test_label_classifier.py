@@ -457,6 +457,14 @@ def test_a_search_over_epsilon_randomises_held_out_labels_too():
     assert 0.01 < np.mean(held_out != fitted) < 0.1  # other coins: 2 p (1 - p) = .035
 
 
+def test_each_fold_draws_coins_of_its_own():
+    """Folds with the same noise would make a mean over folds as noisy as a single one."""
+    model = LabelDPClassifier(epsilon=1.0, classes=[0, 1], random_state=0)
+    y = np.random.default_rng(0).integers(0, 2, 2000)
+    lies = [model._privatize_held_out(fold) != fold for fold in (y[:1000], y[1000:])]
+    assert np.mean(lies[0] == lies[1]) == pytest.approx(0.607, abs=0.1)  # p^2 + q^2
+
+
 def test_a_scorer_that_is_told_epsilon_scores_any_classifier():
     X, y = users(3000)
     reports = LabelDPClassifier(epsilon=2.0, classes=[0, 1], random_state=0).privatize(y)

@@ -282,5 +282,7 @@ def test_what_is_missing_is_named():
         model(classes=None).privatize(X, Y)
     with pytest.raises(TypeError, match="needs another LDPNaiveBayes"):
         model().fit(X, Y).merge(CategoricalNB())
+    with pytest.raises(NotFittedError, match="The other LDPNaiveBayes has no reports"):
+        model().fit(X, Y).merge(model())
     with pytest.raises(ValueError, match="epsilon"):
         model().fit(X, Y).merge(model(epsilon=1.0).fit(X, Y))

@@ -47,17 +47,44 @@ class BinList(CategoryList):
         super().__setstate__(state)
         self.edges.flags.writeable = False
 
-    def encode(self, values: np.ndarray, name: str, where: str = "") -> np.ndarray:
+    def places(self, values: np.ndarray) -> np.ndarray:
         if values.dtype.kind in "OUS":
             try:
                 values = values.astype(float)
             except (TypeError, ValueError):  # names of bins, or no numbers
-                return super().encode(values, name, where)
-        if values.dtype.kind == "f" and np.isnan(values).any():
-            self._refuse(None, name, where)
-        return np.searchsorted(self.edges, values, side="right")
+                return super().places(values)
+        places = np.searchsorted(self.edges, values, side="right")
+        return np.where(np.isnan(values), -1, places) if values.dtype.kind == "f" else places
 
-    encode.__doc__ = CategoryList.encode.__doc__
+    places.__doc__ = CategoryList.places.__doc__
+
+
+def bins_or_list(categories: np.ndarray) -> CategoryList:
+    """Return the bins that the categories are the names of, or else their list.
+
+    So estimates, encoders and files, which know the names alone, take numbers as well.
+
+    Parameters
+    ----------
+    categories : ndarray of shape (d,)
+        Distinct categories.
+
+    Returns
+    -------
+    CategoryList
+        Bins if the names are exactly those that `BinList` gives.
+    """
+    names = categories.tolist()
+    if not all(isinstance(name, str) for name in (names[0], names[-1])):
+        return CategoryList(categories)
+    if not (names[0].startswith("< ") and names[-1].startswith(">= ")):
+        return CategoryList(categories)
+    lower = [names[0][2:], *(str(name)[1:].partition(",")[0] for name in names[2:-1])]
+    try:
+        bins = BinList(np.unique([float(edge) for edge in [*lower, names[-1][3:]]]))
+    except ValueError:
+        return CategoryList(categories)
+    return bins if bins.categories.tolist() == names else CategoryList(categories)
 
 
 def _shortest(number: float) -> str:

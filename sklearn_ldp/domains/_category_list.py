@@ -133,7 +133,9 @@ def one_list(categories: Any, name: str) -> CategoryList:
         array = np.arange(max(int(categories), 0))
     else:
         array = as_vector(categories)
-    return CategoryList(distinct(array, name))
+    from ._bins import bins_or_list  # bins are a list of categories, too
+
+    return bins_or_list(distinct(array, name))
 
 
 def distinct(array: np.ndarray, name: str) -> np.ndarray:

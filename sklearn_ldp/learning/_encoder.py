@@ -118,7 +118,7 @@ class CategoryEncoder(Documented, TransformerMixin, BaseEstimator):
 
     @property
     def feature_names_in_(self) -> np.ndarray:
-        """Names of the columns of X, of shape (n_features_in_,), where they are known."""
+        """Names of the columns of X, of shape `(n_features_in_,)`, where they are known."""
         names = self._names()
         if names is None:
             names = [] if self._fitted_names is None else self._fitted_names.tolist()

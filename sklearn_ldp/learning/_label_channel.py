@@ -77,9 +77,8 @@ class LabelChannel:
 
     def __init__(self, epsilon: float, classes: np.ndarray) -> None:
         self.classes = classes
-        self.epsilon = epsilon
-        self._oracle = GRR(epsilon, categories=Domain.of(classes, "classes"))
-        self._protocol = self._oracle.protocol()
+        self._domain = Domain.of(classes, "classes")
+        self._protocol = GRR(epsilon, categories=len(classes)).protocol()
         mechanism: Any = self._protocol.mechanism
         p, q = mechanism.p, mechanism.q
         self.q = float(q)
@@ -88,11 +87,16 @@ class LabelChannel:
 
     def encode(self, y: ArrayLike, name: str) -> np.ndarray:
         """Return the code of each label, of shape (n,)."""
-        return self._protocol.domain.encode(np.asarray(y), name)
+        labels = np.asarray(y)
+        codes = np.full(len(labels), -1)
+        for code, label in enumerate(self.classes):  # a few comparisons beat a lookup of each row
+            codes[labels == label] = code
+        # What equals none of them may still be one, such as the text of a number.
+        return codes if np.all(codes >= 0) else self._domain.encode(labels, name)
 
-    def privatize(self, y: ArrayLike, random_state: RandomState) -> np.ndarray:
-        """Randomise labels, which are among the classes, into labels."""
-        return self.classes[self._protocol.privatize(np.asarray(y), random_state)]
+    def privatize(self, codes: np.ndarray, random_state: RandomState) -> np.ndarray:
+        """Randomise codes of labels into labels."""
+        return self.classes[self._protocol.privatize(codes, random_state)]
 
     def corrected(self, codes: np.ndarray) -> np.ndarray:
         """Return unbiased indicators of the true labels, of shape (n, n_classes)."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from numbers import Integral, Real
 from typing import Any, Self
+from zlib import crc32
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -206,14 +207,15 @@ class LabelDPClassifier(Documented, MetaEstimatorMixin, ClassifierMixin, BaseEst
                 "label is reported: declare them in classes=."
             )
         channel = self._channel(getattr(self, "classes_", None))
-        return channel.privatize(self._checked_labels(channel, y), self.random_state)
+        return channel.privatize(self._codes(channel, y), self.random_state)
 
     def _privatize_held_out(self, y: ArrayLike) -> np.ndarray:
-        """Randomise labels for a score, with other coins than those of `fit`."""
+        """Randomise labels for a score, with other coins than those of `fit` and other folds."""
         channel, state = self._channel(getattr(self, "classes_", None)), self.random_state
+        codes = self._codes(channel, y)
         if isinstance(state, Integral):
-            state = np.random.default_rng([int(state), 1])
-        return channel.privatize(self._checked_labels(channel, y), state)
+            state = np.random.default_rng([int(state), crc32(codes.astype(np.int64).tobytes())])
+        return channel.privatize(codes, state)
 
     # -- server side --------------------------------------------------------------------------
     def fit(
@@ -248,11 +250,10 @@ class LabelDPClassifier(Documented, MetaEstimatorMixin, ClassifierMixin, BaseEst
         self._validate_params()
         labels = checked_labels(y, self._name)
         channel = self._channel(labels)
-        labels = self._checked_labels(channel, labels)
-        routed = self._routed(sample_weight, fit_params)
-        reports = labels
+        codes, routed = self._codes(channel, labels), self._routed(sample_weight, fit_params)
+        reports = channel.classes[codes]
         if self.input == "values":
-            reports = channel.privatize(labels, self.random_state)
+            reports = channel.privatize(codes, self.random_state)
         base, correction = self._base(), self._correction()
         if correction == "probabilities":
             fitted = clone(base).fit(X, reports, **routed)
@@ -399,9 +400,9 @@ class LabelDPClassifier(Documented, MetaEstimatorMixin, ClassifierMixin, BaseEst
             )
         return channel
 
-    def _checked_labels(self, channel: LabelChannel, y: ArrayLike) -> np.ndarray:
-        """Return labels, all of which are classes, as an array of the classes' type."""
-        return channel.classes[channel.encode(checked_labels(y, self._name), self._name)]
+    def _codes(self, channel: LabelChannel, y: ArrayLike) -> np.ndarray:
+        """Return the codes of labels, all of which are classes."""
+        return channel.encode(checked_labels(y, self._name), self._name)
 
     def _correction(self) -> str:
         """Return how this classifier can be corrected, as far as it is known before the fit."""

@@ -288,6 +288,8 @@ class LDPNaiveBayes(Documented, ClassifierMixin, BaseEstimator):
 
         Raises
         ------
+        NotFittedError
+            If the other has no reports.
         ValueError
             If the two are configured differently; the classifier then stays unchanged.
         """
@@ -296,7 +298,11 @@ class LDPNaiveBayes(Documented, ClassifierMixin, BaseEstimator):
                 f"{self._name}.merge needs another {self._name}, got {type(other).__name__}."
             )
         survey = getattr(self, "survey_", None) or self._new_survey(None, None)
-        return self._learnt(survey.merge(other._fitted("merge")))
+        if not hasattr(other, "survey_"):
+            raise NotFittedError(
+                f"The other {self._name} has no reports to merge: call fit or aggregate on it."
+            )
+        return self._learnt(survey.merge(other.survey_))
 
     # -- predictions --------------------------------------------------------------------------
     def predict(self, X: Values) -> np.ndarray:
