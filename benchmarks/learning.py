@@ -236,25 +236,30 @@ def gradient_scale(dimension: int, epsilon: float) -> float:
     return float(1 / (share * mean))
 
 
+def randomised(vectors: np.ndarray, epsilon: float, rng: np.random.Generator) -> np.ndarray:
+    """Return an unbiased report of each vector; those longer than 1 are scaled to 1 first."""
+    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+    unit = vectors / np.maximum(norms, 1e-12)
+    # A shorter vector is rounded at random to one of the two unit vectors on its line.
+    up = rng.random(len(vectors)) < 0.5 + np.minimum(norms[:, 0], 1) / 2
+    unit = np.where(up[:, None], unit, -unit)
+    direction = rng.normal(size=vectors.shape)
+    direction /= np.linalg.norm(direction, axis=1, keepdims=True)
+    to_agree = rng.random(len(vectors)) < expit(epsilon)
+    agrees = np.einsum("ij,ij->i", direction, unit) > 0
+    direction[to_agree != agrees] *= -1
+    return gradient_scale(vectors.shape[1], epsilon) * direction
+
+
 def sgd(Z: Any, y: np.ndarray, epsilon: float, n_steps: int, rate: float, seed: int) -> Any:
     """Return a logistic regression by gradients, of which each user sends one."""
     rng = np.random.default_rng(seed)
     coef, mean = np.zeros(Z.shape[1]), np.zeros(Z.shape[1])
-    length = gradient_scale(Z.shape[1], epsilon)
     for step, rows in enumerate(np.array_split(rng.permutation(len(y)), n_steps)):
         batch = np.asarray(Z[rows].todense())
         gradients = batch * (expit(batch @ coef) - y[rows])[:, None]
-        norms = np.linalg.norm(gradients, axis=1, keepdims=True)
-        unit = gradients / np.maximum(norms, 1e-12)
-        # A shorter vector is rounded at random to the sphere of radius one.
-        up = rng.random(len(rows)) < 0.5 + np.minimum(norms[:, 0], 1) / 2
-        unit = np.where(up[:, None], unit, -unit)
-        direction = rng.normal(size=batch.shape)
-        direction /= np.linalg.norm(direction, axis=1, keepdims=True)
-        same = rng.random(len(rows)) < expit(epsilon)
-        agrees = np.einsum("ij,ij->i", direction, unit) > 0
-        direction[same != agrees] *= -1
-        coef = coef - rate / np.sqrt(step + 1) * length * direction.mean(axis=0)
+        reports = randomised(gradients, epsilon, rng)
+        coef = coef - rate / np.sqrt(step + 1) * reports.mean(axis=0)
         mean += coef / n_steps
     return mean
 

@@ -41,8 +41,8 @@ print(f"{source}: {len(X):,} people to learn from; a share of {majority:.3f} is 
 # A simulation
 # ------------
 # The search learns from half of the people, and scores on the other half: once on their true
-# labels, and once on reports of these, as a server would. Each seed is a collection of its own. A
-# seed draws the same coins in every fold, so there is one split only.
+# labels, and once on reports of these, as a server would. Each of the eight seeds is a collection
+# of its own.
 
 model = LabelDPClassifier(
     LogisticRegression(max_iter=1000), classes=[0, 1], correction="likelihood"
