@@ -418,6 +418,7 @@ def test_interrupted_and_resumed(folder):
     np.testing.assert_array_equal(whole.oracle_.support_counts_, expected)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="sends the signal as POSIX does")
 def test_a_study_interrupted_and_resumed(folder):
     argv = [sys.executable, "-m", "sklearn_ldp", "study", "--distribution", "zipf", "--jobs", "1"]

@@ -490,6 +490,7 @@ X, Y = users(60)
         ({}, np.where(Y == 1, np.nan, 0.0), "NaN"),
         ({}, None, "requires y to be passed"),
         ({"epsilon": 1e-25}, Y, "epsilon"),
+        ({"epsilon": 0.01}, Y, "larger epsilon than 0.01, or more than 60 users"),
         ({"estimator": GaussianNB(), "correction": "loss"}, Y, "needs a LogisticRegression"),
         (
             {"estimator": LogisticRegression(C=np.inf), "correction": "loss"},

@@ -263,6 +263,7 @@ X, Y, _ = people(np.random.default_rng(0), 40)
         ({"classes": None}, X, ["no"] * 40, "at least two classes, got 1 class"),
         ({"domains": {**DOMAINS, "class": 2}}, X, Y, "needs another name for the feature 'class'"),
         ({"epsilon": 1e-25}, X, Y, "must be large enough for a report to carry information"),
+        ({"epsilon": 1e-4}, X, Y, "larger epsilon than 0.0001, or more users: each frequency"),
         ({"input": "reports"}, np.zeros((5, 3), int), Y, "leave out y"),
     ],
 )

@@ -98,6 +98,10 @@ class LabelChannel:
         """Randomise codes of labels into labels."""
         return self.classes[self._protocol.privatize(codes, random_state)]
 
+    def error_of_rates(self, n_samples: float) -> float:
+        """Return the standard error of the estimated rate of a class that nobody has."""
+        return float(np.sqrt(self.q * (1 - self.q) / n_samples) / self.signal)
+
     def corrected(self, codes: np.ndarray) -> np.ndarray:
         """Return unbiased indicators of the true labels, of shape (n, n_classes)."""
         indicators = np.full((len(codes), len(self.classes)), -self.q / self.signal)
@@ -123,7 +127,7 @@ class LabelChannel:
         ndarray of shape (n, n_classes)
             Rows are > 0 and sum to 1.
         """
-        least = np.sqrt(self.q * (1 - self.q) / n_samples) / self.signal
+        least = self.error_of_rates(n_samples)
         true = np.maximum((reported - self.q) / self.signal, min(least, 1 / len(self.classes)))
         return true / true.sum(axis=1, keepdims=True)
 

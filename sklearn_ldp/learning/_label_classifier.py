@@ -251,6 +251,13 @@ class LabelDPClassifier(Documented, MetaEstimatorMixin, ClassifierMixin, BaseEst
         labels = checked_labels(y, self._name)
         channel = self._channel(labels)
         codes, routed = self._codes(channel, labels), self._routed(sample_weight, fit_params)
+        error = channel.error_of_rates(len(codes))
+        if error > 1:
+            raise ValueError(
+                f"{self._name} needs a larger epsilon than {self.epsilon:g}, or more than "
+                f"{len(codes)} users: the share of a class would have a standard error of "
+                f"{error:.3g}, so that there is no signal to learn from."
+            )
         reports = channel.classes[codes]
         if self.input == "values":
             reports = channel.privatize(codes, self.random_state)

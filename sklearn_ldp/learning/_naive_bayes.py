@@ -30,6 +30,7 @@ from ._log_odds import log_lifts, slope
 
 _LABEL = "class"
 _N_BINS = 10  # of a number whose domain is learnt
+_HOPELESS = 10.0  # standard error of a frequency above which a fit is refused
 
 
 class LDPNaiveBayes(Documented, ClassifierMixin, BaseEstimator):
@@ -217,7 +218,17 @@ class LDPNaiveBayes(Documented, ClassifierMixin, BaseEstimator):
             If a value is not in its domain, a label is not a class, there is only one class, or
             epsilon is too small for any signal; the classifier then stays unchanged.
         """
-        return self._collect(None, X, y, sample_weight)
+        before = self.__dict__.copy()
+        self._collect(None, X, y, sample_weight)
+        error = self._model.least_error
+        if error > _HOPELESS:
+            self.__dict__ = before
+            raise ValueError(
+                f"{self._name} needs a larger epsilon than {self.epsilon:g}, or more users: each "
+                f"frequency would have a standard error of {error:.3g} or more, so that there is "
+                "no signal to learn from."
+            )
+        return self
 
     def partial_fit(
         self,
@@ -526,6 +537,11 @@ class _Model:
         shape = (-1, tables.sizes[-1])
         both = zip(names, agreed, variances, strict=True)
         return {name[0]: (table.reshape(shape), float(v)) for name, table, v in both}
+
+    @property
+    def least_error(self) -> float:
+        """The least standard error of a cell, over all tables."""
+        return float(np.sqrt(min(variance for _, variance in self._agreed.values())))
 
     @cached_property
     def class_prior(self) -> np.ndarray:
