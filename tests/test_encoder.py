@@ -155,7 +155,9 @@ def test_checks_of_scikit_learn(unknown):
         for result in check_estimator(encoder, expected_failed_checks=listed, on_skip=None):
             name = result["check_name"]
             (passed if result["status"] == "passed" else failed).add(name)
-    assert failed - passed - {"check_array_api_input"} == {"check_n_features_in"}
+    # Checks of older versions turn categories into fractions.
+    of_versions = {"check_array_api_input", "check_positive_only_tag_during_fit"}
+    assert failed - passed - of_versions == {"check_n_features_in"}
 
 
 def test_in_a_pipeline_on_other_data():

@@ -385,7 +385,7 @@ class LabelDPClassifier(Documented, MetaEstimatorMixin, ClassifierMixin, BaseEst
             if self.correction != "auto":
                 return {}
             reason = "other rows are held out if rows are repeated"
-        kinds = ("dense", "sparse") if get_tags(self).input_tags.sparse else ("dense",)
+        kinds = ("dense", "sparse")
         return {f"check_sample_weight_equivalence_on_{kind}_data": reason for kind in kinds}
 
     # -- the parameters -----------------------------------------------------------------------

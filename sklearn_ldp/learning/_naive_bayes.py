@@ -131,6 +131,9 @@ class LDPNaiveBayes(Documented, ClassifierMixin, BaseEstimator):
     ['yes', 'no']
     """
 
+    #: Whether values are categories, which checks of older versions turn into fractions.
+    _reads_categories = True
+
     #: Checks of scikit-learn's that it cannot pass, and why.
     _expected_failed_checks = {
         "check_sample_weight_equivalence_on_dense_data": (
