@@ -4,7 +4,8 @@
 a user, with the full domains of 12 columns, without the column of 42 countries, and with public
 groups. "central": what diffprivlib reaches with a server that sees the records (--peers-python, an
 interpreter with diffprivlib). "gradients": LDP-SGD, in which each user reports one randomised
-gradient. "channels": other ways to randomise labels of many classes (15 occupations).
+gradient. "channels": other ways to randomise labels of many classes (15 occupations). "speeds":
+processor seconds of a million users.
 
 The constants of LDPNaiveBayes were chosen on tables that _learning_tables.py writes (--choose
 FOLDER prints how they compare); Adult is only reported on.
@@ -20,12 +21,14 @@ import json
 import os
 import subprocess
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy.special import expit, gammaln, logsumexp
+from sklearn.base import clone
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
@@ -33,7 +36,7 @@ from sklearn.naive_bayes import CategoricalNB
 
 from benchmarks.table_models import CUTS, DATA, grouped_adult
 from sklearn_ldp import Domain, SubsetSelection
-from sklearn_ldp.learning import LabelDPClassifier, LDPNaiveBayes
+from sklearn_ldp.learning import LabelDPClassifier, LDPNaiveBayes, label_dp_score
 from sklearn_ldp.learning._label_channel import LabelChannel
 from sklearn_ldp.learning._linear import minimise
 from sklearn_ldp.postprocessing._normalization import norm_sub
@@ -116,7 +119,7 @@ def labels_table(n_repeats: int) -> Iterator[str]:
     X, y, X_test, y_test, sizes = adult(FINE_CUTS)
     Z, Z_test = indicators(X, sizes), indicators(X_test, sizes)
     clean = LogisticRegression(max_iter=1000).fit(Z, y).predict_proba(Z_test)
-    forest = HistGradientBoostingClassifier(max_leaf_nodes=8, learning_rate=0.05)
+    forest = HistGradientBoostingClassifier(max_leaf_nodes=8, learning_rate=0.05, random_state=0)
     of_forest = forest.fit(X, y).predict_proba(X_test)
     yield "true labels: logistic {:.4f}, {:.4f}; boosting {:.4f}, {:.4f}".format(
         *judged(clean, y_test), *judged(of_forest, y_test)
@@ -379,6 +382,37 @@ def _probabilities(scores: np.ndarray) -> np.ndarray:
     return np.exp(scores - logsumexp(scores, axis=1, keepdims=True))
 
 
+def speeds(n_repeats: int) -> Iterator[str]:
+    """Yield the processor seconds of a million users: the least of some runs."""
+    rng = np.random.default_rng(0)
+    X, decisions = rng.integers(0, 4, (10**6, 12)), rng.random(10**6)
+    y = np.where(rng.random(10**6) < 0.2 + 0.1 * X[:, 0], "yes", "no")
+    domains = {f"column {j}": 4 for j in range(12)}
+    records = LDPNaiveBayes(1.0, domains=domains, classes=["no", "yes"], random_state=0)
+    labels = LabelDPClassifier(epsilon=1.0, classes=["no", "yes"], random_state=0)
+    of_records, of_labels = records.privatize(X, y), labels.privatize(y)
+    server = clone(records).aggregate(of_records)
+    known = {"epsilon": 1.0, "classes": ["no", "yes"]}
+    tasks: dict[str, Callable[[], Any]] = {
+        "naive Bayes of 12 columns: reports": lambda: records.privatize(X, y),
+        "naive Bayes: from reports to the model": lambda: (
+            clone(records).aggregate(of_records).feature_log_lift_
+        ),
+        "naive Bayes: probabilities": lambda: server.predict_proba(X),
+        "labels: reports": lambda: labels.privatize(y),
+        "labels: area under the ROC curve": lambda: label_dp_score(
+            "roc_auc", of_labels, decisions, **known
+        ),
+    }
+    for name, task in tasks.items():
+        seconds = []
+        for _ in range(n_repeats):
+            start = time.process_time()
+            task()
+            seconds.append(time.process_time() - start)
+        yield f"{name}: {min(seconds):.2f} s"
+
+
 # -- how the constants were chosen --------------------------------------------------------------
 def choices(folder: str, n_repeats: int) -> Iterator[str]:
     """Yield the mean log loss over tables of _learning_tables.py, by the correlation."""
@@ -416,7 +450,7 @@ def choices(folder: str, n_repeats: int) -> Iterator[str]:
 def main(argv: list[str] | None = None) -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    names = ["labels", "records", "gradients", "channels", "central"]
+    names = ["labels", "records", "gradients", "channels", "central", "speeds"]
     parser.add_argument("--only", choices=names)
     parser.add_argument("--repeats", type=int, default=5, help="seeds (default: 5)")
     parser.add_argument("--peers-python", metavar="PATH", help="interpreter with diffprivlib")
@@ -430,6 +464,7 @@ def main(argv: list[str] | None = None) -> None:
         "records": records_table,
         "gradients": gradients_table,
         "channels": channels_table,
+        "speeds": speeds,
     }
     for name, lines in tables.items():
         if options.only in (None, name):
