@@ -14,6 +14,7 @@ from sklearn.naive_bayes import CategoricalNB
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from sklearn_ldp import Domain
+from sklearn_ldp.collection import aggregate, write_reports
 from sklearn_ldp.learning import LDPNaiveBayes
 from sklearn_ldp.learning._log_odds import log_lifts, slope
 from sklearn_ldp.utils.estimator_checks import check_exact_epsilon_of, expected_failed_checks
@@ -204,6 +205,23 @@ def test_clients_and_servers_end_where_fit_does():
     again = pickle.loads(pickle.dumps(at_once))
     np.testing.assert_array_equal(again.predict_proba(X), at_once.predict_proba(X))
     assert clone(at_once).get_params()["domains"] is not None
+
+
+def test_files_of_reports_and_a_server_that_counts_each_batch_once(tmp_path):
+    pytest.importorskip("pyarrow")
+    X, y, _ = people(np.random.default_rng(0), 1000)
+    nb = model()
+    for i, rows in enumerate((slice(0, 600), slice(600, 1000))):
+        reports = model(random_state=i).privatize(X[rows], y[rows])
+        write_reports(tmp_path / f"{i}.parquet", reports, nb.oracle(), batch_id=str(i))
+    server = aggregate(tmp_path, nb.oracle())
+    nb.merge(server.oracle_)
+    assert nb.n_samples_seen_ == 1000
+    assert nb.predict(X).shape == (1000,)
+    with pytest.raises(ValueError, match="epsilon"):
+        model(epsilon=1.0).merge(server.oracle_)
+    with pytest.raises(NotFittedError):
+        model().merge(model().oracle())
 
 
 def test_classes_may_come_with_the_first_piece():

@@ -169,6 +169,24 @@ class LDPNaiveBayes(Documented, ClassifierMixin, BaseEstimator):
         self.n_jobs = n_jobs
 
     # -- client side --------------------------------------------------------------------------
+    def oracle(self) -> MarginalOracle:
+        """Return the oracle that clients and servers agree on, without users.
+
+        Everything in :mod:`sklearn_ldp.collection` takes it: files of reports, checkpoints that
+        count each batch once, clusters. `merge` then takes the fitted oracle.
+
+        Returns
+        -------
+        MarginalOracle
+            Its tables are (feature, class).
+
+        Raises
+        ------
+        ValueError
+            If domains or classes are not declared.
+        """
+        return self._new_survey(None, None)
+
     def privatize(self, X: Values, y: ArrayLike) -> np.ndarray:
         """Randomise users' records into reports, as each client does; no fit is needed.
 
@@ -287,13 +305,14 @@ class LDPNaiveBayes(Documented, ClassifierMixin, BaseEstimator):
         survey = getattr(self, "survey_", None) or self._new_survey(None, None)
         return self._learnt(survey.aggregate(reports))
 
-    def merge(self, other: LDPNaiveBayes) -> Self:
+    def merge(self, other: LDPNaiveBayes | MarginalOracle) -> Self:
         """Add what another server has collected for the same model.
 
         Parameters
         ----------
-        other : LDPNaiveBayes
-            With the same epsilon, domains and classes; it is not changed.
+        other : LDPNaiveBayes or MarginalOracle
+            With the same epsilon, domains and classes; an oracle is one that :meth:`oracle` has
+            returned, or an :class:`~sklearn_ldp.collection.Aggregator` of it. It is not changed.
 
         Returns
         -------
@@ -307,16 +326,18 @@ class LDPNaiveBayes(Documented, ClassifierMixin, BaseEstimator):
         ValueError
             If the two are configured differently; the classifier then stays unchanged.
         """
-        if not isinstance(other, LDPNaiveBayes):
+        if not isinstance(other, (LDPNaiveBayes, MarginalOracle)):
             raise TypeError(
-                f"{self._name}.merge needs another {self._name}, got {type(other).__name__}."
+                f"{self._name}.merge needs another {self._name}, or a fitted oracle of one, got "
+                f"{type(other).__name__}."
             )
-        survey = getattr(self, "survey_", None) or self._new_survey(None, None)
-        if not hasattr(other, "survey_"):
+        theirs = other if isinstance(other, MarginalOracle) else getattr(other, "survey_", None)
+        if theirs is None:
             raise NotFittedError(
                 f"The other {self._name} has no reports to merge: call fit or aggregate on it."
             )
-        return self._learnt(survey.merge(other.survey_))
+        survey = getattr(self, "survey_", None) or self._new_survey(None, None)
+        return self._learnt(survey.merge(theirs))
 
     # -- predictions --------------------------------------------------------------------------
     def predict(self, X: Values) -> np.ndarray:
