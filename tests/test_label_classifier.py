@@ -417,6 +417,30 @@ def test_scores_on_reports_are_near_those_on_labels(metric, seed):
     assert METRICS[metric](reports, given) < truth - 0.08
 
 
+@pytest.mark.parametrize("metric", ["accuracy", "neg_log_loss", "roc_auc"])
+def test_the_error_of_a_score_is_that_of_repeated_collections(metric, seed):
+    """Standardised errors of 150 collections have a standard deviation of about 1.06.
+
+    It is that of t with 19 degrees of freedom; its standard error is .065, so that the limits fail
+    once in 10^4. The control is the error of true labels, which is too small at epsilon 1.
+    """
+    rng = np.random.default_rng(seed)
+    known = {"epsilon": 1.0, "classes": [0, 1], "return_error": True}
+    client = LabelDPClassifier(epsilon=1.0, classes=[0, 1], random_state=rng)
+    y, P = predictions(rng, 400_000)
+    truth = METRICS[metric](y, given_to(metric, P))
+    distances, without_noise = [], []
+    for _ in range(150):
+        y, P = predictions(rng, 1000)
+        given = given_to(metric, P)
+        score, error = label_dp_score(metric, client.privatize(y), given, **known)
+        distances.append((score - truth) / error)
+        _, error = label_dp_score(metric, y, given, **{**known, "epsilon": 40.0})
+        without_noise.append((score - truth) / error)
+    assert 0.8 < np.std(distances) < 1.35
+    assert np.std(without_noise) > 1.5
+
+
 def test_a_search_without_one_true_label():
     X, y = users(6000)
     reports = LabelDPClassifier(epsilon=1.0, classes=[0, 1], random_state=0).privatize(y)

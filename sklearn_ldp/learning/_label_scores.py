@@ -13,6 +13,8 @@ from sklearn.utils.validation import _check_sample_weight
 from ..metrics._scorer import BaseScorer
 from ._label_channel import LabelChannel, checked_classes
 
+_N_GROUPS = 20  # of users, of which one at a time is left out
+
 
 class _Metric(NamedTuple):
     """A score of predictions, given weights of the classes of each row.
@@ -116,7 +118,8 @@ def label_dp_score(
     epsilon: float,
     classes: ArrayLike,
     sample_weight: ArrayLike | None = None,
-) -> float:
+    return_error: bool = False,
+) -> Any:
     """Score predictions on randomised labels: what the score on true labels is, up to noise.
 
     Each user counts with her :func:`corrected label <corrected_labels>`. Accuracy, log loss and
@@ -145,11 +148,14 @@ def label_dp_score(
         All labels that there are.
     sample_weight : array-like of shape (n_samples,), default=None
         Weight of each user.
+    return_error : bool, default=False
+        Whether to return the standard error of the score as well: of the noise, and of who was
+        asked. It is found by leaving out a twentieth of the users at a time (jackknife).
 
     Returns
     -------
-    float
-        The score.
+    float or (float, float)
+        The score, and its standard error if asked for.
 
     Raises
     ------
@@ -166,12 +172,16 @@ def label_dp_score(
     >>> reports = LabelDPClassifier(epsilon=1.0, classes=[0, 1], random_state=0).privatize(y)
     >>> round(float(np.mean(reports == predicted)), 1)  # as if the reports were true
     0.7
-    >>> round(label_dp_score("accuracy", reports, predicted, epsilon=1.0, classes=[0, 1]), 1)
-    0.9
+    >>> score, error = label_dp_score(
+    ...     "accuracy", reports, predicted, epsilon=1.0, classes=[0, 1], return_error=True
+    ... )
+    >>> round(score, 1), round(error, 3)
+    (0.9, 0.003)
     """
-    one = _metric(metric)
     channel = LabelChannel(epsilon, checked_classes(classes, "label_dp_score"))
-    return _score(one, metric, channel, reports, predictions, sample_weight)
+    task = _checked(metric, channel, reports, predictions, sample_weight)
+    score = task.score()
+    return (score, task.error()) if return_error else score
 
 
 def make_label_dp_scorer(
@@ -263,7 +273,7 @@ class LabelDPScorer(BaseScorer):
             classes = estimator.classes_
         channel = LabelChannel(epsilon, checked_classes(classes, repr(self)))
         predictions = _predictions(metric, estimator, X)
-        return _score(metric, self.metric, channel, reports, predictions, sample_weight)
+        return _checked(self.metric, channel, reports, predictions, sample_weight).score()
 
     @property
     def __name__(self) -> str:
@@ -308,16 +318,45 @@ def _predictions(metric: _Metric, estimator: Any, X: Any) -> np.ndarray:
     return P[:, 1] if metric.needs == "decision" else P
 
 
-def _score(
-    metric: _Metric,
+class _Task(NamedTuple):
+    """A score to be found.
+
+    Parameters
+    ----------
+    metric : _Metric
+        The score.
+    labels : ndarray of shape (n, n_classes)
+        Corrected labels, times the weights.
+    predictions : ndarray whose first axis is the users
+        As the metric needs them.
+    """
+
+    metric: _Metric
+    labels: np.ndarray
+    predictions: np.ndarray
+
+    def score(self, kept: Any = slice(None)) -> float:
+        """Return the score of some users."""
+        return self.metric.score(self.labels[kept], self.predictions[kept])
+
+    def error(self) -> float:
+        """Return the standard error, by leaving out groups of users (jackknife)."""
+        n_groups = min(_N_GROUPS, len(self.labels))
+        # Neighbours in the data may be alike.
+        group = np.random.default_rng(0).permutation(len(self.labels)) % n_groups
+        scores = np.array([self.score(group != one) for one in range(n_groups)])
+        return float(np.sqrt((n_groups - 1) * scores.var()))
+
+
+def _checked(
     name: str,
     channel: LabelChannel,
     reports: Any,
     predictions: ArrayLike,
     sample_weight: ArrayLike | None,
-) -> float:
-    """Score predictions on reports."""
-    n_classes = len(channel.classes)
+) -> _Task:
+    """Return what is to be scored, or raise ValueError if it does not fit together."""
+    metric, n_classes = _metric(name), len(channel.classes)
     if metric.is_binary and n_classes > 2:
         raise ValueError(f"The score {name!r} is for two classes, got {n_classes}.")
     who = f"The score {name!r} on randomised labels"
@@ -330,4 +369,4 @@ def _score(
         labels *= _check_sample_weight(sample_weight, labels, dtype=float)[:, None]
     if metric.needs == "labels":
         given = channel.encode(given, who)
-    return metric.score(labels, given)
+    return _Task(metric, labels, given)
