@@ -36,7 +36,11 @@ def z(gaps):
 
 
 # -- the comparison -------------------------------------------------------------------------------
-@pytest.mark.parametrize("queries", [None, groups(np.arange(128) % 9)], ids=["each", "groups"])
+@pytest.mark.parametrize(
+    "queries",
+    [None, pytest.param(groups(np.arange(128) % 9), marks=pytest.mark.slow)],
+    ids=["each", "groups"],
+)
 def test_differences_of_errors_are_unbiased(queries, seed):
     """z test at 1e-6 over 200 collections: differences to the truth, of two very unlike methods.
 

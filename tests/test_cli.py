@@ -264,6 +264,7 @@ def test_tables_of_a_study():
     ]
 
 
+@pytest.mark.slow
 def test_demo_without_matplotlib(one_oracle, tmp_path, capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     argv = ["demo", "--repeats", "1", "--n-samples", "2000"]

@@ -373,6 +373,7 @@ def slowed(client, monkeypatch, seconds):
     monkeypatch.setattr(client, "submit", slow_submit)
 
 
+@pytest.mark.slow
 def test_a_cluster_without_workers_is_named(small_cluster, files, tmp_path, monkeypatch):
     cluster, client = small_cluster
     paths, total = files
@@ -406,6 +407,7 @@ def test_workers_that_come_back_go_on(small_cluster, files, monkeypatch):
     assert server.batches == {f"batch {i}": 500 for i in range(12)}
 
 
+@pytest.mark.slow
 def test_a_long_task_is_no_stall(small_cluster, files, monkeypatch):
     _, client = small_cluster
     slowed(client, monkeypatch, 1.0)
@@ -522,6 +524,7 @@ def test_deaths_in_tasks_without_files(small_cluster, files, monkeypatch):
         aggregate_dask(client, files[0], ORACLE, retries=1)
 
 
+@pytest.mark.slow
 def test_a_scheduler_that_is_gone(files, monkeypatch):
     import distributed
 

@@ -193,6 +193,7 @@ def test_keys_that_are_none(key, error, what, tmp_path):
 
 
 # -- Dask ---------------------------------------------------------------------------------------
+@pytest.mark.slow
 def test_workers_check_and_sign(client, tmp_path):
     pytest.importorskip("pyarrow")
     from sklearn_ldp.collection import aggregate_dask

@@ -417,7 +417,13 @@ def test_scores_on_reports_are_near_those_on_labels(metric, seed):
     assert METRICS[metric](reports, given) < truth - 0.08
 
 
-@pytest.mark.parametrize("metric", ["accuracy", "neg_log_loss", "roc_auc"])
+@pytest.mark.parametrize(
+    "metric",
+    [
+        "accuracy",
+        *(pytest.param(one, marks=pytest.mark.slow) for one in ("neg_log_loss", "roc_auc")),
+    ],
+)
 def test_the_error_of_a_score_is_that_of_repeated_collections(metric, seed):
     """Standardised errors of 150 collections have a standard deviation of about 1.06.
 

@@ -65,7 +65,7 @@ def given(call, n_jobs=None):
 COLD = [("RuntimeWarning", "It is cold."), ("UserWarning", "It is cold.")]
 
 
-@pytest.mark.parametrize("n_jobs", [None, 2])
+@pytest.mark.parametrize("n_jobs", [None, pytest.param(2, marks=pytest.mark.slow)])
 def test_a_search_gives_each_warning_once(n_jobs):
     warned = given(search, n_jobs)
     assert [one for one in warned if "cold" in one[1]] == COLD
