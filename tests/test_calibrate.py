@@ -339,6 +339,7 @@ def test_a_known_prior_is_taken_as_it_is():
     np.testing.assert_allclose(result.frequencies_, calibrate(F3, 0.05, 500, prior), rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_a_fitted_prior_gives_the_same_as_if_known():
     rng = np.random.default_rng(0)
     row = rng.gamma(4, 50, 100) / 10**5

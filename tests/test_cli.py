@@ -59,6 +59,7 @@ def assert_fails(argv, capsys, *fragments, code=1):
 
 
 # -- the whole ----------------------------------------------------------------------------------
+@pytest.mark.slow
 def test_help_in_a_process(fresh_processes):
     """In a process of its own: this one has imported what is optional."""
     code = (

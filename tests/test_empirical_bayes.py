@@ -166,6 +166,7 @@ def test_risk_is_near_that_of_the_true_prior(post, counts, limit, seed):
     assert risk(clone(post).set_params(noise=0.5 * std)) > limit
 
 
+@pytest.mark.slow
 def test_the_average_takes_the_better(seed):
     """Mean errors of 20 rows: atoms for equal frequencies, smoothness for a geometric law.
 

@@ -73,7 +73,7 @@ def test_a_search_gives_each_warning_once(n_jobs):
     assert "Power found no power law" in warned[-1][1]
 
 
-@pytest.mark.parametrize("n_jobs", [None, 2])
+@pytest.mark.parametrize("n_jobs", [None, pytest.param(2, marks=pytest.mark.slow)])
 def test_a_study_gives_each_warning_once(n_jobs):
     assert given(study, n_jobs) == COLD
 
