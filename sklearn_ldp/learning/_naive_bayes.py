@@ -210,8 +210,9 @@ class LDPNaiveBayes(Documented, ClassifierMixin, BaseEstimator):
         ValueError
             If a value is not in its domain, or domains or classes are not declared.
         """
-        records: Any = self._records(X, y)
-        return self._new_survey(None, None).privatize(records)
+        oracle = self.oracle()
+        records: Any = self._records(X, y, oracle)
+        return oracle.privatize(records)
 
     # -- server side --------------------------------------------------------------------------
     def fit(self, X: Values, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
@@ -507,9 +508,8 @@ class LDPNaiveBayes(Documented, ClassifierMixin, BaseEstimator):
             del self.feature_names_in_
         return self
 
-    def _records(self, X: Any, y: Any, survey: MarginalOracle | None = None) -> _Table:
+    def _records(self, X: Any, y: Any, survey: MarginalOracle) -> _Table:
         """Return the columns of users' records, with their labels."""
-        survey = survey or self._new_survey(None, None)
         features = _features_of(survey)
         columns = features.columns_of(X, self._name)
         labels = checked_labels(y, self._name)
