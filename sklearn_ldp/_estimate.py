@@ -22,7 +22,7 @@ from ._typing import (
     Rows,
     Series,
 )
-from .domains._values import as_vector
+from .domains.values import as_vector
 from .queries import as_query_set
 
 

@@ -16,8 +16,7 @@ from scipy import sparse
 
 from ._random import RandomState, as_generator
 from ._typing import Column, Matrix, Queries
-from .domains._alignment import order_of, own_categories
-from .domains._values import group_codes
+from .domains.values import group_codes, order_of, own_categories
 
 __all__ = [
     "QuerySet",

@@ -23,7 +23,7 @@ from sklearn_ldp import (
     SyntheticSearch,
     _documentation,
 )
-from sklearn_ldp.domains._alignment import order_of
+from sklearn_ldp.domains.values import order_of
 from sklearn_ldp.learning import LDPNaiveBayes
 from sklearn_ldp.model_selection import simulate_errors
 from sklearn_ldp.oracles import RandomSamplingFakeData

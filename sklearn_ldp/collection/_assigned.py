@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .._typing import Column, OracleOrProtocol
-from ..domains._canonical import canonical
+from ..domains.canonical import canonical
 from ..mechanisms._laws import PublicPart
 from ..protocols import Protocol
 from ._authentication import LEAST_BYTES

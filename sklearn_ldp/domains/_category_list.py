@@ -1,18 +1,19 @@
-"""A list of categories of one column: what it may be, and codes of values in it."""
+"""The categories of one column, listed or bins of a number, and the codes of values in it."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Set as AbstractSet
 from functools import cached_property
+from itertools import pairwise
 from numbers import Integral
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import InvalidParameterError
 
-from ._levels import declared_levels
-from ._values import as_vector, is_missing, sorted_values
+from .values import as_vector, declared_levels, is_missing, sorted_values
 
 
 class CategoryList:
@@ -96,6 +97,59 @@ class CategoryList:
         )
 
 
+class BinList(CategoryList):
+    """The bins between edges; a number's code is that of the bin it is in.
+
+    Parameters
+    ----------
+    edges : array-like of shape (n_bins - 1,)
+        Inner edges, rising; each belongs to the bin above it.
+
+    Raises
+    ------
+    ValueError
+        If they are not finite numbers that rise.
+    """
+
+    def __init__(self, edges: ArrayLike) -> None:
+        try:
+            array = np.asarray(edges, dtype=float)
+        except (TypeError, ValueError):
+            array = np.empty(0)
+        if array.ndim != 1 or not array.size or not np.isfinite(array).all():
+            raise ValueError(f"Domain.bins needs a list of finite edges, got {edges!r}.")
+        if np.any(np.diff(array) <= 0):
+            raise ValueError(f"Domain.bins needs edges that rise, got {edges!r}.")
+        shown = [_shortest(float(edge)) for edge in array]
+        between = [f"[{low}, {high})" for low, high in pairwise(shown)]
+        super().__init__(np.array([f"< {shown[0]}", *between, f">= {shown[-1]}"], dtype=object))
+        self.edges = array
+        self.edges.flags.writeable = False
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), "edges": self.edges}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        self.edges.flags.writeable = False
+
+    def places(self, values: np.ndarray) -> np.ndarray:
+        if values.dtype.kind in "OUS":
+            try:
+                values = values.astype(float)
+            except (TypeError, ValueError):  # names of bins, or no numbers
+                return super().places(values)
+        places = np.searchsorted(self.edges, values, side="right")
+        return np.where(np.isnan(values), -1, places) if values.dtype.kind == "f" else places
+
+    places.__doc__ = CategoryList.places.__doc__
+
+
+def _shortest(number: float) -> str:
+    """The shortest text that stands for the number: 40 and not 40.0."""
+    return f"{number:g}" if float(f"{number:g}") == number else repr(number)
+
+
 # -- what a list of categories may be --------------------------------------------------------------
 def lists_of(categories: Any, name: str) -> list[CategoryList]:
     """The list of categories of each column that a specification stands for."""
@@ -133,9 +187,7 @@ def one_list(categories: Any, name: str) -> CategoryList:
         array = np.arange(max(int(categories), 0))
     else:
         array = as_vector(categories)
-    from ._bins import bins_or_list  # bins are a list of categories, too
-
-    return bins_or_list(distinct(array, name))
+    return CategoryList(distinct(array, name))
 
 
 def distinct(array: np.ndarray, name: str) -> np.ndarray:

@@ -16,9 +16,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._typing import Categories, Values
-from ._bins import BinList
-from ._canonical import list_digest, word_digest
 from ._category_list import (
+    BinList,
     CategoryList,
     comparable,
     distinct,
@@ -28,9 +27,8 @@ from ._category_list import (
     refuse_infinite,
     refuse_size,
 )
-from ._columns import as_columns, table_columns
-from ._levels import declared_levels
-from ._values import objects
+from .canonical import list_digest, word_digest
+from .values import as_columns, declared_levels, objects, table_columns
 
 _MAX_LISTED = 1 << 27  # categories in a list: beyond that, the list alone takes gigabytes
 

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from .._typing import Values
-from ._columns import as_columns, column_names, read_once, table_columns
 from ._domain import Domain
+from .values import as_columns, column_names, read_once, table_columns
 
 
 class RecordDomain(Domain):

@@ -9,7 +9,7 @@ import numpy as np
 
 from .._noise import as_rows
 from .._typing import Frequencies, FrequencyEstimate
-from ..domains._alignment import in_order
+from ..domains.values import in_order
 from ..postprocessing import norm_sub
 from ._estimates import spreads
 from ._intervals import band

@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator
 from .._released import estimate_of
 from .._statements import check_level
 from .._typing import Axes, Column
-from ..domains._alignment import places_among
+from ..domains.values import places_among
 from ._style import COLORS, LINES, MARKERS, merged, name_ticks, new_axes
 
 # How far the first, second, .. estimate stands beside its category: the first few, far apart.

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from ..domains._alignment import places_among
+from ..domains.values import places_among
 from ._style import legend_outside, merged, name_ticks, new_axes, styles
 
 _MOST_LINES = 7  # as many colours as can be told apart

@@ -17,8 +17,7 @@ from .._estimate import FrequencyEstimate
 from .._estimate_set import EstimateSet
 from .._typing import Column, Values
 from ..domains import Domain
-from ..domains._columns import as_columns, column_names, read_once
-from ..domains._values import is_missing
+from ..domains.values import as_columns, column_names, is_missing, read_once
 
 # Each of these passes if the encoder has as many columns as the data of the check.
 _OF_ONE_WIDTH = (

@@ -18,9 +18,8 @@ from .._documentation import Documented
 from .._random import RandomState
 from .._typing import Values
 from ..domains import Domain, RecordDomain
-from ..domains._columns import column_names, read_once, table_columns
-from ..domains._levels import declared_levels
 from ..domains._records import array_columns
+from ..domains.values import column_names, declared_levels, read_once, table_columns
 from ..postprocessing._normalization import norm_sub
 from ..tables import MarginalOracle
 from ..tables._components import Components

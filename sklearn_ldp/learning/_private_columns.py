@@ -21,7 +21,7 @@ from .._documentation import Documented
 from .._random import RandomState
 from .._typing import Values
 from ..domains import RecordDomain
-from ..domains._columns import column_names, read_once
+from ..domains.values import column_names, read_once
 from ..mechanisms._coins import CoinStreams
 from ..oracles import ColumnOracle, PrivacyWarning
 from ..protocols import Protocol

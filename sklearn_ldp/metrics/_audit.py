@@ -13,7 +13,7 @@ from scipy.stats import beta
 from sklearn.base import clone
 
 from .._random import RandomState, as_generator
-from ..domains._values import as_vector
+from ..domains.values import as_vector
 from ..oracles import BaseOracle
 
 _BATCH = 1 << 16

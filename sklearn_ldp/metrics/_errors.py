@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from .._estimate import FrequencyEstimate
 from .._estimate_set import EstimateSet
 from .._typing import Frequencies, Metric, Queries
-from ..domains._alignment import in_order
+from ..domains.values import in_order
 from ..queries import as_query_set
 
 METRICS = ("mse", "mae")

@@ -14,7 +14,7 @@ from .._estimate import FrequencyEstimate
 from .._noise import Noise
 from .._statements import check_level
 from .._typing import Frequencies, Queries
-from ..domains._alignment import in_order
+from ..domains.values import in_order
 from ..oracles import BaseOracle
 from ..oracles._survey import BaseSurvey
 from ..postprocessing import significance_threshold

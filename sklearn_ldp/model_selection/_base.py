@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._estimate import FrequencyEstimate
 from .._estimate_set import EstimateSet
-from ..domains._values import objects
+from ..domains.values import objects
 from ..metrics import query_errors
 from ..postprocessing import BasePostProcessor
 from ._candidates import as_candidates, candidate_name, knowing_queries, seeing_whole_sets

@@ -14,7 +14,7 @@ from .._noise import NoiseModel
 from .._random import RandomState, as_generator
 from .._typing import Categories, Frequencies, Values
 from ..domains import Domain
-from ..domains._alignment import in_order, own_categories
+from ..domains.values import in_order, own_categories
 from ..mechanisms._mechanism import Mechanism
 from ..protocols import Shards, check_counts
 from ._collector import BaseCollector

@@ -19,7 +19,7 @@ from .._documentation import Documented
 from .._random import RandomState
 from .._typing import Values
 from ..domains import Domain
-from ..domains._columns import read_once
+from ..domains.values import read_once
 from ..mechanisms._coins import CoinStreams
 from ..mechanisms._mechanism import Mechanism
 from ..protocols import Counts, Protocol

@@ -15,7 +15,7 @@ from .._random import as_generator
 from .._sampled_noise import SampledNoise
 from .._typing import Frequencies, Values
 from ..domains import RecordDomain
-from ..domains._alignment import in_order
+from ..domains.values import in_order
 from ..protocols import check_counts
 from ._base import BaseOracle
 from ._state import Collected, check_weights

@@ -10,7 +10,7 @@ from sklearn.utils._param_validation import StrOptions
 
 from .._random import RandomState
 from ..domains import Domain, RecordDomain
-from ..domains._alignment import in_order
+from ..domains.values import in_order
 from ..mechanisms._fake_data import FakeData, FakedChannel
 from ..mechanisms._split import shares_over_2_64
 from ._base import BaseOracle

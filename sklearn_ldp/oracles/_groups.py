@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.utils import check_consistent_length
 
 from .._typing import Column, Values
-from ..domains._values import group_codes
+from ..domains.values import group_codes
 from ..protocols import Counts
 from ._collector import BaseCollector
 from ._state import Groups, check_weights

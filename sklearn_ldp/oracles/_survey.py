@@ -15,7 +15,7 @@ from .._noise import Noise
 from .._sampled_noise import SampledNoise
 from .._typing import Values
 from ..domains import Domain, RecordDomain
-from ..domains._columns import column_names
+from ..domains.values import column_names
 from ..protocols import Counts, Shards
 from ._base import BaseOracle
 from ._choice import best_oracle

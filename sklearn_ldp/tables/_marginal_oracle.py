@@ -19,7 +19,7 @@ from .._random import RandomState
 from .._sampled_noise import SampledNoise
 from .._typing import Values
 from ..domains import Domain, RecordDomain
-from ..domains._columns import read_once
+from ..domains.values import read_once
 from ..mechanisms._split import Split, shares_over_2_64
 from ..mechanisms._views import View
 from ..oracles import GRR, BaseOracle, SubsetSelection, best_oracle

@@ -17,7 +17,7 @@ from .._random import RandomState, as_generator
 from .._reordered_noise import ReorderedNoise
 from .._typing import CategoryEncoder, DataFrame
 from ..domains import RecordDomain
-from ..domains._values import objects
+from ..domains.values import objects
 from ..inference import WaldTest, independence
 from ._components import Subset
 from ._latent import ClassMixture, mixture_of_tables

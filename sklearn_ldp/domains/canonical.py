@@ -11,7 +11,7 @@ from uuid import UUID
 
 import numpy as np
 
-from ._values import is_missing
+from .values import is_missing
 
 _WITH_A_TEXT = (date, time, timedelta, Decimal, Fraction, UUID)  # datetime is a date
 
