@@ -1,0 +1,126 @@
+"""The rooms of the package: CONTRIBUTING's table is the truth, and imports run down it only."""
+
+import ast
+import re
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = "sklearn_ldp"
+
+
+def modules(root):
+    """Path of every module, by its dotted name."""
+    found = {}
+    for path in sorted(root.rglob("*.py")):
+        parts = [PACKAGE, *path.relative_to(root).with_suffix("").parts]
+        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return found
+
+
+def imports(name, path, names):
+    """Yield (module, private): every module of ours that a file imports, wherever it does so.
+
+    Imports inside functions and for type checkers count. `private` tells whether the path to what
+    is imported has a name below its room that begins with an underscore.
+    """
+    base = name if path.name == "__init__.py" else name.rpartition(".")[0]
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            sources = [(alias.name, "") for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            above = base.split(".")[: len(base.split(".")) - node.level + 1] if node.level else []
+            source = ".".join([*above, *([node.module] if node.module else [])])
+            sources = [(source, alias.name) for alias in node.names]
+        else:
+            continue
+        for source, imported in sources:
+            inner = f"{source}.{imported}"
+            module = inner if inner in names else source
+            if module in names and module != name:
+                yield module, any(part.startswith("_") for part in module.split(".")[2:])
+
+
+def room(module):
+    """The folder or file of the top level that a module is in; "" for the top level itself."""
+    return module.split(".")[1] if "." in module else ""
+
+
+def table():
+    """The rooms of CONTRIBUTING's table, from the lowest to the highest."""
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `([\w.]+)/?` \|", text[text.index("## Where things are") :], re.M)
+    return [row.removesuffix(".py") for row in rows]
+
+
+def graph(root):
+    names = modules(root)
+    return {name: set(imports(name, path, names)) for name, path in names.items()}
+
+
+def upward(edges, order):
+    """The imports that do not run down the order of the rooms."""
+    height = {name: i for i, name in enumerate(order)}
+    top = (PACKAGE, f"{PACKAGE}.__main__")
+    return [
+        f"{importer} -> {module}"
+        for importer, imported in edges.items()
+        for module, _ in imported
+        if importer not in top
+        and (module == PACKAGE or height[room(module)] > height[room(importer)])
+    ]
+
+
+def circle(edges):
+    """A circle of files, or None."""
+    try:
+        TopologicalSorter({a: {b for b, _ in bs} for a, bs in edges.items()}).prepare()
+    except CycleError as error:
+        return error.args[1]
+    return None
+
+
+EDGES = graph(ROOT / PACKAGE)
+
+
+def test_the_table_lists_every_room():
+    rooms = {room(name) for name in EDGES} - {"", "__main__", "_version"}
+    assert sorted(table()) == sorted(rooms)
+
+
+def test_imports_run_down_the_table_and_in_no_circle():
+    assert upward(EDGES, table()) == []
+    assert circle(EDGES) is None
+
+
+def test_rooms_keep_what_is_private():
+    """At most as many imports of another room's private modules as there are today."""
+    reaches = [
+        f"{importer} -> {module}"
+        for importer, imported in EDGES.items()
+        for module, is_private in imported
+        if is_private and room(importer) != room(module)
+    ]
+    assert len(reaches) <= 70, "\n".join(reaches)
+
+
+@pytest.mark.parametrize(
+    ("line", "fault"),
+    [
+        ("from .high import b", "upward"),
+        ("def f():\n    from .high import b", "upward"),
+        ("from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from . import high", "upward"),
+        ("import sklearn_ldp.high", "upward"),
+        ("import sklearn_ldp", "upward"),
+    ],
+)
+def test_a_circle_is_found(line, fault, tmp_path):
+    """Negative control: an import that runs up is found, wherever it stands."""
+    (tmp_path / "__init__.py").touch()
+    (tmp_path / "low.py").write_text(line + "\n", encoding="utf-8")
+    (tmp_path / "high.py").write_text("from .low import a\nb = a\n", encoding="utf-8")
+    edges = graph(tmp_path)
+    assert upward(edges, ["low", "high"])
+    assert "high" not in line or circle(edges)
