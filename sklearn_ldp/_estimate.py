@@ -18,12 +18,11 @@ from ._typing import (
     Discoveries,
     EstimateDifference,
     FrequencyDisplay,
-    Queries,
     Rows,
     Series,
 )
 from .domains.values import as_vector
-from .queries import as_query_set
+from .queries import Queries, as_query_set
 
 
 class ConfidenceInterval(NamedTuple):

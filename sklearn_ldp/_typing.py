@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from ._estimate import ConfidenceInterval as ConfidenceInterval
     from ._estimate import FrequencyEstimate as FrequencyEstimate
     from ._estimate_set import EstimateSet as EstimateSet
-    from .domains import Domain
     from .inference import Discoveries as Discoveries
     from .inference import EstimateDifference as EstimateDifference
     from .inspection import FrequencyDisplay as FrequencyDisplay
@@ -36,7 +35,6 @@ if TYPE_CHECKING:
     from .oracles import BaseOracle as BaseOracle
     from .oracles._collector import BaseCollector
     from .postprocessing import BasePostProcessor as BasePostProcessor
-    from .queries import QuerySet
 
     class SupportsArray(Protocol):
         """An ndarray, or a column or table of pandas, polars or Arrow."""
@@ -93,16 +91,9 @@ if TYPE_CHECKING:
     )
     #: Users' values (or reports) in one or several columns.
     Values: TypeAlias = Column | SupportsArrowStream
-    #: What a domain can be made of; a str is "auto" or "open".
-    Categories: TypeAlias = (
-        str | int | np.integer[Any] | Column | Mapping[Any, Any] | SupportsCategories | Domain
-    )
     #: One number per category, in their order or by category.
     Frequencies: TypeAlias = ArrayLike | Mapping[Any, SupportsFloat]
     Matrix: TypeAlias = SparseMatrix | ArrayLike
-    Queries: TypeAlias = QuerySet | Matrix
-    #: The group of each category, disjoint groups, or a list of several such groupings.
-    Grouping: TypeAlias = Column | Mapping[Any, Any] | QuerySet | Sequence[Any]
     Metric: TypeAlias = str | Callable[[np.ndarray, np.ndarray], Any]
     PostProcessor: TypeAlias = BasePostProcessor | Pipeline
     #: "all", a list, or a grid of parameters (or a list of grids) for each class name.
@@ -119,5 +110,5 @@ else:
     BaseOracle = BasePostProcessor = FrequencyDisplay = FrequencyEstimate = EstimateSet = Any
     SupportsArray = SupportsToNumpy = SupportsArrowStream = SupportsCategories = SparseMatrix = Any
     Distribution = Table = SupportsRead = SupportsWrite = ReportSource = ReportSink = Any
-    Column = Rows = Values = Categories = Frequencies = Matrix = Queries = Any
-    Grouping = Metric = PostProcessor = Candidates = OracleOrProtocol = FilePath = Any
+    Column = Rows = Values = Frequencies = Matrix = Any
+    Metric = PostProcessor = Candidates = OracleOrProtocol = FilePath = Any

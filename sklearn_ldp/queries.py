@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
 from ._random import RandomState, as_generator
-from ._typing import Column, Matrix, Queries
+from ._typing import Column, Matrix
 from .domains.values import group_codes, order_of, own_categories
 
 __all__ = [
@@ -257,6 +257,12 @@ class _TopK(QuerySet):
 
     def __repr__(self):
         return f"top_k({self.top})"
+
+
+#: Query sets, or matrices with one query per row.
+Queries: TypeAlias = QuerySet | Matrix
+#: The group of each category, disjoint groups, or a list of several such groupings.
+Grouping: TypeAlias = Column | Mapping[Any, Any] | QuerySet | Sequence[Any]
 
 
 def full_domain() -> QuerySet:

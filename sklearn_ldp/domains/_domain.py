@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from itertools import product, zip_longest
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._typing import Categories, Values
+from .._typing import Column, SupportsCategories, Values
 from ._category_list import (
     BinList,
     CategoryList,
@@ -466,6 +466,12 @@ class OpenDomain(Domain):
         return np.array([word_digest(value) for value in values.tolist()], dtype=np.uint64)
 
     encode_columns.__doc__ = Domain.encode_columns.__doc__
+
+
+#: What a domain can be made of; a str is "auto" or "open".
+Categories: TypeAlias = (
+    str | int | np.integer[Any] | Column | Mapping[Any, Any] | SupportsCategories | Domain
+)
 
 
 def _joined(columns: list[np.ndarray]) -> np.ndarray:

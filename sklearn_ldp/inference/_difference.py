@@ -11,8 +11,9 @@ from scipy.special import ndtr
 from .._noise import as_rows
 from .._pandas import import_pandas
 from .._statements import check_level, check_of
-from .._typing import ConfidenceInterval, DataFrame, FrequencyEstimate, Queries
+from .._typing import ConfidenceInterval, DataFrame, FrequencyEstimate
 from ..postprocessing import norm_sub
+from ..queries import Queries
 from ._discoveries import Discoveries, check_error_rate, discoveries
 from ._estimates import query_rows, refuse_without_law, stacked
 from ._intervals import band, wald_intervals

@@ -10,9 +10,9 @@ from numpy.typing import ArrayLike
 
 from .._estimate import FrequencyEstimate
 from .._estimate_set import EstimateSet
-from .._typing import Frequencies, Metric, Queries
+from .._typing import Frequencies, Metric
 from ..domains.values import in_order
-from ..queries import as_query_set
+from ..queries import Queries, as_query_set
 
 METRICS = ("mse", "mae")
 

@@ -8,9 +8,9 @@ from sklearn.base import BaseEstimator
 
 from .._estimate_set import EstimateSet
 from .._released import estimate_of
-from .._typing import Metric, Queries, Values
+from .._typing import Metric, Values
 from ..oracles import PrivacyWarning
-from ..queries import QuerySet, as_query_set
+from ..queries import Queries, QuerySet, as_query_set
 from ._errors import METRICS, of_each_part, query_errors
 from ._scorer import BaseScorer, mean_over_parts, oracle_and_its_input
 

@@ -12,8 +12,8 @@ from sklearn.base import BaseEstimator
 from .._estimate import FrequencyEstimate
 from .._estimate_set import EstimateSet
 from .._released import estimate_of
-from .._typing import Queries, Values
-from ..queries import QuerySet, as_query_set, query_matrix
+from .._typing import Values
+from ..queries import Queries, QuerySet, as_query_set, query_matrix
 from ._errors import as_truth_and_estimate, query_errors
 from ._planning import mean_variance
 from ._scorer import BaseScorer, mean_over_parts, oracle_and_its_input

@@ -13,12 +13,12 @@ from scipy.special import ndtri
 from .._estimate import FrequencyEstimate
 from .._noise import Noise
 from .._statements import check_level
-from .._typing import Frequencies, Queries
+from .._typing import Frequencies
 from ..domains.values import in_order
 from ..oracles import BaseOracle
 from ..oracles._survey import BaseSurvey
 from ..postprocessing import significance_threshold
-from ..queries import QuerySet, as_query_set
+from ..queries import Queries, QuerySet, as_query_set
 from ._errors import METRICS
 from ._planned_parts import check_average, of_parts
 from ._planning_of import check_number, for_each, least_number, planned_protocol

@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike
 
 from .._estimate import FrequencyEstimate
 from .._estimate_set import EstimateSet
-from .._typing import Frequencies, Queries
-from ..queries import as_query_set
+from .._typing import Frequencies
+from ..queries import Queries, as_query_set
 from ._errors import as_truth_and_estimate, of_each_part
 
 

@@ -13,10 +13,10 @@ from sklearn.utils._param_validation import Interval
 from .._estimate import FrequencyEstimate
 from .._noise import Noise
 from .._random import RandomState, as_generator
-from .._typing import Candidates, Queries
+from .._typing import Candidates
 from ..postprocessing import MLEApx, Power, norm, norm_sub
 from ..postprocessing._known_noise import NOISE_CONSTRAINT, resolve_noise
-from ..queries import as_query_set
+from ..queries import Queries, as_query_set
 from ._added_noise import drawn_noise, with_more_noise
 from ._base import Case
 from ._guarded_search import GuardedSearch, queries_of

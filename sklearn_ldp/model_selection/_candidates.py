@@ -10,7 +10,7 @@ from sklearn.pipeline import Pipeline
 
 from .. import postprocessing
 from .._estimate import FrequencyEstimate
-from .._typing import Candidates, Queries
+from .._typing import Candidates
 from ..postprocessing import (
     Base,
     BaseCut,
@@ -28,6 +28,7 @@ from ..postprocessing import (
     PowerNS,
 )
 from ..postprocessing._asked import asked_by
+from ..queries import Queries
 
 
 def default_candidates() -> list[BasePostProcessor]:

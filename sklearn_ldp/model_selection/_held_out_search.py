@@ -12,10 +12,10 @@ from sklearn.utils._param_validation import Interval
 from .._estimate import FrequencyEstimate
 from .._estimate_set import EstimateSet
 from .._random import RandomState, as_generator
-from .._typing import Candidates, Queries
+from .._typing import Candidates
 from ..postprocessing import norm
 from ..postprocessing._by_part import copies_for_parts
-from ..queries import QuerySet, as_query_set
+from ..queries import Queries, QuerySet, as_query_set
 from ._base import Case, Judgement, results_of
 from ._guarded_search import GuardedSearch, queries_of, reference_among
 from ._whole_sets import SetCase, errors_and_answers_of_set

@@ -18,13 +18,13 @@ from sklearn.base import clone
 from .._estimate import FrequencyEstimate
 from .._progress import Progress
 from .._random import RandomState, root_entropy
-from .._typing import Candidates, FilePath, Metric, PostProcessor, Queries
+from .._typing import Candidates, FilePath, Metric, PostProcessor
 from .._version import __version__
 from ..metrics import query_errors
 from ..oracles import BaseOracle
 from ..oracles._survey import BaseSurvey
 from ..protocols import check_counts, check_total
-from ..queries import QuerySet, as_query_set
+from ..queries import Queries, QuerySet, as_query_set
 from ._apportionment import apportion
 from ._base import BaseSearch
 from ._candidates import as_candidates, candidate_name

@@ -15,11 +15,11 @@ from .._estimate import FrequencyEstimate
 from .._noise import Noise
 from .._random import RandomState, as_generator
 from .._sampled_noise import SampledNoise
-from .._typing import Candidates, Metric, PostProcessor, Queries
+from .._typing import Candidates, Metric, PostProcessor
 from ..metrics import query_errors
 from ..oracles import BaseOracle
 from ..postprocessing import BasePostProcessor, EmpiricalBayes
-from ..queries import QuerySet, as_query_set
+from ..queries import Queries, QuerySet, as_query_set
 from ._apportionment import apportion
 from ._base import BaseSearch, Case
 from ._candidates import knowing_queries

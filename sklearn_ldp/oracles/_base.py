@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike
 from .._estimate import FrequencyEstimate
 from .._noise import NoiseModel
 from .._random import RandomState, as_generator
-from .._typing import Categories, Frequencies, Values
-from ..domains import Domain
+from .._typing import Frequencies, Values
+from ..domains import Categories, Domain
 from ..domains.values import in_order, own_categories
 from ..mechanisms._mechanism import Mechanism
 from ..protocols import Shards, check_counts

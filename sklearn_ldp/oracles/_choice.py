@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone
 
-from .._typing import Categories
-from ..domains import Domain
+from ..domains import Categories, Domain
 from ._base import BaseOracle
 from ._direct import GRR
 from ._hadamard import HadamardResponse

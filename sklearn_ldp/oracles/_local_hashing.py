@@ -8,7 +8,7 @@ from numbers import Integral
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from .._random import RandomState
-from .._typing import Categories
+from ..domains import Categories
 from ..mechanisms._coins import direct_threshold, exp_lower_bound
 from ..mechanisms.algebra._finite_field import FiniteField, field_orders_beside
 from ._base import BaseOracle

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from .._random import RandomState
-from .._typing import Categories
+from ..domains import Categories
 from ..mechanisms._channel import Channel
 from ..mechanisms._coins import TWO_64, group_threshold
 from ..mechanisms._covariance import gram, inner, joint_covariances

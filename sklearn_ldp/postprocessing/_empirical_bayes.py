@@ -10,8 +10,7 @@ from sklearn.utils._param_validation import StrOptions
 
 from .._estimate import FrequencyEstimate
 from .._noise import Noise
-from .._typing import Grouping, Queries
-from ..queries import QuerySet
+from ..queries import Grouping, Queries, QuerySet
 from . import _deconvolution
 from ._asked import Asked, asked_by, range_partitions
 from ._curves import FEWEST
