@@ -21,7 +21,7 @@ from ..domains import Domain, RecordDomain
 from ..domains._columns import column_names, read_once, table_columns
 from ..domains._levels import declared_levels
 from ..domains._records import array_columns
-from ..postprocessing._normalization import norm_sub
+from ..numerics.simplex import norm_sub
 from ..tables import MarginalOracle
 from ..tables._components import Components
 from ..tables._consistent import cell_variance

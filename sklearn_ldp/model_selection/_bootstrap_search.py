@@ -14,8 +14,8 @@ from .._estimate import FrequencyEstimate
 from .._noise import Noise
 from .._random import RandomState, as_generator
 from .._typing import Candidates, Queries
-from ..postprocessing import MLEApx, Power, norm, norm_sub
-from ..postprocessing._known_noise import NOISE_CONSTRAINT, resolve_noise
+from ..numerics.simplex import norm, norm_sub
+from ..postprocessing import NOISE_CONSTRAINT, MLEApx, Power, resolve_noise
 from ..queries import as_query_set
 from ._added_noise import drawn_noise, with_more_noise
 from ._base import Case

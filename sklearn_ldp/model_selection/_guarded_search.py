@@ -14,7 +14,8 @@ from .._docstrings import fill_in
 from .._estimate import FrequencyEstimate
 from .._noise import Noise, as_rows, variances_after_norm
 from ..metrics import query_errors
-from ..postprocessing import EmpiricalBayes, norm_sub
+from ..numerics.simplex import norm_sub
+from ..postprocessing import EmpiricalBayes
 from ..queries import QuerySet, as_query_set, query_matrix
 from ._base import BaseSearch, Case, Judgement
 

@@ -13,8 +13,7 @@ from .._estimate import FrequencyEstimate
 from .._estimate_set import EstimateSet
 from .._random import RandomState, as_generator
 from .._typing import Candidates, Queries
-from ..postprocessing import norm
-from ..postprocessing._by_part import copies_for_parts
+from ..numerics.simplex import norm
 from ..queries import QuerySet, as_query_set
 from ._base import Case, Judgement, results_of
 from ._guarded_search import GuardedSearch, queries_of, reference_among
@@ -227,7 +226,7 @@ class HeldOutSearch(GuardedSearch):
 
     def _of_parts(self, estimates: EstimateSet) -> dict[Any, HeldOutSearch]:
         """A copy for each part, which knows what is asked of it."""
-        return copies_for_parts(self, self._of_each_part, estimates.names)
+        return self._copies(estimates.names)
 
     def _choice_for_set(
         self, candidates: list, judgements: list[Judgement], estimates: EstimateSet, case: SetCase

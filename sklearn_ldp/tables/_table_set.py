@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from .._estimate import ConfidenceInterval, FrequencyEstimate
+from .._estimate import FrequencyEstimate
 from .._estimate_set import EstimateSet
 from .._pandas import import_pandas
 from .._random import RandomState, as_generator
@@ -18,7 +18,7 @@ from .._reordered_noise import ReorderedNoise
 from .._typing import CategoryEncoder, DataFrame
 from ..domains import RecordDomain
 from ..domains._values import objects
-from ..inference import WaldTest, independence
+from ..inference import ConfidenceInterval, WaldTest, independence
 from ._components import Subset
 from ._latent import ClassMixture, mixture_of_tables
 from ._rates import plain_rates, shrunken_rates
