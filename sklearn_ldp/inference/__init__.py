@@ -12,7 +12,7 @@ from ._covariances import DifferenceCovariances as DifferenceCovariances
 from ._covariances import EstimateCovariances as EstimateCovariances
 from ._difference import EstimateDifference
 from ._discoveries import Discoveries
-from ._intervals import ConfidenceInterval as ConfidenceInterval
+from ._intervals import ConfidenceInterval
 from ._ranks import RankInterval, TopCategories, ranks, top_categories
 from ._tests import WaldTest, goodness_of_fit, independence
 from ._tests import as_table as as_table
@@ -20,6 +20,7 @@ from ._tests import departures as departures
 from ._tests import from_independence as from_independence
 
 __all__ = [
+    "ConfidenceInterval",
     "Discoveries",
     "EstimateDifference",
     "RankInterval",

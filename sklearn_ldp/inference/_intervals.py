@@ -22,7 +22,13 @@ Ends = tuple[np.ndarray, np.ndarray]
 
 
 class ConfidenceInterval(NamedTuple):
-    """Lower and upper ends of intervals, each an ndarray of shape (n_estimates, n_queries)."""
+    """Lower and upper ends of confidence intervals.
+
+    Parameters
+    ----------
+    low, high : ndarray of shape (n_estimates, n_queries)
+        The ends.
+    """
 
     low: np.ndarray
     high: np.ndarray

@@ -49,7 +49,7 @@ class HeldOutSearch(GuardedSearch):
         ``top_k`` takes the largest categories of the part that the estimate is made from.
     test_size : float, default=0.2
         Share of the shards that judge, in (0, 1); each part has at least one shard.
-    %(guard)s
+    %(min_z_score)s
     n_splits : int, default=10
         How many times the shards are split.
     %(n_jobs)s
@@ -134,7 +134,7 @@ class HeldOutSearch(GuardedSearch):
         *,
         queries: Queries | Mapping[Any, Queries] | None = None,
         test_size: float = 0.2,
-        guard: float = 2.0,
+        min_z_score: float = 2.0,
         n_splits: int = 10,
         n_jobs: int | None = None,
         random_state: RandomState = 0,
@@ -142,7 +142,7 @@ class HeldOutSearch(GuardedSearch):
         self.candidates = candidates
         self.queries = queries
         self.test_size = test_size
-        self.guard = guard
+        self.min_z_score = min_z_score
         self.n_splits = n_splits
         self.n_jobs = n_jobs
         self.random_state = random_state
