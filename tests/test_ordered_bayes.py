@@ -133,7 +133,7 @@ def test_the_common_prior_is_compared_by_its_exact_likelihood():
     growth = row.sample.growth
     estimates = Estimates(row.sample.z, theta, prior, growth, row.means / row.sample.std)
     variance = 1 + growth * theta
-    log = -0.5 * (row.z[:, None] - theta) ** 2 / variance - 0.5 * np.log(variance)
+    log = -0.5 * (row.sample.z[:, None] - theta) ** 2 / variance - 0.5 * np.log(variance)
     exact = logsumexp(log, b=np.maximum(prior, 1e-300), axis=1).sum()
     assert estimates.log_likelihood() == pytest.approx(exact, abs=0.01)
 

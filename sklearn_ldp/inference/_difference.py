@@ -267,7 +267,7 @@ class EstimateDifference:
             "high": high,
             "p_value": self.changed(level, of=of).p_values,
         }
-        several = self.one if len(self.one) > 1 else self.other
+        several: Any = self.one if len(self.one) > 1 else self.other
         index: Any = pd.Index(self.categories, name="category", tupleize_cols=False)
         if len(self) > 1:
             names = range(len(self)) if several.row_names is None else several.row_names

@@ -183,7 +183,8 @@ def fit_row(family, row, std, n_samples, method, name):
             f'{name}: fit_method="mean-variance" solves for two parameters at most, and this prior '
             f'has {", ".join(family.names)}; take fit_method="mle", or freeze the prior.'
         )
-    return _of_moments(family, *_target(family, counts, noise, n_samples, name), n_samples, name)
+    mean, spread = _target(family, counts, noise, n_samples, name)
+    return _of_moments(family, mean, spread, n_samples, name)
 
 
 def _fit_positive_mean(family, counts, n_samples, name):
