@@ -150,7 +150,7 @@ class EstimateDifference:
             Whether the level is that of all intervals at once.
         of : {"population", "users"}, default="population"
             Whom the differences are between: two populations that the users are random samples of,
-            or the users themselves.
+            or the users themselves, see :mod:`sklearn_ldp.inference`.
 
         Returns
         -------

@@ -60,7 +60,7 @@ def ranks(estimate: Estimate, level: float = 0.95, *, of: str = "users") -> Rank
     level : float, default=0.95
         Probability that all intervals hold at once.
     of : {"users", "population"}, default="users"
-        Whose frequencies are ranked.
+        Whose frequencies are ranked, see :mod:`sklearn_ldp.inference`.
 
     Returns
     -------
@@ -119,7 +119,7 @@ def top_categories(
     level : float, default=0.95
         Probability that both statements are true of all categories at once.
     of : {"users", "population"}, default="users"
-        Whose most frequent categories these are.
+        Whose most frequent categories these are, see :mod:`sklearn_ldp.inference`.
 
     Returns
     -------

@@ -65,7 +65,7 @@ def goodness_of_fit(
         pandas Series may be in any order if its index holds the categories.
     of : {"population", "users"}, default="population"
         Whose distribution it is: that of the population that the users are a random sample of, or
-        that of the users themselves.
+        that of the users themselves, see :mod:`sklearn_ldp.inference`.
 
     Returns
     -------
@@ -118,7 +118,7 @@ def independence(estimate: Estimate, *, of: str = "population") -> WaldTest:
         attribute, in any order.
     of : {"population", "users"}, default="population"
         Among whom: in the population that the users are a random sample of, or among the users
-        themselves.
+        themselves, see :mod:`sklearn_ldp.inference`.
 
     Returns
     -------

@@ -219,18 +219,18 @@ class TableSet(EstimateSet):
         return self[name].values @ self._row_of(name, codes)[:, None]
 
     def confidence_interval(
-        self, conjunction: Conjunction, level: float = 0.95, *, of: str = "users"
+        self, level: float, conjunction: Conjunction, *, of: str = "users"
     ) -> ConfidenceInterval:
         """Return a confidence interval of the answer to a conjunction.
 
         Parameters
         ----------
+        level : float
+            Probability that the interval covers the true answer.
         conjunction : mapping of str to category or list of categories
             As for `answer`.
-        level : float, default=0.95
-            Probability that the interval covers the true answer.
         of : {"users", "population"}, default="users"
-            Whom the interval is about.
+            Whom the interval is about, see :mod:`sklearn_ldp.inference`.
 
         Returns
         -------
