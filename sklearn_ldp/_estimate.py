@@ -15,15 +15,19 @@ from ._pandas import import_pandas
 from ._typing import (
     CategoryEncoder,
     DataFrame,
-    Discoveries,
-    EstimateDifference,
     FrequencyDisplay,
     Queries,
     Rows,
     Series,
 )
 from .domains._values import as_vector
-from .inference import ConfidenceInterval
+from .inference import (
+    ConfidenceInterval,
+    Discoveries,
+    EstimateDifference,
+    confidence_interval,
+    detected,
+)
 from .queries import as_query_set
 
 
@@ -384,8 +388,6 @@ class FrequencyEstimate:
         >>> ((low < 0.5) & (0.5 < high)).tolist()
         [[True, True]]
         """
-        from .inference._confidence import confidence_interval
-
         return confidence_interval(self, level, queries, simultaneous, of, coverage)
 
     def detected(
@@ -440,16 +442,12 @@ class FrequencyEstimate:
         >>> estimate.detected(threshold=0.5)[0].tolist()
         ['a']
         """
-        from .inference._discoveries import detected
-
         return detected(self, level, threshold, error_rate, of)
 
     def __sub__(self, other: Any) -> EstimateDifference:
         """Return the difference of two raw estimates, with its covariance."""
         if not isinstance(other, FrequencyEstimate):
             return NotImplemented
-        from .inference import EstimateDifference
-
         return EstimateDifference(self, other)
 
     def encoder(

@@ -8,10 +8,12 @@ are a random sample of those whom it is about, as two collections have different
 hypothesis is rarely about those who happened to report.
 """
 
+from ._confidence import confidence_interval as confidence_interval
 from ._covariances import DifferenceCovariances as DifferenceCovariances
 from ._covariances import EstimateCovariances as EstimateCovariances
 from ._difference import EstimateDifference
 from ._discoveries import Discoveries
+from ._discoveries import detected as detected
 from ._intervals import ConfidenceInterval
 from ._ranks import RankInterval, TopCategories, ranks, top_categories
 from ._tests import WaldTest, goodness_of_fit, independence
