@@ -30,10 +30,15 @@ from sklearn_ldp import (
     ProjectiveGeometryResponse,
     SubsetSelection,
 )
-from sklearn_ldp.inference import goodness_of_fit, independence, ranks, top_categories
+from sklearn_ldp.inference import (
+    EstimateCovariances,
+    goodness_of_fit,
+    independence,
+    ranks,
+    top_categories,
+)
 from sklearn_ldp.inference._discoveries import adjusted_p_values
 from sklearn_ldp.inference._intervals import score_intervals, two_sided
-from sklearn_ldp.inference._spread import Spread
 
 from ._race_report import markdown
 
@@ -95,7 +100,7 @@ def one_category(of: str) -> str:
         counts, law, variance = law_of_count(n, n_own, p, q, of)
         x, truth = (counts / n - q) / (p - q), n_own / n
         plug_in = np.clip(x, 0, 1)
-        ends = score_intervals(x, Spread(noise, of, plug_in), two_sided(LEVEL))
+        ends = score_intervals(x, EstimateCovariances(noise, of, plug_in), two_sided(LEVEL))
         half = two_sided(LEVEL) * np.sqrt(noise.variance(plug_in))  # what forgets the sampling
         wald = x - half, x + half
         covered = [law[(low <= truth) & (truth <= high)].sum() for low, high in (ends, wald)]

@@ -39,7 +39,7 @@ from sklearn_ldp import Domain, SubsetSelection
 from sklearn_ldp.learning import LabelDPClassifier, LDPNaiveBayes, label_dp_score
 from sklearn_ldp.learning._label_channel import LabelChannel
 from sklearn_ldp.learning._linear import minimise
-from sklearn_ldp.postprocessing._normalization import norm_sub
+from sklearn_ldp.postprocessing import norm_sub
 
 EPSILONS = [0.5, 1.0, 2.0, 4.0]
 

@@ -84,7 +84,7 @@ def main() -> None:
             f"{question}: {tables.answer(question).item():.3f} by the model, true {held.mean():.3f}"
         )
         if len(question) == 2:
-            low, high = linear.confidence_interval(question)
+            low, high = linear.confidence_interval(0.95, question)
             said += f", 95 % interval {low.item():.3f} to {high.item():.3f}"
         print(said)
     for pair in (("sex", "income"), ("race", "hours_per_week")):

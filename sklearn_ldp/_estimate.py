@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,21 +15,19 @@ from ._pandas import import_pandas
 from ._typing import (
     CategoryEncoder,
     DataFrame,
-    Discoveries,
-    EstimateDifference,
     FrequencyDisplay,
     Rows,
     Series,
 )
 from .domains.values import as_vector
+from .inference import (
+    ConfidenceInterval,
+    Discoveries,
+    EstimateDifference,
+    confidence_interval,
+    detected,
+)
 from .queries import Queries, as_query_set
-
-
-class ConfidenceInterval(NamedTuple):
-    """Lower and upper ends of intervals, each an ndarray of shape (n_estimates, n_queries)."""
-
-    low: np.ndarray
-    high: np.ndarray
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -346,13 +344,13 @@ class FrequencyEstimate:
             chosen among them, such as the largest.
         of : {"users", "population"}, default="users"
             Whom the intervals are about: those who reported, or a population that they are a
-            random sample of. The latter adds what the drawing of the users contributes.
-        coverage : {"each", "average", "posterior"}, default="each"
+            random sample of, see :mod:`sklearn_ldp.inference`. The latter adds what the drawing of
+            the users contributes.
+        coverage : {"each", "average"}, default="each"
             What the level means. "each": every single category or query is covered that often.
             "average": that share of all categories is covered, which intervals do that are much
-            shorter, and which is all that can be said after post-processing. "posterior": the same
-            for at least 400 categories, shorter still, measured but not proved. The latter two are
-            made from the raw estimate, for categories only.
+            shorter, and which is all that can be said after post-processing. They are made from
+            the raw estimate, for categories only.
 
         Returns
         -------
@@ -389,13 +387,7 @@ class FrequencyEstimate:
         >>> ((low < 0.5) & (0.5 < high)).tolist()
         [[True, True]]
         """
-        from .inference._estimates import average_interval, confidence_interval
-
-        if coverage == "each":
-            ends = confidence_interval(self, level, queries, simultaneous, of)
-        else:
-            ends = average_interval(self, level, queries, simultaneous, of, coverage)
-        return ConfidenceInterval(*ends)
+        return confidence_interval(self, level, queries, simultaneous, of, coverage)
 
     def detected(
         self,
@@ -449,16 +441,12 @@ class FrequencyEstimate:
         >>> estimate.detected(threshold=0.5)[0].tolist()
         ['a']
         """
-        from .inference._detection import detected
-
         return detected(self, level, threshold, error_rate, of)
 
     def __sub__(self, other: Any) -> EstimateDifference:
         """Return the difference of two raw estimates, with its covariance."""
         if not isinstance(other, FrequencyEstimate):
             return NotImplemented
-        from .inference import EstimateDifference
-
         return EstimateDifference(self, other)
 
     def encoder(

@@ -1,4 +1,7 @@
-"""Arguments of all statements about users: whom they are about, and how surely they hold."""
+"""Arguments of all statements about users: whom they are about, and how surely they hold.
+
+The rule of their defaults stands in the docstring of :mod:`sklearn_ldp.inference`.
+"""
 
 from __future__ import annotations
 

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from sklearn.pipeline import Pipeline
 
     from . import protocols
-    from ._estimate import ConfidenceInterval as ConfidenceInterval
     from ._estimate import FrequencyEstimate as FrequencyEstimate
     from ._estimate_set import EstimateSet as EstimateSet
+    from .inference import ConfidenceInterval as ConfidenceInterval
     from .inference import Discoveries as Discoveries
     from .inference import EstimateDifference as EstimateDifference
     from .inspection import FrequencyDisplay as FrequencyDisplay

@@ -226,7 +226,7 @@ def test_what_has_no_known_noise_is_refused():
             BootstrapSearch(noise=noise).fit(processed)
     with pytest.raises(ValueError, match="one finite noise level"):
         BootstrapSearch(noise=NoiseModel(0.5, 0.25, np.array([5, 5]))).fit(estimate)
-    for wrong in ({"alpha": 0.0}, {"n_pairs": 0}, {"guard": -1.0}, {"noise": -0.1}):
+    for wrong in ({"alpha": 0.0}, {"n_pairs": 0}, {"min_z_score": -1.0}, {"noise": -0.1}):
         with pytest.raises(ValueError, match=f"'{next(iter(wrong))}' parameter"):
             BootstrapSearch(**wrong).fit(estimate)
 
@@ -282,5 +282,5 @@ def test_empirical_bayes_is_left_only_with_evidence():
     assert spread[0] == 0
     evidence = (mean[0] - mean[1]) / spread[1]
     assert far.best_index_ == int(evidence > 2) == 1
-    assert BootstrapSearch(candidates, guard=evidence + 0.1).fit(estimate).best_index_ == 0
-    assert BootstrapSearch(candidates, guard=evidence - 0.1).fit(estimate).best_index_ == 1
+    assert BootstrapSearch(candidates, min_z_score=evidence + 0.1).fit(estimate).best_index_ == 0
+    assert BootstrapSearch(candidates, min_z_score=evidence - 0.1).fit(estimate).best_index_ == 1

@@ -12,14 +12,14 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from sklearn_ldp import OLH, OUE, Calibrate, NoiseModel, NormSub, Power, PowerNS
 from sklearn_ldp.metrics import frequency_mse
+from sklearn_ldp.numerics import posterior as posteriors
 from sklearn_ldp.postprocessing import (
-    _posterior,
     calibrate,
     power,
     power_law_exponent,
     power_law_likelihood,
 )
-from sklearn_ldp.postprocessing._priors import PowerLaw
+from sklearn_ldp.postprocessing._count_priors import PowerLaw
 
 F3 = np.array([[0.75, 0.5, -0.125], [0.25, 0.125, 0.375]])
 NAMES = ["red", "green", "blue"]
@@ -431,7 +431,7 @@ def test_counts_far_from_all_estimates_do_not_matter(n, exponent, monkeypatch):
     F = np.array([-5, 0, 2, 26, 28, 30, 31, 40, 1000, 1001]) * std
     F = np.append(F, [0.3, 0.3 + std, 1 + 5 * std])
     near = power(F, std, n, exponent)
-    monkeypatch.setattr(_posterior, "_MANY_STRETCHES", np.inf)
+    monkeypatch.setattr(posteriors, "_MANY_STRETCHES", np.inf)
     assert np.abs(near - power(F, std, n, exponent)).max() < 1e-6 * std
 
 
@@ -451,7 +451,7 @@ def test_the_work_of_power_does_not_grow_with_the_users(monkeypatch):
         prior = prior._replace(log_mass=lambda k: -0.7 * counting(k))
         std = 2 * np.sqrt(n)
         counts = np.array([0.0, 40 * std, 0.1 * n, 0.9 * n])
-        posterior = _posterior.Posterior(prior, std, counts.min(), counts.max())
+        posterior = posteriors.Posterior(prior, std, counts.min(), counts.max())
         means = posterior.mean(counts, from_table=True)
         assert np.abs(means[2:] - counts[2:]).max() < 0.01 * std
     assert looked_at[1] < 2 * looked_at[0] < 400_000

@@ -17,14 +17,14 @@ from sklearn_ldp import (
     ProjectiveGeometryResponse,
 )
 from sklearn_ldp._noise import variances_after_norm
-from sklearn_ldp.postprocessing import _group_priors as group_priors
 from sklearn_ldp.postprocessing import norm, norm_sub
-from sklearn_ldp.postprocessing._group_totals import (
+from sklearn_ldp.postprocessing.empirical_bayes import group_priors
+from sklearn_ldp.postprocessing.empirical_bayes.hints import Partition, as_partitions
+from sklearn_ldp.postprocessing.empirical_bayes.totals import (
     shrunken_totals,
     total_variances,
     with_totals,
 )
-from sklearn_ldp.postprocessing._partitions import Partition, as_partitions
 from sklearn_ldp.queries import groups, query_matrix, random_sets, top_k
 
 N_GROUPS, SIZE = 10, 40
@@ -461,7 +461,7 @@ def test_variances_of_many_totals_are_those_of_a_few(oracle, tolerance, monkeypa
     partition = Partition(np.sort(rng.integers(0, 40, d)), list(range(40)))
     exact = variances_after_norm(noise, partition.rows(), frequencies)
     np.testing.assert_array_equal(total_variances(noise, partition, frequencies), exact)
-    monkeypatch.setattr("sklearn_ldp.postprocessing._group_totals._CHEAP", 0)
+    monkeypatch.setattr("sklearn_ldp.postprocessing.empirical_bayes.totals._CHEAP", 0)
     found = total_variances(noise, partition, frequencies)
     np.testing.assert_allclose(found, exact, rtol=tolerance)
     if isinstance(oracle, ProjectiveGeometryResponse):

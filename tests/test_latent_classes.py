@@ -186,17 +186,17 @@ def test_conjunctions(users, tables, conjunction):
 def test_answers_come_from_the_table_with_the_least_noise(users, raw):
     """And have its interval: in raw tables and in linear ones, which are shorter."""
     linear = Consistent(non_negative=False).fit_transform(raw)
-    low, high = raw.confidence_interval({"a": 1}, 0.999)
+    low, high = raw.confidence_interval(0.999, {"a": 1})
     assert low < share(users, a=[1]) < high
-    shorter = linear.confidence_interval({"a": 1}, 0.999)
+    shorter = linear.confidence_interval(0.999, {"a": 1})
     assert shorter.low < share(users, a=[1]) < shorter.high
     assert shorter.high - shorter.low < high - low
     with pytest.raises(ValueError, match="No table has all of the columns a, b, c"):
         linear.answer({"a": 1, "b": 1, "c": "x"})
     with pytest.raises(ValueError, match="joint model has no intervals"):
-        LatentClasses().fit_transform(raw).confidence_interval({"a": 1, "b": 1, "c": "x"})
+        LatentClasses().fit_transform(raw).confidence_interval(0.95, {"a": 1, "b": 1, "c": "x"})
     with pytest.raises(ValueError, match="No confidence interval after LatentClasses"):
-        LatentClasses().fit_transform(raw).confidence_interval({"a": 1})
+        LatentClasses().fit_transform(raw).confidence_interval(0.95, {"a": 1})
 
 
 @pytest.mark.parametrize(

@@ -349,8 +349,8 @@ def test_empirical_bayes_is_left_only_with_evidence():
     evidence = (mean[0] - mean[1]) / spread[1]
     assert evidence > 2
     assert far.best_index_ == 1
-    assert HeldOutSearch(candidates, guard=evidence + 0.1).fit(estimate).best_index_ == 0
-    assert HeldOutSearch(candidates, guard=evidence - 0.1).fit(estimate).best_index_ == 1
+    assert HeldOutSearch(candidates, min_z_score=evidence + 0.1).fit(estimate).best_index_ == 0
+    assert HeldOutSearch(candidates, min_z_score=evidence - 0.1).fit(estimate).best_index_ == 1
 
 
 @pytest.mark.parametrize("search", [HeldOutSearch(), BootstrapSearch()], ids=repr)

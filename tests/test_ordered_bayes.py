@@ -7,11 +7,10 @@ from scipy.special import logsumexp
 from scipy.stats import multivariate_normal, norm
 
 from sklearn_ldp import GRR, OUE, EmpiricalBayes
-from sklearn_ldp.postprocessing import _curves as curves
 from sklearn_ldp.postprocessing import norm_sub
-from sklearn_ldp.postprocessing._asked import range_partitions
-from sklearn_ldp.postprocessing._group_priors import Estimates
-from sklearn_ldp.postprocessing._partitions import Partition
+from sklearn_ldp.postprocessing.empirical_bayes import group_priors as curves
+from sklearn_ldp.postprocessing.empirical_bayes.group_priors import Estimates
+from sklearn_ldp.postprocessing.empirical_bayes.hints import Partition, range_partitions
 from sklearn_ldp.queries import groups, ranges
 
 LOG_2_PI = np.log(2 * np.pi)
@@ -131,10 +130,10 @@ def test_the_common_prior_is_compared_by_its_exact_likelihood():
     counts = np.random.default_rng(1).multinomial(200_000, norm_sub(1 / np.arange(1, 5001) / 9.1))
     row = next(iter(EmpiricalBayes()._learn(estimate_of(counts, 1))))
     theta, prior = row.sample.whole_prior(row.weights)
-    growth = row.slope / row.std
-    estimates = Estimates(row.z, theta, prior, growth, row.means / row.std)
+    growth = row.sample.growth
+    estimates = Estimates(row.sample.z, theta, prior, growth, row.means / row.sample.std)
     variance = 1 + growth * theta
-    log = -0.5 * (row.z[:, None] - theta) ** 2 / variance - 0.5 * np.log(variance)
+    log = -0.5 * (row.sample.z[:, None] - theta) ** 2 / variance - 0.5 * np.log(variance)
     exact = logsumexp(log, b=np.maximum(prior, 1e-300), axis=1).sum()
     assert estimates.log_likelihood() == pytest.approx(exact, abs=0.01)
 

@@ -54,7 +54,7 @@ for name, tables in {"raw": raw, "consistent": linear}.items():
 # -------
 
 question = {"admission": "Admitted", "gender": "Female"}
-low, high = linear.confidence_interval(question, 0.95)
+low, high = linear.confidence_interval(0.95, question)
 print(
     f"admitted women: {linear.answer(question).item():.3f}, {low.item():.3f} to {high.item():.3f}"
 )

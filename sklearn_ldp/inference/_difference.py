@@ -1,4 +1,4 @@
-"""The difference of two estimates of the same categories: weeks, regions, treatment arms."""
+"""Differences of two estimates of the same categories: weeks, regions, treatment arms."""
 
 from __future__ import annotations
 
@@ -8,17 +8,21 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr
 
-from .._noise import as_rows
 from .._pandas import import_pandas
 from .._statements import check_level, check_of
-from .._typing import ConfidenceInterval, DataFrame, FrequencyEstimate
-from ..postprocessing import norm_sub
+from .._typing import DataFrame
+from ..numerics.simplex import norm_sub
 from ..queries import Queries
+from ._covariances import (
+    DifferenceCovariances,
+    Estimate,
+    EstimateCovariances,
+    covariances,
+    refuse_without_law,
+)
 from ._discoveries import Discoveries, check_error_rate, discoveries
-from ._estimates import query_rows, refuse_without_law, stacked
-from ._intervals import band, wald_intervals
-from ._spread import Spread, Total, every_category
-from ._wald import WaldTest, sum_known, wald_test
+from ._intervals import ConfidenceInterval, band, query_rows, stacked, wald_intervals
+from ._tests import WaldTest, sum_known, wald_test
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -74,8 +78,8 @@ class EstimateDifference:
     ['b', 'c']
     """
 
-    one: FrequencyEstimate
-    other: FrequencyEstimate
+    one: Estimate
+    other: Estimate
     shared_users: bool = False
 
     def __post_init__(self) -> None:
@@ -147,7 +151,7 @@ class EstimateDifference:
             Whether the level is that of all intervals at once.
         of : {"population", "users"}, default="population"
             Whom the differences are between: two populations that the users are random samples of,
-            or the users themselves.
+            or the users themselves, see :mod:`sklearn_ldp.inference`.
 
         Returns
         -------
@@ -160,18 +164,15 @@ class EstimateDifference:
             If an argument is not as described, or the noise does not know the covariances that a
             query needs.
         """
-        from .._estimate import ConfidenceInterval as Ends
-
         check_level(level)
         self._check_of(of)
-        matrix = query_rows(queries, self.one)
-        rows = every_category(self.shape[1]) if matrix is None else as_rows(matrix)
+        rows = query_rows(queries, self.one)
         ends = []
         for i, values in enumerate(self.values):
-            spread = Total(*(Spread.at_estimate(*row, of) for row in self._rows(i)))
-            critical, std = band(spread, rows, level, simultaneous)
-            ends.append(wald_intervals(values, rows, critical * std, spread.half_count))
-        return Ends(*stacked(ends, rows.shape[0]))
+            errors = DifferenceCovariances(*(covariances(*row, of) for row in self._rows(i)))
+            critical, std = band(errors, rows, level, simultaneous)
+            ends.append(wald_intervals(values, rows, critical * std, errors.half_count))
+        return ConfidenceInterval(*stacked(ends, rows.shape[0]))
 
     def test(self, *, of: str = "population") -> WaldTest:
         """Test whether anything changed at all.
@@ -197,8 +198,8 @@ class EstimateDifference:
         self._check_of(of)
         statistics = []
         for i, difference in enumerate(self.values):
-            spread = self._pooled(i, of)
-            statistics.append(sum_known(difference, spread.product, spread.variances()))
+            errors = self._pooled(i, of)
+            statistics.append(sum_known(difference, errors.product, errors.variances()))
         return wald_test(statistics, self.shape[1] - 1)
 
     def changed(
@@ -232,9 +233,9 @@ class EstimateDifference:
         self._check_of(of)
         p_values = np.empty(self.shape)
         for i, difference in enumerate(self.values):
-            spread = self._pooled(i, of)
-            surely = np.maximum(np.abs(difference) - spread.half_count, 0)
-            p_values[i] = 2 * ndtr(-surely / np.sqrt(spread.variances()))
+            errors = self._pooled(i, of)
+            surely = np.maximum(np.abs(difference) - errors.half_count, 0)
+            p_values[i] = 2 * ndtr(-surely / np.sqrt(errors.variances()))
         return discoveries(self.categories, p_values, "changed", level, error_rate)
 
     def to_frame(self, level: float = 0.95, *, of: str = "population") -> DataFrame:
@@ -267,7 +268,7 @@ class EstimateDifference:
             "high": high,
             "p_value": self.changed(level, of=of).p_values,
         }
-        several = self.one if len(self.one) > 1 else self.other
+        several: Any = self.one if len(self.one) > 1 else self.other
         index: Any = pd.Index(self.categories, name="category", tupleize_cols=False)
         if len(self) > 1:
             names = range(len(self)) if several.row_names is None else several.row_names
@@ -285,13 +286,15 @@ class EstimateDifference:
             rows.append((estimate.values[j], estimate.noise.of_rows(j)))
         return rows
 
-    def _pooled(self, i: int, of: str) -> Total:
+    def _pooled(self, i: int, of: str) -> DifferenceCovariances:
         """Return the covariances of the i-th difference if nothing changed."""
         rows = self._rows(i)
         precisions = np.array([float(np.ravel(noise.std)[0]) ** -2 for _, noise in rows])
         mean = np.average([values for values, _ in rows], axis=0, weights=precisions)
         frequencies = norm_sub(mean)
-        return Total(*(Spread(noise, of, frequencies) for _, noise in rows))
+        return DifferenceCovariances(
+            *(EstimateCovariances(noise, of, frequencies) for _, noise in rows)
+        )
 
     def _check_of(self, of: str) -> None:
         check_of(of)

@@ -1,15 +1,16 @@
-"""Confidence intervals of raw estimates: single categories, linear answers, and all at once."""
+"""Intervals of raw estimates: single categories, linear answers, and all at once."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse, stats
 from scipy.special import ndtr, ndtri
 
 from .._noise import as_rows
-from ._spread import Covariances, Spread, every_category
+from ..queries import as_query_set
+from ._covariances import Covariances, Estimate, EstimateCovariances, every_category
 
 _MANY_ANSWERS = 500  # above it, Sidak's critical value replaces the one with covariances
 _MANY_CATEGORIES = 100  # single categories are nearly uncorrelated, unless they are few
@@ -20,8 +21,39 @@ _SMALL_VARIANCE = 2_000
 Ends = tuple[np.ndarray, np.ndarray]
 
 
+class ConfidenceInterval(NamedTuple):
+    """Lower and upper ends of confidence intervals.
+
+    Parameters
+    ----------
+    low, high : ndarray of shape (n_estimates, n_queries)
+        The ends.
+    """
+
+    low: np.ndarray
+    high: np.ndarray
+
+
+def stacked(ends: list[Ends], n_queries: int) -> Ends:
+    """Return the ends of the intervals of all rows, each of shape (n_estimates, n_queries)."""
+    both: np.ndarray = np.reshape(ends, (len(ends), 2, n_queries))
+    return both[:, 0], both[:, 1]
+
+
+def query_rows(queries: Any, estimate: Estimate) -> sparse.csr_array:
+    """Return the matrix of queries for the categories of an estimate."""
+    d = estimate.shape[1]
+    if queries is None:
+        return every_category(d)
+    return as_rows(as_query_set(queries).aligned(estimate.categories).matrix(d))
+
+
 def intervals(
-    values: np.ndarray, spread: Spread, matrix: Any, level: float, simultaneous: bool
+    values: np.ndarray,
+    covariances: EstimateCovariances,
+    rows: sparse.csr_array | None,
+    level: float,
+    simultaneous: bool,
 ) -> Ends:
     """Return the ends of intervals of the answers to linear queries of one raw estimate.
 
@@ -29,9 +61,9 @@ def intervals(
     ----------
     values : ndarray of shape (d,)
         The raw estimate.
-    spread : Spread
+    covariances : EstimateCovariances
         Its covariances.
-    matrix : (sparse) matrix of shape (n_queries, d) or None
+    rows : csr_array of shape (n_queries, d) or None
         The queries; None asks for every category.
     level : float
         Probability that an interval holds; with `simultaneous`, that all of them hold at once.
@@ -43,17 +75,17 @@ def intervals(
     (ndarray of shape (n_queries,), ndarray of shape (n_queries,))
         Lower and upper ends.
     """
-    if matrix is not None:
-        return answer_intervals(values, spread, as_rows(matrix), level, simultaneous)
+    if rows is not None:
+        return answer_intervals(values, covariances, rows, level, simultaneous)
     if not simultaneous:
-        return score_intervals(values, spread, two_sided(level))
+        return score_intervals(values, covariances, two_sided(level))
     d = len(values)
     if d <= _MANY_CATEGORIES:
-        critical, _ = band(spread, every_category(d), level)
-        return score_intervals(values, spread, critical)
+        critical, _ = band(covariances, every_category(d), level)
+        return score_intervals(values, covariances, critical)
     critical = sidak(d, level)
-    is_normal = spread.empty_variance >= _SMALL_VARIANCE
-    return (score_intervals if is_normal else _exact_intervals)(values, spread, critical)
+    is_normal = covariances.empty_variance >= _SMALL_VARIANCE
+    return (score_intervals if is_normal else _exact_intervals)(values, covariances, critical)
 
 
 # -- critical values --------------------------------------------------------------------------
@@ -68,13 +100,13 @@ def sidak(n: int, level: float) -> float:
 
 
 def band(
-    spread: Covariances, rows: sparse.csr_array, level: float, simultaneous: bool = True
+    covariances: Covariances, rows: sparse.csr_array, level: float, simultaneous: bool = True
 ) -> tuple[float, np.ndarray]:
     """Return how many standard deviations intervals are wide, and the standard deviations.
 
     Parameters
     ----------
-    spread : Covariances
+    covariances : Covariances
         The covariances.
     rows : csr_array of shape (n_queries, d)
         The queries.
@@ -93,7 +125,7 @@ def band(
     is_few = n_queries <= (_MANY_ANSWERS if largest > 1 else _MANY_CATEGORIES)
     if simultaneous and is_few:
         try:
-            covariance = spread.covariance(rows)
+            covariance = covariances.covariance(rows)
         except ValueError:
             if largest > 1:
                 raise  # Sidak's inequality needs no covariances, but the sums do
@@ -101,7 +133,7 @@ def band(
             std = np.sqrt(np.maximum(np.diag(covariance), 0))
             return gaussian_maximum(covariance, level), std
     critical = sidak(n_queries, level) if simultaneous else two_sided(level)
-    return critical, np.sqrt(spread.answer_variances(rows))
+    return critical, np.sqrt(covariances.answer_variances(rows))
 
 
 def gaussian_maximum(covariance: np.ndarray, level: float) -> float:
@@ -134,7 +166,7 @@ def gaussian_maximum(covariance: np.ndarray, level: float) -> float:
 
 
 # -- one category -----------------------------------------------------------------------------
-def score_intervals(values: np.ndarray, spread: Spread, critical: float) -> Ends:
+def score_intervals(values: np.ndarray, covariances: EstimateCovariances, critical: float) -> Ends:
     """Return score intervals of the categories, with half a count.
 
     An end is the frequency T with ``|x -+ k - T| = u sqrt(A + b T - c T**2)``: the estimate x is
@@ -145,7 +177,7 @@ def score_intervals(values: np.ndarray, spread: Spread, critical: float) -> Ends
     ----------
     values : ndarray of shape (d,)
         The raw estimate.
-    spread : Spread
+    covariances : EstimateCovariances
         Its covariances.
     critical : float
         The number u of standard deviations.
@@ -155,7 +187,7 @@ def score_intervals(values: np.ndarray, spread: Spread, critical: float) -> Ends
     (ndarray of shape (d,), ndarray of shape (d,))
         Lower and upper ends, in [0, 1].
     """
-    constant, slope, square = spread.quadratic()
+    constant, slope, square = covariances.quadratic()
     squared = critical**2
 
     def end(t: np.ndarray, sign: int) -> np.ndarray:
@@ -163,17 +195,17 @@ def score_intervals(values: np.ndarray, spread: Spread, critical: float) -> Ends
         root = np.maximum(middle**2 - 4 * scale * (t**2 - squared * constant), 0)
         return np.clip((middle + sign * np.sqrt(root)) / (2 * scale), 0, 1)
 
-    return end(values - spread.half_count, -1), end(values + spread.half_count, 1)
+    return end(values - covariances.half_count, -1), end(values + covariances.half_count, 1)
 
 
-def _exact_intervals(values: np.ndarray, spread: Spread, critical: float) -> Ends:
+def _exact_intervals(values: np.ndarray, covariances: EstimateCovariances, critical: float) -> Ends:
     """Return Clopper-Pearson intervals, whose tails are exact if users are drawn at random.
 
     With fixed users the count varies less than a binomial one, so that they are too long.
     """
-    law: Any = spread.binomial
-    n, tail = spread.n_samples, float(ndtr(-critical))
-    count = spread.support_counts(values)
+    law: Any = covariances.binomial
+    n, tail = covariances.n_samples, float(ndtr(-critical))
+    count = covariances.support_counts(values)
     with np.errstate(invalid="ignore"):
         low = np.where(count > 0, stats.beta.ppf(tail, count, n - count + 1), 0.0)
         high = np.where(count < n, stats.beta.isf(tail, count + 1, n - count), 1.0)
@@ -183,7 +215,11 @@ def _exact_intervals(values: np.ndarray, spread: Spread, critical: float) -> End
 
 # -- linear answers ---------------------------------------------------------------------------
 def answer_intervals(
-    values: np.ndarray, spread: Spread, rows: sparse.csr_array, level: float, simultaneous: bool
+    values: np.ndarray,
+    covariances: EstimateCovariances,
+    rows: sparse.csr_array,
+    level: float,
+    simultaneous: bool,
 ) -> Ends:
     """Return intervals of linear answers: those of single categories by score, others by Wald.
 
@@ -191,7 +227,7 @@ def answer_intervals(
     ----------
     values : ndarray of shape (d,)
         The raw estimate.
-    spread : Spread
+    covariances : EstimateCovariances
         Its covariances.
     rows : csr_array of shape (n_queries, d)
         The queries.
@@ -205,12 +241,12 @@ def answer_intervals(
     (ndarray of shape (n_queries,), ndarray of shape (n_queries,))
         Lower and upper ends, in the range of the answers of all distributions.
     """
-    critical, std = band(spread, rows, level, simultaneous)
-    low, high = wald_intervals(values, rows, critical * std, spread.half_count)
+    critical, std = band(covariances, rows, level, simultaneous)
+    low, high = wald_intervals(values, rows, critical * std, covariances.half_count)
     single = np.flatnonzero(np.diff(rows.indptr) == 1)
     if single.size:
         places = rows.indptr[single]
-        of_categories = np.array(score_intervals(values, spread, critical))
+        of_categories = np.array(score_intervals(values, covariances, critical))
         ends = of_categories[:, rows.indices[places]] * rows.data[places]
         low[single], high[single] = ends.min(axis=0), ends.max(axis=0)
     # What a distribution can answer lies between the smallest and the largest weight.

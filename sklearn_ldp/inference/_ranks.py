@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from numbers import Integral
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import ndtr
+from scipy import stats
 
 from .._statements import check_level
-from .._typing import FrequencyEstimate
-from ._estimates import spreads, stacked
-from ._spread import Spread, every_category
+from ._covariances import Estimate, EstimateCovariances, covariances_of_rows, every_category
+from ._intervals import stacked
 
 _FEW = 300  # categories: below it, the covariances of all pairs are taken into account
 
@@ -45,7 +43,7 @@ class TopCategories(NamedTuple):
     possibly: np.ndarray
 
 
-def ranks(estimate: FrequencyEstimate, level: float = 0.95, *, of: str = "users") -> RankInterval:
+def ranks(estimate: Estimate, level: float = 0.95, *, of: str = "users") -> RankInterval:
     """Return intervals of the ranks of all categories that hold at once.
 
     Category v is surely above w if their estimates differ by more than the largest of all pairwise
@@ -62,7 +60,7 @@ def ranks(estimate: FrequencyEstimate, level: float = 0.95, *, of: str = "users"
     level : float, default=0.95
         Probability that all intervals hold at once.
     of : {"users", "population"}, default="users"
-        Whose frequencies are ranked.
+        Whose frequencies are ranked, see :mod:`sklearn_ldp.inference`.
 
     Returns
     -------
@@ -99,13 +97,14 @@ def ranks(estimate: FrequencyEstimate, level: float = 0.95, *, of: str = "users"
     ([[1, 2, 2]], [[1, 3, 3]])
     """
     check_level(level)
-    rows = spreads(estimate, of, "interval of ranks")
-    ends = [_ranks_of_row(row, spread, level) for row, spread in rows]
-    return RankInterval(*stacked(ends, estimate.shape[1]))
+    rows, d = covariances_of_rows(estimate, of, "interval of ranks"), estimate.shape[1]
+    # Of a single category there is no range.
+    critical = stats.studentized_range.ppf(level, max(d, 2), np.inf) / np.sqrt(2)
+    return RankInterval(*stacked([_ranks_of_row(*row, critical) for row in rows], d))
 
 
 def top_categories(
-    estimate: FrequencyEstimate, k: int, level: float = 0.95, *, of: str = "users"
+    estimate: Estimate, k: int, level: float = 0.95, *, of: str = "users"
 ) -> TopCategories:
     """Return which categories surely are, and which may be, among the k most frequent.
 
@@ -120,7 +119,7 @@ def top_categories(
     level : float, default=0.95
         Probability that both statements are true of all categories at once.
     of : {"users", "population"}, default="users"
-        Whose most frequent categories these are.
+        Whose most frequent categories these are, see :mod:`sklearn_ldp.inference`.
 
     Returns
     -------
@@ -149,14 +148,10 @@ def top_categories(
 
 
 def _ranks_of_row(
-    values: np.ndarray, spread: Spread, level: float
+    values: np.ndarray, covariances: EstimateCovariances, critical: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    d = len(values)
-    if d == 1:
-        return np.ones(1, dtype=np.int64), np.ones(1, dtype=np.int64)
-    critical = studentised_range(d, level) / np.sqrt(2)
-    variances = spread.variances()
-    if d < _FEW and (covariance := _pairs(spread, d)) is not None:
+    d, variances = len(values), covariances.variances()
+    if d < _FEW and (covariance := _pairs(covariances, d)) is not None:
         of_pairs = np.diag(covariance)[:, None] + np.diag(covariance) - 2 * covariance
         margins = critical * np.sqrt(np.maximum(of_pairs, 0))
         above = values[:, None] - values > margins
@@ -167,10 +162,10 @@ def _ranks_of_row(
     return 1 + n_above, d - n_below
 
 
-def _pairs(spread: Spread, d: int) -> np.ndarray | None:
+def _pairs(covariances: EstimateCovariances, d: int) -> np.ndarray | None:
     """Return the covariances of all pairs of categories, or None if they are not known."""
     try:
-        return spread.covariance(every_category(d))
+        return covariances.covariance(every_category(d))
     except ValueError:
         return None
 
@@ -196,37 +191,3 @@ def _n_surely_below(values: np.ndarray, variances: np.ndarray, critical: float) 
     result = np.empty(len(x), dtype=np.int64)
     result[order] = low
     return result
-
-
-@lru_cache(maxsize=256)
-def studentised_range(n: int, level: float) -> float:
-    """Return the quantile of the range of n independent standard normal variables.
-
-    Parameters
-    ----------
-    n : int
-        Number of variables, at least 2.
-    level : float
-        Probability that the range is at most the result.
-
-    Returns
-    -------
-    float
-        The quantile, by bisection of ``n int phi(t) (Phi(t + Q) - Phi(t))**(n - 1) dt``.
-    """
-    t, weights = _quadrature()
-    density, below = n * weights * np.exp(-t * t / 2) / np.sqrt(2 * np.pi), ndtr(t)
-    low, high = 0.0, 20.0
-    for _ in range(60):
-        middle = (low + high) / 2
-        inside = np.maximum(ndtr(t + middle) - below, 1e-300)
-        probability = density @ np.exp((n - 1) * np.log(inside))
-        low, high = (middle, high) if probability < level else (low, middle)
-    return (low + high) / 2
-
-
-@lru_cache(maxsize=1)
-def _quadrature() -> tuple[np.ndarray, np.ndarray]:
-    """Points and weights of Gauss and Legendre; nothing to speak of is outside of [-10, 10]."""
-    points, weights = np.polynomial.legendre.leggauss(600)
-    return 10 * points, 10 * weights

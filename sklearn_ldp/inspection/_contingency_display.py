@@ -173,8 +173,7 @@ class ContingencyDisplay:
         of a post-processed one. If it is not known, nothing is hatched, and the title says so.
         """
         # Inference imports estimates, which must be able to import displays.
-        from ..inference import independence
-        from ..inference._hypotheses import as_table, departures, from_independence
+        from ..inference import as_table, departures, from_independence, independence
 
         if color not in _COLORS:
             raise ValueError(f"Argument color must be one of {list(_COLORS)}, got {color!r}.")

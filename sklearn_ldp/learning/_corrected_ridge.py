@@ -15,7 +15,7 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from .._documentation import Documented
-from .._estimate import ConfidenceInterval
+from ..inference import ConfidenceInterval
 
 _CHUNK_CELLS = 1 << 22  # numbers that are held beside X
 _RAISED_TO = 4.0  # standard errors

@@ -11,7 +11,7 @@ from scipy.optimize import minimize
 from scipy.special import expit, log_expit, logsumexp
 from sklearn.exceptions import ConvergenceWarning
 
-from ..postprocessing._normalization import norm_sub
+from ..numerics.simplex import norm_sub
 
 # Loss of each row and its derivative with respect to the row's scores, of shape (n, n_scores):
 # one score for two classes (the log odds of the second), one score a class for more.

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.special import expit, logit
 
-from ..postprocessing._normalization import norm_sub
+from ..numerics.simplex import norm_sub
 
 # Log odds ratios that are integrated over, and scales of their prior that are averaged by evidence.
 _LOG_ODDS = np.linspace(-6, 6, 121)

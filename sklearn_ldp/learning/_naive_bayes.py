@@ -20,7 +20,7 @@ from .._typing import Values
 from ..domains import Domain, RecordDomain
 from ..domains._records import array_columns
 from ..domains.values import column_names, declared_levels, read_once, table_columns
-from ..postprocessing._normalization import norm_sub
+from ..numerics.simplex import norm_sub
 from ..tables import MarginalOracle
 from ..tables._components import Components
 from ..tables._consistent import cell_variance

@@ -13,6 +13,7 @@ from scipy.special import ndtr, ndtri
 
 from .._noise import as_rows
 from .._statements import check_level, check_of
+from ..inference import EstimateCovariances
 from ..oracles import BaseOracle
 from ._planning_of import check_number, for_each, least_number, planned_protocol
 
@@ -245,6 +246,5 @@ def _variance(channel: Any, row: Any, frequencies: np.ndarray, of: str) -> float
     """Return the variance of an answer for one user."""
     if not channel.is_informative:
         return math.inf
-    from ..inference._spread import Spread  # late: its package imports scipy.stats
-
-    return float(Spread(channel.noise(1), of, frequencies).answer_variances(row)[0])
+    covariances = EstimateCovariances(channel.noise(1), of, frequencies)
+    return float(covariances.answer_variances(row)[0])

@@ -14,8 +14,8 @@ from .._estimate import FrequencyEstimate
 from .._noise import Noise
 from .._random import RandomState, as_generator
 from .._typing import Candidates
-from ..postprocessing import MLEApx, Power, norm, norm_sub
-from ..postprocessing._known_noise import NOISE_CONSTRAINT, resolve_noise
+from ..numerics.simplex import norm, norm_sub
+from ..postprocessing import NOISE_CONSTRAINT, MLEApx, Power, resolve_noise
 from ..queries import Queries, as_query_set
 from ._added_noise import drawn_noise, with_more_noise
 from ._base import Case
@@ -44,7 +44,7 @@ class BootstrapSearch(GuardedSearch):
         Variance of the noise that the candidates see in addition, over that of the estimate. The
         smaller, the closer they are judged to how they work on the estimate itself, and the more
         noise there is in the comparison.
-    %(guard)s
+    %(min_z_score)s
     n_pairs : int, default=4
         How many times noise is drawn for each row. Each draw is used with both signs.
     noise : float or NoiseModel, default=None
@@ -104,7 +104,7 @@ class BootstrapSearch(GuardedSearch):
         *,
         queries: Queries | Mapping[Any, Queries] | None = None,
         alpha: float = 0.15,
-        guard: float = 2.0,
+        min_z_score: float = 2.0,
         n_pairs: int = 4,
         noise: float | Noise | None = None,
         n_jobs: int | None = None,
@@ -113,7 +113,7 @@ class BootstrapSearch(GuardedSearch):
         self.candidates = candidates
         self.queries = queries
         self.alpha = alpha
-        self.guard = guard
+        self.min_z_score = min_z_score
         self.n_pairs = n_pairs
         self.noise = noise
         self.n_jobs = n_jobs

@@ -27,7 +27,7 @@ from ..postprocessing import (
     Power,
     PowerNS,
 )
-from ..postprocessing._asked import asked_by
+from ..postprocessing.empirical_bayes import QueryHints
 from ..queries import Queries
 
 
@@ -170,7 +170,7 @@ def knowing_queries(
     list of EmpiricalBayes
         One of them, or none if the queries treat all categories alike.
     """
-    if not any(asked_by(queries, estimate.categories, "EmpiricalBayes")):
+    if not any(QueryHints.of(queries, estimate.categories, "EmpiricalBayes")):
         return []
     return [EmpiricalBayes(queries=queries)]
 

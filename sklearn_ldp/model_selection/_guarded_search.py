@@ -14,16 +14,17 @@ from .._docstrings import fill_in
 from .._estimate import FrequencyEstimate
 from .._noise import Noise, as_rows, variances_after_norm
 from ..metrics import query_errors
-from ..postprocessing import EmpiricalBayes, norm_sub
+from ..numerics.simplex import norm_sub
+from ..postprocessing import EmpiricalBayes
 from ..queries import QuerySet, as_query_set, query_matrix
 from ._base import BaseSearch, Case, Judgement
 
 _PARAGRAPHS = {
     "guarded": """This holds in expectation. If few queries are asked (a handful of groups), the
 noise of the comparison can exceed the differences between candidates. So :class:`EmpiricalBayes`,
-if it is among the candidates, is left for another one only if that one's error is less by `guard`
-standard deviations of the difference. If groups or ranges are asked for, the candidates of "all"
-include an EmpiricalBayes that knows these queries, and takes that place.""",
+if it is among the candidates, is left for another one only if that one's error is less by
+`min_z_score` standard deviations of the difference. If groups or ranges are asked for, the
+candidates of "all" include an EmpiricalBayes that knows these queries, and takes that place.""",
     "candidates": """candidates : "all", list of post-processors or dict of grids, default="all"
     The post-processors to choose from; a list may hold Pipelines of them. "all" takes
     :func:`~sklearn_ldp.model_selection.default_candidates`. A dict gives a grid of parameters
@@ -32,7 +33,7 @@ include an EmpiricalBayes that knows these queries, and takes that place.""",
 queries : query set, (sparse) matrix of shape (n_queries, d) or None, default=None
     The queries to answer, see :mod:`sklearn_ldp.queries`; None asks for every category.
     For a set of estimates also a mapping by the names of parts.""",
-    "guard": """guard : float, default=2.0
+    "min_z_score": """min_z_score : float, default=2.0
     By how many standard deviations of the difference another candidate must be better than
     EmpiricalBayes. 0 takes the least error.""",
     "n_jobs": """n_jobs : int, default=None
@@ -58,17 +59,18 @@ class GuardedSearch(BaseSearch):
 
     The expected squared distance to an unbiased estimate ranks the candidates correctly, but with
     few queries its noise can exceed the differences between them. So EmpiricalBayes, if it is
-    among the candidates, is left for another one only if that one's error is less by `guard`
-    standard deviations of the difference. The cases come row by row, as many for each.
+    among the candidates, is left for another one only if that one's error is less by
+    `min_z_score` standard deviations of the difference. The cases come row by row, as many for
+    each.
     """
 
     _parameter_constraints: dict = {
         **BaseSearch._parameter_constraints,
-        "guard": [Interval(Real, 0, None, closed="left")],
+        "min_z_score": [Interval(Real, 0, None, closed="left")],
         "random_state": [None, Integral, np.random.RandomState, np.random.Generator],
     }
 
-    guard: float
+    min_z_score: float
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -96,7 +98,7 @@ class GuardedSearch(BaseSearch):
             self.results_["difference_std"] = np.full(len(mean_error), np.nan)
             return int(np.argmin(mean_error))
         self.results_["difference_std"] = spread
-        return int(np.argmin(mean_error + self.guard * spread))
+        return int(np.argmin(mean_error + self.min_z_score * spread))
 
     def _error_spread(
         self, differences: np.ndarray, estimate: FrequencyEstimate, noise: Noise
@@ -125,7 +127,7 @@ class GuardedSearch(BaseSearch):
 
 
 def reference_among(candidates: list) -> int | None:
-    """Return which candidate the others have to be better than, by `guard`.
+    """Return which candidate the others have to be better than, by `min_z_score`.
 
     Parameters
     ----------

@@ -13,8 +13,7 @@ from .._estimate import FrequencyEstimate
 from .._estimate_set import EstimateSet
 from .._random import RandomState, as_generator
 from .._typing import Candidates
-from ..postprocessing import norm
-from ..postprocessing._by_part import copies_for_parts
+from ..numerics.simplex import norm
 from ..queries import Queries, QuerySet, as_query_set
 from ._base import Case, Judgement, results_of
 from ._guarded_search import GuardedSearch, queries_of, reference_among
@@ -50,7 +49,7 @@ class HeldOutSearch(GuardedSearch):
         ``top_k`` takes the largest categories of the part that the estimate is made from.
     test_size : float, default=0.2
         Share of the shards that judge, in (0, 1); each part has at least one shard.
-    %(guard)s
+    %(min_z_score)s
     n_splits : int, default=10
         How many times the shards are split.
     %(n_jobs)s
@@ -135,7 +134,7 @@ class HeldOutSearch(GuardedSearch):
         *,
         queries: Queries | Mapping[Any, Queries] | None = None,
         test_size: float = 0.2,
-        guard: float = 2.0,
+        min_z_score: float = 2.0,
         n_splits: int = 10,
         n_jobs: int | None = None,
         random_state: RandomState = 0,
@@ -143,7 +142,7 @@ class HeldOutSearch(GuardedSearch):
         self.candidates = candidates
         self.queries = queries
         self.test_size = test_size
-        self.guard = guard
+        self.min_z_score = min_z_score
         self.n_splits = n_splits
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -227,7 +226,7 @@ class HeldOutSearch(GuardedSearch):
 
     def _of_parts(self, estimates: EstimateSet) -> dict[Any, HeldOutSearch]:
         """A copy for each part, which knows what is asked of it."""
-        return copies_for_parts(self, self._of_each_part, estimates.names)
+        return self._copies(estimates.names)
 
     def _choice_for_set(
         self, candidates: list, judgements: list[Judgement], estimates: EstimateSet, case: SetCase

@@ -1,14 +1,20 @@
 """Post-processors, which improve an estimate at no privacy cost."""
 
-from ._base import BasePostProcessor
+from ..numerics.deconvolution import average_prior, g_model_prior, npmle_prior, posterior_mean
+from ..numerics.simplex import norm, norm_sub
+from ._base import NOISE_CONSTRAINT as NOISE_CONSTRAINT
+from ._base import BasePostProcessor, resolve_noise
 from ._baseline import Base, BaseCut, BasePos, PostPos, base_cut, base_pos, significance_threshold
-from ._calibrate import Calibrate, calibrate, power_law_exponent
-from ._empirical_bayes import EmpiricalBayes
-from ._exact_likelihood import ExactMLE, direct_mle, exact_mle
-from ._grouped import GroupTotals
-from ._known_noise import resolve_noise
-from ._learnt_prior import average_prior, g_model_prior, npmle_prior, posterior_mean
-from ._likelihood import MLEApx, mle_apx
+from ._calibrate import (
+    Calibrate,
+    Power,
+    PowerNS,
+    calibrate,
+    power,
+    power_law_exponent,
+    power_law_likelihood,
+)
+from ._likelihood import ExactMLE, MLEApx, direct_mle, exact_mle, mle_apx
 from ._normalization import (
     CLS,
     Norm,
@@ -16,15 +22,12 @@ from ._normalization import (
     NormHyb,
     NormMul,
     NormSub,
-    norm,
     norm_cut,
     norm_hyb,
     norm_mul,
-    norm_sub,
 )
-from ._npmle import NPMLE
-from ._power_law import Power, PowerNS, power, power_law_likelihood
 from ._smooth import Smooth, smooth, smooth_average, smooth_risk
+from .empirical_bayes import NPMLE, EmpiricalBayes, GroupTotals
 
 __all__ = [
     "CLS",

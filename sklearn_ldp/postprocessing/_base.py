@@ -1,26 +1,56 @@
-"""The base of all post-processors: rows in, rows out."""
+"""The base of all post-processors, rows in and rows out, and the noise that they reckon with."""
 
 from __future__ import annotations
 
 import copy
 import functools
 from abc import ABCMeta, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from numbers import Real
 from typing import Any, Self, TypeVar, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, clone
+from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_array, validate_data
 
 from .._docstrings import fill_in
 from .._documentation import Documented
 from .._estimate import FrequencyEstimate
 from .._estimate_set import EstimateSet
+from .._noise import Noise
 from .._typing import Column
-from ._by_part import copies_for_parts
-from ._known_noise import NOISE_PARAGRAPHS
 
 _T = TypeVar("_T")
+_Estimates = TypeVar("_Estimates", bound=FrequencyEstimate | EstimateSet)
+
+# The constraint of the parameter, and its paragraph in the docstrings: %(noise)s where a number
+# will do, %(noise_model)s where more must be known.
+NOISE_CONSTRAINT = [None, Interval(Real, 0, None, closed="neither"), Noise]
+NOISE_PARAGRAPHS = {
+    "noise": """noise : float or NoiseModel, default=None
+    The noise of the estimate. None takes the noise that the estimate carries, which must be raw
+    then. A number is the noise level: the standard deviation of the estimate of a category that
+    nobody has, taken as the same for all frequencies. A :class:`~sklearn_ldp.NoiseModel`, such as
+    ``oracle.noise_``, also tells how the variance grows with the frequency.""",
+    "noise_model": """noise : NoiseModel, default=None
+    The noise of the estimate. None takes the noise that the estimate carries, which must be raw
+    then. For a plain array give a :class:`~sklearn_ldp.NoiseModel`, which knows `p`, `q` and the
+    number of users; a noise level alone is not enough.""",
+}
+
+_MODEL = "noise=NoiseModel(p, q, n_samples)"
+_NEEDS = {
+    "std": (
+        "the noise level",
+        "noise= (the standard deviation of the estimate of a category that nobody has, or a "
+        "NoiseModel)",
+    ),
+    "n_samples": ("the noise level and the number of users", _MODEL),
+    "null_variance": ("the noise level and its growth with the frequency", _MODEL),
+}
 
 _FITTED = """estimate_ : FrequencyEstimate
     The same frequencies with their categories. Its `noise` and `shards` stay those of the raw
@@ -127,20 +157,16 @@ class BasePostProcessor(
     def _fit_set(self, estimates: EstimateSet) -> EstimateSet:
         """Post-process each part by a copy that is fitted to it."""
         asked = {name: part for name, part in estimates.items() if len(part)}
-        copies = copies_for_parts(self, self._of_each_part, estimates.names)
+        copies = self._copies(estimates.names)
         self.estimators_ = {name: _named(name, copies[name].fit, x) for name, x in asked.items()}
         processed = {name: fitted.estimate_ for name, fitted in self.estimators_.items()}
         return estimates.with_parts({**estimates, **processed})
 
     @overload
-    def transform(self, X: FrequencyEstimate) -> FrequencyEstimate: ...
-    @overload
-    def transform(self, X: EstimateSet) -> EstimateSet: ...
+    def transform(self, X: _Estimates) -> _Estimates: ...
     @overload
     def transform(self, X: ArrayLike) -> np.ndarray: ...
-    def transform(
-        self, X: FrequencyEstimate | EstimateSet | ArrayLike
-    ) -> FrequencyEstimate | EstimateSet | np.ndarray:
+    def transform(self, X: Any) -> Any:
         """Post-process estimates, each row on its own.
 
         Parameters
@@ -164,14 +190,10 @@ class BasePostProcessor(
         return _as_given(X, copy.copy(self)._process(estimate))
 
     @overload
-    def fit_transform(self, X: FrequencyEstimate, y: object = None) -> FrequencyEstimate: ...
-    @overload
-    def fit_transform(self, X: EstimateSet, y: object = None) -> EstimateSet: ...
+    def fit_transform(self, X: _Estimates, y: object = None) -> _Estimates: ...
     @overload
     def fit_transform(self, X: ArrayLike, y: object = None) -> np.ndarray: ...
-    def fit_transform(
-        self, X: FrequencyEstimate | EstimateSet | ArrayLike, y: object = None
-    ) -> FrequencyEstimate | EstimateSet | np.ndarray:
+    def fit_transform(self, X: Any, y: object = None) -> Any:
         """Post-process the estimates, keep the result and return it.
 
         Parameters
@@ -207,13 +229,39 @@ class BasePostProcessor(
                 f"{type(self).__name__} was fitted to the parts {', '.join(map(repr, fitted))}, "
                 f"got one that is called {unknown[0]!r}."
             )
-        by_name = fitted or copies_for_parts(self, self._of_each_part, estimates.names)
+        by_name = fitted or self._copies(estimates.names)
         return estimates.with_parts(
             {
                 name: _named(name, by_name[name].transform, part) if len(part) else part
                 for name, part in estimates.items()
             }
         )
+
+    def _copies(self, names: list[Any]) -> dict[Any, Self]:
+        """An unfitted copy for each part of a set, by name.
+
+        Parameters that may be mappings by the names of parts have the value of the part in its
+        copy, or the default where a mapping leaves the part out.
+        """
+        mappings = {
+            parameter: value
+            for parameter in self._of_each_part
+            if isinstance(value := getattr(self, parameter, None), Mapping)
+        }
+        for parameter, by_part in mappings.items():
+            unknown = [key for key in by_part if key not in names]
+            if unknown:
+                raise ValueError(
+                    f"{type(self).__name__} takes {parameter} of each part of a set of estimates, "
+                    f"by name, got the key {unknown[0]!r}; the parts are "
+                    f"{', '.join(map(repr, names))}. Pass {parameter}={{{names[0]!r}: ...}}."
+                )
+        defaults = type(self)().get_params(deep=False) if mappings else {}
+        copies = {}
+        for name in names:
+            own = {one: by_part.get(name, defaults[one]) for one, by_part in mappings.items()}
+            copies[name] = clone(self).set_params(**own)
+        return copies
 
     @property
     def frequencies_(self) -> Any:
@@ -290,3 +338,122 @@ def _named(name: Any, function: Any, part: FrequencyEstimate) -> Any:
         return function(part)
     except ValueError as error:
         raise ValueError(f"In the part {name!r}: {error}") from error
+
+
+# -- the noise --------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class ConstantNoise(Noise):
+    """Noise of which nothing but its level is known, and which is the same at all frequencies.
+
+    Parameters
+    ----------
+    std : float
+        Standard deviation of the estimate of any category.
+    """
+
+    std: float
+    n_samples = None
+    growth = 0.0
+
+    def variance(self, frequencies: ArrayLike) -> np.ndarray:
+        return np.full(np.shape(frequencies), np.square(self.std))
+
+    variance.__doc__ = Noise.variance.__doc__
+
+    def _covariance(self, rows: Any, frequencies: np.ndarray) -> np.ndarray:
+        raise ValueError(
+            "A noise level does not tell how the errors of several categories go together. Ask the "
+            "noise of the oracle's own estimate (oracle.noise_, estimate.noise)."
+        )
+
+
+def resolve_noise(
+    estimate: FrequencyEstimate, noise: float | Noise | None, name: str, needs: str = "std"
+) -> Noise:
+    """Return the noise that a post-processor reckons with.
+
+    Parameters
+    ----------
+    estimate : FrequencyEstimate
+        What is post-processed. Its noise is taken if `noise` is None.
+    noise : float, Noise or None
+        The post-processor's parameter of this name. A number is the noise level.
+    name : str
+        Class of the post-processor, to be named in errors.
+    needs : {"std", "n_samples", "null_variance"}, default="std"
+        What the noise must know: its level, also the number of users, or also how the variance
+        grows with the frequency as only a :class:`~sklearn_ldp.NoiseModel` tells it.
+
+    Returns
+    -------
+    Noise
+        With one noise level for all rows of the estimate, or one per row.
+
+    Raises
+    ------
+    ValueError
+        If the noise is not known, or does not know what is needed; if it is to come from an
+        estimate that other post-processors have changed; or if it is of another number of rows.
+
+    Examples
+    --------
+    >>> from sklearn_ldp import FrequencyEstimate, NoiseModel
+    >>> from sklearn_ldp.postprocessing import resolve_noise
+    >>> estimate = FrequencyEstimate([[0.75, 0.25]], ["a", "b"], NoiseModel(0.5, 0.25, 300))
+    >>> float(resolve_noise(estimate, None, "Mine").std)
+    0.1
+    >>> resolve_noise(estimate, 0.05, "Mine").std
+    0.05
+    """
+    if noise is None:
+        noise = _noise_of(estimate, name)
+    elif not isinstance(noise, Noise):
+        noise = ConstantNoise(float(noise))
+    if noise is None or getattr(noise, needs, None) is None:
+        what, remedy = _NEEDS[needs]
+        source = "a plain array" if noise is None else f"noise={_shown(noise)}"
+        raise ValueError(
+            f"{name} needs to know {what}, which {source} does not tell: pass the "
+            f"FrequencyEstimate that an oracle returns, or give {remedy}."
+        )
+    levels = np.asarray(noise.std, dtype=np.float64)
+    if levels.size not in (1, len(estimate)) or not np.all((levels > 0) & np.isfinite(levels)):
+        raise ValueError(
+            f"{name} needs one finite noise level > 0 for all rows, or one per row "
+            f"({len(estimate)}), got {levels} from noise={_shown(noise)}."
+        )
+    return noise
+
+
+def _noise_of(estimate: FrequencyEstimate, name: str) -> Noise | None:
+    """The noise that the estimate carries, which is that of a raw estimate only."""
+    if estimate.noise is not None and not estimate.is_raw:
+        raise ValueError(
+            f"{name} needs a raw estimate, got one after {' and '.join(estimate.postprocessors)}, "
+            "whose errors are no longer those that its noise describes. Put "
+            f"{name} first, pass the raw estimate (oracle.estimate_), or give noise= for the "
+            "estimate as it is now."
+        )
+    return estimate.noise
+
+
+def _shown(noise: Noise) -> str:
+    return repr(noise.std) if isinstance(noise, ConstantNoise) else repr(noise)
+
+
+def per_row(value: ArrayLike, n_rows: int) -> np.ndarray:
+    """One number for each row, from one for all of them or one per row.
+
+    Parameters
+    ----------
+    value : float or array-like of shape (1,) or (n_rows,)
+        Such as `std`, `growth` or `n_samples` of a noise.
+    n_rows : int
+        Number of rows.
+
+    Returns
+    -------
+    ndarray of shape (n_rows,)
+        Floats, read-only.
+    """
+    return np.broadcast_to(np.ravel(np.asarray(value, dtype=np.float64)), n_rows)

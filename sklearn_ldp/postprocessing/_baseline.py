@@ -11,8 +11,7 @@ from scipy.special import ndtri
 from sklearn.utils._param_validation import Interval
 
 from .._noise import Noise
-from ._base import BasePostProcessor
-from ._known_noise import NOISE_CONSTRAINT, per_row, resolve_noise
+from ._base import NOISE_CONSTRAINT, BasePostProcessor, per_row, resolve_noise
 
 _Level = TypeVar("_Level", float, np.ndarray)
 

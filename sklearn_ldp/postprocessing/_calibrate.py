@@ -1,30 +1,25 @@
-"""Posterior means of the true counts, which have the least expected square error under a prior."""
+"""Posterior means of the true counts under a prior: Calibrate, and Power for the power law."""
 
 from __future__ import annotations
 
 import warnings
 from functools import lru_cache
+from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import brentq
-from sklearn.utils._param_validation import HasMethods, StrOptions
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
 from .._noise import Noise
 from .._typing import Distribution
-from ._base import BasePostProcessor
-from ._known_noise import NOISE_CONSTRAINT, per_row, resolve_noise
-from ._posterior import Posterior, prior_moments
-from ._priors import (
-    FAMILIES,
-    Known,
-    PowerLaw,
-    as_family,
-    fit_likelihood,
-    fit_moments,
-)
+from ..numerics.posterior import Posterior, prior_moments
+from ..numerics.simplex import norm_sub
+from ._base import NOISE_CONSTRAINT, BasePostProcessor, per_row, resolve_noise
+from ._count_priors import FAMILIES, Known, PowerLaw, as_family, fit_likelihood, fit_moments
 
+_FITS = StrOptions({"mean-variance", "positive-mean", "mle"})
 _EXPONENTS = (1e-6, 30.0)
 _NARROW = 1e-2  # of the noise: standard deviation of the prior where noise explains all
 
@@ -55,6 +50,31 @@ def calibrate(F: ArrayLike, std: float, n_samples: int, prior: Distribution) -> 
         If the prior gives no count from 0 to n a positive probability.
     """
     return posterior_means(F, std, n_samples, Known(prior), ())
+
+
+def power(F: ArrayLike, std: float, n_samples: int, exponent: float) -> np.ndarray:
+    """Posterior mean under a power law: the least expected square error (2020 paper, Eq. 13).
+
+    The prior probability of a true count k is proportional to ``k**-exponent`` for k = 1 .. n, and
+    the error of its estimate is normal. Each estimate becomes the posterior mean of k, over n.
+
+    Parameters
+    ----------
+    F : array-like of shape (..., d)
+        Raw estimates of frequencies.
+    std : float
+        Noise level of the estimates.
+    n_samples : int
+        Number n of users.
+    exponent : float
+        Exponent of the power law, >= 0.
+
+    Returns
+    -------
+    ndarray of shape (..., d)
+        Estimates between 1 / n and 1, in the order of F.
+    """
+    return posterior_means(F, std, n_samples, FAMILIES["power-law"], [exponent])
 
 
 def posterior_means(F, std, n_samples, family, theta, *, often=True):
@@ -111,6 +131,26 @@ def power_law_exponent(n_samples: int, n_categories: int) -> float | None:
     return _exponent_of_mean(n_samples, n_samples / n_categories)
 
 
+def power_law_likelihood(F: ArrayLike, std: float, n_samples: int) -> float:
+    """Exponent that maximises the marginal likelihood of the estimates (Calibrate paper, Eq. 16).
+
+    Parameters
+    ----------
+    F : array-like of shape (d,)
+        Raw estimates of frequencies.
+    std : float
+        Noise level of the estimates.
+    n_samples : int
+        Number n of users.
+
+    Returns
+    -------
+    float
+        The exponent of the power law.
+    """
+    return float(fit_row(FAMILIES["power-law"], F, std, n_samples, "mle", "Power")[0])
+
+
 def _exponent_of_mean(n_samples, mean):
     """Exponent of the power law on 1 .. n with a mean; None if that is 1 or less."""
     law = FAMILIES["power-law"]
@@ -134,25 +174,17 @@ def fit_row(family, row, std, n_samples, method, name):
         return fit_likelihood(family, _plausible(counts, noise, n_samples), noise, n_samples)
     if method == "positive-mean":
         return _fit_positive_mean(family, counts, n_samples, name)
+    d = len(counts)
     if isinstance(family, PowerLaw):
-        return np.array([_exponent(n_samples, len(counts), name)])
+        mean = f"n / d = {n_samples} / {d}: there are no more users than categories"
+        return _power_law(power_law_exponent(n_samples, d), mean, name)
     if len(family.names) > 2:
         raise ValueError(
             f'{name}: fit_method="mean-variance" solves for two parameters at most, and this prior '
             f'has {", ".join(family.names)}; take fit_method="mle", or freeze the prior.'
         )
     mean, spread = _target(family, counts, noise, n_samples, name)
-    theta, solved = fit_moments(family, mean, spread, n_samples)
-    if not solved:
-        nearest = (
-            "the one with these moments on the whole line" if family.located else "the nearest"
-        )
-        _warn(
-            f"{name} found no member of the prior's family whose counts on 0 .. n have mean "
-            f"{mean:.4g}{f' and standard deviation {spread:.4g}' * (len(theta) > 1)}, as the "
-            f"estimates say; it takes {nearest}. Another family may suit these data better."
-        )
-    return theta
+    return _of_moments(family, mean, spread, n_samples, name)
 
 
 def _fit_positive_mean(family, counts, n_samples, name):
@@ -172,21 +204,33 @@ def _fit_positive_mean(family, counts, n_samples, name):
         positive = np.array([n_samples / max(len(counts), 2)])
     mean = min(positive.mean(), n_samples)
     if isinstance(family, PowerLaw):
-        exponent = _exponent_of_mean(n_samples, mean)
-        if exponent is None:
-            _warn(
-                f"{name} found no power law of mean {mean:.4g}, that of the positive estimates, "
-                f"because all of them have means above 1. It takes the exponent {_EXPONENTS[1]:g}; "
-                'fit_method="mle" or a known prior may serve better.'
-            )
-            exponent = _EXPONENTS[1]
-        return np.array([exponent])
-    theta, solved = fit_moments(family, mean, 0.0, n_samples)
-    if not solved:
+        what = f"{mean:.4g}, that of the positive estimates: all of them have means above 1"
+        return _power_law(_exponent_of_mean(n_samples, mean), what, name)
+    return _of_moments(family, mean, 0.0, n_samples, name)
+
+
+def _power_law(exponent, mean, name):
+    """The power law of an exponent; the steepest one if there is none of that mean."""
+    if exponent is None:
+        exponent = _EXPONENTS[1]
         _warn(
-            f"{name} found no member of the prior's family whose counts on 0 .. n have the mean "
-            f"{mean:.4g} of the positive estimates; it takes the nearest. Another family may suit "
-            "these data better."
+            f"{name} found no power law of mean {mean}. It takes the exponent {exponent:g}; "
+            'fit_method="mle" or a known prior may serve better.'
+        )
+    return np.array([exponent])
+
+
+def _of_moments(family, mean, spread, n_samples, name):
+    """The member of a family with these moments, or the nearest one."""
+    theta, solved = fit_moments(family, mean, spread, n_samples)
+    if not solved:
+        nearest = (
+            "the one with these moments on the whole line" if family.located else "the nearest"
+        )
+        _warn(
+            f"{name} found no member of the prior's family whose counts on 0 .. n have mean "
+            f"{mean:.4g}{f' and standard deviation {spread:.4g}' * (len(theta) > 1)}, as the "
+            f"estimates say; it takes {nearest}. Another family may suit these data better."
         )
     return theta
 
@@ -208,18 +252,6 @@ def _target(family, counts, noise, n_samples, name):
         )
         variance = (_NARROW * noise) ** 2
     return mean, np.sqrt(max(variance, 0.0))
-
-
-def _exponent(n_samples, d, name):
-    exponent = power_law_exponent(n_samples, d)
-    if exponent is None:
-        _warn(
-            f"{name} found no power law of mean n / d = {n_samples} / {d}: there are no more users "
-            f'than categories. It takes the exponent {_EXPONENTS[1]:g}; fit_method="mle" or a '
-            "known prior may serve better."
-        )
-        return _EXPONENTS[1]
-    return exponent
 
 
 def _warn(message):
@@ -337,7 +369,7 @@ class Calibrate(BaseCalibrate):
 
     _parameter_constraints: dict = {
         "prior": [StrOptions(set(FAMILIES)), HasMethods(["cdf", "support"])],
-        "fit_method": [StrOptions({"mean-variance", "positive-mean", "mle"})],
+        "fit_method": [_FITS],
         "noise": NOISE_CONSTRAINT,
     }
 
@@ -359,3 +391,140 @@ class Calibrate(BaseCalibrate):
         self.params_ = dict(zip(family.names, thetas.T, strict=True)) if family.names else {}
         self.prior_ = [family.freeze(theta, n) for theta, n in zip(thetas, sizes, strict=True)]
         return estimate.with_values(values, by="Calibrate")
+
+
+class Power(BaseCalibrate):
+    """Posterior mean under a power-law prior: Calibrate for data with a long tail.
+
+    Each estimate becomes the expected value of the true count, given the estimate, a power law for
+    the counts and normal noise. It has the least expected square error if the prior is right
+    (Calibrate paper, Theorem 2; 2020 paper, section IV-E). Small estimates shrink towards 0, and
+    large ones hardly change.
+
+    The exponent is fitted for each row. "mean-variance" equates the mean of the prior with the mean
+    count n / d, which is known exactly because the frequencies sum to 1; "positive-mean" with the
+    mean of the estimates above 0, as Calibrate's own code is reported to do; "mle" maximises the
+    marginal likelihood of the estimates, which takes their spread into account as well.
+
+    Parameters
+    ----------
+    fit_method : {"mean-variance", "positive-mean", "mle"}, default="mean-variance"
+        How the exponent is fitted. The default is what the 2020 paper calls Power; that of
+        :class:`Calibrate`, the same prior, is "mle", which reproduces the Calibrate paper.
+    exponent : float, default=None
+        The exponent, if it is known. None fits it.
+    %(noise_model)s
+
+    Attributes
+    ----------
+    exponent_ : ndarray of shape (n_estimates,)
+        Exponent of each row's prior.
+    frequencies_ : ndarray of shape (d,) or (n_estimates, d)
+        Positive estimates. Their sum is not adjusted.
+    %(fitted)s
+
+    Warns
+    -----
+    UserWarning
+        If the mean-variance equation has no solution, because there are no more users than
+        categories, or the positive estimates have a mean of 1 or less. The steepest prior is used
+        then, which shrinks estimates near 0 to almost 0.
+
+    See Also
+    --------
+    PowerNS : Applies Norm-Sub to the result, so that it is consistent.
+    Calibrate : The same posterior means under any prior.
+
+    References
+    ----------
+    .. [1] J. Jia, N. Z. Gong, "Calibrate: frequency estimation and heavy hitter identification
+       with local differential privacy via incorporating prior knowledge", INFOCOM 2019,
+       :doi:`10.1109/INFOCOM.2019.8737527`.
+    .. [2] T. Wang, M. Lopuhaä-Zwakenberg, Z. Li, B. Skoric, N. Li, "Locally differentially
+       private frequency estimation with consistency", NDSS 2020, section IV-E,
+       :doi:`10.14722/ndss.2020.24157`.
+
+    Examples
+    --------
+    >>> from sklearn_ldp import NoiseModel, Power
+    >>> noise = NoiseModel(p=0.6, q=0.5, n_samples=10_000)
+    >>> power = Power(noise=noise).fit([[0.75, 0.25, 0.05, -0.05]])
+    >>> power.frequencies_.round(3)
+    array([0.748, 0.243, 0.036, 0.011])
+    """
+
+    exponent_: np.ndarray
+
+    _parameter_constraints: dict = {
+        "fit_method": [_FITS],
+        "exponent": [None, Interval(Real, 0, None, closed="left")],
+        "noise": NOISE_CONSTRAINT,
+    }
+
+    def __init__(
+        self,
+        *,
+        fit_method: str = "mean-variance",
+        exponent: float | None = None,
+        noise: float | Noise | None = None,
+    ) -> None:
+        self.fit_method = fit_method
+        self.exponent = exponent
+        self.noise = noise
+
+    def _process(self, estimate):
+        known = None if self.exponent is None else [float(self.exponent)]
+        values, theta, _ = self._posterior_of_rows(estimate, FAMILIES["power-law"], known)
+        self.exponent_ = theta[:, 0]
+        return estimate.with_values(values, by="Power")
+
+
+class PowerNS(Power):
+    """Power, then Norm-Sub: consistent estimates for data with a long tail.
+
+    The papers recommend it for the frequencies of sets.
+
+    Parameters
+    ----------
+    fit_method : {"mean-variance", "positive-mean", "mle"}, default="mean-variance"
+        How the exponent is fitted; see :class:`Power`.
+    exponent : float, default=None
+        The exponent, if it is known. None fits it.
+    %(noise_model)s
+
+    Attributes
+    ----------
+    exponent_ : ndarray of shape (n_estimates,)
+        Exponent of each row's prior.
+    frequencies_ : ndarray of shape (d,) or (n_estimates, d)
+        Non-negative estimates that sum to 1.
+    %(fitted)s
+
+    Warns
+    -----
+    UserWarning
+        In the same case as :class:`Power`.
+
+    See Also
+    --------
+    Power : The first of the two steps.
+    NormSub : The second of the two steps.
+
+    References
+    ----------
+    .. [1] T. Wang, M. Lopuhaä-Zwakenberg, Z. Li, B. Skoric, N. Li, "Locally differentially
+       private frequency estimation with consistency", NDSS 2020, section IV-E,
+       :doi:`10.14722/ndss.2020.24157`.
+
+    Examples
+    --------
+    >>> from sklearn_ldp import NoiseModel, PowerNS
+    >>> noise = NoiseModel(p=0.6, q=0.5, n_samples=10_000)
+    >>> power = PowerNS(noise=noise).fit([[0.75, 0.25, 0.05, -0.05]])
+    >>> power.frequencies_.round(3)
+    array([0.738, 0.233, 0.027, 0.002])
+    """
+
+    def _process(self, estimate):
+        values = super()._process(estimate).values
+        return estimate.with_values(norm_sub(values), by="PowerNS")

@@ -1,15 +1,21 @@
-"""Maximum likelihood with a normal approximation: MLE-Apx."""
+"""Maximum likelihood on the simplex: with a normal approximation (MLE-Apx), and exactly."""
 
 from __future__ import annotations
 
+import math
+import warnings
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils._param_validation import Interval
 
 from .._noise import Noise
-from ._base import BasePostProcessor
-from ._known_noise import NOISE_CONSTRAINT, resolve_noise
+from ..numerics.simplex import norm_sub
+from ..oracles.channels import ReportLaw
+from ._base import NOISE_CONSTRAINT, BasePostProcessor, resolve_noise
 
 
 def mle_apx(F: ArrayLike, null_variance: float, slope: float) -> np.ndarray:
@@ -97,3 +103,272 @@ class MLEApx(BasePostProcessor):
         noise: Any = resolve_noise(estimate, self.noise, "MLEApx", needs="null_variance")
         values = mle_apx(estimate.values, noise.null_variance, noise.slope)
         return estimate.with_values(values, by="MLEApx")
+
+
+# -- exact ------------------------------------------------------------------------------------
+def direct_mle(F: ArrayLike, ratio: float) -> np.ndarray:
+    """Maximum likelihood of reports that each name one category (GRR), in closed form.
+
+    With shares ``phi_v = c_v / n`` of the reports, maximises ``sum_v phi_v log(q + (p - q) f_v)``
+    on the simplex. With ``a = q / (p - q)``, phi_v is proportional to ``f~_v + a``, and
+
+    .. math:: f'_v = \\max\\Big\\{0, \\frac{\\tilde f_v + a}{\\mu} - a\\Big\\}, \\qquad
+              \\mu = \\frac{\\sum_{D_1} (\\tilde f_v + a)}{1 + |D_1| a},
+
+    where the support D1 is a prefix of the sorted estimates. As a grows (epsilon falls to 0) the
+    result tends to that of Norm-Sub.
+
+    Parameters
+    ----------
+    F : array-like of shape (..., d)
+        Raw estimates of frequencies. Estimates below -a, which no count gives, count as -a.
+    ratio : float
+        ``a = q / (p - q)``, for GRR ``1 / (exp(epsilon) - 1)``.
+
+    Returns
+    -------
+    ndarray of shape (..., d)
+        Rows on the simplex.
+    """
+    a = ratio
+    F = np.asarray(F, dtype=np.float64)
+    # Without any report nothing is known, and the row becomes uniform.
+    F = np.where((-a < F).any(axis=-1, keepdims=True), np.maximum(F, -a), 0.0)
+    falling = -np.sort(-F, axis=-1)
+    size = np.arange(1, F.shape[-1] + 1)
+    # The numerator of f' is free of cancellation where a is large; the denominator is its sum.
+    missing = a * (1.0 - np.cumsum(falling, axis=-1))
+    n_support = np.count_nonzero(falling * (1 + size * a) + missing > 0, axis=-1, keepdims=True)
+    n_support = np.maximum(n_support, 1)
+    missing = np.take_along_axis(missing, n_support - 1, axis=-1)
+    result = np.maximum(F * (1 + n_support * a) + missing, 0.0)
+    # If all entries are rounded to 0, the largest estimate is just above -a and takes everything.
+    is_largest = falling[..., :1] <= F
+    result = np.where(result.any(axis=-1, keepdims=True), result, is_largest)
+    return result / result.sum(axis=-1, keepdims=True)
+
+
+def exact_mle(
+    tally: np.ndarray, law: ReportLaw, start: np.ndarray, tol: float = 1e-9, max_iter: int = 1000
+) -> tuple[np.ndarray, float, int]:
+    """Maximise the likelihood of a tally of reports on the simplex.
+
+    The log-likelihood ``sum_y t_y log (A f)_y`` is concave; A, the law of the reports, is known
+    only by its two products. Expectation-maximisation (iterative Bayesian update) converges too,
+    but slowly where frequencies tend to 0. This is the spectral projected gradient method [1]_.
+    Each step has a line search, which costs no product because A f is linear in f.
+
+    Let g be the gradient divided by n. As ``sum_v f_v g_v = 1``, the log-likelihood is at most
+    ``n (max_v g_v - 1)`` below its maximum, and this bound is 0 only at the maximum. The method
+    stops when ``max_v g_v - 1 <= tol``.
+
+    Parameters
+    ----------
+    tally : ndarray of shape (n_kinds,)
+        Number of reports of each kind.
+    law : ReportLaw
+        The probabilities of the kinds of reports.
+    start : ndarray of shape (d,)
+        Where to start, on the simplex.
+    tol : float, default=1e-9
+        How far below its maximum the log-likelihood may stay, per report.
+    max_iter : int, default=1000
+        Maximum number of steps.
+
+    Returns
+    -------
+    frequencies : ndarray of shape (d,)
+        On the simplex.
+    gap : float
+        ``max_v g_v - 1``.
+    n_iter : int
+        Number of steps.
+
+    References
+    ----------
+    .. [1] E. G. Birgin, J. M. Martinez, M. Raydan, "Nonmonotone spectral projected gradient methods
+       on convex sets", SIAM Journal on Optimization 10(4), 2000,
+       :doi:`10.1137/S1052623497330963`.
+    """
+    share = tally / tally.sum()
+    seen = np.flatnonzero(share)
+    f, share = start, share[seen]
+    chance = law.probabilities(f)[seen]
+
+    def gradient():
+        weight = np.zeros(len(tally))
+        weight[seen] = share / chance
+        return law.likelihoods(weight)
+
+    g, step = gradient(), None
+    for n_iter in range(max_iter + 1):
+        gap = float(g.max() - f @ g)
+        if gap <= tol or n_iter == max_iter:
+            break
+        step = _curvature_step(law, seen, share, chance, g) if step is None else step
+        # Only differences of g matter: 1, their mean, is subtracted to keep their digits. The
+        # rounding error of the sum is spread over f, or it would outweigh the last small steps.
+        move = norm_sub(f + step * (g - 1.0)) - f
+        move -= move.sum() * f
+        change = law.probabilities(move)[seen]
+        length = _line_search(share, chance, change)
+        f, chance = np.maximum(f + length * move, 0.0), chance + length * change
+        before, g = g, gradient()
+        bend = length * (move @ (before - g))
+        # The spectral step: the inverse curvature along the last move.
+        step = length**2 * (move @ move) / bend if bend > 0 else None
+    return f / f.sum(), gap, n_iter
+
+
+def _curvature_step(law, seen, share, chance, g):
+    """Inverse curvature along the gradient, on the plane of rows with the same sum."""
+    direction = g - g.mean()
+    relative = law.probabilities(direction)[seen] / chance
+    return (direction @ direction) / max(share @ relative**2, np.finfo(float).tiny)
+
+
+def _line_search(share, chance, change, n_steps=20):
+    """Length in [0, 1] that maximises the likelihood along a move, by Newton's method.
+
+    Along a line the log-likelihood is concave: its slope decreases, so its root can be bracketed.
+    """
+    relative = change / chance
+    low, high, length = 0.0, 1.0, 1.0
+    for _ in range(n_steps):
+        term = relative / (1 + length * relative)
+        slope = share @ term
+        if slope >= 0 and length == 1.0:
+            return 1.0
+        low, high = (length, high) if slope > 0 else (low, length)
+        newton = length + slope / (share @ term**2)
+        length, last = (newton if low < newton < high else (low + high) / 2), length
+        if abs(length - last) <= 1e-3 * length:
+            break
+    return length
+
+
+class ExactMLE(BasePostProcessor):
+    """Maximum likelihood on the simplex, with the exact law of the reports instead of a normal one.
+
+    It is available for :class:`GRR`, in closed form from the estimate (for many rows at once). It
+    is also available for :class:`HadamardResponse`, :class:`ProjectiveGeometryResponse`, and
+    :class:`OLH` and :class:`BLH` over domains of moderate size, because there are few kinds of
+    reports. There it is computed from the number of reports of each kind, which the estimate
+    carries in its shards.
+
+    If there are more kinds of reports than categories, the likelihood uses more information than
+    the support counts, but with many categories it follows their noise too. On Zipf data (exponent
+    1.5, 100,000 users, 1,000 categories, epsilon 1) the mean square error with projective geometry
+    response is 3.8e-6, while that of Norm-Sub is 3.1e-6; see ``benchmarks/exact_mle.py``. It is not
+    among the default candidates of any search.
+
+    Parameters
+    ----------
+    epsilon : float, default=None
+        Privacy budget of the :class:`GRR` that made the estimates, if they are plain arrays. None
+        takes what the estimate carries, which must be raw then.
+    tol : float, default=1e-9
+        How far below its maximum the log-likelihood may stay, per report.
+    max_iter : int, default=1000
+        Maximum number of steps of the iteration.
+
+    Attributes
+    ----------
+    n_iter_ : int
+        Number of steps; 1 for the closed form.
+    gap_ : float
+        Bound on how far the log-likelihood is below its maximum, per report; 0 for the closed form.
+    frequencies_ : ndarray of shape (d,) or (n_estimates, d)
+        Non-negative estimates that sum to 1.
+    %(fitted)s
+
+    See Also
+    --------
+    MLEApx : Approximates the support counts as normal, and works for any oracle.
+
+    References
+    ----------
+    .. [1] T. Wang, M. Lopuhaä-Zwakenberg, Z. Li, B. Skoric, N. Li, "Locally differentially
+       private frequency estimation with consistency", NDSS 2020, section IV-D,
+       :doi:`10.14722/ndss.2020.24157`.
+    .. [2] P. Kairouz, K. Bonawitz, D. Ramage, "Discrete distribution estimation under local
+       privacy", ICML 2016. https://proceedings.mlr.press/v48/kairouz16.html
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_ldp import ExactMLE, HadamardResponse
+    >>> ExactMLE(epsilon=1.0).fit([[0.75, 0.5, -0.25]]).frequencies_.round(3)
+    array([0.612, 0.388, 0.   ])
+    >>> oracle = HadamardResponse(2.0, categories=list("abcd"), random_state=0)
+    >>> estimate = oracle.fit_transform(np.repeat(list("ab"), [3000, 1000]))
+    >>> ExactMLE().fit(estimate).frequencies_.round(2)
+    array([0.75, 0.25, 0.  , 0.  ])
+    """
+
+    gap_: float
+    n_iter_: int
+
+    _parameter_constraints: dict = {
+        "epsilon": [None, Interval(Real, 0, None, closed="neither")],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+    }
+
+    def __init__(
+        self, epsilon: float | None = None, *, tol: float = 1e-9, max_iter: int = 1000
+    ) -> None:
+        self.epsilon = epsilon
+        self.tol = tol
+        self.max_iter = max_iter
+
+    def _process(self, estimate):
+        ratio = self._direct_ratio(estimate)
+        if ratio is not None:
+            values, self.gap_, self.n_iter_ = direct_mle(estimate.values, ratio), 0.0, 1
+        else:
+            values, self.gap_, self.n_iter_ = self._iterate(estimate)
+        return estimate.with_values(values, by="ExactMLE")
+
+    def _direct_ratio(self, estimate):
+        """q / (p - q) if every report names one category, else None."""
+        if self.epsilon is not None:
+            return 1 / math.expm1(self.epsilon) if self.epsilon < 700 else 0.0
+        noise, d = estimate.noise, estimate.shape[1]
+        law = None if noise is None else noise.support_law
+        if law is None or not estimate.is_raw:
+            return None
+        # This holds if p + (d - 1) q = 1, and then the raw estimates sum to 1.
+        one_each = math.isclose(law.p + (d - 1) * law.q, 1, rel_tol=1e-9)
+        if one_each and np.allclose(estimate.values.sum(axis=1), 1, rtol=0, atol=1e-6):
+            return law.q / (law.p - law.q)
+        return None
+
+    def _iterate(self, estimate):
+        shards = estimate.shards
+        if shards is None or shards.law is None or not estimate.is_raw:
+            changed = " and ".join(estimate.postprocessors)
+            got = f", got one after {changed}" if changed else ""
+            raise ValueError(
+                "ExactMLE needs the raw estimate of GRR, or one of HadamardResponse, "
+                "ProjectiveGeometryResponse, OLH or BLH that has kept the number of reports of "
+                f"each kind (not simulated, n_shards > 1){got}: pass oracle.estimate_ itself, or "
+                "give epsilon= for plain estimates of GRR. Other oracles have too many kinds of "
+                "reports: use MLEApx."
+            )
+        result, gap, n_iter = exact_mle(
+            shards.tallies.sum(axis=0),
+            shards.law,
+            norm_sub(estimate.values[0]),
+            self.tol,
+            self.max_iter,
+        )
+        if gap > self.tol:
+            warnings.warn(
+                f"ExactMLE has not converged after max_iter={self.max_iter} steps: the "
+                f"log-likelihood may be {gap:.1e} per report below its maximum, more than "
+                f"tol={self.tol:g}.",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        return result[None], gap, n_iter

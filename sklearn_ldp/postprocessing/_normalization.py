@@ -5,41 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..numerics.simplex import norm_shift, norm_sub, project
 from ._base import BasePostProcessor
 from ._baseline import BaseThreshold, base_cut, base_pos
-
-
-def norm(F: ArrayLike) -> np.ndarray:
-    """Add the same amount to every estimate so that they sum to 1 (2020 paper, Norm).
-
-    Parameters
-    ----------
-    F : array-like of shape (..., d)
-        Estimated frequencies.
-
-    Returns
-    -------
-    ndarray of shape (..., d)
-        Rows that sum to 1. Some estimates may be negative.
-    """
-    F = np.asarray(F, dtype=np.float64)
-    return F + norm_shift(F)
-
-
-def norm_shift(F):
-    """Amount that `norm` adds to each estimate of a row.
-
-    Parameters
-    ----------
-    F : ndarray of shape (..., d)
-        Estimated frequencies.
-
-    Returns
-    -------
-    ndarray of shape (..., 1)
-        ``(1 - sum) / d``.
-    """
-    return (1.0 - F.sum(axis=-1, keepdims=True)) / F.shape[-1]
 
 
 def norm_mul(F: ArrayLike) -> np.ndarray:
@@ -67,43 +35,6 @@ def _scaled(positive):
     peak = positive.max(axis=-1, keepdims=True)
     relative = np.where(peak > 0, positive / np.where(peak > 0, peak, 1.0), 1.0)
     return relative / relative.sum(axis=-1, keepdims=True), factor
-
-
-def norm_sub(F: ArrayLike) -> np.ndarray:
-    """Project rows on the simplex: shift, and set negatives to 0 (2020 paper, Norm-Sub).
-
-    Parameters
-    ----------
-    F : array-like of shape (..., d)
-        Estimated frequencies.
-
-    Returns
-    -------
-    ndarray of shape (..., d)
-        ``max(F + shift, 0)`` with rows that sum to 1. They are the nearest points of the simplex
-        in Euclidean distance: the solution of constrained least squares (2020 paper, Appendix A).
-    """
-    return _norm_sub(np.asarray(F, dtype=np.float64))[0]
-
-
-def _norm_sub(F, total=1.0, among=True):
-    """Shift the estimates where `among` is true, so that their positive parts sum to `total`.
-
-    The support of the result is a prefix of the sorted estimates: the longest one whose last
-    member stays positive. Returns the result, which is 0 where `among` is false, and the shift of
-    each row.
-    """
-    # Only differences matter; taken from the largest, they are as exact as they can be.
-    F = np.where(among, F, -np.inf)
-    peak = F.max(axis=-1, keepdims=True)
-    below = F - peak
-    falling = -np.sort(-below, axis=-1)
-    is_among = falling > -np.inf
-    size = np.arange(1, F.shape[-1] + 1)
-    shift = (total - np.cumsum(np.where(is_among, falling, 0.0), axis=-1)) / size
-    n_support = np.count_nonzero(is_among & (falling + shift > 0), axis=-1, keepdims=True)
-    shift = np.take_along_axis(shift, np.maximum(n_support - 1, 0), axis=-1)
-    return np.maximum(below + shift, 0.0), shift - peak
 
 
 def norm_cut(F: ArrayLike, *, rescale: bool = False) -> np.ndarray:
@@ -199,12 +130,12 @@ def norm_hyb(F: ArrayLike, threshold: ArrayLike) -> np.ndarray:
     kept_sum = np.where(kept, F, 0.0).sum(axis=-1, keepdims=True)
     # A row without others has no largest among them: it is replaced below.
     others = ~kept | kept.all(axis=-1, keepdims=True)
-    rest, _ = _norm_sub(F, np.maximum(1.0 - kept_sum, 0.0), others)
+    rest, _ = project(F, np.maximum(1.0 - kept_sum, 0.0), others)
     lowest_kept = np.where(kept, F, np.inf).min(axis=-1, keepdims=True)
     is_hybrid = ~kept.all(axis=-1, keepdims=True) & (
         np.where(kept, 0.0, rest).max(axis=-1, keepdims=True) <= lowest_kept
     )
-    return np.where(is_hybrid, np.where(kept, F, rest), _norm_sub(F)[0])
+    return np.where(is_hybrid, np.where(kept, F, rest), norm_sub(F))
 
 
 class Norm(BasePostProcessor):
@@ -321,7 +252,7 @@ class NormSub(BasePostProcessor):
     shift_: np.ndarray
 
     def _process(self, estimate):
-        values, shift = _norm_sub(estimate.values)
+        values, shift = project(estimate.values)
         self.shift_ = shift[:, 0]
         return estimate.with_values(values, by=type(self).__name__)
 

@@ -11,9 +11,8 @@ from scipy.fft import dct, idct, irfft, rfft
 from sklearn.utils._param_validation import Interval
 
 from .._noise import Noise
-from ._base import BasePostProcessor
-from ._known_noise import NOISE_CONSTRAINT, per_row, resolve_noise
-from ._normalization import norm_sub
+from ..numerics.simplex import norm_sub
+from ._base import NOISE_CONSTRAINT, BasePostProcessor, per_row, resolve_noise
 
 
 def smooth(F: ArrayLike, bandwidth: float, *, circular: bool = False) -> np.ndarray:

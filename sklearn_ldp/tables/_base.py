@@ -7,8 +7,8 @@ from abc import abstractmethod
 
 from .._estimate import FrequencyEstimate
 from .._estimate_set import EstimateSet
-from ..postprocessing._base import BasePostProcessor
-from ..postprocessing._normalization import norm_sub
+from ..numerics.simplex import norm_sub
+from ..postprocessing import BasePostProcessor
 from ._table_set import TableSet
 
 

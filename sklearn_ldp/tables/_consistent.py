@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.utils._param_validation import Interval
 
 from .._estimate import FrequencyEstimate
-from ..postprocessing._normalization import norm_sub
+from ..numerics.simplex import norm_sub
 from ._base import BaseTableProcessor
 from ._components import Components, Subset
 from ._table_set import TableSet

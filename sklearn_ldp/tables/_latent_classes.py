@@ -12,8 +12,8 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from .._random import RandomState, as_generator
+from ..numerics.simplex import norm_sub
 from ..postprocessing import EmpiricalBayes
-from ..postprocessing._normalization import norm_sub
 from ._base import BaseTableProcessor
 from ._components import Components, Subset
 from ._consistent import linear_tables, non_negative_tables

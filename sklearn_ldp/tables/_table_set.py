@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from .._estimate import ConfidenceInterval, FrequencyEstimate
+from .._estimate import FrequencyEstimate
 from .._estimate_set import EstimateSet
 from .._pandas import import_pandas
 from .._random import RandomState, as_generator
@@ -18,7 +18,7 @@ from .._reordered_noise import ReorderedNoise
 from .._typing import CategoryEncoder, DataFrame
 from ..domains import RecordDomain
 from ..domains.values import objects
-from ..inference import WaldTest, independence
+from ..inference import ConfidenceInterval, WaldTest, independence
 from ._components import Subset
 from ._latent import ClassMixture, mixture_of_tables
 from ._rates import plain_rates, shrunken_rates
@@ -219,18 +219,18 @@ class TableSet(EstimateSet):
         return self[name].values @ self._row_of(name, codes)[:, None]
 
     def confidence_interval(
-        self, conjunction: Conjunction, level: float = 0.95, *, of: str = "users"
+        self, level: float, conjunction: Conjunction, *, of: str = "users"
     ) -> ConfidenceInterval:
         """Return a confidence interval of the answer to a conjunction.
 
         Parameters
         ----------
+        level : float
+            Probability that the interval covers the true answer.
         conjunction : mapping of str to category or list of categories
             As for `answer`.
-        level : float, default=0.95
-            Probability that the interval covers the true answer.
         of : {"users", "population"}, default="users"
-            Whom the interval is about.
+            Whom the interval is about, see :mod:`sklearn_ldp.inference`.
 
         Returns
         -------

@@ -1,4 +1,4 @@
-"""Posterior of true counts, given a prior and normal noise: fast and exact sums over all counts.
+"""Posteriors of true counts, given a prior and normal noise: fast and exact sums over all counts.
 
 A sum over a long stretch of counts needs only some of them: ten near the Gauss nodes, weighted so
 that every polynomial of degree 9 is summed exactly. A stretch is halved until its two halves give

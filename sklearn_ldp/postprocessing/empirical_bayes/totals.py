@@ -1,20 +1,151 @@
-"""Totals of groups, between those of the raw estimate and those of a processed one."""
+"""Totals of groups: what EmpiricalBayes makes of them, between the raw and the processed ones."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import expit, logsumexp
 
-from .._noise import Noise, variances_after_norm
-from ._group_priors import log_loss_share
-from ._normalization import norm_sub
-from ._partitions import Partition
+from ..._noise import Noise, variances_after_norm
+from ..._pandas import import_pandas
+from ..._typing import DataFrame
+from ...numerics.simplex import norm, norm_sub
+from .group_priors import Estimates, GroupFit, fit_curve, fit_groups, log_loss_share
+from .hints import Partition
+from .priors import LearntRow
 
 _NO_EXCESS = 0.8  # prior probability that the processed totals leave out nothing
 _EXCESSES = np.exp(np.arange(-6, 8.01, 0.5))  # in units of what chance leaves between the totals
 _FEW = 4  # groups whose variances are exact in any case ..
 _CHEAP = 500_000  # .. and of how many categories, over all groups, those of all groups are
 _LEAST = 0.02  # of the raw totals' variance that chance leaves at least
+
+
+@dataclass(frozen=True, eq=False)
+class GroupTotals:
+    """What :class:`~sklearn_ldp.EmpiricalBayes` learnt about groups of categories.
+
+    Parameters
+    ----------
+    names : list of length n_groups
+        The groups.
+    raw : ndarray of shape (n_estimates, n_groups)
+        Totals of the raw estimate, after Norm.
+    common : ndarray of shape (n_estimates, n_groups)
+        Totals of the estimate under the prior that all categories have in common.
+    totals : ndarray of shape (n_estimates, n_groups)
+        Totals of the result.
+    log_evidence : ndarray of shape (n_estimates,)
+        Logarithm of how much more likely the estimates are if the groups of any grouping differ
+        than if none do.
+    share : ndarray of shape (n_estimates,)
+        Share of the estimate under priors of groups, beside that under the common prior.
+    probability : ndarray of shape (n_estimates,)
+        Probability of this grouping, given that groups differ (or that frequencies follow the
+        order, if there is one); the rest is that of other groupings and of a smooth curve.
+    raw_weights : ndarray of shape (n_estimates, n_groups)
+        Weight of the raw totals in the result, beside those of the processed estimate.
+    """
+
+    names: list
+    raw: np.ndarray
+    common: np.ndarray
+    totals: np.ndarray
+    log_evidence: np.ndarray
+    share: np.ndarray
+    probability: np.ndarray
+    raw_weights: np.ndarray
+
+    def to_frame(self, row: int = 0) -> DataFrame:
+        """Return the totals of one estimate as a pandas DataFrame.
+
+        Parameters
+        ----------
+        row : int, default=0
+            The estimate.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row per group, with the columns raw, common, totals and raw_weight.
+
+        Raises
+        ------
+        ImportError
+            If pandas is not installed.
+        """
+        pd = import_pandas("GroupTotals.to_frame")
+        columns = {
+            "raw": self.raw[row],
+            "common": self.common[row],
+            "totals": self.totals[row],
+            "raw_weight": self.raw_weights[row],
+        }
+        return pd.DataFrame(columns, index=pd.Index(self.names, name="group", tupleize_cols=False))
+
+
+@dataclass(frozen=True, eq=False)
+class Grouped:
+    """What was learnt about the groups and the order of one row, and the result."""
+
+    raw: np.ndarray
+    common: np.ndarray
+    values: np.ndarray
+    fit: GroupFit
+    raw_weights: list[np.ndarray]
+
+
+def grouped(row: LearntRow, partitions: list[Partition], ordered: bool, simplex: bool) -> Grouped:
+    """Return what groups and an order make of a row.
+
+    Parameters
+    ----------
+    row : LearntRow
+        The row and its common prior.
+    partitions : list of Partition
+        Groups in which frequencies may differ.
+    ordered : bool
+        Whether frequencies may follow a smooth curve along the order.
+    simplex : bool
+        Whether the result is non-negative, sums to 1, and has the shrunken totals.
+
+    Returns
+    -------
+    Grouped
+        The result is `values`.
+    """
+    theta, prior = row.sample.whole_prior(row.weights)
+    z, std, growth = row.sample.z, row.sample.std, row.sample.growth
+    estimates = Estimates(z, theta, prior, growth, row.means / std)
+    curve = fit_curve(z, growth, 1 / std) if ordered else None
+    fit = fit_groups(estimates, partitions, curve)
+    raw, common, values = norm(row.raw), row.means, std * fit.means
+    weights = [np.zeros(len(p.names)) for p in partitions]
+    if simplex:
+        common, values = norm_sub(common), norm_sub(values)
+        variances = [total_variances(row.noise, p, values) for p in partitions]
+        # The coarsest grouping comes last: its totals hold exactly.
+        for i in sorted(range(len(partitions)), key=lambda i: -len(partitions[i].names)):
+            totals, weights[i] = shrunken_totals(
+                raw, values, partitions[i], variances[i], std**2 * fit.variances[i]
+            )
+            values = with_totals(values, partitions[i], totals)
+    return Grouped(raw, common, values, fit, weights)
+
+
+def group_totals(partition: Partition, place: int, rows: list[Grouped]) -> GroupTotals:
+    """Return what was learnt about one of the partitions in all rows."""
+    return GroupTotals(
+        partition.names,
+        np.array([partition.sums(row.raw) for row in rows]),
+        np.array([partition.sums(row.common) for row in rows]),
+        np.array([partition.sums(row.values) for row in rows]),
+        np.array([row.fit.log_evidence for row in rows]),
+        np.array([row.fit.share for row in rows]),
+        np.array([row.fit.weights[place] for row in rows]),
+        np.array([row.raw_weights[place] for row in rows]),
+    )
 
 
 def shrunken_totals(

@@ -1,27 +1,127 @@
-"""The prior of frequencies, learnt from noisy estimates of them by maximum likelihood.
+"""Deconvolution: the prior of frequencies, learnt from noisy estimates by maximum likelihood.
 
-Everything here is in units of the noise: `z` is an estimate and `theta` a true frequency, both
+Inside, everything is in units of the noise: `z` is an estimate and `theta` a true frequency, both
 divided by sigma, and the variance of z is ``1 + growth * theta``. Neighbouring estimates share a
 cell, so the cost hardly grows with the number of categories.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.interpolate import BSpline
 from scipy.optimize import nnls
 
 _CELL = 1 / 10  # estimates this close together, in sigma, count as equal while fitting
-_NODE = 1 / 100  # distance, in sigma, of nodes between which the posterior mean is interpolated ..
-_ALL_EXACT = 2000  # .. if there are more distinct estimates than this
 _STEP = 1 / 6  # of the grid of the prior, in sigma
 _NEAR = 10.0  # up to here, in sigma, that grid is even; beyond, every estimate adds a point to it
 _MOST_CELLS = 400  # beyond _NEAR; still larger estimates are too sparse to learn from
 _REACH = 12.0  # standard deviations beyond which a normal density is negligible
 _LEAST_GAIN = 1e-5  # a fit ends when a step gains less log likelihood than this
 _SUM_WEIGHT = 16.0  # how much better the sum of the frequencies is known than that of estimates
+_LEAST_LEFT = 0.01  # of an estimate's marginal density after a step of the NPMLE
+_TINIEST = 1e-12  # a lower noise level does not matter beside frequencies of 1
+_FARTHEST = 40.0  # standard deviations by which noise can have carried an estimate out of [0, 1]
+
+Prior = tuple[np.ndarray, np.ndarray]
 
 
+# -- the priors -------------------------------------------------------------------------------
+def g_model_prior(f: ArrayLike, std: float, slope: float = 0.0) -> Prior:
+    """Learn a smooth prior of the frequencies by g-modelling (Efron 2016).
+
+    The log density of the prior is a cubic spline of 5 columns in asinh(frequency / std), and there
+    is an atom at 0. The coefficients alpha maximise the log marginal likelihood less their norm.
+
+    Parameters
+    ----------
+    f : array-like of shape (d,)
+        Raw estimates of frequencies.
+    std : float
+        Their noise level at frequency 0.
+    slope : float, default=0.0
+        How much the variance grows with the frequency.
+
+    Returns
+    -------
+    support : ndarray of shape (n_support,)
+        Frequencies in increasing order.
+    weights : ndarray of shape (n_support,)
+        Their probabilities.
+
+    References
+    ----------
+    .. [1] B. Efron, "Empirical Bayes deconvolution estimates", Biometrika 103 (2016),
+       :doi:`10.1093/biomet/asv068`.
+    """
+    return _learnt(f, std, slope, fit_g_model)
+
+
+def npmle_prior(f: ArrayLike, std: float, slope: float = 0.0) -> Prior:
+    """Learn the prior that maximises the likelihood among all priors (Kiefer and Wolfowitz 1956).
+
+    Parameters
+    ----------
+    f : array-like of shape (d,)
+        Raw estimates of frequencies.
+    std : float
+        Their noise level at frequency 0.
+    slope : float, default=0.0
+        How much the variance grows with the frequency.
+
+    Returns
+    -------
+    support : ndarray of shape (n_support,)
+        Frequencies in increasing order: a few atoms.
+    weights : ndarray of shape (n_support,)
+        Their probabilities.
+
+    References
+    ----------
+    .. [1] J. Kiefer, J. Wolfowitz, "Consistency of the maximum likelihood estimator in the presence
+       of infinitely many incidental parameters", Annals of Mathematical Statistics 27 (1956),
+       :doi:`10.1214/aoms/1177728066`.
+    .. [2] Y. Wang, "On fast computation of the non-parametric maximum likelihood estimate of a
+       mixing distribution", JRSS B 69 (2007), :doi:`10.1111/j.1467-9868.2007.00583.x`.
+    """
+    return _learnt(f, std, slope, fit_npmle)
+
+
+def average_prior(f: ArrayLike, std: float, slope: float = 0.0) -> Prior:
+    """Learn a prior that is smooth or has a few atoms, whichever fits better (unpublished).
+
+    Five priors are averaged with Akaike weights, ``exp(-AICc / 2)``: four smooth ones, which are
+    log-polynomials in asinh(frequency / std) of degree 2 and 3 with and without an atom at 0, and
+    the NPMLE. Each atom of the NPMLE counts as two parameters. The fits of the smooth priors use
+    that the frequencies sum to 1.
+
+    Parameters
+    ----------
+    f : array-like of shape (d,)
+        Raw estimates of frequencies.
+    std : float
+        Their noise level at frequency 0.
+    slope : float, default=0.0
+        How much the variance grows with the frequency.
+
+    Returns
+    -------
+    support : ndarray of shape (n_support,)
+        Frequencies in increasing order.
+    weights : ndarray of shape (n_support,)
+        Their probabilities.
+    """
+    return _learnt(f, std, slope, fit_average)
+
+
+def _learnt(f: ArrayLike, std: float, slope: float, fit: Callable) -> Prior:
+    sample = Sample(f, std, slope)
+    return sample.prior(fit(sample))
+
+
+# -- the estimates ----------------------------------------------------------------------------
 def cells(z, width=_CELL):
     """Return means and numbers of the sorted estimates that share a cell of that width."""
     lattice = np.floor(z / width)
@@ -57,22 +157,46 @@ def log_density(z, theta, growth):
     return -0.5 * (z[:, None] - theta) ** 2 / variance - 0.5 * np.log(variance)
 
 
-class Sample:
-    """Sorted estimates of one row, prepared for the fits: cells, a grid and the likelihood."""
+def scaled(f, std, slope):
+    """Estimates in units of the noise level, clipped to where noise can have moved them."""
+    low, high = -_FARTHEST * std, 1 + _FARTHEST * std
+    # Beyond this edge, which no raw estimate passes, the posterior mean would decrease with z.
+    if slope > 0:
+        low = max(low, -(std**2) / slope)
+    elif slope < 0:
+        high = min(high, -(std**2) / slope)
+    return np.clip(np.asarray(f, dtype=np.float64), low, high) / std
 
-    def __init__(self, z, growth, top):
-        self.top = top
-        values, self.counts = cells(z)
+
+class Sample:
+    """Estimates of one row, prepared for the fits: cells, a grid and the likelihood.
+
+    Parameters
+    ----------
+    f : array-like of shape (d,)
+        Raw estimates of frequencies.
+    std : float
+        Their noise level at frequency 0.
+    slope : float
+        How much the variance grows with the frequency.
+    """
+
+    def __init__(self, f, std, slope):
+        self.std = max(float(std), _TINIEST)
+        self.growth = slope / self.std
+        self.z = scaled(f, self.std, slope)
+        self.top = 1 / self.std
+        values, self.counts = cells(np.sort(self.z))
         near = np.count_nonzero(values <= _NEAR)
         kept = slice(near + _MOST_CELLS)
         self.far, self.n_far = values[kept.stop :], self.counts[kept.stop :]
         values, self.counts = values[kept], self.counts[kept]
         self.size = self.counts.sum()
         # The frequencies sum to 1, hence the mean of those that are not far.
-        self.mean = np.clip((top - self.far @ self.n_far) / self.size, 0, top)
-        self.theta = support_grid(values, top, self.mean)
+        self.mean = np.clip((self.top - self.far @ self.n_far) / self.size, 0, self.top)
+        self.theta = support_grid(values, self.top, self.mean)
         self.base = even_measure(self.theta)
-        log = log_density(values, self.theta, growth)
+        log = log_density(values, self.theta, self.growth)
         self.likelihood = np.exp(log - log.max(axis=1, keepdims=True))
 
     def log_likelihood(self, weights):
@@ -87,9 +211,9 @@ class Sample:
         return support[order], weights[order] / weights.sum()
 
     def prior(self, weights):
-        """The same without frequencies of probability 0."""
+        """Frequencies of positive probability, in their own unit, and their probabilities."""
         support, weights = self.whole_prior(weights)
-        return support[weights > 0], weights[weights > 0]
+        return support[weights > 0] * self.std, weights[weights > 0]
 
 
 # -- g-modelling ------------------------------------------------------------------------------
@@ -128,7 +252,12 @@ def steep_prior(sample):
     return weights[np.argmin(np.abs(weights @ sample.theta - sample.mean))]
 
 
-def fit_g_model(sample, basis, *, sum_known, start=None, max_iter=100):
+def fit_g_model(sample):
+    """Weights of Efron's prior: a spline of 5 columns, and an atom at 0."""
+    return fit_family(sample, with_atom(spline_basis(sample.theta, 5)), sum_known=False)
+
+
+def fit_family(sample, basis, *, sum_known, start=None, max_iter=100):
     """Weights of the prior ``exp(basis @ alpha)`` that maximises the penalised likelihood.
 
     This is Efron's g-modelling: the base measure is uniform in asinh(theta), and the penalty is the
@@ -241,9 +370,6 @@ def fit_npmle(sample, *, max_iter=200, tol=1e-6):
     return weights / weights.sum()
 
 
-_LEAST_LEFT = 0.01  # of an estimate's marginal density after a step
-
-
 def _line_search(sample, weights, marginal, target, gradient):
     """Go towards the target as far as the likelihood grows in proportion to the step."""
     ahead = sample.likelihood @ target
@@ -271,8 +397,8 @@ def fit_average(sample):
     priors, scores, smooth = [], [], None
     for degree in (2, 3):
         basis = polynomial_basis(sample.theta, degree)
-        smooth = fit_g_model(sample, basis, sum_known=True, start=smooth)
-        spiked = fit_g_model(sample, with_atom(basis), sum_known=True, start=smooth)
+        smooth = fit_family(sample, basis, sum_known=True, start=smooth)
+        spiked = fit_family(sample, with_atom(basis), sum_known=True, start=smooth)
         priors += [smooth, spiked]
         scores += [akaike(sample, smooth, degree), akaike(sample, spiked, degree + 1)]
     priors.append(fit_npmle(sample))
@@ -291,16 +417,35 @@ def akaike(sample, weights, n_parameters):
 
 
 # -- the posterior ----------------------------------------------------------------------------
-def posterior_mean(z, support, weights, growth):
-    """Posterior mean of theta at sorted estimates; it increases with them.
+def posterior_mean(
+    f: ArrayLike, std: float, support: ArrayLike, weights: ArrayLike, slope: float = 0.0
+) -> np.ndarray:
+    """Return the expected value of each true frequency, given its estimate and a discrete prior.
 
-    If there are many estimates it is interpolated, with an error of less than sigma / 1000 unless
-    the support has gaps of many sigma.
+    Parameters
+    ----------
+    f : array-like of shape (d,)
+        Raw estimates of frequencies.
+    std : float
+        Their noise level at frequency 0.
+    support : array-like of shape (n_support,)
+        Frequencies in increasing order.
+    weights : array-like of shape (n_support,)
+        Their prior probabilities.
+    slope : float, default=0.0
+        How much the variance grows with the frequency.
+
+    Returns
+    -------
+    ndarray of shape (d,)
+        Estimates between the ends of the support; their order is that of f. If there are many they
+        are interpolated, with an error of less than std / 1000 unless the support has gaps of many
+        standard deviations.
     """
-    nodes = np.unique(z)
-    if len(nodes) > _ALL_EXACT:
-        lattice = np.floor(nodes / _NODE)
-        nodes = np.unique(np.concatenate([lattice, lattice + 1])) * _NODE
+    std = max(float(std), _TINIEST)
+    support, weights, growth = np.asarray(support) / std, np.asarray(weights), slope / std
+    z, back = np.unique(scaled(f, std, slope), return_inverse=True)
+    nodes = _nodes(z, 1 / 100, 2000)
     log_weights = np.log(weights)
     spread = np.sqrt(np.maximum(1 + growth * np.maximum(support, 0), 1.0))
     low = np.minimum.accumulate((support - _REACH * spread)[::-1])[::-1]
@@ -315,4 +460,56 @@ def posterior_mean(z, support, weights, growth):
         log = log_density(nodes[block], support[near], growth) + log_weights[near]
         terms = np.exp(log - log.max(axis=1, keepdims=True))
         means[block] = terms @ support[near] / terms.sum(axis=1)
-    return np.interp(z, nodes, np.maximum.accumulate(means))
+    return std * np.interp(z, nodes, np.maximum.accumulate(means))[back]
+
+
+def posterior_quantiles(
+    f: np.ndarray,
+    std: float,
+    support: np.ndarray,
+    weights: np.ndarray,
+    slope: float,
+    level: float,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return equal-tailed intervals of the posterior under a discrete prior.
+
+    Parameters
+    ----------
+    f : ndarray of shape (d,)
+        Raw estimates of frequencies.
+    std : float
+        Their noise level at frequency 0.
+    support, weights : ndarray of shape (n_support,)
+        The prior: frequencies in increasing order, and their probabilities.
+    slope : float
+        How much the variance grows with the frequency.
+    level : float
+        Posterior probability of the intervals.
+
+    Returns
+    -------
+    low, high : ndarray of shape (d,)
+        The ends of the intervals. They are interpolated if there are many estimates.
+    """
+    z, back = np.unique(f / std, return_inverse=True)
+    nodes = _nodes(z, 1 / 50, 500)
+    theta = support / std
+    variance = np.maximum(1 + slope * support / std**2, 1e-4)
+    log_weights = np.log(weights) - np.log(variance) / 2
+    ends = np.empty((2, len(nodes)))
+    for start in range(0, len(nodes), 128):
+        block = slice(start, start + 128)
+        log = log_weights - (nodes[block, None] - theta) ** 2 / (2 * variance)
+        below = np.cumsum(np.exp(log - log.max(axis=1, keepdims=True)), axis=1)
+        for end, tail in zip(ends, ((1 - level) / 2, (1 + level) / 2), strict=True):
+            end[block] = support[np.argmax(below >= tail * below[:, -1:], axis=1)]
+    low, high = (np.interp(z, nodes, end)[back] for end in ends)
+    return low, high
+
+
+def _nodes(z, width, most):
+    """Distinct estimates in order; points of a lattice around them if there are too many."""
+    if len(z) <= most:
+        return z
+    lattice = np.floor(z / width)
+    return np.unique(np.concatenate([lattice, lattice + 1])) * width

@@ -1,45 +1,39 @@
-"""How far a raw estimate is from the truth: of the users themselves, or of whom they stand for."""
+"""Covariances of raw estimates, about the users themselves or about whom they stand for."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from scipy import sparse
 
 from .._noise import ChannelNoise, Noise, NoiseModel, as_rows
-from ..postprocessing import norm_sub
+from .._statements import check_of
+from ..numerics.simplex import norm_sub
 
 
-class Covariances(Protocol):
-    """What is asked of the errors of an estimate, or of a difference of two."""
+class Estimate(Protocol):
+    """What statements need to know of a FrequencyEstimate."""
 
     @property
-    def half_count(self) -> float:
-        """How much half a report adds to the estimate of a category; 0 if there is no grid."""
-        ...
-
-    def variances(self) -> np.ndarray:
-        """Return the variance of each category, of shape (d,)."""
-        ...
-
-    def answer_variances(self, rows: sparse.csr_array) -> np.ndarray:
-        """Return the variances of linear answers, of shape (n_queries,)."""
-        ...
-
-    def covariance(self, rows: sparse.csr_array) -> np.ndarray:
-        """Return the covariances of linear answers, of shape (n_queries, n_queries)."""
-        ...
-
-    def product(self, vector: np.ndarray) -> np.ndarray:
-        """Return the covariance matrix of all categories times a vector, of shape (d,)."""
-        ...
+    def values(self) -> Any: ...
+    @property
+    def categories(self) -> Any: ...
+    @property
+    def noise(self) -> Noise | None: ...
+    @property
+    def postprocessors(self) -> tuple[str, ...]: ...
+    @property
+    def is_raw(self) -> bool: ...
+    @property
+    def shape(self) -> tuple[int, int]: ...
+    def __len__(self) -> int: ...
 
 
 @dataclass(frozen=True, eq=False)
-class Spread:
+class EstimateCovariances:
     """Covariances of one raw estimate about the frequencies that a statement is about.
 
     With ``of="population"`` the users are a random sample, and the covariance matrix of their own
@@ -58,11 +52,6 @@ class Spread:
     noise: Noise
     of: str
     frequencies: np.ndarray
-
-    @classmethod
-    def at_estimate(cls, values: np.ndarray, noise: Noise, of: str) -> Spread:
-        """Return the covariances at the distribution that is nearest to a raw estimate."""
-        return cls(noise, of, norm_sub(values))
 
     @cached_property
     def n_samples(self) -> float:
@@ -100,7 +89,7 @@ class Spread:
         assert law is not None
         return np.clip(np.rint(n * (law.q + (law.p - law.q) * values)), 0, n)
 
-    def differs_in_size(self, other: Spread) -> bool:
+    def differs_in_size(self, other: EstimateCovariances) -> bool:
         """Whether another one differs in the number of users at most, and hence by a factor."""
         noises = self.noise, other.noise
         return (
@@ -158,17 +147,17 @@ class Spread:
 
 
 @dataclass(frozen=True, eq=False)
-class Total:
-    """Covariances of the sum or difference of two independent estimates.
+class DifferenceCovariances:
+    """Covariances of the difference (or the sum) of two independent raw estimates.
 
     Parameters
     ----------
-    one, other : Covariances
+    one, other : EstimateCovariances
         The covariances of the two.
     """
 
-    one: Covariances
-    other: Covariances
+    one: EstimateCovariances
+    other: EstimateCovariances
 
     @property
     def half_count(self) -> float:
@@ -190,11 +179,79 @@ class Total:
     def product(self, vector: np.ndarray) -> np.ndarray:
         """Return the covariance matrix of all categories times a vector, of shape (d,)."""
         one, other = self.one, self.other
-        if isinstance(one, Spread) and isinstance(other, Spread) and one.differs_in_size(other):
+        if one.differs_in_size(other):
             return one.product(vector) * (1 + one.n_samples / other.n_samples)
         return one.product(vector) + other.product(vector)
+
+
+Covariances: TypeAlias = EstimateCovariances | DifferenceCovariances
 
 
 def every_category(n_categories: int) -> sparse.csr_array:
     """Return the queries that ask for each category."""
     return as_rows(sparse.eye_array(n_categories, format="csr"))
+
+
+def refuse_without_law(estimate: Estimate, what: str, other: str = "") -> None:
+    """Raise ValueError unless an estimate is raw and its noise is known.
+
+    Parameters
+    ----------
+    estimate : FrequencyEstimate
+        The estimate.
+    what : str
+        What it is needed for, such as "confidence interval".
+    other : str, default=""
+        Another remedy than the raw estimate.
+    """
+    if len(estimate) == 0:
+        raise ValueError(
+            f"No {what} without users: nobody was asked about these {estimate.shape[1]} categories."
+        )
+    if not estimate.is_raw:
+        raise ValueError(
+            f"No {what} after {' and '.join(estimate.postprocessors)}: post-processing biases the "
+            "estimate and changes its spread, so what it says would not hold at the stated level. "
+            f"Use the raw estimate that the oracle returned (oracle.estimate_){other}."
+        )
+    if estimate.noise is None:
+        raise ValueError(
+            f"No {what} without a noise model; build the estimate with "
+            "noise=NoiseModel(p, q, n_samples)."
+        )
+
+
+def covariances_of_rows(
+    estimate: Estimate, of: str, what: str, other: str = ""
+) -> list[tuple[np.ndarray, EstimateCovariances]]:
+    """Return the values of each row of a raw estimate, and their covariances at these values.
+
+    Parameters
+    ----------
+    estimate : FrequencyEstimate
+        The estimate.
+    of : {"users", "population"}
+        Whom the statement is about.
+    what, other : str
+        What it is needed for, and another remedy, as for `refuse_without_law`.
+
+    Returns
+    -------
+    list of (ndarray of shape (d,), EstimateCovariances)
+        One pair for each row. The covariances are those at the distribution nearest to the values.
+
+    Raises
+    ------
+    ValueError
+        If there is no raw estimate with a noise model, or `of` is something else.
+    """
+    check_of(of)
+    refuse_without_law(estimate, what, other)
+    noise: Any = estimate.noise
+    rows = enumerate(estimate.values)
+    return [(row, covariances(row, noise.of_rows(i), of)) for i, row in rows]
+
+
+def covariances(values: np.ndarray, noise: Noise, of: str) -> EstimateCovariances:
+    """Return the covariances of a single raw estimate, at the nearest distribution."""
+    return EstimateCovariances(noise, of, norm_sub(values))

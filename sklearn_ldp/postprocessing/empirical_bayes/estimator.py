@@ -1,4 +1,4 @@
-"""The post-processor EmpiricalBayes, which learns its prior, and what groups and an order tell."""
+"""The post-processor EmpiricalBayes, whose prior may depend on groups and on an order."""
 
 from __future__ import annotations
 
@@ -8,17 +8,15 @@ from typing import Any
 import numpy as np
 from sklearn.utils._param_validation import StrOptions
 
-from .._estimate import FrequencyEstimate
-from .._noise import Noise
-from ..queries import Grouping, Queries, QuerySet
-from . import _deconvolution
-from ._asked import Asked, asked_by, range_partitions
-from ._curves import FEWEST
-from ._grouped import GroupTotals, group_totals, grouped
-from ._learnt_prior import LearntPrior, fit_g_model
-from ._most_frequent import top_values
-from ._normalization import norm_sub
-from ._partitions import as_partitions
+from ..._estimate import FrequencyEstimate
+from ..._noise import Noise
+from ...numerics.deconvolution import fit_average, fit_g_model
+from ...queries import Grouping, Queries, QuerySet
+from .group_priors import FEWEST
+from .hints import QueryHints, as_partitions, range_partitions
+from .priors import LearntPrior
+from .top import top_values
+from .totals import GroupTotals, group_totals, grouped
 
 
 class EmpiricalBayes(LearntPrior):
@@ -162,26 +160,22 @@ class EmpiricalBayes(LearntPrior):
         self.queries = queries
 
     def _fit_prior(self, sample):
-        fit = _deconvolution.fit_average if self.prior == "average" else fit_g_model
-        return fit(sample)
+        return (fit_average if self.prior == "average" else fit_g_model)(sample)
 
     def _process(self, estimate):
-        asked = self._asked(estimate)
-        if asked.top is not None:
-            return self._of_most_frequent(estimate, asked.top)
-        if not asked.partitions and not asked.ordered:
+        partitions, ordered, top = self._hints(estimate)
+        if top is not None:
+            return self._of_most_frequent(estimate, top)
+        if not partitions and not ordered:
             return super()._process(estimate)
-        rows = [
-            grouped(row, asked.partitions, asked.ordered, self.simplex)
-            for row in self._learn(estimate)
-        ]
-        self.group_totals_ = [group_totals(p, i, rows) for i, p in enumerate(asked.partitions)]
-        if asked.ordered:
+        rows = [grouped(row, partitions, ordered, self.simplex) for row in self._learn(estimate)]
+        self.group_totals_ = [group_totals(p, i, rows) for i, p in enumerate(partitions)]
+        if ordered:
             self.curve_weight_ = np.array([row.fit.curve_weight for row in rows])
         values = np.array([row.values for row in rows])
         return estimate.with_values(values.reshape(estimate.shape), by=type(self).__name__)
 
-    def _asked(self, estimate: FrequencyEstimate) -> Asked:
+    def _hints(self, estimate: FrequencyEstimate) -> QueryHints:
         """What parameters and queries say about groups, order and the most frequent."""
         name = type(self).__name__
         for parameter in ("ordered", "queries"):
@@ -190,26 +184,24 @@ class EmpiricalBayes(LearntPrior):
                     f"{name} takes a mapping as {parameter} for a set of estimates, by the names "
                     f"of its parts, got a single estimate: pass what holds for it alone."
                 )
-        asked = asked_by(self.queries, estimate.categories, name)
-        partitions = asked.partitions
+        partitions, ordered, top = QueryHints.of(self.queries, estimate.categories, name)
         if self.groups is not None:
             partitions = as_partitions(self.groups, estimate.categories, name) + partitions
-        ordered = (self.ordered or asked.ordered) and len(estimate.categories) >= FEWEST
+        ordered = (self.ordered or ordered) and len(estimate.categories) >= FEWEST
         if ordered:
             known = [p.codes.tobytes() for p in partitions]
             ranges = range_partitions(estimate.categories)
             partitions = partitions + [p for p in ranges if p.codes.tobytes() not in known]
-        if asked.top is not None and (partitions or self.ordered):
+        if top is not None and (partitions or self.ordered):
             raise ValueError(
                 f"{name} answers {self.queries!r} by a prior that all categories have in common: "
                 "leave out groups= and ordered=, or ask for the most frequent separately."
             )
-        return Asked(partitions, ordered, asked.top)
+        return QueryHints(partitions, ordered, top)
 
     def _of_most_frequent(self, estimate, k):
         values = np.empty(estimate.shape)
         for i, row in enumerate(self._learn(estimate)):
             top = top_values(row, k)
-            common = norm_sub(row.means) if self.simplex else row.means
-            values[i] = common if top is None else top
+            values[i] = self._consistent(row.means) if top is None else top
         return estimate.with_values(values, by=type(self).__name__)

@@ -1,24 +1,56 @@
-"""Tests of a hypothesis about all frequencies of one estimate."""
+"""Tests of a hypothesis about all frequencies at once: Wald's, of one estimate or of a difference.
+
+They need nothing of a covariance matrix but its products with vectors.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.sparse.linalg import LinearOperator, cg
+from scipy.special import chdtrc
 
 from .._noise import as_rows
-from .._typing import Frequencies, FrequencyEstimate
+from .._typing import Frequencies
 from ..domains.values import in_order
-from ..postprocessing import norm_sub
-from ._estimates import spreads
+from ..numerics.simplex import norm_sub
+from ._covariances import Estimate, EstimateCovariances, covariances_of_rows
 from ._intervals import band
-from ._spread import Spread
-from ._wald import WaldTest, quadratic_form, sum_known, wald_test
+
+_TOLERANCE = 1e-4  # of the residual; the error of the quadratic form is about its square
+_STEPS = 2_000
+Product = Callable[[np.ndarray], np.ndarray]
+
+
+class WaldTest(NamedTuple):
+    """Result of a Wald test, one number for each estimate.
+
+    Parameters
+    ----------
+    statistic : ndarray of shape (n_estimates,)
+        Approximately chi-square distributed if the hypothesis holds.
+    degrees_of_freedom : int
+        Degrees of freedom of that distribution.
+    p_value : ndarray of shape (n_estimates,)
+        Probability of a statistic at least this large if the hypothesis holds.
+    """
+
+    statistic: np.ndarray
+    degrees_of_freedom: int
+    p_value: np.ndarray
+
+
+def wald_test(statistics: list[float], degrees_of_freedom: int) -> WaldTest:
+    """Return the result for the statistics of all estimates."""
+    values = np.array(statistics)
+    return WaldTest(values, degrees_of_freedom, chdtrc(degrees_of_freedom, values))
 
 
 def goodness_of_fit(
-    estimate: FrequencyEstimate, frequencies: Frequencies, *, of: str = "population"
+    estimate: Estimate, frequencies: Frequencies, *, of: str = "population"
 ) -> WaldTest:
     """Test whether the true distribution is a given one.
 
@@ -33,7 +65,7 @@ def goodness_of_fit(
         pandas Series may be in any order if its index holds the categories.
     of : {"population", "users"}, default="population"
         Whose distribution it is: that of the population that the users are a random sample of, or
-        that of the users themselves.
+        that of the users themselves, see :mod:`sklearn_ldp.inference`.
 
     Returns
     -------
@@ -57,7 +89,7 @@ def goodness_of_fit(
     >>> bool(goodness_of_fit(estimate, [0.25, 0.25, 0.5]).p_value < 1e-6)
     True
     """
-    rows = spreads(estimate, of, "test of fit")
+    rows = covariances_of_rows(estimate, of, "test of fit")
     expected = np.asarray(
         in_order(frequencies, estimate.categories, "The array of frequencies"), dtype=np.float64
     )
@@ -68,13 +100,13 @@ def goodness_of_fit(
             f"{expected.size} with the sum {expected.sum():g}; divide counts by their sum."
         )
     statistics = []
-    for values, spread in rows:
-        under = replace(spread, frequencies=expected)
+    for values, covariances in rows:
+        under = replace(covariances, frequencies=expected)
         statistics.append(sum_known(values - expected, under.product, under.variances()))
     return wald_test(statistics, estimate.shape[1] - 1)
 
 
-def independence(estimate: FrequencyEstimate, *, of: str = "population") -> WaldTest:
+def independence(estimate: Estimate, *, of: str = "population") -> WaldTest:
     """Test whether two attributes of a joint domain are independent.
 
     Privacy: costs none.
@@ -86,7 +118,7 @@ def independence(estimate: FrequencyEstimate, *, of: str = "population") -> Wald
         attribute, in any order.
     of : {"population", "users"}, default="population"
         Among whom: in the population that the users are a random sample of, or among the users
-        themselves.
+        themselves, see :mod:`sklearn_ldp.inference`.
 
     Returns
     -------
@@ -116,10 +148,10 @@ def independence(estimate: FrequencyEstimate, *, of: str = "population") -> Wald
     >>> test.degrees_of_freedom, bool(test.p_value[0] < 0.01)
     (1, True)
     """
-    rows = spreads(estimate, of, "test of independence")
+    rows = covariances_of_rows(estimate, of, "test of independence")
     order, names = as_table(estimate.categories)
     shape = len(names[0]), len(names[1])
-    statistics = [_independence(values, spread, order, shape) for values, spread in rows]
+    statistics = [_independence(*row, order, shape) for row in rows]
     return wald_test(statistics, (shape[0] - 1) * (shape[1] - 1))
 
 
@@ -141,7 +173,7 @@ class Departures(NamedTuple):
     critical: float
 
 
-def departures(estimate: FrequencyEstimate, level: float, of: str) -> Departures:
+def departures(estimate: Estimate, level: float, of: str) -> Departures:
     """Return how far the cells of a table are from those of independent attributes.
 
     Parameters
@@ -163,18 +195,17 @@ def departures(estimate: FrequencyEstimate, level: float, of: str) -> Departures
     ValueError
         As :func:`independence`.
     """
-    ((values, spread),) = spreads(estimate, of, "comparison with independence")
+    ((values, covariances),) = covariances_of_rows(estimate, of, "comparison with independence")
     order, (first, second) = as_table(estimate.categories)
-    table = np.empty((len(first), len(second)))
-    table.ravel()[order] = values
+    table = _laid_out(values, order, (len(first), len(second)))
     of_rows, of_columns, product = _margins(table)
     # J of _independence as a matrix, with one row for each cell.
     of_cells = np.kron(
         np.eye(len(first)) - np.outer(of_rows, np.ones(len(first))),
         np.eye(len(second)) - np.outer(of_columns, np.ones(len(second))),
     )
-    spread = replace(spread, frequencies=product.ravel()[order])
-    critical, std = band(spread, as_rows(of_cells[:, order]), level)
+    under = replace(covariances, frequencies=product.ravel()[order])
+    critical, std = band(under, as_rows(of_cells[:, order]), level)
     return Departures(from_independence(table), std.reshape(table.shape), critical)
 
 
@@ -242,32 +273,120 @@ def _centred(x: np.ndarray, of_rows: np.ndarray, of_columns: np.ndarray) -> np.n
     return x - np.outer(x.sum(axis=1), of_columns)
 
 
-def _independence(
-    values: np.ndarray, spread: Spread, places: np.ndarray, shape: tuple[int, int]
-) -> float:
+def _laid_out(values: np.ndarray, places: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
     table = np.empty(shape)
     table.ravel()[places] = values
+    return table
+
+
+def _independence(
+    values: np.ndarray,
+    covariances: EstimateCovariances,
+    places: np.ndarray,
+    shape: tuple[int, int],
+) -> float:
+    table = _laid_out(values, places, shape)
     of_rows, of_columns, product = _margins(table)
-    spread = replace(spread, frequencies=product.ravel()[places])
+    under = replace(covariances, frequencies=product.ravel()[places])
 
     def transposed(x: np.ndarray) -> np.ndarray:
         x = x - of_rows @ x
         return x - (x @ of_columns)[:, None]
 
     def covariance(x: np.ndarray) -> np.ndarray:
-        of_pairs = spread.product(transposed(x.reshape(shape)).ravel()[places])
-        back = np.empty(shape)
-        back.ravel()[places] = of_pairs
-        return _centred(back, of_rows, of_columns)
+        of_pairs = under.product(transposed(x.reshape(shape)).ravel()[places])
+        return _centred(_laid_out(of_pairs, places, shape), of_rows, of_columns)
 
-    variances = np.empty(shape)
-    variances.ravel()[places] = spread.variances()
+    variances = _laid_out(under.variances(), places, shape)
     tau = float(variances.mean())
 
     def regular(x: np.ndarray) -> np.ndarray:
-        """J Sigma J' has no part in tables whose rows, or columns, are all equal."""
+        """J Sigma J' is 0 for tables whose rows, or columns, are all equal."""
         square = x.reshape(shape)
         means = square.mean(axis=1, keepdims=True) + square.mean(axis=0) - square.mean()
         return (covariance(x) + tau * means).ravel()
 
     return quadratic_form(regular, variances.ravel(), _centred(table, of_rows, of_columns).ravel())
+
+
+# -- quadratic forms --------------------------------------------------------------------------
+def quadratic_form(product: Product, diagonal: np.ndarray, vector: np.ndarray) -> float:
+    """Return ``vector' M^-1 vector`` for a positive definite matrix M.
+
+    Parameters
+    ----------
+    product : callable
+        Returns M times a vector of shape (d,).
+    diagonal : ndarray of shape (d,)
+        About the diagonal of M: the preconditioner of conjugate gradients.
+    vector : ndarray of shape (d,)
+        The vector.
+
+    Returns
+    -------
+    float
+        The quadratic form.
+
+    Raises
+    ------
+    RuntimeError
+        If conjugate gradients do not converge.
+    """
+    d = len(vector)
+    if not np.any(vector):
+        return 0.0
+    scale = 1 / diagonal
+    solution, failed = cg(
+        LinearOperator((d, d), product, dtype=np.float64),
+        vector,
+        rtol=_TOLERANCE,
+        maxiter=_STEPS,
+        M=LinearOperator((d, d), lambda x: scale * x, dtype=np.float64),
+    )
+    if failed:
+        raise RuntimeError(
+            f"Conjugate gradients did not converge in {_STEPS} steps over {d} categories. Please "
+            "report the oracle, its parameters and the number of users."
+        )
+    return float(vector @ solution)
+
+
+def sum_known(difference: np.ndarray, product: Product, variances: np.ndarray) -> float:
+    """Return the Wald statistic of a difference of frequencies whose true sum is known to be 0.
+
+    Parameters
+    ----------
+    difference : ndarray of shape (d,)
+        The estimated difference.
+    product : callable
+        Returns its covariance matrix Sigma times a vector.
+    variances : ndarray of shape (d,)
+        The diagonal of Sigma.
+
+    Returns
+    -------
+    float
+        The statistic, of d - 1 degrees of freedom.
+
+    Notes
+    -----
+    As the true sum is known, the difference is replaced by its residual mu after regression on its
+    own sum, ``mu = delta - S (1' delta) / T`` with ``S = Sigma 1`` and ``T = 1' S``. Its sum is 0,
+    and its covariance matrix is ``R = Sigma - S S' / T``. With any c > 0 the solution x of
+    ``(Sigma + c S S') x = mu`` has ``S' x = 0``, as multiplication by 1' shows, hence ``R x = mu``,
+    and ``mu' x`` is the statistic with the generalised inverse of R. An oracle such as GRR, whose
+    estimates always sum to 1, has S = 0, and the vector of ones takes the place of S.
+    """
+    d = len(difference)
+    of_sum = product(np.ones(d))
+    total = float(of_sum.sum())
+    if total > 1e-9 * float(variances.sum()):
+        residual = difference - of_sum * (difference.sum() / total)
+    else:
+        of_sum, residual = np.ones(d), difference - difference.mean()
+    c = float(variances.mean()) / float(of_sum @ of_sum)
+    return quadratic_form(
+        lambda x: product(x) + (c * (of_sum @ x)) * of_sum,
+        variances + c * of_sum**2,
+        residual - residual.mean(),
+    )

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 
-from ._deconvolution import log_density
-from ._learnt_prior import LearntRow
+from ...numerics.deconvolution import log_density
+from .priors import LearntRow
 
 _AT_ONCE = 1 << 22  # numbers of the posterior that are made at once
 _KEPT = 1 << 23  # numbers of the posterior that are kept: 64 MiB; more are made anew each time
@@ -35,7 +35,7 @@ def top_values(row: LearntRow, k: int) -> np.ndarray | None:
         The frequencies; None if the estimates are nearly as likely when no frequency exceeds the
         k-th largest of the prior, as then little is known about who is above the threshold.
     """
-    theta = row.support / row.std
+    theta = row.support / row.sample.std
     blocks = _blocks(row, theta)
     by_size = np.cumsum(row.prior[::-1])[::-1] * len(row.raw)
     kth_largest = int(np.flatnonzero(by_size >= min(k, by_size[0]))[-1])
@@ -57,7 +57,7 @@ def top_values(row: LearntRow, k: int) -> np.ndarray | None:
         mean = likelihood @ (share * row.prior * theta) / density
         is_known = probability > 1e-200
         result[rows] = np.where(is_known, mean / np.where(is_known, probability, 1), theta[edge])
-    return row.std * result
+    return row.sample.std * result
 
 
 def _evidence_above(prior: np.ndarray, cap: int, blocks: Iterable[_Block]) -> float:
@@ -72,7 +72,7 @@ def _evidence_above(prior: np.ndarray, cap: int, blocks: Iterable[_Block]) -> fl
 
 def _blocks(row: LearntRow, theta: np.ndarray) -> Callable[[], Iterable[_Block]]:
     """Return what gives the likelihoods, which are made only once if they fit into memory."""
-    if len(row.z) * len(theta) > _KEPT:
+    if len(row.sample.z) * len(theta) > _KEPT:
         return lambda: _likelihoods(row, theta)
     made = list(_likelihoods(row, theta))
     return lambda: made
@@ -80,9 +80,9 @@ def _blocks(row: LearntRow, theta: np.ndarray) -> Callable[[], Iterable[_Block]]
 
 def _likelihoods(row: LearntRow, theta: np.ndarray) -> Iterator[_Block]:
     """Yield slices of the categories, their likelihoods, and their densities under the prior."""
-    z, step = row.z, max(_AT_ONCE // len(theta), 1)
+    z, step = row.sample.z, max(_AT_ONCE // len(theta), 1)
     for start in range(0, len(z), step):
         rows = slice(start, start + step)
-        log = log_density(z[rows], theta, row.slope / row.std)
+        log = log_density(z[rows], theta, row.sample.growth)
         likelihood = np.exp(log - log.max(axis=1, keepdims=True))
         yield rows, likelihood, np.maximum(likelihood @ row.prior, 1e-300)

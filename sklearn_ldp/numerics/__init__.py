@@ -1,0 +1,1 @@
+"""Numerics: pure functions of arrays, which know nothing of reports, oracles or estimates."""

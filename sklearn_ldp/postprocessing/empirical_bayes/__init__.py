@@ -1,0 +1,6 @@
+"""EmpiricalBayes and NPMLE: posterior means under priors that are learnt from the estimates."""
+
+from .estimator import EmpiricalBayes as EmpiricalBayes
+from .hints import QueryHints as QueryHints
+from .priors import NPMLE as NPMLE
+from .totals import GroupTotals as GroupTotals

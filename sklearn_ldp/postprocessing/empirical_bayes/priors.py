@@ -1,0 +1,136 @@
+"""Post-processors that learn their prior from the estimates: their base, and NPMLE."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..._estimate import FrequencyEstimate
+from ..._noise import Noise
+from ...numerics.deconvolution import Sample, fit_npmle, posterior_mean
+from ...numerics.simplex import norm_sub
+from .._base import NOISE_CONSTRAINT, BasePostProcessor, per_row, resolve_noise
+
+
+@dataclass(frozen=True, eq=False)
+class LearntRow:
+    """One raw estimate, the prior learnt from it, and the posterior means.
+
+    Parameters
+    ----------
+    raw : ndarray of shape (d,)
+        The estimate.
+    noise : Noise
+        Its noise.
+    sample : Sample
+        The estimate in units of its noise level.
+    weights : ndarray of shape (n_grid,)
+        The prior on the grid of the sample.
+    support, prior : ndarray of shape (n_support,)
+        Frequencies of positive prior probability, and these.
+    means : ndarray of shape (d,)
+        The posterior means.
+    """
+
+    raw: np.ndarray
+    noise: Noise
+    sample: Sample
+    weights: np.ndarray
+    support: np.ndarray
+    prior: np.ndarray
+    means: np.ndarray
+
+
+class LearntPrior(BasePostProcessor):
+    """Base of EmpiricalBayes and NPMLE: a hook learns the prior, and the posterior mean follows."""
+
+    prior_support_: list[np.ndarray]
+    prior_weights_: list[np.ndarray]
+
+    _parameter_constraints: dict = {"simplex": ["boolean"], "noise": NOISE_CONSTRAINT}
+
+    def __init__(self, *, simplex: bool = True, noise: float | Noise | None = None) -> None:
+        self.simplex = simplex
+        self.noise = noise
+
+    @abstractmethod
+    def _fit_prior(self, sample):
+        """Return the weights of the prior on the grid of one row's sample."""
+
+    def _process(self, estimate):
+        rows = self._learn(estimate)
+        values = np.array([self._consistent(row.means) for row in rows])
+        return estimate.with_values(values.reshape(estimate.shape), by=type(self).__name__)
+
+    def _consistent(self, means: np.ndarray) -> np.ndarray:
+        return norm_sub(means) if self.simplex else means
+
+    def _learn(self, estimate: FrequencyEstimate) -> Iterator[LearntRow]:
+        """Learn and keep the prior of one row after the other, with one sample in memory."""
+        name, n_rows = type(self).__name__, len(estimate)
+        noise = resolve_noise(estimate, self.noise, name)
+        levels, slopes = per_row(noise.std, n_rows), per_row(noise.growth, n_rows)
+        self.prior_support_, self.prior_weights_ = [], []
+        for i, values in enumerate(estimate.values):
+            sample = Sample(values, levels[i], slopes[i])
+            weights = self._fit_prior(sample)
+            support, prior = sample.prior(weights)
+            self.prior_support_.append(support)
+            self.prior_weights_.append(prior)
+            means = posterior_mean(values, levels[i], support, prior, slopes[i])
+            yield LearntRow(values, noise.of_rows(i), sample, weights, support, prior, means)
+
+
+class NPMLE(LearntPrior):
+    """Posterior mean under the prior that maximises the likelihood among all priors.
+
+    The Kiefer-Wolfowitz non-parametric maximum likelihood estimate of the prior has a few atoms. So
+    it suits frequencies that take few values, such as many equal ones beside zeros. For frequencies
+    that vary smoothly EmpiricalBayes is better, and it uses this prior where that fits. Norm-Sub
+    then makes the sum 1.
+
+    Parameters
+    ----------
+    simplex : bool, default=True
+        Whether Norm-Sub follows, so that the estimates sum to 1.
+    %(noise)s
+
+    Attributes
+    ----------
+    prior_support_ : list of ndarray of shape (n_support,)
+        For each row, the frequencies that have a positive probability under its prior, in
+        increasing order. They lie on a grid with steps of at most a sixth of the noise level, or at
+        large estimates.
+    prior_weights_ : list of ndarray of shape (n_support,)
+        For each row, the probabilities of these frequencies.
+    frequencies_ : ndarray of shape (d,) or (n_estimates, d)
+        Non-negative estimates that sum to 1, if `simplex`.
+    %(fitted)s
+
+    See Also
+    --------
+    EmpiricalBayes : Considers smooth priors as well.
+
+    References
+    ----------
+    .. [1] W. Jiang, C.-H. Zhang, "General maximum likelihood empirical Bayes estimation of normal
+       means", Annals of Statistics 37 (2009), :doi:`10.1214/08-AOS638`.
+    .. [2] Y. Wang, "On fast computation of the non-parametric maximum likelihood estimate of a
+       mixing distribution", JRSS B 69 (2007), :doi:`10.1111/j.1467-9868.2007.00583.x`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_ldp import NPMLE, OLH
+    >>> counts = np.repeat([4_000, 0], [25, 75])
+    >>> estimate = OLH(1.0, categories=100, random_state=0).simulate(counts, 1)
+    >>> npmle = NPMLE().fit(estimate)
+    >>> npmle.frequencies_[[0, 1, 98, 99]].round(3)
+    array([0.038, 0.038, 0.   , 0.   ])
+    """
+
+    def _fit_prior(self, sample):
+        return fit_npmle(sample)
