@@ -508,7 +508,7 @@ def test_plan_names_the_limits(capsys):
 
 
 def test_a_checkpoint_in_use(folder, capsys):
-    from sklearn_ldp.collection._lock import locked
+    from sklearn_ldp.collection.checkpoints import locked
 
     assert privatize("--output", "reports/a.parquet") == 0
     with locked(folder / "state.npz", 0):
@@ -523,22 +523,20 @@ def test_a_checkpoint_in_use(folder, capsys):
 @pytest.mark.parametrize(("name", "code"), [("SIGTERM", 143), ("SIGHUP", 129)])
 def test_other_signals_write_the_checkpoint_too(folder, name, code, capsys, monkeypatch):
     """The first signal stops the work, and a second one does not stop the saving."""
-    from sklearn_ldp.collection import _aggregator
-
     for letter in "ab":
         assert privatize("--output", f"reports/{letter}.parquet") == 0
-    commit, save = _aggregator.Aggregator._commit, _aggregator.Aggregator._save
+    commit, write = Aggregator._commit, Aggregator._write
 
     def commit_and_signal(self, *args):
         commit(self, *args)
         os.kill(os.getpid(), getattr(signal, name))
 
-    def signal_and_save(self, path):
+    def signal_and_write(self, path):
         os.kill(os.getpid(), getattr(signal, name))
-        return save(self, path)
+        write(self, path)
 
-    monkeypatch.setattr(_aggregator.Aggregator, "_commit", commit_and_signal)
-    monkeypatch.setattr(_aggregator.Aggregator, "_save", signal_and_save)
+    monkeypatch.setattr(Aggregator, "_commit", commit_and_signal)
+    monkeypatch.setattr(Aggregator, "_write", signal_and_write)
     assert add_up("reports") == code
     assert "interrupted: state.npz holds what was added" in capsys.readouterr().err
     monkeypatch.undo()

@@ -17,9 +17,6 @@ from sklearn.base import clone
 from sklearn_ldp import GRR, OLH
 from sklearn_ldp._files import _atomic as atomic
 from sklearn_ldp.collection import Aggregator, CheckpointError, RefusedBatchError
-from sklearn_ldp.collection._checkpoint import Checkpoint, _pack
-from sklearn_ldp.collection._checkpoint import read as read_checkpoint
-from sklearn_ldp.protocols import Counts
 
 ORACLE = GRR(1.0, categories=50, n_shards=4)
 
@@ -86,9 +83,6 @@ def test_another_configuration_is_named(tmp_path):
         loaded(tmp_path / "other.npz")
 
 
-EMPTY = Counts(np.zeros((1, 4, 50), dtype=np.int64), np.zeros((1, 4), dtype=np.int64))
-
-
 @pytest.mark.parametrize("step", [211, pytest.param(1, marks=pytest.mark.slow)])
 def test_every_flipped_bit_and_every_truncation_is_detected(tmp_path, step):
     path = tmp_path / "state.npz"
@@ -99,11 +93,11 @@ def test_every_flipped_bit_and_every_truncation_is_detected(tmp_path, step):
         damaged[bit // 8] ^= 1 << bit % 8
         path.write_bytes(damaged)
         with pytest.raises(CheckpointError, match="is damaged or cut short: its SHA-256"):
-            read_checkpoint(path, {}, EMPTY)
+            loaded(path)
     for length in range(0, len(content), step):
         path.write_bytes(content[:length])
         with pytest.raises(CheckpointError, match="is damaged or cut short"):
-            read_checkpoint(path, {}, EMPTY)
+            loaded(path)
     path.write_bytes(content)
     assert loaded(path).n_samples == 147
 
@@ -113,19 +107,16 @@ def resealed(content):
     return content[:-64] + hashlib.sha256(content[:-64]).hexdigest().encode()
 
 
-def forged(compression=zipfile.ZIP_STORED, **changes):
-    """A checkpoint with other arrays, given as bytes of npy files."""
+def forge(path, compression=zipfile.ZIP_STORED, **changes):
+    """Write a checkpoint with other arrays, given as bytes of npy files."""
+    filled().save(path)
     file = io.BytesIO()
-    server = filled()
-    state = io.BytesIO()
-    tally = server.tally()
-    state.write(_pack(Checkpoint(server.configuration, tally.counts, tally.batches, 0, 0, [])))
-    with zipfile.ZipFile(state) as source, zipfile.ZipFile(file, "w", compression) as target:
+    with zipfile.ZipFile(path) as source, zipfile.ZipFile(file, "w", compression) as target:
         for info in source.infolist():
             name = info.filename.removesuffix(".npy")
             target.writestr(info.filename, changes.get(name, source.read(info)))
         target.comment = b"0" * 64
-    return resealed(file.getvalue())
+    path.write_bytes(resealed(file.getvalue()))
 
 
 def npy(header, body=b""):
@@ -170,9 +161,9 @@ FORGED = {
 def test_forged_checkpoints_are_refused(tmp_path, case):
     """A forger can make a matching digest, so the content is not trusted either."""
     path = tmp_path / "state.npz"
-    path.write_bytes(forged())
+    forge(path)
     assert loaded(path).n_samples == 147
-    path.write_bytes(forged(**FORGED[case]))
+    forge(path, **FORGED[case])
     with pytest.raises(CheckpointError, match="is not a checkpoint of this collection"):
         loaded(path)
 
@@ -180,7 +171,7 @@ def test_forged_checkpoints_are_refused(tmp_path, case):
 def test_a_zip_bomb_is_not_unpacked(tmp_path):
     path = tmp_path / "state.npz"
     bomb = npy("{'descr':'<i8','fortran_order':False,'shape':(4,50)}", bytes(1 << 26))
-    path.write_bytes(forged(zipfile.ZIP_DEFLATED, tallies=bomb))
+    forge(path, zipfile.ZIP_DEFLATED, tallies=bomb)
     assert path.stat().st_size < 1 << 20
     with pytest.raises(CheckpointError, match="compressed, or larger than the file"):
         loaded(path)

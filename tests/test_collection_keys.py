@@ -123,7 +123,9 @@ def test_two_writers_with_a_key(tmp_path):
     Aggregator(ORACLE, key=KEY).save(state)
     one, two = (Aggregator.load(state, ORACLE, key=KEY) for _ in range(2))
     one.add(REPORTS[:50], "a").save(state)
-    two.add(REPORTS[50:], "b").save(state)
+    with pytest.raises(CheckpointError, match="another process has written it"):
+        two.add(REPORTS[50:], "b").save(state)
+    one.add(REPORTS[50:], "b").save(state)
     assert Aggregator.load(state, ORACLE, key=KEY).n_samples == 200
 
 

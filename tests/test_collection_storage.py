@@ -13,12 +13,12 @@ from sklearn_ldp.__main__ import main
 from sklearn_ldp.collection import (
     Aggregator,
     RefusedBatchError,
-    _storage,
     aggregate,
     describe_reports,
     tally_file,
     write_reports,
 )
+from sklearn_ldp.collection.sources import remote_files
 
 pytest.importorskip("pyarrow")
 fsspec = pytest.importorskip("fsspec")
@@ -98,7 +98,7 @@ def test_what_is_not_there(memory):
 
 
 def test_a_file_that_vanishes_or_changes_after_it_was_listed(memory):
-    files = _storage.remote_files("memory://bucket/reports")
+    files = remote_files("memory://bucket/reports")
     memory.rm("/bucket/reports/day=0/2.jsonl")
     memory.pipe_file("/bucket/reports/day=1/3.parquet", b"PAR1 something else")
     paths = [file for file in files if os.fspath(file).endswith(tuple(SUFFIXES))]

@@ -19,7 +19,7 @@ from sklearn_ldp.collection import (
     RefusedBatchError,
     tally_reports,
 )
-from sklearn_ldp.collection._checkpoint import Checkpoint, write
+from sklearn_ldp.collection.checkpoints import Checkpoint, write
 from sklearn_ldp.mechanisms._mechanism import Mechanism
 from sklearn_ldp.protocols import Counts
 

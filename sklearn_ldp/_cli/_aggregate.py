@@ -57,7 +57,7 @@ _CAPS = {
 
 
 def _place(text: str) -> Path | str:
-    from ..collection._storage import is_url
+    from ..collection.sources import is_url
 
     return text if is_url(text) else Path(text)
 
@@ -130,7 +130,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Add up the reports, and print a summary of the collection."""
     from ..collection import Caps
-    from ..collection._lock import other_user
+    from ..collection.checkpoints import other_user
 
     path = arguments.checkpoint
     check_writable(path)
@@ -174,8 +174,7 @@ def _aggregate_here(arguments: argparse.Namespace, oracle: Any, options: dict) -
 
 def _paths(files: list[Path | str], may_miss: bool) -> Iterator[Any]:
     """Yield the files; one that is missing is an error, or refused later if it may be missing."""
-    from ..collection._formats import SUFFIXES
-    from ..collection._sources import report_files
+    from ..collection.sources import SUFFIXES, report_files
 
     for file in files:
         if str(file) == "-":
@@ -193,7 +192,7 @@ def _paths(files: list[Path | str], may_miss: bool) -> Iterator[Any]:
 
 def _batches(paths: list[Any], arguments: Any, progress: Progress) -> Iterator[Any]:
     """Yield the files, and the batch on standard input, which is read while it is added up."""
-    from ..collection._sources import Piped
+    from ..collection.sources import Piped
 
     for path in paths:
         is_pipe = str(path) == "-"

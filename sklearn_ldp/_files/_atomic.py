@@ -5,24 +5,20 @@ from __future__ import annotations
 import io
 import os
 import secrets
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
 
 @contextmanager
-def replacing(
-    path: Path, guard: Callable[[], AbstractContextManager[None]] = nullcontext
-) -> Iterator[BinaryIO]:
+def replacing(path: Path) -> Iterator[BinaryIO]:
     """Open a temporary file that takes the name `path` once it is written and flushed to disk.
 
     Parameters
     ----------
     path : Path
         The file to create or to replace. If it is a link, the file that it points to is replaced.
-    guard : callable, default=nullcontext
-        Makes a context in which the file takes its name. If it raises, nothing is replaced.
 
     Yields
     ------
@@ -44,7 +40,7 @@ def replacing(
             with errors_name(path):
                 file.flush()
                 os.fsync(file.fileno())
-        with guard(), errors_name(path):
+        with errors_name(path):
             os.replace(temporary, target)
     except BaseException:
         _remove(temporary)

@@ -3,10 +3,8 @@
 from ..protocols import Protocol
 from ._aggregator import Aggregator, CollectionSummary, Refusal
 from ._assigned import assigned_parts, check_assigned
-from ._batches import RefusedBatchError, RepeatedBatchError
+from ._batches import RefusedBatchError, RepeatedBatchError, report_configuration
 from ._caps import Caps
-from ._checkpoint import CheckpointError
-from ._configuration import report_configuration
 from ._dask import aggregate_dask
 from ._pair_tests import joint_support_test
 from ._poisoning import poisoning_gain
@@ -15,6 +13,7 @@ from ._report_tests import ReportTest, hash_function_test, support_size_test
 from ._stream import aggregate
 from ._survey_client import SurveyClient
 from ._tally import Tally, tally_reports
+from .checkpoints import CheckpointError
 
 __all__ = [
     "Aggregator",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from types import MappingProxyType
@@ -16,16 +16,14 @@ from sklearn.base import clone
 from .._files._text import printable
 from .._typing import OracleOrProtocol
 from ..oracles._collector import BaseCollector
-from ..protocols import as_protocol
-from . import _checkpoint
+from ..protocols import MAX_USERS, as_protocol
+from . import checkpoints
 from ._authentication import as_key
 from ._batches import RefusedBatchError, check_batch_id, copied, other_content, repeated
 from ._caps import NO_CAPS, Caps, Sources
-from ._checkpoint import CheckpointError
 from ._digest import copy_key, copy_keys, is_of_file, is_same
-from ._sums import refuse_overflow
+from ._header import Header
 from ._tally import Batch, Tally, checked_tally, count_batch, refuse_difference
-from ._unsaved import Joined, State, Unsaved, join
 
 _KEPT_REFUSALS = 1000  # a bound on what hostile clients can make a collector remember
 _REASON_CHARACTERS = 500
@@ -162,7 +160,10 @@ class Aggregator:
         self._refusals: deque[Refusal] = deque(maxlen=_KEPT_REFUSALS)
         self._n_refused = 0
         self._n_repeats = 0
-        self._home: _Home | None = None
+        # Batches of the checkpoint that this work resumes from: that they come again is no repeat.
+        self._resumed: frozenset[str] = frozenset()
+        # Seals that a checkpoint may have, by its path, when this state is to replace it.
+        self._seals: dict[Path, set[bytes]] = {}
         self._lock = threading.RLock()
         self._saving = threading.Lock()
         self.on_repeat = on_repeat
@@ -190,17 +191,13 @@ class Aggregator:
             ValueError.
         """
         check_batch_id(batch_id)
-        self._add(reports, batch_id)
-        return self
-
-    def _add(self, reports: Any, batch_id: str, known: Collection[str] = frozenset()) -> None:
-        """Add a batch; if it is one of the `known` ones and the same, nobody is told."""
         try:
             batch = count_batch(reports, self._protocol, batch_id)
         except RefusedBatchError as error:
             self.note_refusal(batch_id, error)
             raise
-        self._commit(batch, known)
+        self._commit(batch)
+        return self
 
     def merge(self, other: Aggregator | Tally) -> Self:
         """Add what another server or a worker has added up.
@@ -229,18 +226,15 @@ class Aggregator:
             raise TypeError(
                 f"Aggregator.merge needs an Aggregator or a Tally, got {type(other).__name__}."
             )
-        self._commit(self._checked(tally))
-        return self
-
-    def _checked(self, tally: Tally) -> Tally:
-        """Return a tally from elsewhere after all checks that do not need the ledger."""
         try:
             tally.refuse_unsigned(self._key)
             refuse_difference("Aggregator.merge", tally, self._protocol.configuration, self._counts)
-            return checked_tally(tally, self._protocol.mechanism)
+            tally = checked_tally(tally, self._protocol.mechanism)
         except RefusedBatchError as error:
-            self.note_refusal(next(iter(tally.batches), "a tally without batches"), error)
+            self.note_refusal(_name_of(tally), error)
             raise
+        self._commit(tally)
+        return self
 
     def note_refusal(self, batch_id: str, reason: str | Exception) -> None:
         """Record a batch that was refused elsewhere, for example by a reader of files.
@@ -257,20 +251,20 @@ class Aggregator:
             self._n_refused += 1
             self._refusals.append(refusal)
 
-    def _is_known(self, batch_id: str, file_sha256: str, known: Collection[str]) -> bool:
+    def _is_known(self, header: Header) -> bool:
         """Whether a file is a repeat, from its header; raise unless repeats are ignored.
 
-        It is False if only reading the file can tell.
+        It is False if only reading the file can tell. A file beyond a cap is refused.
         """
+        batch_id = header.batch_id
+        self._caps.refuse_size(batch_id, header.n_samples)
         with self._lock:
             if batch_id not in self._ledger:
                 return False
             digest = self._digests.get(batch_id, b"")
-            if not is_of_file(digest, file_sha256):
-                return False
-            return self._is_repeat({batch_id: b""}, known)
+            return is_of_file(digest, header.sha256) and self._is_repeat({batch_id: b""})
 
-    def _is_repeat(self, digests: Mapping[str, bytes], known: Collection[str]) -> bool:
+    def _is_repeat(self, digests: Mapping[str, bytes]) -> bool:
         """Whether all batches were seen before; raise unless such repeats are ignored."""
         seen = [batch for batch in digests if batch in self._ledger]
         for batch in seen:
@@ -278,7 +272,7 @@ class Aggregator:
                 raise other_content("Aggregator", batch)
         if not seen:
             return False
-        if len(seen) == len(digests) and all(batch in known for batch in seen):
+        if len(seen) == len(digests) and self._resumed.issuperset(seen):
             return True
         if self.on_repeat == "ignore" and len(seen) == len(digests):
             self._n_repeats += len(seen)
@@ -297,28 +291,23 @@ class Aggregator:
                 keys[key] = batch
         return keys
 
-    def _must_be_parted(self, tally: Tally) -> bool:
-        """Whether not all batches of a sum can be added."""
-        with self._lock:
-            try:
-                self._refuse_copies(tally)
-                self._sources.refuse(tally.batches)
-            except RefusedBatchError:
-                return True
-            return any(batch in self._ledger for batch in tally.batches)
-
-    def _commit(self, tally: Tally | Batch, known: Collection[str] = frozenset()) -> None:
+    def _commit(self, tally: Tally | Batch) -> None:
         """Add all of it: ledger and counts change together, even if Ctrl-C interrupts."""
         with self._lock:
             try:
                 digests = {batch: tally.digests.get(batch, b"") for batch in tally.batches}
-                if self._is_repeat(digests, known):
+                if self._is_repeat(digests):
                     return
                 keys = self._refuse_copies(tally)
                 self._sources.refuse(tally.batches)
-                _refuse_overflow(tally, self._counts)
+                total = tally.n_samples + self.n_samples
+                if total > MAX_USERS:
+                    raise RefusedBatchError(
+                        f"A tally is refused: one of the counts would be {total}, at most 2**53 is "
+                        "exact."
+                    )
             except RefusedBatchError as error:
-                self.note_refusal(next(iter(tally.batches), "a tally without batches"), error)
+                self.note_refusal(_name_of(tally), error)
                 raise
             old = self._counts
             new = old + tally.counts
@@ -333,8 +322,6 @@ class Aggregator:
             self._digests.update(tally.digests)
             self._copies.update(keys)
             self._sources.add(tally.batches)
-            if self._home is not None:
-                self._home.unsaved.add(tally)
 
     # -- what was collected -------------------------------------------------------------------
     def __contains__(self, batch_id: object) -> bool:
@@ -416,10 +403,9 @@ class Aggregator:
         When this returns, the file is complete and on disk. It is an uncompressed npz archive that
         is read without pickle. What a killed process left of an earlier attempt is removed.
 
-        Several processes may load a checkpoint, add to it and save it: an aggregator that has
-        loaded or saved this file before finds out whether another process has written it since,
-        and takes over what that one has added; each batch counts once. An aggregator that has done
-        neither replaces the file.
+        One process at a time writes a checkpoint, and nothing that another one has added is ever
+        overwritten: an aggregator that has loaded or saved this file before refuses to replace it
+        if somebody else has written it since. An aggregator that has done neither replaces it.
 
         Parameters
         ----------
@@ -429,105 +415,27 @@ class Aggregator:
         Raises
         ------
         CheckpointError
-            If the file was replaced by a state that cannot be brought together with this one. It
-            is not touched then. This is a ValueError.
-        RefusedBatchError
-            If another process has counted other reports under the id of one of our batches, or the
-            same reports under another id. Its batch stays, ours is taken out, and the file is
-            written. This is a ValueError.
+            If another process has written the file since it was loaded or saved here, or works on
+            it at this moment. The file is not touched then. This is a ValueError.
         """
-        left_out, refused = self._save(path)
-        if refused:
-            raise refused[0]
-        if left_out:
-            raise CheckpointError(
-                f"{path} has some batches of a sum that was merged here, but not all of them: "
-                f"{left_out[0]!r} and {len(left_out) - 1} more were left out. Add them again."
-            )
+        with self._saving, checkpoints.locked(Path(path), 0):
+            self._write(path)
 
-    def _save(self, path: str | PathLike[str]) -> tuple[list[str], list[RefusedBatchError]]:
-        """Write a checkpoint; return the batches that are left out, and errors for refused ones."""
-        left_out: list[str] = []
-        refused: list[RefusedBatchError] = []
-        with self._saving:
-            while True:
-                with self._lock:
-                    state = self._state()
-                    home = self._home if self._home and self._home.is_at(path) else None
-                    is_new = self._home is None
-                    if is_new:
-                        self._home = home = _Home(path, _checkpoint.ANYTHING)
-                    if home:
-                        home.unsaved.begin_writing()
-                replaces = home.seal if home else _checkpoint.ANYTHING
-                try:
-                    seal = _checkpoint.write(path, state, replaces=replaces, key=self._key)
-                except _checkpoint.ReplacedError:
-                    joined = self._join(path)
-                    if joined is not None:
-                        left_out += joined.left_out
-                        refused += joined.refused
-                    continue
-                except BaseException:
-                    if is_new:
-                        self._home = None
-                    raise
-                if home:
-                    home.saved(replace(state, seal=seal))
-                return left_out, refused
-
-    def _state(self) -> _checkpoint.Checkpoint:
-        return _checkpoint.Checkpoint(
-            self.configuration,
-            self._counts,
-            dict(self._ledger),
-            self._n_repeats,
-            self._n_refused,
-            [tuple(refusal) for refusal in self._refusals],
-            dict(self._digests),
-        )
-
-    def _join(self, path: str | PathLike[str]) -> Joined | None:
-        """Take over the state on disk, if there is one, and add to it what was added here."""
-        home = self._home
-        if home is None:
-            return None
-        try:
-            found = self._read(path)
-        except FileNotFoundError:
-            with self._lock:
-                home.seal = None
-            return None
+    def _write(self, path: str | PathLike[str]) -> None:
+        """Write a checkpoint that is locked already."""
+        place = Path(path).resolve()
         with self._lock:
-            ours = State(self._counts, self._ledger, self._digests)
-            joined = join(path, found, ours, home.unsaved, self._bits)
-            n_new = self._n_refused - home.n_refused
-            new = list(self._refusals)[-n_new:] if n_new else []
-            self._refusals.clear()
-            self._refusals.extend([*(Refusal(*item) for item in found.refused), *new])
-            self._n_refused += found.n_refused - home.n_refused
-            self._n_repeats += found.n_repeats - home.n_repeats
-            home.taken(found)
-            self._restore(joined.state)
-            for error in joined.refused:
-                self.note_refusal(error.batch_id, error)
-        return joined
-
-    def _read(self, path: str | PathLike[str]) -> _checkpoint.Checkpoint:
-        """The state on disk, after all checks."""
-        protocol = self._protocol
-        return _checkpoint.read(
-            path,
-            protocol.configuration,
-            protocol.empty,
-            mechanism=protocol.mechanism,
-            key=self._key,
-        )
-
-    def _restore(self, state: State) -> None:
-        self._counts, self._ledger, self._digests = state
-        self._copies = copy_keys(self._ledger, self._digests, self._bits)
-        self._sources = Sources(self._caps, self._ledger)
+            state = checkpoints.Checkpoint(
+                self.configuration,
+                self._counts,
+                dict(self._ledger),
+                self._n_repeats,
+                self._n_refused,
+                [tuple(refusal) for refusal in self._refusals],
+                dict(self._digests),
+            )
+        seal = checkpoints.write(path, state, self._seals.get(place), key=self._key)
+        self._seals[place] = {seal}
 
     @classmethod
     def load(
@@ -571,27 +479,25 @@ class Aggregator:
         result = cls(
             oracle, collection_round=collection_round, on_repeat=on_repeat, caps=caps, key=key
         )
-        state = result._read(path)
-        result._restore(State(state.counts, state.batches, state.digests))
+        state = checkpoints.read(path, result._protocol, key=result._key)
+        result._counts, result._ledger, result._digests = state.counts, state.batches, state.digests
+        result._copies = copy_keys(state.batches, state.digests, result._bits)
+        result._sources.add(state.batches)
         result._n_repeats, result._n_refused = state.n_repeats, state.n_refused
         result._refusals.extend(Refusal(*refusal) for refusal in state.refused)
-        result._home = _Home(path, state.seal)
-        result._home.taken(state)
+        result._seals[Path(path).resolve()] = {state.seal}
         return result
 
     @classmethod
     def _open(cls, path: str | PathLike[str], oracle: Any, **options: Any) -> Aggregator:
         """An aggregator whose state belongs at `path`, whether there is one yet or not."""
         try:
-            return cls.load(path, oracle, **options)
+            result = cls.load(path, oracle, **options)
         except FileNotFoundError:
             result = cls(oracle, **options)
-            result._home = _Home(path, None)
-            return result
-
-    @property
-    def _has_much_unsaved(self) -> bool:
-        return self._home is not None and self._home.unsaved.is_large
+            result._seals[Path(path).resolve()] = set()
+        result._resumed = frozenset(result._ledger)
+        return result
 
     def __getstate__(self) -> dict[str, Any]:
         if self._key is not None:
@@ -606,33 +512,8 @@ class Aggregator:
         vars(self).update(state, _lock=threading.RLock(), _saving=threading.Lock())
 
 
-class _Home:
-    """The checkpoint of an aggregator: what is known to be there, and what is not there yet."""
-
-    def __init__(self, path: str | PathLike[str], seal: bytes | None):
-        self._path = Path(path).resolve()
-        self.unsaved = Unsaved()
-        self.seal = seal
-        self.n_repeats = self.n_refused = 0
-
-    def is_at(self, path: str | PathLike[str]) -> bool:
-        return Path(path).resolve() == self._path
-
-    def taken(self, state: _checkpoint.Checkpoint) -> None:
-        """The state on disk, as it has just been read."""
-        self.seal, self.n_repeats, self.n_refused = state.seal, state.n_repeats, state.n_refused
-
-    def saved(self, state: _checkpoint.Checkpoint) -> None:
-        """The state on disk, as it has just been written."""
-        self.taken(state)
-        self.unsaved.end_writing()
-
-
-def _refuse_overflow(tally: Tally | Batch, counts: Any) -> None:
-    try:
-        refuse_overflow(tally.n_samples + counts.n_samples)
-    except ValueError as error:
-        raise RefusedBatchError(f"A tally is refused: {error}.") from None
+def _name_of(tally: Tally | Batch) -> str:
+    return next(iter(tally.batches), "a tally without batches")
 
 
 def _short(text: Any) -> str:

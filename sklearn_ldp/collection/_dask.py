@@ -1,31 +1,27 @@
-"""Add up files on a cluster: Dask runs pure functions, the ledger stays in this process."""
+"""Adding up files on a Dask cluster: workers run pure functions, the ledger stays here."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import CancelledError
 from contextlib import nullcontext
+from itertools import takewhile
 from os import PathLike
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from .._progress import Progress
 from .._typing import OracleOrProtocol
 from ..protocols import Protocol
-from ._aggregator import Aggregator, Refusal
+from ._aggregator import Aggregator
 from ._authentication import Key
-from ._batches import RefusedBatchError, repeated
+from ._batches import RefusedBatchError
 from ._caps import Caps
-from ._cluster import ARITY, Cluster, Fatal, Group, Sent
-from ._report_files import count_source, read_header
-from ._sources import report_files
-from ._stream import Keeper, collecting
+from ._header import Header
+from ._report_files import read_header, tally_file
+from ._stream import collecting
 from ._tally import Tally
-
-# A task needs about a tenth of a second for either of these:
-_DESCRIBED = 500  # files whose headers it reads
-_TASK_BYTES = 1 << 25  # bytes of reports that it adds up
-_REPORT_BYTES = 4  # added to the size of each report, since even the smallest takes time
-_MOST_SUMS = 32  # sums that are sent to this process, each a point to resume from
+from .sources import is_path, report_files
 
 
 def aggregate_dask(
@@ -47,12 +43,11 @@ def aggregate_dask(
 ) -> Aggregator:
     """Add up files of reports on a Dask cluster.
 
-    A task is a pure function of some files; small files are grouped so that a task is worth
-    sending. The workers add up the sums in a tree, and send no more than a few dozen of them to
-    this process. Workers keep no state: what a lost worker held is computed again, and the counts
-    are the same whatever happens. The ledger stays in this process: a file whose batch was counted
-    before is left out before any work is done on it. Files whose tasks were lost (as all workers
-    were restarted, or several died of a task) are sent again until the ledger holds them.
+    Each file is a task, :func:`tally_file`, of which Dask takes care: it computes again what a lost
+    worker held. The ledger stays in this process, to which the workers send the tallies. They are
+    added in the order of the files, so that the result is that of :func:`aggregate`, whatever
+    happens on the cluster. A file whose batch was counted before is left out after a look at its
+    header.
 
     Privacy: costs none.
 
@@ -61,7 +56,7 @@ def aggregate_dask(
     client : distributed.Client
         Client of the cluster (needs the extra ``dask``).
     files : path-like, or iterable of path-like
-        Files that :func:`write_reports` wrote, under paths that the workers can open; or a folder
+        Files that :func:`write_reports` wrote, under paths that the workers can open; or folders
         of such files, which must be visible to this process as well.
     oracle : oracle, Protocol or Aggregator
         The oracle or protocol of the reports, or an aggregator to add them to.
@@ -78,13 +73,11 @@ def aggregate_dask(
     on_refusal : {"raise", "skip"}, default="raise"
         Whether to stop at a file that is refused, or to note it in the summary and continue.
     retries : int, default=3
-        How often a task is tried again after an error of the file system, and a file of which
-        workers died (each time as many of them as Dask's setting ``allowed-failures`` says, and one
-        more) before it is refused.
+        How often Dask tries a file again after an error of the file system. A file of which
+        workers die is tried as often as Dask's setting ``allowed-failures`` says, and refused then.
     timeout : float, default=600.0
-        Number of seconds without progress after which to give up, with an error that says what is
-        missing; None waits for ever. A finished sum is progress, and so is a worker that has
-        something to do, however long it takes.
+        Number of seconds to wait for a file, while those before it are finished; None waits for
+        ever.
     progress : bool, default=False
         Whether to show progress on standard error.
     lock_seconds : float, default=600.0
@@ -105,11 +98,11 @@ def aggregate_dask(
     RefusedBatchError
         If a file is refused; what was added before is kept.
     OSError
-        If the workers cannot read a file, or die of what is none of the files' fault.
+        If the workers cannot read a file.
     TimeoutError
-        If there was no progress for too long, as when no worker is left.
+        If a file is not finished in time, as when no worker is left.
     ConnectionError
-        If the scheduler is gone.
+        If the scheduler is gone, or was restarted and has forgotten the files.
 
     See Also
     --------
@@ -127,6 +120,8 @@ def aggregate_dask(
     """
     if timeout is not None and not timeout > 0:
         raise ValueError(f"timeout must be a number of seconds above 0, or None, got {timeout!r}.")
+    places = [files] if is_path(files) else files
+    paths = [str(path) for place in places for path in report_files(place)]
     with collecting(
         oracle,
         checkpoint,
@@ -136,250 +131,134 @@ def aggregate_dask(
         on_repeat=on_repeat,
         caps=caps,
         key=key,
-    ) as (aggregator, keeper):
-        terms = _Terms(aggregator._protocol, aggregator._key)
-        work = _Work(Cluster(client, retries, timeout), terms)
-        must_raise = on_refusal == "raise"
-        found, refused = work.describe(_paths(files))
-        _note(aggregator, refused, must_raise)
-        by_id: dict[str, _File] = {}
-        alone: list[_File] = []
-        while found or alone:
-            now, suspect, found = _first_copies(found, aggregator, keeper.known, must_raise)
-            by_id |= {file.batch_id: file for file in now}
-            alone, again = [], [*alone, *suspect]
-            for part in work.add_up(now, again, progress):
-                alone += [by_id[batch] for batch in _add(part, aggregator, keeper, must_raise)]
-                keeper.tick()
-                _note(aggregator, part.refused, must_raise)
-            keeper.save()
-            alone += [by_id[batch] for batch in keeper.take_left_out()]
+    ) as (aggregator, tick):
+        job = _Job(client, (aggregator._protocol, aggregator._key), retries, timeout)
+
+        def refuse(path: str, error: RefusedBatchError) -> None:
+            aggregator.note_refusal(path, error)
+            if on_refusal == "raise":
+                raise error
+
+        if aggregator.batches:
+            headers, paths = job.results(_header, paths, refuse), []
+            for path, header in headers:
+                try:
+                    if not aggregator._is_known(header):
+                        paths.append(path)
+                except RefusedBatchError as error:
+                    refuse(path, error)
+        with Progress(len(paths)) if progress else nullcontext() as bar:
+            for _, tally in job.results(_tally, paths, refuse, bar):
+                try:
+                    aggregator.merge(tally)
+                except RefusedBatchError:
+                    if on_refusal == "raise":
+                        raise
+                tick()
     return aggregator
 
 
-def _add(part: _Part, aggregator: Aggregator, keeper: Keeper, must_raise: bool) -> Iterable[str]:
-    """Add the sum of some files; return their batches if they must be added one by one."""
-    if part.tally is None:
-        return []
-    try:
-        tally = aggregator._checked(part.tally)
-        if len(tally.batches) > 1 and aggregator._must_be_parted(tally):
-            return tally.batches
-        aggregator._commit(tally, keeper.known)
-    except RefusedBatchError:
-        if must_raise:
-            raise
-    return []
+class _Job:
+    """Files of one collection on a cluster.
 
-
-def _paths(files: Any) -> list[str]:
-    if isinstance(files, (str, Path)):
-        return [str(path) for path in report_files(files)]
-    return [str(path) for path in files]
-
-
-def _note(aggregator: Aggregator, refused: Iterable[Refusal], must_raise: bool) -> None:
-    """Record refusals; raise the first of them if asked to."""
-    refused = list(refused)
-    for refusal in refused:
-        aggregator.note_refusal(*refusal)
-    if refused and must_raise:
-        raise RefusedBatchError(refused[0].reason)
-
-
-class _File(NamedTuple):
-    """A file, and the batch id, number of reports and digest that its header states."""
-
-    path: str
-    batch_id: str
-    n_samples: int
-    sha256: str
-
-
-def _first_copies(
-    files: list[_File], aggregator: Aggregator, known: set[str], must_raise: bool
-) -> tuple[list[_File], list[_File], list[_File]]:
-    """Files to count now, one per batch; those of known batches with another digest; and copies.
-
-    The copies come later, in case the first of them is refused.
+    Parameters
+    ----------
+    client : distributed.Client
+        Client of the cluster.
+    terms : (Protocol, Key or None)
+        What a worker must know to read the files.
+    retries, timeout
+        As for `aggregate_dask`.
     """
-    now: dict[str, _File] = {}
-    suspect, later = [], []
-    for file in files:
-        batch_id = file.batch_id
+
+    def __init__(
+        self, client: Any, terms: tuple[Protocol, Key | None], retries: int, timeout: float | None
+    ):
+        self._client = client
+        # The result of a task: scattered data would be lost with the workers that hold it.
+        self._terms = client.submit(_itself, terms, pure=False)
+        self._retries = retries
+        self._timeout = timeout
+
+    def results(
+        self, function: Callable, paths: list[str], refuse: Callable, bar: Progress | None = None
+    ) -> Iterator[tuple[str, Any]]:
+        """Yield the result of each file that is not refused, in the order of the files."""
+        # Not keyed by its arguments: a file of the same name may hold something else by now.
+        futures = deque(
+            self._client.map(function, paths, terms=self._terms, pure=False, retries=self._retries)
+        )
+        left = deque(paths)
         try:
-            aggregator._caps.refuse_size(batch_id, file.n_samples)
-            if aggregator._is_known(batch_id, file.sha256, known):
-                continue
-        except RefusedBatchError as error:
-            aggregator.note_refusal(file.path, error)
-            if must_raise:
-                raise
-            continue
-        if batch_id in aggregator:
-            suspect.append(file)
-        elif batch_id not in now:
-            now[batch_id] = file
-        elif must_raise and aggregator.on_repeat == "raise":
-            twice = repeated("aggregate_dask", [batch_id])
-            aggregator.note_refusal(file.path, twice)
-            raise twice
-        else:
-            later.append(file)
-    return list(now.values()), suspect, later
+            while left:
+                for result in self._next_results(left[0], futures):
+                    path, _ = left.popleft(), futures.popleft()
+                    if isinstance(result, RefusedBatchError):
+                        refuse(path, result)
+                    else:
+                        yield path, result
+                    if bar is not None:
+                        bar.finish(f"{len(paths) - len(left):,} of {len(paths):,} files")
+        finally:
+            if self._client.status == "running":
+                self._client.cancel(list(futures))
+
+    def _next_results(self, path: str, futures: deque[Any]) -> list[Any]:
+        """Wait for the first file; return its result, and those of the next ones if they are there.
+
+        They are fetched together, because it takes some milliseconds to fetch one.
+        """
+        from distributed import KilledWorker
+
+        first = futures[0]
+        try:
+            error = first.exception(self._timeout)
+        except TimeoutError as late:
+            raise TimeoutError(
+                f"aggregate_dask has waited {self._timeout:g} s for {path}, and {len(futures)} "
+                "files are left. Start workers (cluster.scale), or wait for longer (timeout), and "
+                "call again with the same checkpoint: what was added is kept."
+            ) from late
+        if first.cancelled():
+            raise ConnectionError(
+                "aggregate_dask has lost the scheduler of the cluster, or it was restarted and has "
+                "forgotten the files. Connect a client, and call again with the same checkpoint: "
+                "what was added is kept."
+            )
+        if isinstance(error, KilledWorker) and error.task == first.key:
+            n_deaths = error.allowed_failures + 1
+            reason = (
+                f"File {path} is refused: {n_deaths} workers died while they read it. Their logs "
+                "say of what; if it is memory, split the file or start larger workers, and add it "
+                "again."
+            )
+            return [RefusedBatchError(reason)]
+        if error is not None:
+            raise error
+        try:
+            return self._client.gather(list(takewhile(_is_finished, futures)))
+        except (KilledWorker, CancelledError):  # a result was lost: see what has become of it
+            return self._next_results(path, futures)
 
 
-class _Terms(NamedTuple):
-    """What a worker must know: the protocol of the reports, and the key if there is one."""
-
-    protocol: Protocol
-    key: Key | None
-
-
-class _Work:
-    """The work that is sent to the workers."""
-
-    def __init__(self, cluster: Cluster, terms: _Terms):
-        self._cluster = cluster
-        self._terms = terms
-        self._shared: Any = None
-
-    def describe(self, paths: list[str]) -> tuple[list[_File], list[Refusal]]:
-        """Read the headers of all files; they are returned in the order of the paths."""
-        starts = range(0, len(paths), _DESCRIBED)
-        jobs = [[Group(paths[i : i + _DESCRIBED])] for i in starts]
-        place: dict[str, int] = {}
-        for i, path in enumerate(paths):
-            place.setdefault(path, i)
-        found: list[_File | Refusal] = []
-        for result in self._cluster.results(jobs, self._send_headers):
-            found += [_refusal(result)] if isinstance(result, Fatal) else result
-        found.sort(key=lambda file: place[file[0]])
-        files = [file for file in found if isinstance(file, _File)]
-        return files, [file for file in found if isinstance(file, Refusal)]
-
-    def add_up(self, files: list[_File], alone: list[_File], progress: bool) -> Iterator[_Part]:
-        """Yield sums, each over some of the files, or over one of `alone`, as they are finished."""
-        n_files = len(files) + len(alone)
-        if not n_files:
-            return
-        groups = [Group(group) for group in _groups(files, self._terms.protocol)]
-        size = 1
-        while -(-len(groups) // size) > _MOST_SUMS:
-            size *= ARITY
-        jobs = [groups[i : i + size] for i in range(0, len(groups), size)]
-        jobs += [[Group([file])] for file in alone]
-        n_done = 0
-        with Progress(len(jobs)) if progress else nullcontext() as bar:
-            for result in self._cluster.results(jobs, self._send_sum):
-                if isinstance(result, Fatal):
-                    n_done += 1
-                    yield _Part(None, [_refusal(result)], 1)
-                    continue
-                n_done += result.n_files
-                if bar is not None:
-                    bar.finish(f"{n_done:,} of {n_files:,} files")
-                yield result
-
-    def _send_headers(self, job: list[Group]) -> Sent:
-        # A chunk whose workers died comes back as several groups of one job.
-        submit = self._cluster.submit
-        tasks = [submit(_describe, group.items, self._terms) for group in job]
-        future = tasks[0] if len(tasks) == 1 else submit(_joined, tasks)
-        return Sent(future, {task.key: group for task, group in zip(tasks, job, strict=True)})
-
-    def _send_sum(self, job: list[Group]) -> Sent:
-        """Submit a tree of sums. Those further down are released, so that workers forget them."""
-        submit = self._cluster.submit
-        if self._shared is None or self._shared.status not in ("pending", "finished"):
-            # The result of a task: scattered data would be lost with the workers that hold it.
-            self._shared = submit(_itself, self._terms)
-        nodes = [submit(_add_up, group.items, self._shared) for group in job]
-        groups = {node.key: group for node, group in zip(nodes, job, strict=True)}
-        priority = 0
-        while len(nodes) > 1:
-            priority += 1  # sums come before new files, so that their parts can be forgotten
-            starts = range(0, len(nodes), ARITY)
-            nodes = [
-                submit(_sum, nodes[i : i + ARITY], self._shared, priority=priority) for i in starts
-            ]
-        return Sent(nodes[0], groups)
-
-
-def _refusal(fatal: Fatal) -> Refusal:
-    path = fatal.item.path if isinstance(fatal.item, _File) else fatal.item
-    return Refusal(
-        path,
-        f"File {path} is refused: {fatal.n_deaths} workers died while they read it. Their logs say "
-        "of what; if it is memory, split the file or start larger workers, and add it again.",
-    )
-
-
-def _groups(files: list[_File], protocol: Protocol) -> Iterator[list[_File]]:
-    """Yield groups of files, each large enough to be worth a task."""
-    report_bytes = protocol.mechanism.report_bits / 8 + _REPORT_BYTES
-    group: list[_File] = []
-    size = 0.0
-    for file in files:
-        group.append(file)
-        size += file.n_samples * report_bytes
-        if size >= _TASK_BYTES:
-            yield group
-            group, size = [], 0.0
-    if group:
-        yield group
+def _is_finished(future: Any) -> bool:
+    return future.status == "finished"
 
 
 # -- on a worker ----------------------------------------------------------------------------------
-class _Part(NamedTuple):
-    """The tally of some files (None if all of them are refused), and the refusals."""
-
-    tally: Tally | None
-    refused: list[Refusal]
-    n_files: int
-
-
-def _itself(terms: _Terms) -> _Terms:
+def _itself(terms: Any) -> Any:
     return terms
 
 
-def _describe(paths: list[str], terms: _Terms) -> list[_File | Refusal]:
-    found: list[_File | Refusal] = []
-    for path in paths:
-        try:
-            header = read_header(path, key=terms.key)
-            found.append(_File(path, header.batch_id, header.n_samples, header.sha256))
-        except RefusedBatchError as error:
-            found.append(Refusal(path, str(error)))
-    return found
-
-
-def _joined(parts: list[list[_File | Refusal]]) -> list[_File | Refusal]:
-    return [file for part in parts for file in part]
-
-
-def _add_up(files: list[_File], terms: _Terms) -> _Part:
-    return _sum([_tally(file, terms) for file in files], terms)
-
-
-def _tally(file: _File, terms: _Terms) -> _Part:
+def _header(path: str, terms: tuple[Protocol, Key | None]) -> Header | RefusedBatchError:
     try:
-        tally = Tally.of(terms.protocol, *count_source(file.path, terms.protocol, key=terms.key))
-        if tally.batches != {file.batch_id: file.n_samples}:
-            raise RefusedBatchError(
-                f"File {file.path} is refused: it was replaced after its header was read"
-            )
+        return read_header(path, key=terms[1])
+    except RefusedBatchError as error:  # returned, since trying again would not help
+        return error
+
+
+def _tally(path: str, terms: tuple[Protocol, Key | None]) -> Tally | RefusedBatchError:
+    try:
+        return tally_file(path, terms[0], key=terms[1])
     except RefusedBatchError as error:
-        return _Part(None, [Refusal(file.path, str(error))], 1)
-    return _Part(tally.signed(terms.key), [], 1)
-
-
-def _sum(parts: list[_Part], terms: _Terms) -> _Part:
-    total: Tally | None = None
-    for part in parts:
-        if part.tally is not None:
-            part.tally.refuse_unsigned(terms.key)
-            total = part.tally if total is None else total + part.tally
-    total = None if total is None else total.signed(terms.key)
-    refused = [refusal for part in parts for refusal in part.refused]
-    return _Part(total, refused, sum(part.n_files for part in parts))
+        return error

@@ -22,8 +22,8 @@ from ._convert import as_chunks
 from ._formats import FORMATS, format_of
 from ._header import ContentDigest, Header, refuse_other_configuration
 from ._shuffling import Shuffle
-from ._sources import name_of, open_source
 from ._tally import Batch, Tally, count_batch
+from .sources import name_of, open_source
 
 
 def write_reports(

@@ -1,11 +1,11 @@
-"""Add up all batches of a source: files, folders, tables, streams."""
+"""Adding up a source batch by batch (files, folders, tables, streams), with a checkpoint."""
 
 from __future__ import annotations
 
 import errno
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
@@ -15,12 +15,10 @@ from .._typing import OracleOrProtocol
 from ._aggregator import Aggregator
 from ._batches import RefusedBatchError, check_batch_id
 from ._caps import Caps
-from ._checkpoint import CheckpointError
 from ._convert import is_iterator
-from ._lock import LockedError, locked
 from ._report_files import count_source
-from ._sources import Piped, is_path, report_files, unreadable
-from ._storage import is_url, remote_file
+from .checkpoints import locked
+from .sources import Piped, is_path, is_url, remote_file, report_files, unreadable
 
 
 def aggregate(
@@ -123,14 +121,17 @@ def aggregate(
         on_repeat=on_repeat,
         caps=caps,
         key=key,
-    ) as (aggregator, keeper):
+    ) as (aggregator, tick):
         for name, reports in _batches(source, prefix, batch_id is not None, storage_options):
             try:
-                _add(aggregator, name, reports, keeper.known)
+                if name is None:
+                    _add_file(aggregator, reports)
+                else:
+                    aggregator.add(reports, name)
             except RefusedBatchError:
                 if on_refusal == "raise":
                     raise
-            keeper.tick()
+            tick()
     return aggregator
 
 
@@ -142,8 +143,11 @@ def collecting(
     *,
     seconds: tuple[float, float],
     **options: Any,
-) -> Iterator[tuple[Aggregator, Keeper]]:
-    """The aggregator to add to, and what writes its checkpoint, now and then and at the end."""
+) -> Iterator[tuple[Aggregator, Callable[[], None]]]:
+    """The aggregator to add to, and a function that writes its checkpoint if it is time.
+
+    The checkpoint is also written at the end, whatever ends the work.
+    """
     if on_refusal not in ("raise", "skip"):
         raise ValueError(f'on_refusal must be "raise" or "skip", got {on_refusal!r}.')
     checkpoint_seconds, lock_seconds = seconds
@@ -156,28 +160,22 @@ def collecting(
                 "hold more than a checkpoint would: give an oracle instead, or save the Aggregator "
                 "yourself."
             )
-        yield oracle, Keeper(oracle, None, checkpoint_seconds, on_refusal)
-        return
-    if checkpoint is None:
-        aggregator = Aggregator(oracle, **options)
-        yield aggregator, Keeper(aggregator, None, checkpoint_seconds, on_refusal)
-        return
-    with _alone(Path(checkpoint), lock_seconds):
-        aggregator = Aggregator._open(checkpoint, oracle, **options)
-        keeper = Keeper(aggregator, checkpoint, checkpoint_seconds, on_refusal)
-        try:
-            yield aggregator, keeper
-        finally:
-            keeper.save()
+        yield oracle, _nothing
+    elif checkpoint is None:
+        yield Aggregator(oracle, **options), _nothing
+    else:
+        with locked(Path(checkpoint), lock_seconds):
+            aggregator = Aggregator._open(checkpoint, oracle, **options)
+            keeper = _Keeper(aggregator, checkpoint, checkpoint_seconds)
+            try:
+                yield aggregator, keeper.tick
+            finally:
+                keeper.save()
+                aggregator._resumed = frozenset()
 
 
-@contextmanager
-def _alone(path: Path, seconds: float) -> Iterator[None]:
-    try:
-        with locked(path, seconds):
-            yield
-    except LockedError as error:
-        raise CheckpointError(str(error)) from None
+def _nothing() -> None:
+    """There is no checkpoint to write."""
 
 
 def _batches(source, prefix, is_named, storage_options):
@@ -223,79 +221,42 @@ def _name(prefix):
     return prefix
 
 
-def _add(aggregator, name, reports, known):
-    if name is not None:
-        check_batch_id(name)
-        aggregator._add(reports, name, known)
-        return
-
-    def is_known(header):
-        aggregator._caps.refuse_size(header.batch_id, header.n_samples)
-        return aggregator._is_known(header.batch_id, header.sha256, known)
-
+def _add_file(aggregator: Aggregator, file: Any) -> None:
     try:
-        key = aggregator._key
-        batch = count_source(reports, aggregator._protocol, key=key, is_known=is_known)
+        batch = count_source(
+            file, aggregator._protocol, key=aggregator._key, is_known=aggregator._is_known
+        )
     except (RefusedBatchError, OSError) as error:
-        refusal = error if isinstance(error, RefusedBatchError) else unreadable(reports, error)
-        name = reports.name if isinstance(reports, Piped) else os.fspath(reports)
+        refusal = error if isinstance(error, RefusedBatchError) else unreadable(file, error)
+        name = file.name if isinstance(file, Piped) else os.fspath(file)
         aggregator.note_refusal(name, refusal)
         raise refusal from error
     if batch is not None:
-        aggregator._commit(batch, known)
+        aggregator._commit(batch)
 
 
-class Keeper:
-    """Write a checkpoint from time to time, if there is something new.
+class _Keeper:
+    """What writes a checkpoint that is locked, from time to time, if there is something new."""
 
-    Parameters
-    ----------
-    aggregator : Aggregator
-        What to write.
-    path : path-like or None
-        Where to write it; None writes nothing.
-    seconds : float
-        Least time between two checkpoints.
-    on_refusal : {"raise", "skip"}
-        Whether to raise if another process has counted other reports under an id of ours.
-    """
-
-    def __init__(self, aggregator: Aggregator, path: Any, seconds: float, on_refusal: str):
+    def __init__(self, aggregator: Aggregator, path: str | PathLike[str], seconds: float):
         self._aggregator = aggregator
         self._path = path
         self._seconds = seconds
-        self._must_raise = on_refusal == "raise"
         self._last = time.monotonic()
-        #: Batches that are on disk already: a source that has them again repeats nothing.
-        self.known = set(aggregator.batches) if path is not None else set()
-        #: Batches that could not be saved, because they came together with others in one sum.
-        self._left_out: list[str] = []
         self._saved = self._mark()
 
-    def take_left_out(self) -> list[str]:
-        """Return these batches, once: they are to be added again."""
-        taken, self._left_out = self._left_out, []
-        return taken
-
-    def _mark(self):
+    def _mark(self) -> tuple[int, int, int]:
         summary = self._aggregator.summary()
         return summary.n_batches, summary.n_refused, summary.n_repeats
 
     def tick(self) -> None:
-        """Write a checkpoint if it is time."""
-        if self._path is None:
-            return
-        if self._aggregator._has_much_unsaved or time.monotonic() - self._last >= self._seconds:
+        """Write the checkpoint if it is time."""
+        if time.monotonic() - self._last >= self._seconds:
             self.save()
 
     def save(self) -> None:
-        """Write a checkpoint if there is something new; take over what others have written."""
-        if self._path is None or self._saved == self._mark():
-            return
-        ours = set(self._aggregator.batches)
-        left_out, refused = self._aggregator._save(self._path)
-        self.known |= self._aggregator.batches.keys() - ours
-        self._left_out += left_out
-        self._last, self._saved = time.monotonic(), self._mark()
-        if refused and self._must_raise:
-            raise refused[0]
+        """Write the checkpoint if there is something new."""
+        mark = self._mark()
+        if mark != self._saved:
+            self._aggregator._write(self._path)
+            self._last, self._saved = time.monotonic(), mark

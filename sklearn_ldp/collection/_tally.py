@@ -1,9 +1,10 @@
-"""Sums of reports with the ledger of their batches, which shards, files and machines exchange."""
+"""Tallies: sums of reports with the ledger of their batches, which files and machines exchange."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -11,13 +12,12 @@ import numpy as np
 
 from .._typing import OracleOrProtocol
 from ..mechanisms._mechanism import Mechanism
-from ..protocols import Counts, Protocol, as_protocol
+from ..protocols import MAX_USERS, Counts, Protocol, as_protocol
 from ..protocols._protocol import configuration_difference
 from ._authentication import Key, as_key
 from ._batches import RefusedBatchError, check_batch_id, other_content, repeated
 from ._convert import as_chunks
 from ._digest import N_BYTES, Beginning, batch_digest, is_same
-from ._sums import checked_sums
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,6 +171,66 @@ def checked_tally(tally: Tally, mechanism: Mechanism) -> Tally:
             f"A tally of {len(tally.batches)} batches is refused: {error}."
         ) from None
     return replace(tally, tallies=tallies, sizes=sizes)
+
+
+def checked_sums(
+    mechanism: Mechanism, tallies: Any, sizes: Any, batches: Mapping[str, int]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return sums as int64 after all checks that do not need the reports themselves.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        The mechanism of the reports.
+    tallies : ndarray of shape (n_shards, tally_size)
+        Sums of each shard.
+    sizes : ndarray of shape (n_shards,)
+        Number of reports in each shard.
+    batches : mapping
+        Number of reports of each batch, keyed by its id.
+
+    Returns
+    -------
+    (ndarray, ndarray)
+        `tallies` and `sizes`.
+
+    Raises
+    ------
+    ValueError
+        If they are not integers, too large, do not agree with the ledger, or cannot be sums of so
+        many reports.
+    """
+    tallies, sizes = _integers(tallies, "counts"), _integers(sizes, "sizes")
+    if tallies.ndim != 2 or sizes.shape != tallies.shape[:1]:
+        raise ValueError(f"its sums have the shapes {tallies.shape} and {sizes.shape}")
+    if sizes.min(initial=0) < 0:
+        raise ValueError(f"one of its shards has {sizes.min()} reports")
+    n_samples = 0
+    for batch_id, n in batches.items():
+        check_batch_id(batch_id)
+        if not isinstance(n, (int, np.integer)) or isinstance(n, bool) or n < 1:
+            raise ValueError(f"its ledger says that batch {batch_id!r:.80} has {n!r:.80} reports")
+        n_samples += int(n)
+    if n_samples != sum(sizes.tolist()):
+        raise ValueError(
+            f"its ledger and its counts do not agree: the ledger lists {n_samples} reports, its "
+            f"sums are of {sum(sizes.tolist())}"
+        )
+    if n_samples > MAX_USERS:
+        raise ValueError(f"one of the counts would be {n_samples}, at most 2**53 is exact")
+    mechanism.check_tallies(tallies, sizes)
+    return tallies, sizes
+
+
+def _integers(array: Any, what: str) -> np.ndarray:
+    array = np.asarray(array)
+    if array.dtype.kind not in "iu":
+        raise ValueError(f"its {what} are of type {array.dtype}, expected integers")
+    if array.size and not -MAX_USERS <= int(array.min()) <= int(array.max()) <= MAX_USERS:
+        raise ValueError(
+            f"its {what} run from {array.min()} to {array.max()}, expected at most 2**53"
+        )
+    return array.astype(np.int64, copy=False)
 
 
 def tally_reports(

@@ -1,4 +1,4 @@
-"""Checkpoints of a collection: written atomically, and read without trusting the content."""
+"""Checkpoints of a collection: files with one writer at a time, read without trust in them."""
 
 from __future__ import annotations
 
@@ -6,26 +6,27 @@ import hashlib
 import hmac
 import io
 import json
+import os
+import random
+import socket
+import sys
+import time
 import zipfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from .._files._atomic import replacing, sweep
+from .._files._atomic import errors_name, replacing, sweep
 from .._typing import FilePath
-from ..mechanisms._mechanism import Mechanism
-from ..protocols import Counts
+from ..protocols import Counts, Protocol
 from ..protocols._protocol import configuration_difference
 from ._authentication import Key
 from ._digest import N_BYTES
-from ._lock import claimed
-from ._sums import checked_sums
-
-ANYTHING = b"anything"  # no seal
+from ._tally import checked_sums
 
 _FORMAT = "sklearn_ldp checkpoint"
 # The arrays of each version, in the order in which the file holds them.
@@ -43,14 +44,13 @@ _VERSION = max(_DTYPES)
 # file's last bytes.
 _SEAL = 64
 _MAX_NPY_HEADER = 512
+_LOCKED_BYTE = 1 << 30  # Windows lets nobody read a locked byte, and the text stands at the front
+
+_held: set[int] = set()  # descriptors of the locks of this process
 
 
 class CheckpointError(ValueError):
     """A checkpoint is damaged, cut short, of another collection, or in use by another process."""
-
-
-class ReplacedError(Exception):
-    """Another process has written the checkpoint since it was read or written here."""
 
 
 @dataclass(frozen=True)
@@ -86,18 +86,20 @@ class Checkpoint:
 
 
 def write(
-    path: FilePath, state: Checkpoint, *, replaces: bytes | None = ANYTHING, key: Key | None = None
+    path: FilePath, state: Checkpoint, seals: set[bytes] | None = None, *, key: Key | None = None
 ) -> bytes:
     """Write a checkpoint atomically; it is complete and on disk when this returns.
 
     Parameters
     ----------
     path : path-like
-        The file to write.
+        The file to write, which should be `locked`.
     state : Checkpoint
         What to write.
-    replaces : bytes or None, default=ANYTHING
-        Seal of the checkpoint that is replaced; None if there must be none.
+    seals : set of bytes, default=None
+        The seals that a file at `path` may have: those of states that this one continues. The new
+        seal is added before the file is replaced, so that the set is right even if this is
+        interrupted. None replaces any file.
     key : Key, default=None
         Makes the seal.
 
@@ -108,30 +110,27 @@ def write(
 
     Raises
     ------
-    ReplacedError
-        If the checkpoint on disk is another one than `replaces`, before or after the writing;
-        it is not touched before.
+    CheckpointError
+        If the file has another seal; it is not touched.
     """
     path = Path(path)
     content = _pack(state, key)
     seal = content[-_SEAL:]
-
-    @contextmanager
-    def compared() -> Iterator[None]:
-        with claimed(path):
-            if replaces != ANYTHING and seal_on_disk(path) != replaces:
-                raise ReplacedError
-            yield
-
     sweep(path)
-    with replacing(path, compared) as file:
+    with replacing(path) as file:
         file.write(content)
-    if replaces != ANYTHING and seal_on_disk(path) != seal:
-        raise ReplacedError  # by a writer that had compared before, where no claim is honoured
+        if seals is not None:
+            if _seal_on_disk(path) not in (None, *seals):
+                raise CheckpointError(
+                    f"{path} is left as it is, because another process has written it since it was "
+                    "read or written here: load it and add your batches to it, or save this state "
+                    "under another name."
+                )
+            seals.add(seal)
     return seal
 
 
-def seal_on_disk(path: Path) -> bytes | None:
+def _seal_on_disk(path: Path) -> bytes | None:
     """The last bytes of a checkpoint, which tell it from any other; None if there is none."""
     try:
         with path.open("rb") as file:
@@ -185,15 +184,8 @@ def _digests(state: Checkpoint) -> bytes:
     return b"".join(state.digests.get(batch, none) for batch in state.batches)
 
 
-def read(
-    path: FilePath,
-    configuration: dict[str, Any],
-    empty: Counts,
-    *,
-    mechanism: Mechanism | None = None,
-    key: Key | None = None,
-) -> Checkpoint:
-    """Read a checkpoint of the expected configuration, with counts of the same shape as `empty`.
+def read(path: FilePath, protocol: Protocol, *, key: Key | None = None) -> Checkpoint:
+    """Read a checkpoint of a protocol's reports, with as many shards as the protocol has.
 
     The seal is checked before anything else is read, so that damage is recognised as such. Since
     anybody can make a seal, the content is read without trusting it all the same.
@@ -214,7 +206,7 @@ def read(
             f"{other}). Go back to an earlier checkpoint, or add its batches again."
         )
     try:
-        return _unpacked(_members(content), configuration, empty.shape[1:], mechanism, seal)
+        return _unpacked(_members(content), protocol, seal)
     except Exception as error:  # whatever a forged file makes the readers raise
         raise CheckpointError(f"{path} is not a checkpoint of this collection: {error}.") from None
 
@@ -254,17 +246,17 @@ def _array(content: bytes, dtype: str, name: str) -> np.ndarray:
     return np.frombuffer(content, dtype, offset=file.tell()).reshape(shape)
 
 
-def _unpacked(members, configuration, shape, mechanism, seal):
+def _unpacked(members: dict[str, np.ndarray], protocol: Protocol, seal: bytes) -> Checkpoint:
     header = json.loads(members["header"].tobytes())
     version = header.get("version")
     if header.get("format") != _FORMAT or version not in _DTYPES:
         raise ValueError(f"it is of format {header.get('format')!r:.80}, {version!r:.80}")
     if list(members) != list(_DTYPES[version]):
         raise ValueError("its arrays are not those of its version")
-    what = configuration_difference(header["configuration"], configuration)
+    what = configuration_difference(header["configuration"], protocol.configuration)
     if what:
         raise ValueError(what)
-    tallies, sizes = members["tallies"], members["sizes"]
+    tallies, sizes, shape = members["tallies"], members["sizes"], protocol.empty.shape[1:]
     if tallies.shape != shape or sizes.shape != shape[:1]:
         raise ValueError(
             f"it holds tallies of shape {tallies.shape}, expected {shape}: n_shards must be the "
@@ -272,14 +264,14 @@ def _unpacked(members, configuration, shape, mechanism, seal):
         )
     batches = _ledger(members["ids"].tobytes(), members["id_ends"], members["counts"])
     digests = _read_digests(batches, members.get("digests"))
-    tallies, sizes = checked_sums(mechanism, tallies, sizes, batches)
+    tallies, sizes = checked_sums(protocol.mechanism, tallies, sizes, batches)
     numbers = (header["n_repeats"], header["n_refused"])
     refused = header["refused"]
     if not all(type(number) is int and number >= 0 for number in numbers):
         raise ValueError("its header is damaged")
     if not all(len(item) == 2 and all(isinstance(text, str) for text in item) for item in refused):
         raise ValueError("its header is damaged")
-    counts = Counts(tallies.astype(np.int64)[None], sizes.astype(np.int64)[None])
+    counts, configuration = Counts(tallies[None], sizes[None]), header["configuration"]
     return Checkpoint(configuration, counts, batches, *numbers, refused, digests, seal)
 
 
@@ -303,3 +295,120 @@ def _ledger(text: bytes, ends: np.ndarray, counts: np.ndarray) -> dict[str, int]
     if len(ledger) < len(ids) or "" in ledger or (len(counts) and counts.min() < 1):
         raise ValueError("its ledger is damaged")
     return ledger
+
+
+# -- one writer: a lock of the system, which dies with its process -------------------------------
+def _lock(descriptor: int) -> bool:
+    """Lock an open file; True as well where the file system knows no locks."""
+    try:
+        if sys.platform == "win32":
+            import msvcrt
+
+            os.lseek(descriptor, _LOCKED_BYTE, os.SEEK_SET)
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+        else:
+            import fcntl
+
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except (BlockingIOError, PermissionError):
+        return False
+    except OSError:  # not honoured here; whoever writes compares what is on disk all the same
+        return True
+    return True
+
+
+def _forget_locks() -> None:
+    """A forked child must not keep alive the locks of its parent."""
+    for descriptor in _held:
+        with suppress(OSError):
+            os.close(descriptor)
+    _held.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_locks)
+
+
+@contextmanager
+def locked(path: Path, seconds: float) -> Iterator[None]:
+    """Keep other runs off a file, which is locked through a file beside it.
+
+    The lock is not on the file itself, because a file that is replaced takes its lock with it.
+
+    Parameters
+    ----------
+    path : Path
+        The file to work on.
+    seconds : float
+        How long to wait for another run.
+
+    Raises
+    ------
+    CheckpointError
+        If the other run does not end in time. The error names its process.
+    """
+    side = _side(path)
+    deadline = time.monotonic() + seconds
+    while (descriptor := _attempt(path, side)) is None:
+        if time.monotonic() >= deadline:
+            raise CheckpointError(
+                f"{path} is in use by {_owner(side)}, which did not end within {seconds:g} "
+                "seconds: nothing was read or written, so try again when that process is done."
+            )
+        time.sleep(random.uniform(0.01, 0.1))  # processes that start together must not stay in step
+    _held.add(descriptor)
+    try:
+        yield
+    finally:
+        _held.discard(descriptor)
+        with suppress(OSError):
+            side.unlink()  # while it is locked, so that nobody locks a file without a name
+        with suppress(OSError):  # a forked child has closed it
+            os.close(descriptor)
+
+
+def other_user(path: Path) -> str:
+    """Name the process whose run has locked the file; empty if there is none."""
+    side = _side(path)
+    try:
+        descriptor = os.open(side, os.O_RDWR)
+    except OSError:
+        return ""
+    try:
+        return "" if _lock(descriptor) else _owner(side)
+    finally:
+        os.close(descriptor)
+
+
+def _attempt(path: Path, side: Path) -> int | None:
+    with errors_name(path):
+        descriptor = os.open(side, os.O_RDWR | os.O_CREAT, 0o666)
+    try:
+        if _lock(descriptor) and _has_name(descriptor, side):
+            os.ftruncate(descriptor, 0)
+            os.write(descriptor, f"process {os.getpid()} on host {socket.gethostname()}".encode())
+            return descriptor
+    except BaseException:
+        os.close(descriptor)
+        raise
+    os.close(descriptor)
+    return None
+
+
+def _has_name(descriptor: int, side: Path) -> bool:
+    """Whether the locked file is still the one with this name: its last owner removes it."""
+    try:
+        return os.path.samestat(os.fstat(descriptor), side.stat())
+    except OSError:
+        return False
+
+
+def _side(path: Path) -> Path:
+    target = path.resolve()
+    return target.with_name(f".{target.name}.lock")
+
+
+def _owner(side: Path) -> str:
+    with suppress(OSError):
+        return side.read_text(errors="replace")[:200] or "another process"
+    return "another process"
