@@ -20,8 +20,7 @@ from sklearn_ldp import (
     MarginalOracle,
     NormSub,
 )
-from sklearn_ldp.inference import independence
-from sklearn_ldp.inference._hypotheses import departures, from_independence
+from sklearn_ldp.inference import departures, from_independence, independence
 from sklearn_ldp.inspection import ContingencyDisplay
 
 DOMAINS = {"sex": ["F", "M"], "smokes": ["no", "$yes$"], "visits": 4}

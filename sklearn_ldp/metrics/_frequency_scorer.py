@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
 from .._estimate_set import EstimateSet
-from .._released import estimate_of
+from .._utils.fitted import estimate_of
 from .._typing import Metric, Queries, Values
 from ..oracles import PrivacyWarning
 from ..queries import QuerySet, as_query_set

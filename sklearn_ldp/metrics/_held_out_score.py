@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator
 
 from .._estimate import FrequencyEstimate
 from .._estimate_set import EstimateSet
-from .._released import estimate_of
+from .._utils.fitted import estimate_of
 from .._typing import Queries, Values
 from ..queries import QuerySet, as_query_set, query_matrix
 from ._errors import as_truth_and_estimate, query_errors

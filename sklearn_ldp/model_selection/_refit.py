@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .._cv_results import mean_errors, metric_names, split_scores
+from .._utils.fitted import mean_errors, metric_names, standard_errors
 
 
 def least_epsilon(
@@ -201,10 +201,10 @@ def _metric(cv_results: Mapping[str, Any], score: str | None) -> str:
 
 def _standard_error(cv_results: Mapping[str, Any], metric: str, candidate: int) -> float:
     """Return the standard error of a candidate's mean score over the folds."""
-    scores = [split[candidate] for split in split_scores(cv_results, metric)]
-    if len(scores) < 2:
+    errors, n_splits = standard_errors(cv_results, metric)
+    if errors is None:
         raise ValueError(
-            f"least_epsilon needs at least 2 folds for a standard error, got {len(scores)}: take "
+            f"least_epsilon needs at least 2 folds for a standard error, got {n_splits}: take "
             "more folds, or give max_error or tolerance."
         )
-    return float(np.std(scores, ddof=1) / np.sqrt(len(scores)))
+    return float(errors[candidate])
