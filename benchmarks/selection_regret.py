@@ -60,9 +60,9 @@ SEARCHES = {
     "  with NormSub": SyntheticSearch(synthesizer=NormSub(), random_state=0),
     "  with PowerNS": SyntheticSearch(synthesizer=PowerNS(), random_state=0),
     "HeldOutSearch": HeldOutSearch(),
-    "  without guard": HeldOutSearch(guard=0),
+    "  without guard": HeldOutSearch(min_z_score=0),
     "BootstrapSearch": BootstrapSearch(),
-    "  without guard ": BootstrapSearch(guard=0),
+    "  without guard ": BootstrapSearch(min_z_score=0),
 }
 COMPARED = {name: SEARCHES[name] for name in ("SyntheticSearch", "  with NormSub", *GUARDED)}
 TOLD = "EmpiricalBayes(queries)"  # no search: always this one

@@ -635,7 +635,7 @@ def test_totals_of_groups_before_and_after():
 
 
 def test_the_largest_of_many_groups_are_drawn_and_said_to_be():
-    bayes, _, truth = grouped()
+    bayes, *_ = grouped()
     display = FrequencyDisplay.from_estimator(bayes, queries=GROUPS, k=2, color="k")
     assert display.categories.tolist() == ["north", "south"]
     assert display.ax_.get_xlabel() == "2 of 3 groups, largest estimates first"

@@ -30,7 +30,7 @@ from sklearn_ldp import (
 from sklearn_ldp.datasets import make_zipf
 from sklearn_ldp.metrics import frequency_mse, query_errors
 from sklearn_ldp.model_selection import default_candidates
-from sklearn_ldp.model_selection._apportionment import apportion
+from sklearn_ldp.model_selection._synthetic_search import apportion
 from sklearn_ldp.queries import full_domain, groups, random_sets, ranges, top_k
 
 COUNTS = make_zipf(n_samples=200_000, n_categories=128, return_counts=True, random_state=0)
@@ -290,7 +290,7 @@ def test_post_pos_is_judged_by_its_answers():
     )
 
 
-# -- the guard of HeldOutSearch -------------------------------------------------------------------
+# -- the evidence that HeldOutSearch asks for ------------------------------------------------------
 class Told(EmpiricalBayes):
     """Returns what it is told, and counts as EmpiricalBayes."""
 
@@ -349,8 +349,8 @@ def test_empirical_bayes_is_left_only_with_evidence():
     evidence = (mean[0] - mean[1]) / spread[1]
     assert evidence > 2
     assert far.best_index_ == 1
-    assert HeldOutSearch(candidates, guard=evidence + 0.1).fit(estimate).best_index_ == 0
-    assert HeldOutSearch(candidates, guard=evidence - 0.1).fit(estimate).best_index_ == 1
+    assert HeldOutSearch(candidates, min_z_score=evidence + 0.1).fit(estimate).best_index_ == 0
+    assert HeldOutSearch(candidates, min_z_score=evidence - 0.1).fit(estimate).best_index_ == 1
 
 
 @pytest.mark.parametrize("search", [HeldOutSearch(), BootstrapSearch()], ids=repr)

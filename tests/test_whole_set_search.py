@@ -194,15 +194,15 @@ def test_a_model_that_is_too_simple_is_not_chosen():
 
 def test_empirical_bayes_is_left_with_evidence_only(raw):
     candidates = [EmpiricalBayes(), Consistent()]
-    free = HeldOutSearch(candidates, n_splits=3, guard=0).fit(raw)
+    free = HeldOutSearch(candidates, n_splits=3, min_z_score=0).fit(raw)
     spread = free.results_["difference_std"]
     assert spread[0] == 0 < spread[1]
     gain = free.results_["mean_error"][0] - free.results_["mean_error"][1]
     assert gain > 0
     assert free.best_index_ == 1
     enough = gain / spread[1]
-    for guard, best in ((0.9 * enough, 1), (1.1 * enough, 0)):
-        assert HeldOutSearch(candidates, n_splits=3, guard=guard).fit(raw).best_index_ == best
+    for z, best in ((0.9 * enough, 1), (1.1 * enough, 0)):
+        assert HeldOutSearch(candidates, n_splits=3, min_z_score=z).fit(raw).best_index_ == best
 
 
 @pytest.mark.slow
@@ -214,7 +214,7 @@ def test_the_spread_of_the_difference_is_right():
     gaps, spreads = [], []
     for seed in range(100):
         _, raw = collected(1.0, 5000, seed)
-        found = HeldOutSearch([EmpiricalBayes(), Consistent()], guard=0).fit(raw).results_
+        found = HeldOutSearch([EmpiricalBayes(), Consistent()], min_z_score=0).fit(raw).results_
         gaps.append(np.diff(found["mean_error"])[0])
         spreads.append(found["difference_std"][1])
     ratio = np.std(gaps) / np.sqrt(np.mean(np.square(spreads)))

@@ -114,7 +114,7 @@ def name_ticks(axis: Any, places: Iterable[float], names: Iterable[Any], **kwarg
         label.set_parse_math(False)
 
 
-def name_rows(ax: Axes, names: Sequence[Any], grid: str = "x", **kwargs: Any) -> np.ndarray:
+def name_rows(ax: Any, names: Sequence[Any], grid: str = "x", **kwargs: Any) -> np.ndarray:
     """Name rows on the y axis, the first at the top, over a light grid; return their places."""
     places = np.arange(len(names), dtype=float)
     name_ticks(ax.yaxis, places, names, **kwargs)

@@ -8,7 +8,6 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
@@ -361,9 +360,9 @@ class ErrorCurveDisplay(BaseDisplay):
             self.errorbars_[name] = drawn
         self.chosen_ = None
         if chosen:
-            ring = {"marker": "o", "markersize": 14, "markerfacecolor": "none", "color": "0.3"}
-            points = zip(*chosen, strict=True)
-            (self.chosen_,) = ax.plot(*points, linestyle="none", label=self.chosen_name, **ring)
+            ring: dict[str, Any] = {"marker": "o", "markersize": 14, "markerfacecolor": "none"}
+            ring |= {"color": "0.3", "linestyle": "none", "label": self.chosen_name}
+            (self.chosen_,) = ax.plot(*zip(*chosen, strict=True), **ring)
         # Bars that reach below 0 are clipped; otherwise they would be left out with their point.
         clipped = {"nonpositive": "clip"} if error_scale == "log" else {}
         if self.rows is None:
@@ -568,8 +567,9 @@ class SearchDisplay(BaseDisplay):
         self.chosen_ = None
         if self.best_index is not None:
             chosen = np.flatnonzero(order == self.best_index)
-            mark = {"marker": "D", "markersize": 9, "color": COLORS[1], "linestyle": "none"}
-            (self.chosen_,) = ax.plot(error[order[chosen]], chosen, label="chosen", **mark)
+            mark: dict[str, Any] = {"marker": "D", "markersize": 9, "color": COLORS[1]}
+            mark |= {"linestyle": "none", "label": "chosen"}
+            (self.chosen_,) = ax.plot(error[order[chosen]], chosen, **mark)
             ax.legend(loc="best")
         if error_scale is None:
             spans = error.min() > 0 and error.max() > 10 * error.min()

@@ -217,7 +217,7 @@ class FrequencyDisplay(BaseDisplay):
         display = cls(
             categories[shown],
             values[shown],
-            # The estimate chooses what is shown. Intervals of all that there is hold for any choice.
+            # The estimate chooses what is shown; intervals of all that there is allow for it.
             interval=None if ends is None else (ends[0][shown], ends[1][shown]),
             level=None if ends is None else level,
             n_categories=len(categories),
