@@ -399,9 +399,9 @@ def heavy_hitter_scores(
     hits = np.count_nonzero(is_found & is_true, axis=1)
     n_true, n_found = np.count_nonzero(is_true), np.count_nonzero(is_found, axis=1)
 
-    def share(part, whole):
+    def share(some, whole):
         safe = np.where(whole == 0, 1, whole)
-        return np.where(whole == 0, zero_division, part / safe)
+        return np.where(whole == 0, zero_division, some / safe)
 
     return HeavyHitterScores(
         share(hits, n_found),

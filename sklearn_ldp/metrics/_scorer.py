@@ -144,14 +144,17 @@ def oracle_and_its_input(estimator: BaseEstimator, X: Values) -> tuple[Any, Valu
     )
 
 
-def mean_over_parts(results: Mapping[Any, float], oracle: Any) -> float:
-    """Return the mean of what was found for each part of a survey, weighted by its `weights`."""
+def _mean(results: Any, oracle: Any) -> float:
+    """The mean of numbers, or of those of each column of a survey, weighted by its `weights`."""
+    if not isinstance(results, Mapping):
+        return float(np.mean(results))
     names, given = oracle.estimate_.names, getattr(oracle, "weights", None)
     if given is None or isinstance(given, Mapping):
         weights = dict.fromkeys(names, 1.0) | dict(given or {})
     else:
         weights = dict(zip(names, given, strict=True))
-    return float(np.average(list(results.values()), weights=[weights[name] for name in results]))
+    means = [float(np.mean(numbers)) for numbers in results.values()]
+    return float(np.average(means, weights=[weights[name] for name in results]))
 
 
 # -- by raw values ----------------------------------------------------------------------------
@@ -268,12 +271,8 @@ class FrequencyScorer(BaseScorer):
                 PrivacyWarning,
             )
         truth = oracle.true_frequencies(X, sample_weight)
-        if isinstance(estimate, EstimateSet):
-            by_name = query_errors(truth, estimate, queries=self.queries, metric=self.metric)
-            means = {name: float(np.mean(errors)) for name, errors in by_name.items()}
-            return -mean_over_parts(means, oracle)
-        errors = query_errors(truth, estimate, queries=self.queries, metric=self.metric)
-        return -float(np.mean(errors))
+        errors: Any = query_errors(truth, estimate, queries=self.queries, metric=self.metric)
+        return -_mean(errors, oracle)
 
     def __repr__(self) -> str:
         return f"make_frequency_scorer({self.metric!r}, queries={self.queries!r})"
@@ -470,11 +469,11 @@ class HeldOutScorer(BaseScorer):
         if not isinstance(estimate, EstimateSet):
             return self._score(estimate, held_out, oracle.frequencies_)
         scores = {
-            name: self._score(part, held_out[name], oracle.frequencies_[name])
-            for name, part in estimate.items()
-            if len(part) and len(held_out[name])
+            name: self._score(one, held_out[name], oracle.frequencies_[name])
+            for name, one in estimate.items()
+            if len(one) and len(held_out[name])
         }
-        return mean_over_parts(scores, oracle)
+        return _mean(scores, oracle)
 
     def _score(self, estimate: Any, held_out: Any, raw: np.ndarray) -> float:
         queries = self.queries

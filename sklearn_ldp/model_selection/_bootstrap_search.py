@@ -193,7 +193,7 @@ class MoreNoise(Noise):
         The factor.
     """
 
-    noise: Noise
+    noise: Any
     factor: float
 
     def __repr__(self) -> str:
@@ -223,16 +223,15 @@ class MoreNoise(Noise):
     @property
     def null_variance(self) -> Any:
         """Variance of the estimate of a category that nobody has, times the number of users."""
-        of_one: Any = self.noise  # not known by every noise
-        return of_one.null_variance
+        return self.noise.null_variance
 
     @property
     def slope(self) -> Any:
         """How much that variance grows with the frequency of the category."""
-        of_one: Any = self.noise
-        return of_one.slope
+        return self.noise.slope
 
     def variance(self, frequencies: Any) -> np.ndarray:
+        """Return the variances of the other noise, times the factor."""
         return self.factor * self.noise.variance(frequencies)
 
     def _covariance(self, rows: Any, frequencies: np.ndarray) -> np.ndarray:
@@ -242,14 +241,12 @@ class MoreNoise(Noise):
         return self.factor * self.noise._answer_variance(rows, frequencies)
 
     def covariance_product(self, vector: np.ndarray, frequencies: np.ndarray) -> np.ndarray:
+        """Return the product of the other noise, times the factor."""
         return self.factor * self.noise.covariance_product(vector, frequencies)
 
     def of_rows(self, rows: Any) -> Noise:
+        """Return the noise of some of the estimates."""
         return MoreNoise(self.noise.of_rows(rows), self.factor)
-
-    variance.__doc__ = Noise.variance.__doc__
-    covariance_product.__doc__ = Noise.covariance_product.__doc__
-    of_rows.__doc__ = Noise.of_rows.__doc__
 
 
 def drawn_noise(noise: Noise, frequencies: np.ndarray, rng: np.random.Generator) -> np.ndarray:
