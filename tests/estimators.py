@@ -136,7 +136,7 @@ SEARCHES = [
         random_state=0,
     ),
     HeldOutSearch([Base(), NormSub()]),
-    BootstrapSearch([Base(), NormSub()], n_pairs=1, noise=NOISE),
+    BootstrapSearch([Base(), NormSub()], n_repeats=1, noise=NOISE),
 ]
 
 

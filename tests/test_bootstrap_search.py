@@ -1,4 +1,4 @@
-"""BootstrapSearch: an unbiased comparison without shards, and the guard of it."""
+"""BootstrapSearch: an unbiased comparison without shards, and the evidence that it asks for."""
 
 import numpy as np
 import pytest
@@ -24,7 +24,7 @@ from sklearn_ldp import (
 )
 from sklearn_ldp.metrics import query_errors
 from sklearn_ldp.model_selection import default_candidates
-from sklearn_ldp.model_selection._added_noise import drawn_noise, with_more_noise
+from sklearn_ldp.model_selection._bootstrap_search import drawn_noise, with_more_noise
 from sklearn_ldp.postprocessing import norm
 from sklearn_ldp.queries import groups, random_sets, top_k
 
@@ -51,7 +51,7 @@ def test_differences_of_errors_are_unbiased(queries, seed):
     std = np.sqrt(MODEL.variance(truth))
     pair = [Base(), NormSub()]
     for i in range(200):
-        search = BootstrapSearch(pair, queries=queries, noise=MODEL, n_pairs=1, random_state=i)
+        search = BootstrapSearch(pair, queries=queries, noise=MODEL, n_repeats=1, random_state=i)
         values = truth + std * rng.standard_normal(128)
         search.fit(values[None])
         seen = [case.estimate for case in search._cases(FrequencyEstimate(values, range(128)))]
@@ -71,7 +71,7 @@ def test_differences_of_errors_are_unbiased(queries, seed):
 def test_the_two_copies_are_independent_and_one_is_unbiased():
     """The covariance of both copies' noise is 0, category by category; 6 sigma of 2,000 draws."""
     rng = np.random.default_rng(0)
-    std, search = 0.02, BootstrapSearch(noise=0.02, n_pairs=1, random_state=rng)
+    std, search = 0.02, BootstrapSearch(noise=0.02, n_repeats=1, random_state=rng)
     truth = np.full(20, 0.05)
     seen, response = [], []
     for _ in range(2000):
@@ -91,7 +91,7 @@ def test_the_two_copies_are_independent_and_one_is_unbiased():
 def test_candidates_are_told_the_noise_that_they_see():
     estimate = an_estimate()
     for noise in (None, MODEL, 0.01):
-        search = BootstrapSearch(noise=noise, alpha=0.21, n_pairs=2)
+        search = BootstrapSearch(noise=noise, alpha=0.21, n_repeats=2)
         of_estimate = search._completed(estimate).noise
         cases = search._cases(estimate)
         assert len(cases) == 4
@@ -107,7 +107,7 @@ def test_candidates_are_told_the_noise_that_they_see():
 
 def test_each_row_has_draws_of_its_own():
     rows = np.tile(an_estimate().values, (3, 1))
-    search = BootstrapSearch([NormSub(), Base()], noise=MODEL, n_pairs=2)
+    search = BootstrapSearch([NormSub(), Base()], noise=MODEL, n_repeats=2)
     cases = search._cases(FrequencyEstimate(rows, range(128)))
     assert len({case.estimate.values.tobytes() for case in cases}) == 12
     fitted = search.fit(rows)
@@ -226,7 +226,7 @@ def test_what_has_no_known_noise_is_refused():
             BootstrapSearch(noise=noise).fit(processed)
     with pytest.raises(ValueError, match="one finite noise level"):
         BootstrapSearch(noise=NoiseModel(0.5, 0.25, np.array([5, 5]))).fit(estimate)
-    for wrong in ({"alpha": 0.0}, {"n_pairs": 0}, {"min_z_score": -1.0}, {"noise": -0.1}):
+    for wrong in ({"alpha": 0.0}, {"n_repeats": 0}, {"min_z_score": -1.0}, {"noise": -0.1}):
         with pytest.raises(ValueError, match=f"'{next(iter(wrong))}' parameter"):
             BootstrapSearch(**wrong).fit(estimate)
 
@@ -240,11 +240,11 @@ def test_the_seed_decides():
     np.testing.assert_array_equal(errors[0], errors[1])
     assert np.all(errors[0] != errors[2])
     inner = SyntheticSearch([Base(), NormSub()], n_repeats=2, random_state=0)
-    outer = BootstrapSearch([Base(), inner], n_pairs=1).fit(estimate)
+    outer = BootstrapSearch([Base(), inner], n_repeats=1).fit(estimate)
     assert outer.best_index_ == 1
 
 
-# -- the guard ------------------------------------------------------------------------------------
+# -- the evidence ---------------------------------------------------------------------------------
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "queries", [None, groups(np.arange(20) // 5), random_sets(0.2)], ids=["each", "groups", "sets"]
@@ -262,7 +262,7 @@ def test_the_difference_varies_as_much_as_is_said(queries, n_rows, seed):
         oracle = GRR(1.0, categories=20, random_state=rng)
         rows = oracle.simulate(np.full(20, 100), n_rows)
         search = BootstrapSearch(
-            [Told(one), ToldOther(other)], queries=queries, n_pairs=1, random_state=rng
+            [Told(one), ToldOther(other)], queries=queries, n_repeats=1, random_state=rng
         )
         results = search.fit(rows).results_
         differences.append(np.subtract(*results["mean_error"]))

@@ -101,7 +101,7 @@ def test_estimates_searches_and_pickles(name):
     assert better["state"].values.sum() == pytest.approx(1)
     held_out = HeldOutSearch([Norm(), NormSub()]).fit_transform(estimates)
     assert held_out.names == estimates.names
-    assert BootstrapSearch([Norm(), NormSub()], n_pairs=1).fit_transform(estimates)["sex"].shape
+    assert BootstrapSearch([Norm(), NormSub()], n_repeats=1).fit_transform(estimates)["sex"].shape
     search = SyntheticSearch([Norm(), NormSub()], n_repeats=2, random_state=0)
     if name in ("fake", "priors"):
         with pytest.raises(ValueError, match="oracle"):

@@ -465,10 +465,10 @@ def test_every_post_processor_takes_a_set_part_by_part(post):
     "search",
     [
         HeldOutSearch([Norm(), NormSub()]),
-        BootstrapSearch([Norm(), NormSub()], n_pairs=1),
+        BootstrapSearch([Norm(), NormSub()], n_repeats=1),
         SyntheticSearch([Norm(), NormSub()], n_repeats=3, random_state=0),
         HeldOutSearch(),
-        BootstrapSearch(n_pairs=1),
+        BootstrapSearch(n_repeats=1),
         SyntheticSearch(n_repeats=2, random_state=0),
     ],
     ids=repr,

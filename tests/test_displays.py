@@ -29,17 +29,10 @@ from sklearn_ldp import (
     NormSub,
     SyntheticSearch,
 )
-from sklearn_ldp.inspection import (
-    ErrorCurveDisplay,
-    ErrorDotDisplay,
-    FrequencyDisplay,
-    GroupTotalsDisplay,
-    SearchDisplay,
-)
-from sklearn_ldp.inspection._style import styles
+from sklearn_ldp.inspection import ErrorCurveDisplay, FrequencyDisplay, SearchDisplay
 from sklearn_ldp.metrics import make_frequency_scorer, make_held_out_scorer
 from sklearn_ldp.model_selection import default_candidates, simulate_errors
-from sklearn_ldp.queries import random_sets
+from sklearn_ldp.queries import groups, random_sets, ranges
 
 COUNTS = np.array([600, 300, 80, 20])
 ESTIMATE = FrequencyEstimate([[0.2, 0.5, -0.1, 0.4]], list("abcd"), NoiseModel(0.5, 0.25, 1000))
@@ -99,19 +92,30 @@ def test_legend_is_outside_and_complete(study):
     assert ErrorCurveDisplay.from_results(study, legend=False).ax_.get_legend() is None
 
 
+def look_of(names):
+    """Colour, dashes and marker of each curve, by its name."""
+    table = {"postprocessor": names, "epsilon": [1.0] * len(names), "error": [1.0] * len(names)}
+    display = ErrorCurveDisplay.from_results(table, spread=None)
+    curves = {name: container.lines[0] for name, container in display.errorbars_.items()}
+    return {
+        name: (to_hex(line.get_color()), str(line._unscaled_dash_pattern), line.get_marker())
+        for name, line in curves.items()
+    }
+
+
 def test_every_method_has_a_look_of_its_own(study):
     """A colour-blind reader and a printout tell them apart: no two share marker or look."""
     assert len(default_candidates()) >= 12
     names = [f"method {i}" for i in range(17)]
-    for found in (styles(study["postprocessor"]), styles(names)):
-        markers = [look["marker"] for look in found.values()]
-        pairs = {(look["color"], str(look["linestyle"])) for look in found.values()}
+    for found in (look_of(list(dict.fromkeys(study["postprocessor"]))), look_of(names)):
+        markers = [marker for _, _, marker in found.values()]
+        pairs = {(color, dashes) for color, dashes, _ in found.values()}
         assert len(set(markers)) == len(pairs) == len(found)
 
 
 def test_a_method_looks_the_same_in_every_panel_and_spelling():
-    left = styles(["Base", "Norm-Sub"])
-    right = styles(["mine", "NormSub", "Power"])
+    left = look_of(["Base", "Norm-Sub"])
+    right = look_of(["mine", "NormSub", "Power"])
     assert left["Norm-Sub"] == right["NormSub"]
     assert right["mine"] not in (right["NormSub"], right["Power"])
 
@@ -155,8 +159,6 @@ def test_curves_by_several_columns():
 def test_a_table_that_does_not_fit(study):
     with pytest.raises(KeyError, match="column 'k'"):
         ErrorCurveDisplay.from_results(study, x="k")
-    with pytest.raises(ValueError, match="numbers on the x axis"):
-        ErrorCurveDisplay.from_results(study, x="queries")
     with pytest.raises(KeyError, match="simulate_errors"):
         ErrorCurveDisplay.from_results([1, 2])
 
@@ -166,7 +168,7 @@ def test_panels_and_a_second_drawing(study):
     display = ErrorCurveDisplay.from_results(study, ax=axes[1])
     assert display.ax_ is axes[1]
     assert not axes[0].lines
-    assert display.plot(axes[0], x_scale="log", y_scale="linear") is display
+    assert display.plot(axes[0], x_scale="log", error_scale="linear") is display
     assert (axes[0].get_xscale(), axes[0].get_yscale()) == ("log", "linear")
     assert looks(axes[0]) == looks(axes[1])
 
@@ -217,7 +219,7 @@ def test_a_grid_search_over_epsilon(grid_search):
         bar = splits[:, mine].std(axis=0, ddof=1) / np.sqrt(3)
         np.testing.assert_allclose(np.diff(ends)[:, 0], 2 * bar)
     best = grid_search.best_params_
-    assert display.chosen == (str(best["post"]).removesuffix("()"), best["oracle__epsilon"])
+    assert display.chosen == {str(best["post"]).removesuffix("()"): best["oracle__epsilon"]}
     assert ring(display) == (best["oracle__epsilon"], -grid_search.best_score_)
     texts = [text.get_text() for text in display.ax_.get_legend().get_texts()]
     assert sorted(texts) == ["Base", "NormSub", "chosen"]
@@ -235,11 +237,11 @@ def test_the_mark_is_on_what_the_search_has_chosen(grid_search):
     """The largest epsilon is not marked for being the best, but for being chosen."""
     search = searched(refit=lambda results: 3)
     display = ErrorCurveDisplay.from_grid_search(search)
-    assert display.chosen == ("NormSub", 0.5)
+    assert display.chosen == {"NormSub": 0.5}
     assert ring(display) == (0.5, -search.cv_results_["mean_test_score"][3])
     curves = ErrorCurveDisplay.from_grid_search(grid_search).curves
     assert ErrorCurveDisplay(curves).plot().chosen_ is None
-    for wrong in (("Base", 0.7), ("Norm", 1.0)):
+    for wrong in ({"Base": 0.7}, {"Norm": 1.0}):
         with pytest.raises(ValueError, match="has no point of"):
             ErrorCurveDisplay(curves, chosen=wrong).plot()
 
@@ -266,7 +268,7 @@ def test_a_halving_search_has_a_curve_for_each_number_of_users():
     assert results["iter"].max() > 0
     assert "Base, iteration 0 (n_samples = 100)" in display.curves
     assert sum(len(curve.x) for curve in display.curves.values()) == len(results["iter"])
-    name, x = display.chosen
+    ((name, x),) = display.chosen.items()
     assert name.endswith(
         f"iteration {results['iter'].max()} (n_samples = {search.n_resources_[-1]})"
     )
@@ -330,7 +332,7 @@ def test_a_search_that_does_not_fit():
         ErrorCurveDisplay.from_grid_search(twice)
 
 
-# -- ErrorDotDisplay ------------------------------------------------------------------------------
+# -- rows of dots ---------------------------------------------------------------------------------
 @pytest.fixture(scope="module")
 def dots():
     oracles = {f"oracle {i}": oracle for i, oracle in enumerate([OLH(), OUE()] * 4)}
@@ -338,19 +340,32 @@ def dots():
     return simulate_errors(oracles, posts, COUNTS, epsilons=1.0, n_repeats=3)
 
 
+ROWS = {"x": "postprocessor", "by": "oracle"}
+
+
+def points(display):
+    """The line with the dots of each kind."""
+    return {name: container.lines[0] for name, container in display.errorbars_.items()}
+
+
 def test_dots_are_what_the_study_holds(dots):
-    display = ErrorDotDisplay.from_results(dots)
+    display = ErrorCurveDisplay.from_results(dots, **ROWS)
     rows = [label.get_text() for label in display.ax_.get_yticklabels()]
     assert rows == display.rows == ["Base", "NormSub", "Norm"]
     assert display.ax_.yaxis_inverted()
-    assert list(display.lines_) == [f"oracle {i}" for i in range(8)]
-    for name, line in display.lines_.items():
-        np.testing.assert_array_equal(line.get_xdata(), dots.select(oracle=name).error)
+    drawn = points(display)
+    assert list(drawn) == list(display.curves) == [f"oracle {i}" for i in range(8)]
+    for name, line in drawn.items():
+        part = dots.select(oracle=name)
+        assert display.curves[name].x.tolist() == rows
+        np.testing.assert_array_equal(line.get_xdata(), part.error)
         np.testing.assert_array_equal(np.round(line.get_ydata()), [0, 1, 2])  # each in its row
-        assert line.get_label() == name
-    places = np.array([line.get_ydata()[0] for line in display.lines_.values()])
+        (bars,) = display.errorbars_[name].lines[2]
+        half = np.array([s[1, 0] - s[0, 0] for s in bars.get_segments()]) / 2
+        np.testing.assert_allclose(half, part.standard_error)
+    places = np.array([line.get_ydata()[0] for line in drawn.values()])
     assert np.all(np.diff(places) > 0.05)
-    assert display.picks_ is None
+    assert display.chosen_ is None
     assert (display.ax_.get_xscale(), display.ax_.get_xlabel()) == ("log", "MSE")
     assert display.figure_ is display.ax_.figure
     display.figure_.canvas.draw()
@@ -358,54 +373,74 @@ def test_dots_are_what_the_study_holds(dots):
 
 def test_dots_stand_apart(dots):
     """Each oracle has a marker of its own, and one of a colour that comes again is hollow."""
-    lines = ErrorDotDisplay.from_results(dots).lines_.values()
+    lines = points(ErrorCurveDisplay.from_results(dots, **ROWS)).values()
     assert len({line.get_marker() for line in lines}) == 8
     assert len({(to_hex(line.get_color()), line.get_fillstyle()) for line in lines}) == 8
+    assert {line.get_linestyle() for line in lines} == {"None"}
 
 
 def test_other_rows_and_dots():
     queries = {"all": None, "half": random_sets(0.5)}
     posts, epsilons = [Base(), NormSub()], [1, 2]
     study = simulate_errors(OLH(), posts, COUNTS, None, epsilons, queries, n_repeats=2)
-    part = study.select(queries="half")
+    part = study.select(epsilon=2)
     table = {**part.columns, "RMSE": np.sqrt(part.error)}
-    display = ErrorDotDisplay.from_results(
-        table, rows="epsilon", by="postprocessor", error="RMSE", x_scale="linear", ms=3
+    display = ErrorCurveDisplay.from_results(
+        table, x="queries", error="RMSE", spread=None, error_scale="linear", ms=3
     )
-    assert display.rows == ["1.0", "2.0"]
-    for name, line in display.lines_.items():
+    assert display.rows == ["all", "half"]
+    for name, line in points(display).items():
         errors = part.select(postprocessor=name).error
         np.testing.assert_array_equal(line.get_xdata(), np.sqrt(errors))
         assert line.get_markersize() == 3
     assert (display.ax_.get_xscale(), display.ax_.get_xlabel()) == ("linear", "RMSE")
-    with pytest.raises(ValueError, match="for Base with OLH; epsilon and queries tells them"):
-        ErrorDotDisplay.from_results(study)
-    with pytest.raises(KeyError, match="ErrorDotDisplay.from_results needs a table.*'regret'"):
-        ErrorDotDisplay.from_results(study, error="regret")
+    several = "at the same x on the curve 'OLH'; epsilon and queries tells them"
+    with pytest.raises(ValueError, match=several):
+        ErrorCurveDisplay.from_results(study, **ROWS)
+    with pytest.raises(KeyError, match="ErrorCurveDisplay.from_results needs a table.*'regret'"):
+        ErrorCurveDisplay.from_results(study, error="regret")
 
 
-def test_picks_are_ringed(dots):
-    picks = {"oracle 3": "Norm", "oracle 0": "Base"}
-    display = ErrorDotDisplay.from_results(dots, picks=picks, pick_name="mine")
+def test_chosen_dots_are_ringed(dots):
+    chosen = {"oracle 3": "Norm", "oracle 0": "Base"}
+    display = ErrorCurveDisplay.from_results(dots, chosen=chosen, chosen_name="mine", **ROWS)
+    drawn = points(display)
     expected = [
-        [coordinates[display.rows.index(row)] for coordinates in display.lines_[name].get_data()]
-        for name, row in picks.items()
+        [coordinates[display.rows.index(row)] for coordinates in drawn[name].get_data()]
+        for name, row in chosen.items()
     ]
-    np.testing.assert_array_equal(np.transpose(display.picks_.get_data()), expected)
+    np.testing.assert_array_equal(np.transpose(display.chosen_.get_data()), expected)
     names = [text.get_text() for text in display.ax_.get_legend().get_texts()]
-    assert names == [*display.lines_, "mine"]
+    assert sorted(names) == sorted([*drawn, "mine"])
     for wrong in ({"oracle 0": "PowerNS"}, {"OLH": "Norm"}):
-        with pytest.raises(ValueError, match="has no dot of"):
-            ErrorDotDisplay.from_results(dots, picks=wrong)
+        with pytest.raises(ValueError, match="has no point of .* to mark as chosen.* its rows"):
+            ErrorCurveDisplay.from_results(dots, chosen=wrong, **ROWS)
 
 
 def test_missing_dots_and_other_axes():
     _, axes = plt.subplots(1, 2)
-    display = ErrorDotDisplay(["a", "$b"], {"x": [1.0, np.nan]}).plot(axes[1], legend=False)
+    table = {
+        "postprocessor": ["$b", "a", "a", "c", "c"],
+        "oracle": ["x", "y", "x", "y", "x"],
+        "error": [1.0, 2.0, np.nan, 4.0, 5.0],
+    }
+    display = ErrorCurveDisplay.from_results(table, spread=None, ax=axes[1], legend=False, **ROWS)
     assert display.ax_ is axes[1]
+    assert display.rows == ["$b", "a", "c"]
+    assert display.curves["y"].x.tolist() == ["a", "c"]
+    np.testing.assert_array_equal(np.round(points(display)["y"].get_ydata()), [1, 2])
     assert not axes[0].lines
     assert axes[1].get_legend() is None
     display.figure_.canvas.draw()
+
+
+def test_epsilons_within_a_decade_get_labels():
+    table = {"postprocessor": ["a", "b"], "oracle": ["x", "x"], "error": [2e-5, 4e-5]}
+    near = ErrorCurveDisplay.from_results(table, spread=None, **ROWS)
+    far = ErrorCurveDisplay.from_results({**table, "error": [1e-5, 1.0]}, spread=None, **ROWS)
+    for display in (near, far):
+        low, high = display.ax_.get_xlim()
+        assert 2 <= sum(low <= tick <= high for tick in display.ax_.get_xticks()) <= 9
 
 
 # -- SearchDisplay --------------------------------------------------------------------------------
@@ -461,7 +496,7 @@ def test_what_is_no_fitted_search():
 def test_scale_of_the_errors():
     assert SearchDisplay(["a", "b"], [1.0, 50.0]).plot().ax_.get_xscale() == "log"
     assert SearchDisplay(["a", "b"], [1.0, 5.0]).plot().ax_.get_xscale() == "linear"
-    display = SearchDisplay(["a", "$b"], [0.0, 5.0]).plot(x_scale="linear", c="red", ms=9)
+    display = SearchDisplay(["a", "$b"], [0.0, 5.0]).plot(error_scale="linear", c="red", ms=9)
     assert display.best_index is None
     assert display.chosen_ is None
     line = display.errorbar_.lines[0]
@@ -551,55 +586,74 @@ def test_against_ranks():
 # -- matplotlib -----------------------------------------------------------------------------------
 def test_without_matplotlib_the_remedy_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
-    curve = ErrorCurveDisplay({})
-    dots, search = ErrorDotDisplay(["a"], {"b": [1.0]}), SearchDisplay(["a"], [1.0])
-    for display in (curve, dots, search, FrequencyDisplay(["a"], [1.0])):
+    curve, search = ErrorCurveDisplay({}), SearchDisplay(["a"], [1.0])
+    for display in (curve, search, FrequencyDisplay(["a"], [1.0])):
         with pytest.raises(ImportError, match=r"sklearn_ldp\[plot\]"):
             display.plot()
 
 
 # -- totals of groups -------------------------------------------------------------------------
 LABELS = np.repeat(["north", "south", "west"], 30)
+GROUPS = groups(LABELS)
 
 
-def grouped(n_repeats=1):
+def grouped():
     counts = np.repeat([3000, 100, 0], 30)
-    estimate = OUE(1.0, categories=90, random_state=0).simulate(counts, n_repeats)
-    return EmpiricalBayes(groups=LABELS).fit(estimate), counts
+    estimate = OUE(1.0, categories=90, random_state=0).simulate(counts)
+    return EmpiricalBayes(groups=LABELS).fit(estimate), estimate, counts / counts.sum()
 
 
-def test_group_totals_are_drawn_in_their_order():
-    bayes, counts = grouped()
-    truth = counts.reshape(3, 30).sum(axis=1) / counts.sum()
-    display = GroupTotalsDisplay.from_estimator(bayes, truth=truth)
+def test_totals_of_groups_before_and_after():
+    """The raw totals with intervals that hold at once, and both priors', beside the truth."""
+    bayes, raw, truth = grouped()
+    display = FrequencyDisplay.from_estimate(
+        raw, queries=GROUPS, truth=truth, orientation="horizontal"
+    )
+    for name, post in (("sum 1", Norm()), ("one prior", EmpiricalBayes())):
+        result = post.fit_transform(raw)
+        FrequencyDisplay.from_estimate(result, queries=GROUPS, name=name, ax=display.ax_)
+    FrequencyDisplay.from_estimator(bayes, queries=GROUPS, name="groups", ax=display.ax_)
     (learnt,) = bayes.group_totals_
-    assert list(display.groups) == ["north", "south", "west"]
-    for line, values in (
-        (display.raw_, learnt.raw[0]),
-        (display.common_, learnt.common[0]),
-        (display.totals_, learnt.totals[0]),
-        (display.truth_, truth),
+    for name, values in (
+        ("raw estimate", raw.answer(GROUPS)[0]),
+        ("sum 1", learnt.raw[0]),
+        ("one prior", learnt.common[0]),
+        ("groups", learnt.totals[0]),
     ):
-        np.testing.assert_array_equal(line.get_xdata(), values)
-        np.testing.assert_array_equal(line.get_ydata(), [1, 2, 3])
-    assert [text.get_text() for text in display.ax_.get_yticklabels()] == list(display.groups)
-    assert "100%" in display.ax_.get_title()
+        np.testing.assert_allclose(drawn(display.ax_, name)[0], values, atol=1e-12)
+    np.testing.assert_allclose(
+        drawn(display.ax_, "truth")[0], truth.reshape(3, 30).sum(axis=1), atol=1e-12
+    )
+    assert display.categories.tolist() == ["north", "south", "west"]
+    assert [text.get_text() for text in display.ax_.get_yticklabels()] == ["north", "south", "west"]
+    low, high = raw.confidence_interval(0.95, GROUPS, simultaneous=True)
+    np.testing.assert_array_equal(display.interval, [low[0], high[0]])
+    label = display.ax_.get_xlabel().replace("\n", " ")
+    assert label == "frequency, with 95 % intervals that hold for all 3 groups at once"
+    with pytest.raises(ValueError, match="'north' is there and not in this estimate"):
+        FrequencyDisplay.from_estimate(raw, ax=display.ax_)
 
 
 def test_the_largest_of_many_groups_are_drawn_and_said_to_be():
-    bayes, _ = grouped(2)
-    display = GroupTotalsDisplay.from_estimator(bayes, row=1, k=2, color="k")
-    assert list(display.groups) == ["north", "south"]
-    assert display.ax_.get_title().startswith("2 of 3 groups, the largest; ")
-    assert display.truth_ is None
-    assert display.totals_.get_color() == "k"
+    bayes, *_ = grouped()
+    display = FrequencyDisplay.from_estimator(bayes, queries=GROUPS, k=2, color="k")
+    assert display.categories.tolist() == ["north", "south"]
+    assert display.ax_.get_xlabel() == "2 of 3 groups, largest estimates first"
+    assert (display.truth_, display.interval) == (None, None)
+    assert display.errorbar_.lines[0].get_color() == "k"
+    with pytest.raises(ValueError, match=r"truth must have shape \(90,\)"):
+        FrequencyDisplay.from_estimator(bayes, queries=GROUPS, truth=[0.5, 0.5])
+    with pytest.raises(ValueError, match="k must be an integer >= 1"):
+        FrequencyDisplay.from_estimator(bayes, queries=GROUPS, k=0)
 
 
-def test_group_totals_need_groups():
-    bayes, _ = grouped()
-    with pytest.raises(ValueError, match="fitted with groups"):
-        GroupTotalsDisplay.from_estimator(EmpiricalBayes(noise=0.01).fit(bayes.estimate_.values))
-    with pytest.raises(ValueError, match="must have shape"):
-        GroupTotalsDisplay.from_estimator(bayes, truth=[0.5, 0.5])
-    with pytest.raises(ValueError, match="k must be None"):
-        GroupTotalsDisplay.from_estimator(bayes, k=0)
+def test_queries_without_names_and_noise_without_covariances():
+    """The intervals of sums need covariances, which p and q alone do not tell."""
+    display = FrequencyDisplay.from_estimate(ESTIMATE, queries=ranges(2), truth=TRUTH)
+    assert display.categories.tolist() == [0, 1]
+    np.testing.assert_allclose(display.frequencies, [0.7, 0.3])
+    np.testing.assert_allclose(display.truth, [0.7, 0.3])
+    assert display.ax_.get_xlabel() == "all 2 queries, largest true frequencies first"
+    with pytest.raises(ValueError, match="does not tell the covariance"):
+        ESTIMATE.confidence_interval(0.95, ranges(2))
+    assert display.interval is None

@@ -30,7 +30,7 @@ from sklearn_ldp import (
 from sklearn_ldp.datasets import make_zipf
 from sklearn_ldp.metrics import frequency_mse, query_errors
 from sklearn_ldp.model_selection import default_candidates
-from sklearn_ldp.model_selection._apportionment import apportion
+from sklearn_ldp.model_selection._synthetic_search import apportion
 from sklearn_ldp.queries import full_domain, groups, random_sets, ranges, top_k
 
 COUNTS = make_zipf(n_samples=200_000, n_categories=128, return_counts=True, random_state=0)
@@ -290,7 +290,7 @@ def test_post_pos_is_judged_by_its_answers():
     )
 
 
-# -- the guard of HeldOutSearch -------------------------------------------------------------------
+# -- the evidence that HeldOutSearch asks for ------------------------------------------------------
 class Told(EmpiricalBayes):
     """Returns what it is told, and counts as EmpiricalBayes."""
 

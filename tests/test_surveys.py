@@ -24,7 +24,6 @@ from sklearn_ldp.collection import aggregate, write_reports
 from sklearn_ldp.inference import ranks
 from sklearn_ldp.inspection import (
     FrequencyDisplay,
-    GroupTotalsDisplay,
     SearchDisplay,
     TrendDisplay,
 )
@@ -232,14 +231,15 @@ def test_differences_are_those_of_the_parts():
         ),
         (
             TypeError,
-            r"take that of a part, as in estimators_\['sex'\]",
-            lambda: GroupTotalsDisplay.from_estimator(
+            r"draws one estimate, got a set of them: take one of them, as in estimates\['sex'\]",
+            lambda: FrequencyDisplay.from_estimator(
                 EmpiricalBayes(groups={"state": REGIONS}).fit(ESTIMATES)
             ),
         ),
         (
             TypeError,
-            r"SearchDisplay draws what was fitted to one estimate, and this HeldOutSearch",
+            r"SearchDisplay draws what was fitted to one estimate, and this HeldOutSearch was "
+            r"fitted to a set: take that of one estimate, as in estimators_\['sex'\]",
             lambda: SearchDisplay.from_estimator(
                 HeldOutSearch([NormSub(), EmpiricalBayes()]).fit(ESTIMATES)
             ),
@@ -260,7 +260,7 @@ def test_what_takes_one_estimate_says_what_to_do_with_a_set(error, message, call
 def test_displays_of_one_part():
     pytest.importorskip("matplotlib")
     fitted = EmpiricalBayes(groups={"state": REGIONS}).fit(ESTIMATES)
-    GroupTotalsDisplay.from_estimator(fitted.estimators_["state"])
+    FrequencyDisplay.from_estimator(fitted.estimators_["state"], queries=groups(REGIONS))
     weeks = estimate_by_group(survey(), TABLE, WEEKS)
     TrendDisplay.from_estimate(weeks["age"])
     pickled = pickle.loads(pickle.dumps(ESTIMATES))

@@ -201,10 +201,8 @@ def test_empirical_bayes_is_left_with_evidence_only(raw):
     assert gain > 0
     assert free.best_index_ == 1
     enough = gain / spread[1]
-    for z_score, best in ((0.9 * enough, 1), (1.1 * enough, 0)):
-        assert (
-            HeldOutSearch(candidates, n_splits=3, min_z_score=z_score).fit(raw).best_index_ == best
-        )
+    for z, best in ((0.9 * enough, 1), (1.1 * enough, 0)):
+        assert HeldOutSearch(candidates, n_splits=3, min_z_score=z).fit(raw).best_index_ == best
 
 
 @pytest.mark.slow

@@ -392,7 +392,7 @@ def _score_panels(table: Table, x: str, x_label: str, line: bool = False) -> Any
         for score, ax in zip(_SCORES, axes, strict=True):
             part = table.select(population=[name], score=score)
             ErrorCurveDisplay.from_results(
-                part, x=x, ax=ax, y_scale="linear", legend=score == _SCORES[-1]
+                part, x=x, ax=ax, error_scale="linear", legend=score == _SCORES[-1]
             )
             title = {"f_score": "F-score"}.get(score, score.capitalize())
             ax.set(title=f"{name}: {title}", xlabel=x_label, ylabel=title, ylim=(0, 1.03))

@@ -274,7 +274,7 @@ def _draw_equivalents(table: Table) -> Any:
             x="n_samples",
             error="equivalent_n_samples",
             ax=ax,
-            y_scale="linear",
+            error_scale="linear",
         )
         display.ax_.set(title="Zipf's", xlabel="n", ylabel="n' with Base")
     return figure

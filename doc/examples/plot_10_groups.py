@@ -19,7 +19,7 @@ open at all.
 import numpy as np
 
 from sklearn_ldp import OUE, EmpiricalBayes, NormSub
-from sklearn_ldp.inspection import GroupTotalsDisplay
+from sklearn_ldp.inspection import FrequencyDisplay
 from sklearn_ldp.queries import groups
 
 rng = np.random.default_rng(7)
@@ -59,7 +59,10 @@ for name, post in posts.items():
 # The raw totals are noisy. A common prior draws all regions together, since it cannot tell that
 # fifty small shops are small for the same reason. Priors of groups do, where the regions say so.
 
-GroupTotalsDisplay.from_estimator(posts["priors of groups"], truth=matrix @ truth)
+regions = {"queries": groups(region), "orientation": "horizontal"}
+display = FrequencyDisplay.from_estimate(estimate, truth=truth, **regions)
+for name in ("one prior for all", "priors of groups"):
+    FrequencyDisplay.from_estimator(posts[name], name=name, ax=display.ax_, **regions)
 
 # %%
 # What was learnt about them: the logarithm of how much more likely the estimates are if regions

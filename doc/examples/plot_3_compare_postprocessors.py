@@ -10,7 +10,7 @@ import matplotlib.pyplot as plt
 
 from sklearn_ldp import GRR, OLH, OUE, Base, BaseCut, Norm, NormMul, NormSub, PowerNS
 from sklearn_ldp.datasets import make_zipf
-from sklearn_ldp.inspection import ErrorCurveDisplay, ErrorDotDisplay
+from sklearn_ldp.inspection import ErrorCurveDisplay
 from sklearn_ldp.model_selection import simulate_errors
 from sklearn_ldp.queries import full_domain, random_sets, top_k
 
@@ -45,4 +45,4 @@ _ = ErrorCurveDisplay.from_results(study, by="oracle")
 # %%
 # All combinations at one epsilon: one row per post-processor, one colour and marker per oracle.
 study = simulate_errors([GRR(), OLH(), OUE()], "all", counts, epsilons=1.0)
-_ = ErrorDotDisplay.from_results(study)
+_ = ErrorCurveDisplay.from_results(study, x="postprocessor", by="oracle")

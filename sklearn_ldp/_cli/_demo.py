@@ -141,7 +141,7 @@ def _draw(estimates: dict, study: Any, picks: dict, states: Any, path: Path) -> 
         from matplotlib.ticker import PercentFormatter
     except ImportError:
         return "No picture: it needs matplotlib (pip install 'sklearn_ldp[plot]')."
-    from ..inspection import ErrorDotDisplay, FrequencyDisplay
+    from ..inspection import ErrorCurveDisplay, FrequencyDisplay
     from ..postprocessing import EmpiricalBayes
 
     figure = Figure(figsize=(13, 9), layout="constrained")
@@ -158,11 +158,14 @@ def _draw(estimates: dict, study: Any, picks: dict, states: Any, path: Path) -> 
 
     queries = next(name for name in picks["OLH"] if "divisions" in name)
     part, scale = study.select(queries=queries), "RMSE in percentage points, log scale"
-    ErrorDotDisplay.from_results(
+    ErrorCurveDisplay.from_results(
         {**part.columns, scale: _in_points(part.error)},
+        x="postprocessor",
+        by="oracle",
         error=scale,
-        picks={name: picked[queries]["SyntheticSearch"] for name, picked in picks.items()},
-        pick_name="picked by SyntheticSearch",
+        spread=None,
+        chosen={name: picked[queries]["SyntheticSearch"] for name, picked in picks.items()},
+        chosen_name="picked by SyntheticSearch",
         ax=right,
         legend=False,
     )

@@ -1,4 +1,4 @@
-"""Read histograms from files."""
+"""Reader of histograms in files."""
 
 import re
 from os import PathLike, fspath

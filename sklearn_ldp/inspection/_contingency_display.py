@@ -1,14 +1,15 @@
-"""A display of the table of two columns: which cells are more than noise."""
+"""Display of the table of two columns, with the cells hatched that are within the noise."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
 
 from .._statements import check_level
-from ._style import name_ticks, new_axes
+from ._base import BaseDisplay, name_ticks
 
 _MOST_CELLS = 2_500
 _MOST_NUMBERS = 64  # cells that have room for their numbers
@@ -22,7 +23,8 @@ _COLORS = {
 }
 
 
-class ContingencyDisplay:
+@dataclass(eq=False, repr=False)
+class ContingencyDisplay(BaseDisplay):
     """The table of two columns as a heat map, in which cells within the noise are hatched.
 
     The colours show how much more or less frequent a cell is than if the columns were independent
@@ -90,35 +92,16 @@ class ContingencyDisplay:
     True
     """
 
-    ax_: Any
-    figure_: Any
-    image_: Any
-    colorbar_: Any
-    hatches_: Any
-    texts_: list[Any]
-
-    def __init__(
-        self,
-        frequencies: Any,
-        categories: tuple[Any, Any],
-        *,
-        names: tuple[str, str] = ("", ""),
-        color: str = "difference",
-        shown: Any = None,
-        within_noise: Any = None,
-        noise_level: float | None = None,
-        level: float = 0.95,
-        p_value: float | None = None,
-    ) -> None:
-        self.frequencies = frequencies
-        self.categories = categories
-        self.names = names
-        self.color = color
-        self.shown = shown
-        self.within_noise = within_noise
-        self.noise_level = noise_level
-        self.level = level
-        self.p_value = p_value
+    frequencies: Any
+    categories: tuple[Any, Any]
+    _: KW_ONLY
+    names: tuple[str, str] = ("", "")
+    color: str = "difference"
+    shown: Any = None
+    within_noise: Any = None
+    noise_level: float | None = None
+    level: float = 0.95
+    p_value: float | None = None
 
     @classmethod
     def from_estimate(
@@ -141,7 +124,7 @@ class ContingencyDisplay:
             Tables of several columns, or an estimate whose categories are pairs.
         first, second : str, default=None
             The columns that make the rows and the columns of the picture. Of an estimate over
-            pairs, what to call its two parts, in their order.
+            pairs, what to call the first and the second of a pair.
         color : {"difference", "deviation", "frequency"}, default="difference"
             What the colours show: the frequency minus that of independent columns with the same
             margins; the same in standard deviations of the raw estimate; or the frequency itself.
@@ -243,9 +226,8 @@ class ContingencyDisplay:
         """
         frequencies = np.asarray(self.frequencies)
         n_rows, n_columns = frequencies.shape
-        if ax is None:
-            size = (3.0 + max(0.42 * n_columns, 2.2), 1.5 + max(0.34 * n_rows, 1.2))
-            ax = new_axes("ContingencyDisplay", (min(size[0], 14.0), min(size[1], 12.0)))
+        size = (3.0 + max(0.42 * n_columns, 2.2), 1.5 + max(0.34 * n_rows, 1.2))
+        ax = self._axes(ax, (min(size[0], 14.0), min(size[1], 12.0)))
         label, colors = _COLORS[self.color]
         values = frequencies if self.shown is None else np.asarray(self.shown)
         ends = _ends(values, self.color, self.noise_level)
@@ -272,7 +254,6 @@ class ContingencyDisplay:
         ax.set_ylabel(self.names[0], parse_math=False)
         ax.set_xlabel(self.names[1], parse_math=False)
         ax.set_title(self._title(), fontsize="small")
-        self.ax_, self.figure_ = ax, ax.figure
         return self
 
     def _title(self) -> str:
@@ -303,7 +284,7 @@ class ContingencyDisplay:
 
     def _write_numbers(self, ax: Any, frequencies: np.ndarray) -> None:
         """Write the frequencies into the cells, if there are few."""
-        self.texts_ = []
+        self.texts_: list[Any] = []
         if frequencies.size > _MOST_NUMBERS:
             return
         for (i, j), frequency in np.ndenumerate(frequencies):
@@ -334,7 +315,7 @@ def _table_of(tables: Any, first: Any, second: Any) -> tuple[Any, bool]:
         if not hasattr(tables, "pair"):
             raise ValueError(
                 "ContingencyDisplay needs tables of several columns, such as a MarginalOracle "
-                f"returns, got a set of the parts {', '.join(map(repr, tables))}."
+                f"returns, got a set of {', '.join(map(repr, tables))}."
             )
         of_columns: Any = tables
         table = of_columns.pair(first, second)

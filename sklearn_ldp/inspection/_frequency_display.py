@@ -1,8 +1,9 @@
-"""A display of estimated frequencies."""
+"""Display of estimated frequencies, of categories or of groups of them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral
 from typing import Any, Protocol, runtime_checkable
 
@@ -10,11 +11,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
-from .._released import estimate_of
 from .._statements import check_level
-from .._typing import Axes, Column
-from ..domains.values import places_among
-from ._style import COLORS, LINES, MARKERS, merged, name_ticks, new_axes
+from .._typing import Axes
+from .._utils.fitted import estimate_of
+from ..queries import Queries, as_query_set
+from ._base import COLORS, LINES, MARKERS, BaseDisplay, merged, name_ticks
 
 # How far the first, second, .. estimate stands beside its category: the first few, far apart.
 _SHIFTS = (0.0, 0.32, -0.32, 0.16, -0.16, 0.48, -0.48)
@@ -34,11 +35,16 @@ class Estimate(Protocol):
     def is_raw(self) -> bool: ...
     @property
     def postprocessors(self) -> tuple[str, ...]: ...
-    def confidence_interval(self, level: float, *, simultaneous: bool) -> Any: ...
+    def answer(self, queries: Any) -> Any: ...
+    def confidence_interval(self, level: float, queries: Any, *, simultaneous: bool) -> Any: ...
 
 
-class FrequencyDisplay:
+@dataclass(eq=False, repr=False)
+class FrequencyDisplay(BaseDisplay):
     """Estimated frequencies of all or the largest categories, with intervals and the truth.
+
+    With `queries` these are the answers to them, such as the totals of groups of categories; all
+    that is said about categories then holds for groups.
 
     The intervals hold for all categories of the domain at once, not for each one by itself: the
     largest of many noisy estimates are large by their noise, so most intervals for single
@@ -53,7 +59,7 @@ class FrequencyDisplay:
     Parameters
     ----------
     categories : array-like of shape (k,)
-        The categories to show, in the order of the picture.
+        The categories, or the groups, to show, in the order of the picture.
     frequencies : array-like of shape (k,)
         Their estimated frequencies.
     interval : tuple of two array-like of shape (k,) or None, default=None
@@ -76,6 +82,8 @@ class FrequencyDisplay:
     orientation : {"vertical", "horizontal"}, default="vertical"
         Direction in which the frequencies grow: upwards, or to the right with one row per
         category, which leaves room for long names.
+    noun : str, default="categories"
+        What the axes call what they show.
 
     Attributes
     ----------
@@ -98,48 +106,35 @@ class FrequencyDisplay:
     >>> display = FrequencyDisplay.from_estimate(estimate, truth=[0.5, 0.4, 0.1])
     >>> consistent = NormSub().fit_transform(estimate)
     >>> both = FrequencyDisplay.from_estimate(consistent, ax=display.ax_)
+
+    Totals of groups:
+
+    >>> from sklearn_ldp.queries import groups
+    >>> kinds = groups(["warm", "cold", "cold"])
+    >>> display = FrequencyDisplay.from_estimate(estimate, queries=kinds, truth=[0.5, 0.4, 0.1])
+    >>> display.categories.tolist(), display.frequencies.tolist()
+    (['cold', 'warm'], [0.4, 0.6])
     """
 
     categories: Any
     frequencies: Any
-    interval: Any
-    truth: Any
-    ax_: Any
-    figure_: Any
-    errorbar_: Any
-    band_: Any
-    truth_: Any
-
-    def __init__(
-        self,
-        categories: Column,
-        frequencies: ArrayLike,
-        *,
-        interval: tuple[ArrayLike, ArrayLike] | None = None,
-        level: float | None = None,
-        n_categories: int | None = None,
-        order: str | None = None,
-        truth: ArrayLike | None = None,
-        name: str | None = None,
-        by: str = "category",
-        orientation: str = "vertical",
-    ) -> None:
-        self.categories = categories
-        self.frequencies = frequencies
-        self.interval = interval
-        self.level = level
-        self.n_categories = n_categories
-        self.order = order
-        self.truth = truth
-        self.name = name
-        self.by = by
-        self.orientation = orientation
+    _: KW_ONLY
+    interval: tuple[ArrayLike, ArrayLike] | None = None
+    level: float | None = None
+    n_categories: int | None = None
+    order: str | None = None
+    truth: Any = None
+    name: str | None = None
+    by: str = "category"
+    orientation: str = "vertical"
+    noun: str = "categories"
 
     @classmethod
     def from_estimate(
         cls,
         estimate: Estimate,
         *,
+        queries: Queries | None = None,
         k: int | None = 30,
         truth: ArrayLike | None = None,
         level: float = 0.95,
@@ -156,12 +151,16 @@ class FrequencyDisplay:
         ----------
         estimate : FrequencyEstimate of shape (1, d)
             The estimate to draw. If it is raw and its noise is known, it gets intervals.
+        queries : query set, (sparse) matrix of shape (n_queries, d) or None, default=None
+            The queries whose answers to draw, such as ``groups(labels)`` of
+            :mod:`sklearn_ldp.queries`; None draws the categories. For another estimate on the same
+            axes, give the same queries.
         k : int or None, default=30
             Number of categories: the largest ones by the truth if it is given, otherwise by the
             estimate. None shows all of them. Axes that already show an estimate keep their
             categories.
         truth : array-like of shape (d,), default=None
-            True frequencies.
+            True frequencies of the categories, also with `queries`.
         level : float, default=0.95
             Probability that the intervals of all d categories hold at once, whichever of them are
             shown: those of ``estimate.confidence_interval(level, simultaneous=True)``.
@@ -197,33 +196,37 @@ class FrequencyDisplay:
             If there are several estimates, or another parameter is not as described.
         """
         _check(estimate, k, truth, level, order, by, orientation)
-        n_categories = len(estimate.categories)
+        categories, values, noun = estimate.categories, estimate.values[0], "categories"
+        truth = None if truth is None else np.asarray(truth)
+        asked = None if queries is None else as_query_set(queries).aligned(categories)
+        if asked is not None:
+            values = estimate.answer(asked)[0]
+            truth = None if truth is None else asked.matrix(len(categories)) @ truth
+            noun = "queries" if asked.names is None else "groups"
+            categories = np.asarray(range(len(values)) if asked.names is None else asked.names)
         first = next(iter(_displays_on(ax)), None)
         described = None  # the first display on the axes has described the order
         if first is None:
-            shown, described = _shown(estimate, k, truth, order, by)
+            shown, described = _shown(categories, values, k, truth, order, by)
         else:
-            shown = first._places_among(estimate.categories)
+            shown = first._places_among(categories)
             by, orientation = first.by, first.orientation
-        interval = None
-        if estimate.is_raw and estimate.noise is not None:
-            # The estimate chooses which categories are shown. A band over the whole domain holds
-            # for any choice.
-            low, high = estimate.confidence_interval(level, simultaneous=True)
-            interval = low[0, shown], high[0, shown]
+        ends = _interval(estimate, level, asked)
         if name is None:
             name = " + ".join(estimate.postprocessors) or "raw estimate"
         display = cls(
-            estimate.categories[shown],
-            estimate.values[0, shown],
-            interval=interval,
-            level=None if interval is None else level,
-            n_categories=n_categories,
+            categories[shown],
+            values[shown],
+            # The estimate chooses what is shown; intervals of all that there is allow for it.
+            interval=None if ends is None else (ends[0][shown], ends[1][shown]),
+            level=None if ends is None else level,
+            n_categories=len(categories),
             order=described,
-            truth=None if truth is None else np.asarray(truth)[shown],
+            truth=None if truth is None else truth[shown],
             name=name,
             by=by,
             orientation=orientation,
+            noun=noun,
         )
         return display.plot(ax, **kwargs)
 
@@ -271,9 +274,8 @@ class FrequencyDisplay:
         others = _displays_on(ax)
         first = others[0] if others else self
         order = first._places_among(self.categories)
-        if ax is None:
-            size = (8.0, 4.5) if self.orientation == "vertical" else (6.0, 1.0 + 0.22 * len(order))
-            ax = new_axes("FrequencyDisplay", size)
+        size = (8.0, 4.5) if self.orientation == "vertical" else (6.0, 1.0 + 0.22 * len(order))
+        ax = self._axes(ax, size)
         if not others:
             self._prepare(ax)
         values = ax.yaxis if first.orientation == "vertical" else ax.xaxis
@@ -289,7 +291,6 @@ class FrequencyDisplay:
         self.errorbar_.display = self  # for the next display on these axes
         if ax.get_legend_handles_labels()[0]:
             ax.legend()
-        self.ax_, self.figure_ = ax, ax.figure
         return self
 
     def _prepare(self, ax: Any) -> None:
@@ -315,14 +316,14 @@ class FrequencyDisplay:
         """What the axis of the categories shows: how many of how many, in which order."""
         k, d = len(self.categories), self.n_categories
         if self.by == "rank":
-            return "rank" if d in (k, None) else f"rank, the first {k:,} of {d:,} categories"
+            return "rank" if d in (k, None) else f"rank, the first {k:,} of {d:,} {self.noun}"
         if d is None:
             return ""
         kind = "estimates" if self.truth is None else "true frequencies"
         order = {"frequency": f"largest {kind} first"}
         if k < d:
             order["domain"] = f"those with the largest {kind}"
-        what = (f"all {k:,}" if k == d else f"{k:,} of {d:,}") + " categories"
+        what = (f"all {k:,}" if k == d else f"{k:,} of {d:,}") + f" {self.noun}"
         # A label beside few rows has little room, so it takes two lines.
         comma = ",\n" if self.orientation == "horizontal" and k < 15 else ", "
         return comma.join([what, order[self.order]] if self.order in order else [what])
@@ -369,14 +370,15 @@ class FrequencyDisplay:
 
     def _places_among(self, categories: Any) -> np.ndarray:
         """Where the categories of this display are among the given ones."""
+        known = {category: i for i, category in enumerate(np.asarray(categories).tolist())}
         mine = np.asarray(self.categories).tolist()
-        places, missing = places_among(mine, np.asarray(categories).tolist())
-        if missing:
-            raise ValueError(
-                f"FrequencyDisplay cannot draw beside what is on these axes: {missing[0]!r} is "
-                "there and not in this estimate; give other axes."
-            )
-        return places
+        for category in mine:
+            if category not in known:
+                raise ValueError(
+                    f"FrequencyDisplay cannot draw beside what is on these axes: {category!r} is "
+                    "there and not in this estimate; give other axes."
+                )
+        return np.array([known[category] for category in mine], dtype=np.int64)
 
 
 def _displays_on(ax: Any) -> list[FrequencyDisplay]:
@@ -385,16 +387,28 @@ def _displays_on(ax: Any) -> list[FrequencyDisplay]:
     return [container.display for container in containers if hasattr(container, "display")]
 
 
+def _interval(estimate: Estimate, level: float, asked: Any) -> tuple[Any, Any] | None:
+    """The intervals of all that is asked, or None if the noise is not known."""
+    if not estimate.is_raw or estimate.noise is None:
+        return None
+    try:
+        low, high = estimate.confidence_interval(level, asked, simultaneous=True)
+    except ValueError:
+        if asked is None:
+            raise
+        return None  # some noise is known for single categories only
+    return low[0], high[0]
+
+
 def _shown(
-    estimate: Estimate, k: int | None, truth: Any, order: str, by: str
+    categories: Any, values: np.ndarray, k: int | None, truth: Any, order: str, by: str
 ) -> tuple[np.ndarray, str]:
     """The places of the categories to show, and "domain" or "frequency", which orders them."""
-    frequencies = estimate.values[0] if truth is None else np.asarray(truth)
-    largest = np.argsort(-frequencies, kind="stable")
+    largest = np.argsort(-(values if truth is None else truth), kind="stable")
     shown = largest[:k]
     if order == "auto":
         is_all = len(shown) == len(largest)
-        follows = truth is None and by != "rank" and (is_all or _rises(estimate.categories))
+        follows = truth is None and by != "rank" and (is_all or _rises(categories))
         order = "domain" if follows else "frequency"
     return (np.sort(shown) if order == "domain" else shown), order
 
@@ -408,7 +422,7 @@ def _rises(categories: Any) -> bool:
 def _values_label(displays: list[FrequencyDisplay]) -> str:
     """What the axis of the frequencies says about the intervals that are drawn."""
     drawn = [
-        (f"{100 * display.level:g} %", display.n_categories)
+        (f"{100 * display.level:g} %", f"{display.n_categories:,}")
         for display in displays
         if display.interval is not None
         and display.level is not None
@@ -417,7 +431,7 @@ def _values_label(displays: list[FrequencyDisplay]) -> str:
     if not drawn:
         return "frequency"
     levels, sizes = (list(dict.fromkeys(items)) for items in zip(*drawn, strict=True))
-    which = f"all {sizes[0]:,} categories" if len(sizes) == 1 else "all categories"
+    which = f"all {sizes[0]} {displays[0].noun}" if len(sizes) == 1 else f"all {displays[0].noun}"
     return f"frequency, with {' and '.join(levels)} intervals\nthat hold for {which} at once"
 
 
@@ -426,7 +440,7 @@ def _check(
 ) -> None:
     if isinstance(estimate, Mapping):  # a set of estimates
         raise TypeError(
-            "FrequencyDisplay draws one estimate, got a set of them: take a part, as in "
+            "FrequencyDisplay draws one estimate, got a set of them: take one of them, as in "
             f"estimates[{next(iter(estimate), None)!r}], or draw each with estimates.plot()."
         )
     if not isinstance(estimate, Estimate):

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import _check_sample_weight
 
-from ..metrics._scorer import BaseScorer
+from ..metrics import BaseScorer
 from ._label_channel import LabelChannel, checked_classes
 
 _N_GROUPS = 20  # of users, of which one at a time is left out

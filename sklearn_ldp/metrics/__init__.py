@@ -2,9 +2,15 @@
 
 from ._audit import AuditResult, audit_epsilon
 from ._epsilon_scorer import make_epsilon_scorer
-from ._errors import frequency_mae, frequency_mse, query_errors
-from ._frequency_scorer import make_frequency_scorer
-from ._held_out_score import held_out_score, make_held_out_scorer
+from ._errors import (
+    BiasVariance,
+    HeavyHitterScores,
+    bias_variance,
+    frequency_mae,
+    frequency_mse,
+    heavy_hitter_scores,
+    query_errors,
+)
 from ._planning import (
     detection_threshold,
     equivalent_n_samples,
@@ -12,7 +18,8 @@ from ._planning import (
     required_n_samples,
 )
 from ._power import expected_power
-from ._scores import BiasVariance, HeavyHitterScores, bias_variance, heavy_hitter_scores
+from ._scorer import BaseScorer as BaseScorer
+from ._scorer import held_out_score, make_frequency_scorer, make_held_out_scorer
 
 __all__ = [
     "AuditResult",

@@ -1,9 +1,11 @@
-"""Errors of answers to queries."""
+"""Metrics of estimates against the truth: errors, bias and variance, and heavy hitters found."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, overload
+from functools import wraps
+from numbers import Integral
+from typing import Any, Concatenate, NamedTuple, ParamSpec, Protocol, TypeVar, cast, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,30 +18,61 @@ from ..queries import Queries, as_query_set
 
 METRICS = ("mse", "mae")
 
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
 
-@overload
+
+class _Metric(Protocol[_P, _T]):
+    """A metric of one estimate, which also takes a set of them."""
+
+    @overload
+    def __call__(
+        self,
+        frequencies: Frequencies,
+        estimate: FrequencyEstimate | ArrayLike,
+        *args: _P.args,
+        **kwargs: _P.kwargs,
+    ) -> _T: ...
+    @overload
+    def __call__(
+        self,
+        frequencies: Mapping[Any, Frequencies],
+        estimate: EstimateSet,
+        *args: _P.args,
+        **kwargs: _P.kwargs,
+    ) -> dict[Any, _T]: ...
+
+
+def for_each_estimate(
+    function: Callable[Concatenate[Frequencies, FrequencyEstimate | ArrayLike, _P], _T],
+) -> _Metric[_P, _T]:
+    """Let a metric of one estimate also take a set of them, and return its results by name."""
+
+    @wraps(function)
+    def metric(frequencies: Any, estimate: Any, *args: Any, **kwargs: Any) -> Any:
+        if not isinstance(estimate, EstimateSet):
+            return function(frequencies, estimate, *args, **kwargs)
+        asked = {name: one for name, one in estimate.items() if len(one)}
+        if not isinstance(frequencies, Mapping) or any(name not in frequencies for name in asked):
+            raise ValueError(
+                "A set of estimates is compared with the truth of each part, by name: pass a "
+                f"mapping with the keys {', '.join(map(repr, asked))}."
+            )
+        return {
+            name: function(frequencies[name], one, *args, **kwargs) for name, one in asked.items()
+        }
+
+    return cast("_Metric[_P, _T]", metric)
+
+
+@for_each_estimate
 def query_errors(
     frequencies: Frequencies,
     estimate: FrequencyEstimate | ArrayLike,
     *,
     queries: Queries | None = None,
     metric: Metric = "mse",
-) -> np.ndarray: ...
-@overload
-def query_errors(
-    frequencies: Mapping[Any, Frequencies],
-    estimate: EstimateSet,
-    *,
-    queries: Queries | None = None,
-    metric: Metric = "mse",
-) -> dict[Any, np.ndarray]: ...
-def query_errors(
-    frequencies: Any,
-    estimate: FrequencyEstimate | EstimateSet | ArrayLike,
-    *,
-    queries: Queries | None = None,
-    metric: Metric = "mse",
-) -> np.ndarray | dict[Any, np.ndarray]:
+) -> np.ndarray:
     """Return the error of each estimate, averaged over the queries.
 
     Parameters
@@ -73,8 +106,6 @@ def query_errors(
     >>> query_errors([0.5, 0.25, 0.25], [[0.5, 0.5, 0.0]], queries=groups([0, 1, 1]))
     array([0.])
     """
-    if isinstance(estimate, EstimateSet):
-        return of_each_part(query_errors, frequencies, estimate, queries=queries, metric=metric)
     if metric not in METRICS and not callable(metric):
         raise ValueError(
             f"Argument metric must be one of {METRICS}, or a function, got {metric!r}."
@@ -91,41 +122,6 @@ def query_errors(
         return np.array([float(metric(expected, row)) for row in answers])
     errors = answers - expected
     return np.mean(errors**2 if metric == "mse" else np.abs(errors), axis=1)
-
-
-def of_each_part(
-    function: Callable, frequencies: Any, estimates: EstimateSet, **options: Any
-) -> dict[Any, Any]:
-    """Return a function of the truth and an estimate, for each part of a set that has users.
-
-    Parameters
-    ----------
-    function : callable
-        Takes true frequencies, an estimate, and the options.
-    frequencies : mapping of array-like of shape (d,)
-        True frequencies, by name.
-    estimates : EstimateSet
-        The estimates.
-    **options : dict
-        Passed on.
-
-    Returns
-    -------
-    dict
-        What the function returns, by name.
-
-    Raises
-    ------
-    ValueError
-        If there is no truth for one of the parts.
-    """
-    asked = {name: part for name, part in estimates.items() if len(part)}
-    if not isinstance(frequencies, Mapping) or any(name not in frequencies for name in asked):
-        raise ValueError(
-            "A set of estimates is compared with the truth of each part, by name: pass a mapping "
-            f"with the keys {', '.join(map(repr, asked))}."
-        )
-    return {name: function(frequencies[name], part, **options) for name, part in asked.items()}
 
 
 def as_truth_and_estimate(
@@ -167,26 +163,13 @@ def as_truth_and_estimate(
     return truth, estimate
 
 
-@overload
+@for_each_estimate
 def frequency_mse(
     frequencies: Frequencies,
     estimate: FrequencyEstimate | ArrayLike,
     *,
     queries: Queries | None = None,
-) -> float: ...
-@overload
-def frequency_mse(
-    frequencies: Mapping[Any, Frequencies],
-    estimate: EstimateSet,
-    *,
-    queries: Queries | None = None,
-) -> dict[Any, float]: ...
-def frequency_mse(
-    frequencies: Any,
-    estimate: FrequencyEstimate | EstimateSet | ArrayLike,
-    *,
-    queries: Queries | None = None,
-) -> float | dict[Any, float]:
+) -> float:
     """Return the mean squared error of an estimate, over its rows and over the queries.
 
     Parameters
@@ -215,31 +198,16 @@ def frequency_mse(
     >>> frequency_mse([0.5, 0.5], [[0.75, 0.25]])
     0.0625
     """
-    if isinstance(estimate, EstimateSet):
-        return of_each_part(frequency_mse, frequencies, estimate, queries=queries)
     return float(np.mean(query_errors(frequencies, estimate, queries=queries, metric="mse")))
 
 
-@overload
+@for_each_estimate
 def frequency_mae(
     frequencies: Frequencies,
     estimate: FrequencyEstimate | ArrayLike,
     *,
     queries: Queries | None = None,
-) -> float: ...
-@overload
-def frequency_mae(
-    frequencies: Mapping[Any, Frequencies],
-    estimate: EstimateSet,
-    *,
-    queries: Queries | None = None,
-) -> dict[Any, float]: ...
-def frequency_mae(
-    frequencies: Any,
-    estimate: FrequencyEstimate | EstimateSet | ArrayLike,
-    *,
-    queries: Queries | None = None,
-) -> float | dict[Any, float]:
+) -> float:
     """Return the mean absolute error of an estimate, over its rows and over the queries.
 
     Parameters
@@ -268,6 +236,183 @@ def frequency_mae(
     >>> frequency_mae([0.5, 0.5], [[0.75, 0.25]])
     0.25
     """
-    if isinstance(estimate, EstimateSet):
-        return of_each_part(frequency_mae, frequencies, estimate, queries=queries)
     return float(np.mean(query_errors(frequencies, estimate, queries=queries, metric="mae")))
+
+
+class BiasVariance(NamedTuple):
+    """Bias and variance of answers over many estimates, each an ndarray of shape (n_queries,).
+
+    Parameters
+    ----------
+    mean : ndarray of shape (n_queries,)
+        Mean answers.
+    bias : ndarray of shape (n_queries,)
+        Mean answers minus true answers.
+    variance : ndarray of shape (n_queries,)
+        Unbiased sample variances of the answers.
+    bias_error, variance_error : ndarray of shape (n_queries,)
+        Standard errors of the bias and of the variance.
+    """
+
+    mean: np.ndarray
+    bias: np.ndarray
+    variance: np.ndarray
+    bias_error: np.ndarray
+    variance_error: np.ndarray
+
+
+@for_each_estimate
+def bias_variance(
+    frequencies: Frequencies,
+    estimate: FrequencyEstimate | ArrayLike,
+    *,
+    queries: Queries | None = None,
+) -> BiasVariance:
+    """Measure the bias and variance of each category, or query, over the rows of an estimate.
+
+    The mean squared error is ``bias**2 + variance``. The sum of the biases is
+    ``result.bias.sum()``; for counts instead of frequencies it is n times that (2020 paper,
+    Figure 2).
+
+    Parameters
+    ----------
+    frequencies : array-like of shape (d,), or mapping of these
+        True frequencies, in the order of the estimate's categories; by name for a set.
+    estimate : FrequencyEstimate, EstimateSet or array-like of shape (n_estimates, d)
+        At least 2 independent estimates of them; answers are clipped if a PostPos made them.
+    queries : query set, (sparse) matrix of shape (n_queries, d) or None, default=None
+        The queries to answer, see :mod:`sklearn_ldp.queries`; None asks for every category. For
+        the sum of the biases of a set of categories, with its standard error, query that set.
+
+    Returns
+    -------
+    BiasVariance, or dict of these
+        Arrays with one entry per query; by name for a set.
+
+    Raises
+    ------
+    ValueError
+        If the numbers of categories differ, or there are fewer than 2 estimates.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_ldp import OUE, BasePos
+    >>> from sklearn_ldp.metrics import bias_variance
+    >>> counts = np.array([8000, 2000, 0, 0])
+    >>> raw = OUE(epsilon=1.0, random_state=0).simulate(counts, n_repeats=1000)
+    >>> result = bias_variance(counts / 10_000, BasePos().fit_transform(raw))
+    >>> bool(result.bias.sum() > 0.01)
+    True
+    """
+    truth, estimate = as_truth_and_estimate(frequencies, estimate)
+    n = len(estimate)
+    if n < 2:
+        raise ValueError(f"bias_variance needs at least 2 estimates (rows), got {n}.")
+    matrix = as_query_set(queries).aligned(estimate.categories).matrix(len(truth), truth)
+    answers = estimate.answer(matrix)
+    mean, variance = answers.mean(axis=0), answers.var(axis=0, ddof=1)
+    # Var(s**2) = (m4 - (n - 3) / (n - 1) s**4) / n, where m4 is the sample's fourth moment.
+    fourth = np.mean((answers - mean) ** 4, axis=0)
+    of_variance = np.maximum(fourth - (n - 3) / (n - 1) * variance**2, 0) / n
+    return BiasVariance(
+        mean, mean - matrix @ truth, variance, np.sqrt(variance / n), np.sqrt(of_variance)
+    )
+
+
+class HeavyHitterScores(NamedTuple):
+    """How well estimates find the frequent categories, each an ndarray of shape (n_estimates,).
+
+    Parameters
+    ----------
+    precision : ndarray of shape (n_estimates,)
+        Share of frequent categories among those that were found.
+    recall : ndarray of shape (n_estimates,)
+        Share of the frequent categories that are found.
+    f_score : ndarray of shape (n_estimates,)
+        Harmonic mean of precision and recall.
+    """
+
+    precision: np.ndarray
+    recall: np.ndarray
+    f_score: np.ndarray
+
+
+@for_each_estimate
+def heavy_hitter_scores(
+    frequencies: Frequencies,
+    estimate: FrequencyEstimate | ArrayLike,
+    *,
+    threshold: float | None = None,
+    k: int | None = None,
+    zero_division: float = 0.0,
+) -> HeavyHitterScores:
+    """Return precision, recall and F-score of the categories that an estimate finds frequent.
+
+    Parameters
+    ----------
+    frequencies : array-like of shape (d,), or mapping of these
+        True frequencies, in the order of the estimate's categories; by name for a set.
+    estimate : FrequencyEstimate, EstimateSet or array-like of shape (n_estimates, d)
+        The estimate to judge.
+    threshold : float, default=None
+        A category is a heavy hitter if its frequency is at least this, in the truth and in the
+        estimate.
+    k : int, default=None
+        The k most frequent categories are the heavy hitters, in the truth and in the estimate; if
+        several are equal, the first ones are taken. All three scores are then the same. Give
+        either `threshold` or `k`.
+    zero_division : float, default=0.0
+        The precision if nothing is found, the recall if nothing is frequent, and the F-score if
+        both; as in scikit-learn, 0.0, 1.0 or NaN. If only one of the two is empty, the F-score
+        is 0.
+
+    Returns
+    -------
+    HeavyHitterScores, or dict of these
+        Arrays with one entry per row of the estimate; by name for a set.
+
+    Raises
+    ------
+    ValueError
+        Unless exactly one of `threshold` and `k` is given and the numbers of categories agree.
+
+    Examples
+    --------
+    >>> from sklearn_ldp.metrics import heavy_hitter_scores
+    >>> heavy_hitter_scores([0.5, 0.3, 0.2], [[0.6, 0.1, 0.3]], threshold=0.3)
+    HeavyHitterScores(precision=array([0.5]), recall=array([0.5]), f_score=array([0.5]))
+    """
+    truth, estimate = as_truth_and_estimate(frequencies, estimate)
+    if (threshold is None) == (k is None):
+        raise ValueError(
+            "heavy_hitter_scores needs either a threshold, a frequency, or k, a number of "
+            f"categories; got threshold={threshold!r} and k={k!r}."
+        )
+    if k is None:
+        is_true, is_found = truth >= threshold, estimate.values >= threshold
+    else:
+        is_integer = isinstance(k, Integral) and not isinstance(k, bool)
+        if not (is_integer and 1 <= k <= len(truth)):
+            raise ValueError(f"Argument k must be an integer in [1, {len(truth)}], got {k!r}.")
+        is_true, is_found = _largest(truth[None], k)[0], _largest(estimate.values, k)
+    hits = np.count_nonzero(is_found & is_true, axis=1)
+    n_true, n_found = np.count_nonzero(is_true), np.count_nonzero(is_found, axis=1)
+
+    def share(some, whole):
+        safe = np.where(whole == 0, 1, whole)
+        return np.where(whole == 0, zero_division, some / safe)
+
+    return HeavyHitterScores(
+        share(hits, n_found),
+        share(hits, np.full_like(hits, n_true)),
+        share(2 * hits, n_true + n_found),
+    )
+
+
+def _largest(values: np.ndarray, k: int) -> np.ndarray:
+    """Return whether each value is among the k largest of its row."""
+    order = np.argsort(-values, axis=1, kind="stable")[:, :k]
+    result = np.zeros(values.shape, dtype=bool)
+    np.put_along_axis(result, order, True, axis=1)
+    return result

@@ -1,10 +1,11 @@
-"""What the scorers share: weights, metadata routing, a name, and warnings that are given once."""
+"""Scorers of pipelines, by raw values or by reports of users who were left out."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from typing import Any, Self
+from copy import copy
+from typing import Any, Self, overload
 from uuid import uuid4
 
 import numpy as np
@@ -14,8 +15,15 @@ from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils.metadata_routing import MetadataRequest
 
-from .._typing import Values
+from .._estimate import FrequencyEstimate
+from .._estimate_set import EstimateSet
+from .._typing import Metric, Values
+from .._utils.fitted import estimate_of
+from ..oracles import PrivacyWarning
 from ..oracles._collector import BaseCollector
+from ..queries import Queries, QuerySet, as_query_set, query_matrix
+from ._errors import METRICS, as_truth_and_estimate, query_errors
+from ._planning import mean_variance
 
 # Which scorer has already warned of what, in this process. A copy of a scorer is the same scorer:
 # searches copy and pickle it once for each task.
@@ -136,11 +144,342 @@ def oracle_and_its_input(estimator: BaseEstimator, X: Values) -> tuple[Any, Valu
     )
 
 
-def mean_over_parts(results: Mapping[Any, float], oracle: Any) -> float:
-    """Return the mean of what was found for each part of a survey, weighted by its `weights`."""
+def _mean(results: Any, oracle: Any) -> float:
+    """The mean of numbers, or of those of each column of a survey, weighted by its `weights`."""
+    if not isinstance(results, Mapping):
+        return float(np.mean(results))
     names, given = oracle.estimate_.names, getattr(oracle, "weights", None)
     if given is None or isinstance(given, Mapping):
         weights = dict.fromkeys(names, 1.0) | dict(given or {})
     else:
         weights = dict(zip(names, given, strict=True))
-    return float(np.average(list(results.values()), weights=[weights[name] for name in results]))
+    means = [float(np.mean(numbers)) for numbers in results.values()]
+    return float(np.average(means, weights=[weights[name] for name in results]))
+
+
+# -- by raw values ----------------------------------------------------------------------------
+def make_frequency_scorer(
+    metric: str = "mse", *, queries: Queries | None = None
+) -> FrequencyScorer:
+    """Make a scorer for GridSearchCV, cross_validate and similar tools.
+
+    The score is minus the error of the fitted estimate, compared with the true frequencies among
+    the users who were left out; of a survey, minus the mean error of its columns, weighted by its
+    `weights`. The scorer reads raw values, so it is for simulations.
+
+    Privacy: scoring itself randomises no values, but the score is a function of the raw values of
+    the users who were left out. And in a search every fold and every candidate is a new collection
+    from the same users, who spend epsilon each time. If the oracle has ``random_state=None``, which
+    is for real users, the scorer gives a :class:`~sklearn_ldp.PrivacyWarning`: once per scorer, and
+    with ``n_jobs`` once in each process. For a simulation, give the oracle a seed.
+
+    In a search over a Pipeline, weights (numbers of users) reach the scorer only through
+    scikit-learn's metadata routing, see the second example. Without it,
+    ``GridSearchCV.fit(X, oracle__sample_weight=...)`` weights the estimate and not the truth, and
+    the scorer warns of it.
+
+    Parameters
+    ----------
+    metric : {"mse", "mae"}, default="mse"
+        Mean squared or mean absolute error of the answers.
+    queries : query set, (sparse) matrix of shape (n_queries, d) or None, default=None
+        The queries to answer, see :mod:`sklearn_ldp.queries`; None asks for every category.
+
+    Returns
+    -------
+    callable
+        ``scorer(estimator, X, y=None, sample_weight=None) -> float``; greater is better. The
+        weights are the numbers of users of each row, as in the oracle's `fit`.
+        ``scorer.set_score_request(sample_weight=True)`` asks metadata routing for them.
+
+    See Also
+    --------
+    make_held_out_scorer : For pipelines that read reports; it costs no privacy.
+
+    Examples
+    --------
+    >>> from sklearn.model_selection import cross_val_score
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn_ldp import GRR, NormSub
+    >>> from sklearn_ldp.datasets import make_zipf
+    >>> from sklearn_ldp.metrics import make_frequency_scorer
+    >>> values = make_zipf(n_samples=1000, n_categories=8, random_state=0)
+    >>> pipe = make_pipeline(GRR(categories=8, random_state=0), NormSub())
+    >>> scores = cross_val_score(pipe, values, cv=2, scoring=make_frequency_scorer("mse"))
+    >>> bool((scores < 0).all())
+    True
+
+    A search over a histogram, whose rows hold many users each:
+
+    >>> import numpy as np
+    >>> from sklearn import config_context
+    >>> from sklearn.model_selection import GridSearchCV
+    >>> rows, n_users = np.unique(np.c_[values, np.arange(1000) % 2], axis=0, return_counts=True)
+    >>> with config_context(enable_metadata_routing=True):
+    ...     oracle = GRR(categories=8, random_state=0).set_fit_request(sample_weight=True)
+    ...     scorer = make_frequency_scorer().set_score_request(sample_weight=True)
+    ...     search = GridSearchCV(
+    ...         make_pipeline(oracle, NormSub()),
+    ...         {"grr__epsilon": [0.5, 4.0]},
+    ...         scoring=scorer,
+    ...         cv=[(rows[:, 1] == 0, rows[:, 1] == 1)],
+    ...     ).fit(rows[:, 0], sample_weight=n_users)
+    >>> search.best_params_
+    {'grr__epsilon': 4.0}
+    """
+    if metric not in METRICS:
+        raise ValueError(f"Argument metric must be one of {METRICS}, got {metric!r}.")
+    return FrequencyScorer(metric, as_query_set(queries))
+
+
+class FrequencyScorer(BaseScorer):
+    """The scorer that `make_frequency_scorer` returns; it is a class so that it can be pickled."""
+
+    def __init__(self, metric: Metric, queries: QuerySet) -> None:
+        super().__init__()
+        self.metric = metric
+        self.queries = queries
+
+    @property
+    def __name__(self) -> str:
+        return f"neg_frequency_{self.metric}"
+
+    def __call__(
+        self,
+        estimator: BaseEstimator,
+        X: Values,
+        y: object = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> float:
+        oracle, X = oracle_and_its_input(estimator, X)
+        if oracle.input == "reports":
+            raise ValueError(
+                "A frequency scorer compares with raw values, but this pipeline reads reports: "
+                "score it with make_held_out_scorer, use a pipeline that reads values (for "
+                "simulations), or choose with SyntheticSearch or HeldOutSearch, which need no raw "
+                "values."
+            )
+        estimate = estimate_of(estimator)
+        self._warn_of_lost_weights(oracle, sample_weight)
+        if oracle.random_state is None:
+            self._warn_once(
+                f"A frequency scorer reads users' raw values, and this {type(oracle).__name__} has "
+                "random_state=None, which is for real users: in a search each of them spends "
+                "epsilon again for every candidate and every fold. For a simulation give the "
+                "oracle a seed; for real users collect once, and score the reports with "
+                "make_held_out_scorer.",
+                PrivacyWarning,
+            )
+        truth = oracle.true_frequencies(X, sample_weight)
+        errors: Any = query_errors(truth, estimate, queries=self.queries, metric=self.metric)
+        return -_mean(errors, oracle)
+
+    def __repr__(self) -> str:
+        return f"make_frequency_scorer({self.metric!r}, queries={self.queries!r})"
+
+
+# -- by reports -------------------------------------------------------------------------------
+@overload
+def held_out_score(
+    estimate: FrequencyEstimate | ArrayLike,
+    held_out: FrequencyEstimate,
+    *,
+    queries: Queries | None = None,
+) -> float: ...
+@overload
+def held_out_score(
+    estimate: EstimateSet, held_out: EstimateSet, *, queries: Queries | None = None
+) -> dict[Any, float]: ...
+def held_out_score(
+    estimate: FrequencyEstimate | EstimateSet | ArrayLike,
+    held_out: FrequencyEstimate | EstimateSet,
+    *,
+    queries: Queries | None = None,
+) -> float | dict[Any, float]:
+    """Return an unbiased estimate of minus the mean squared error, without the truth.
+
+    The squared distance to the raw estimate of other users is, in expectation, the squared error
+    with respect to their frequencies plus the variance of that raw estimate. This variance is
+    subtracted. It is linear in the frequencies, so the same raw estimate gives it without bias.
+    The score is unbiased, but not precise: if there are few held-out users, it may be above 0.
+
+    Privacy: no cost, because both estimates are made from reports.
+
+    Parameters
+    ----------
+    estimate : FrequencyEstimate, EstimateSet or array-like of shape (n_estimates, d)
+        The estimate to judge; it must be independent of the held-out reports.
+    held_out : FrequencyEstimate of shape (1, d), or EstimateSet
+        The raw estimate of an oracle, made from reports that were not used for `estimate`; a set of
+        the same parts if `estimate` is one.
+    queries : query set, (sparse) matrix of shape (n_queries, d) or None, default=None
+        The queries to answer, see :mod:`sklearn_ldp.queries`; None asks for every category.
+        ``top_k`` depends on the truth and is refused.
+
+    Returns
+    -------
+    float, or dict of float
+        Minus the error, averaged over the rows of `estimate`; greater is better. By name for a set;
+        parts without users are left out.
+
+    Raises
+    ------
+    ValueError
+        If the held-out estimate is not raw, has several rows, or has no noise model.
+
+    See Also
+    --------
+    make_held_out_scorer : The same score for GridSearchCV and similar tools.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_ldp import OUE, NormSub
+    >>> from sklearn_ldp.metrics import held_out_score
+    >>> oracle = OUE(epsilon=1.0, random_state=np.random.default_rng(0))
+    >>> counts = np.repeat([5000, 0], [2, 98])
+    >>> ours, theirs = oracle.simulate(counts), oracle.simulate(counts)
+    >>> held_out_score(NormSub().fit_transform(ours), theirs) > held_out_score(ours, theirs)
+    True
+    """
+    if isinstance(held_out, EstimateSet) or isinstance(estimate, EstimateSet):
+        return _of_parts(estimate, held_out, queries)
+    if not (isinstance(held_out, FrequencyEstimate) and held_out.is_raw and len(held_out) == 1):
+        raise ValueError(
+            "held_out_score compares with one raw estimate of held-out reports, got "
+            f"{held_out!r}: pass oracle.estimate_ of an oracle that has read these reports."
+        )
+    if held_out.noise is None:
+        raise ValueError(
+            "held_out_score needs the noise of the held-out estimate for its variance: pass "
+            "oracle.estimate_ itself, or FrequencyEstimate(..., noise=oracle.noise_)."
+        )
+    query_set = as_query_set(queries).aligned(held_out.categories)
+    if query_set.depends_on_truth:
+        raise ValueError(
+            f"held_out_score cannot ask {query_set!r}, which depends on the truth: choose the "
+            "categories without the held-out reports and pass their query_matrix."
+        )
+    truth, estimate = as_truth_and_estimate(held_out.values[0], estimate)
+    if estimate.clip_answers:
+        # Clipped answers have no closed form, so the error and its variance need the same sets.
+        query_set = query_matrix(query_set.matrix(len(truth)))
+    errors = query_errors(truth, estimate, queries=query_set, metric="mse")
+    variance = mean_variance(held_out.noise.of_rows(0), query_set, truth, None)
+    return float(variance - errors.mean())
+
+
+def _of_parts(estimate: Any, held_out: Any, queries: Queries | None) -> dict[Any, float]:
+    both = [one for one in (estimate, held_out) if isinstance(one, EstimateSet)]
+    if len(both) < 2 or estimate.names != held_out.names:
+        names = [
+            one.names if isinstance(one, EstimateSet) else repr(one) for one in (estimate, held_out)
+        ]
+        raise ValueError(
+            "held_out_score compares a set of estimates with another one of the same parts, got "
+            f"{names[0]} and {names[1]}."
+        )
+    return {
+        name: held_out_score(part, held_out[name], queries=queries)
+        for name, part in estimate.items()
+        if len(part) and len(held_out[name])
+    }
+
+
+def make_held_out_scorer(*, queries: Queries | None = None) -> HeldOutScorer:
+    """Make a scorer for pipelines that read reports; it needs no raw values, costs no privacy.
+
+    It is for GridSearchCV, cross_validate and similar tools, with a Pipeline whose oracle has
+    ``input="reports"``. The score is an unbiased estimate of minus the mean squared error with
+    respect to the frequencies among the users who were left out, which is what
+    ``make_frequency_scorer("mse")`` would compute from their raw values. The noise of the left-out
+    reports is the same for all candidates, so candidates can be compared better than the spread of
+    the scores suggests. This noise may exceed the error itself; the score is then above 0. Of a
+    survey, the score is the mean of those of its columns, weighted by its `weights`.
+
+    Privacy: no cost. All folds and candidates are made from the same reports.
+
+    Parameters
+    ----------
+    queries : query set, (sparse) matrix of shape (n_queries, d) or None, default=None
+        The queries to answer, see :mod:`sklearn_ldp.queries`; None asks for every category.
+        ``top_k`` takes the largest categories of the raw estimate of the fitted reports.
+
+    Returns
+    -------
+    callable
+        ``scorer(estimator, X, y=None, sample_weight=None) -> float``; greater is better. The
+        weights are the numbers of times that each report was received, as in the oracle's `fit`.
+        ``scorer.set_score_request(sample_weight=True)`` asks metadata routing for them, as with
+        :func:`make_frequency_scorer`.
+
+    See Also
+    --------
+    make_frequency_scorer : For pipelines that read raw values, in simulations.
+    sklearn_ldp.HeldOutSearch : Makes such a choice from a single estimate that kept its shards.
+
+    Examples
+    --------
+    >>> from sklearn.model_selection import GridSearchCV
+    >>> from sklearn.pipeline import Pipeline
+    >>> from sklearn_ldp import GRR, Base, BasePos, NormSub
+    >>> from sklearn_ldp.datasets import make_zipf
+    >>> from sklearn_ldp.metrics import make_held_out_scorer
+    >>> values = make_zipf(n_samples=10_000, n_categories=50, random_state=0)
+    >>> client = GRR(epsilon=1.0, categories=50, random_state=0)
+    >>> reports = client.privatize(values)  # all that leaves the users
+    >>> server = GRR(epsilon=1.0, categories=50, input="reports")
+    >>> pipe = Pipeline([("oracle", server), ("post", Base())])
+    >>> grid = {"post": [Base(), BasePos(), NormSub()]}
+    >>> search = GridSearchCV(pipe, grid, scoring=make_held_out_scorer()).fit(reports)
+    >>> search.best_params_
+    {'post': NormSub()}
+    """
+    return HeldOutScorer(as_query_set(queries))
+
+
+class HeldOutScorer(BaseScorer):
+    """The scorer that `make_held_out_scorer` returns; it is a class so that it can be pickled."""
+
+    def __init__(self, queries: QuerySet) -> None:
+        super().__init__()
+        self.queries = queries
+
+    @property
+    def __name__(self) -> str:
+        return "neg_held_out_mse"
+
+    def __call__(
+        self,
+        estimator: BaseEstimator,
+        X: Values,
+        y: object = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> float:
+        oracle, X = oracle_and_its_input(estimator, X)
+        if oracle.input != "reports":
+            raise ValueError(
+                "A held-out scorer reads reports, but this pipeline reads raw values: score it "
+                'with make_frequency_scorer (simulation), or give the oracle input="reports".'
+            )
+        estimate = estimate_of(estimator)
+        self._warn_of_lost_weights(oracle, sample_weight)
+        # A separate estimate of these reports, which costs no privacy: transform takes no weights.
+        held_out = copy(oracle).fit(X, sample_weight=sample_weight).estimate_
+        if not isinstance(estimate, EstimateSet):
+            return self._score(estimate, held_out, oracle.frequencies_)
+        scores = {
+            name: self._score(one, held_out[name], oracle.frequencies_[name])
+            for name, one in estimate.items()
+            if len(one) and len(held_out[name])
+        }
+        return _mean(scores, oracle)
+
+    def _score(self, estimate: Any, held_out: Any, raw: np.ndarray) -> float:
+        queries = self.queries
+        if queries.depends_on_truth:
+            queries = query_matrix(queries.matrix(len(raw), raw))
+        return held_out_score(estimate, held_out, queries=queries)
+
+    def __repr__(self) -> str:
+        return f"make_held_out_scorer(queries={self.queries!r})"

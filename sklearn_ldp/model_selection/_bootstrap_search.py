@@ -1,9 +1,9 @@
-"""A search on an estimate alone: noise is added to one copy of it, and taken from another."""
+"""Search on an estimate alone: noise is added to one copy of it, and taken from another."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any
 
@@ -11,18 +11,20 @@ import numpy as np
 from sklearn.utils._param_validation import Interval
 
 from .._estimate import FrequencyEstimate
-from .._noise import Noise
+from .._noise import Noise, NoiseModel
 from .._random import RandomState, as_generator
 from .._typing import Candidates
 from ..numerics.simplex import norm, norm_sub
 from ..postprocessing import NOISE_CONSTRAINT, MLEApx, Power, resolve_noise
 from ..queries import Queries, as_query_set
-from ._added_noise import drawn_noise, with_more_noise
-from ._base import Case
-from ._guarded_search import GuardedSearch, queries_of
+from ._base import Case, NoisySearch, queries_of
+
+_TINIEST = 1e-300
+_MOST_STEPS = 60
+_PRECISE = 1e-3  # of a draw's length
 
 
-class BootstrapSearch(GuardedSearch):
+class BootstrapSearch(NoisySearch):
     """Choose the post-processor that does best on an independent copy of the estimate.
 
     From an estimate x two others are made: ``x + sqrt(alpha) w`` and ``x - w / sqrt(alpha)``, where
@@ -34,7 +36,7 @@ class BootstrapSearch(GuardedSearch):
     same for all candidates. In expectation the candidates are therefore ranked correctly, without
     the truth, without shards of the reports and at no privacy cost.
 
-    %(guarded)s
+    %(evidence)s
 
     Parameters
     ----------
@@ -45,7 +47,7 @@ class BootstrapSearch(GuardedSearch):
         smaller, the closer they are judged to how they work on the estimate itself, and the more
         noise there is in the comparison.
     %(min_z_score)s
-    n_pairs : int, default=4
+    n_repeats : int, default=4
         How many times noise is drawn for each row. Each draw is used with both signs.
     noise : float or NoiseModel, default=None
         The noise of the estimate. None takes the noise that the estimate carries. For a plain array
@@ -90,9 +92,9 @@ class BootstrapSearch(GuardedSearch):
     """
 
     _parameter_constraints: dict = {
-        **GuardedSearch._parameter_constraints,
+        **NoisySearch._parameter_constraints,
         "alpha": [Interval(Real, 0, None, closed="neither")],
-        "n_pairs": [Interval(Integral, 1, None, closed="left")],
+        "n_repeats": [Interval(Integral, 1, None, closed="left")],
         "noise": NOISE_CONSTRAINT,
     }
 
@@ -105,7 +107,7 @@ class BootstrapSearch(GuardedSearch):
         queries: Queries | Mapping[Any, Queries] | None = None,
         alpha: float = 0.15,
         min_z_score: float = 2.0,
-        n_pairs: int = 4,
+        n_repeats: int = 4,
         noise: float | Noise | None = None,
         n_jobs: int | None = None,
         random_state: RandomState = 0,
@@ -114,7 +116,7 @@ class BootstrapSearch(GuardedSearch):
         self.queries = queries
         self.alpha = alpha
         self.min_z_score = min_z_score
-        self.n_pairs = n_pairs
+        self.n_repeats = n_repeats
         self.noise = noise
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -133,7 +135,7 @@ class BootstrapSearch(GuardedSearch):
         for i, values in enumerate(estimate.values):
             of_row = noise.of_rows(i)
             row = replace(estimate[i], noise=with_more_noise(of_row, 1 + self.alpha))
-            for _ in range(self.n_pairs):
+            for _ in range(self.n_repeats):
                 drawn = drawn_noise(of_row, norm_sub(values), rng)
                 cases += [self._case(row, sign * drawn, query_set) for sign in (1, -1)]
         return cases
@@ -156,3 +158,155 @@ class BootstrapSearch(GuardedSearch):
         if self.noise is None:
             return estimate
         return replace(estimate, noise=resolve_noise(estimate, self.noise, type(self).__name__))
+
+
+# -- noise that is added on purpose -------------------------------------------------------------
+def with_more_noise(noise: Noise, factor: float) -> Noise:
+    """Return the noise of an estimate whose covariances are larger by a factor.
+
+    Parameters
+    ----------
+    noise : Noise
+        The noise of the estimate.
+    factor : float
+        The factor, >= 1.
+
+    Returns
+    -------
+    Noise
+        That of so many fewer users, if their number is known.
+    """
+    if isinstance(noise, NoiseModel):
+        return replace(noise, n_samples=np.asarray(noise.n_samples) / factor)
+    return MoreNoise(noise, factor)
+
+
+@dataclass(frozen=True)
+class MoreNoise(Noise):
+    """Another noise with all covariances multiplied by a factor.
+
+    Parameters
+    ----------
+    noise : Noise
+        The other one.
+    factor : float
+        The factor.
+    """
+
+    noise: Any
+    factor: float
+
+    def __repr__(self) -> str:
+        return repr(self.noise)  # errors name what was given
+
+    @property
+    def n_samples(self) -> Any:
+        """Number of users; None if unknown."""
+        n_samples = self.noise.n_samples
+        return None if n_samples is None else np.asarray(n_samples) / self.factor
+
+    @property
+    def std(self) -> Any:
+        """Standard deviation of the estimate of a category that nobody has."""
+        return np.sqrt(self.factor) * np.asarray(self.noise.std)
+
+    @property
+    def growth(self) -> Any:
+        """How much the variance of a category's estimate grows with its frequency."""
+        return self.factor * np.asarray(self.noise.growth)
+
+    @property
+    def curvature(self) -> Any:
+        """How much the variance of a category falls with the square of its frequency."""
+        return self.factor * np.asarray(self.noise.curvature)
+
+    @property
+    def null_variance(self) -> Any:
+        """Variance of the estimate of a category that nobody has, times the number of users."""
+        return self.noise.null_variance
+
+    @property
+    def slope(self) -> Any:
+        """How much that variance grows with the frequency of the category."""
+        return self.noise.slope
+
+    def variance(self, frequencies: Any) -> np.ndarray:
+        """Return the variances of the other noise, times the factor."""
+        return self.factor * self.noise.variance(frequencies)
+
+    def _covariance(self, rows: Any, frequencies: np.ndarray) -> np.ndarray:
+        return self.factor * self.noise._covariance(rows, frequencies)
+
+    def _answer_variance(self, rows: Any, frequencies: np.ndarray) -> np.ndarray:
+        return self.factor * self.noise._answer_variance(rows, frequencies)
+
+    def covariance_product(self, vector: np.ndarray, frequencies: np.ndarray) -> np.ndarray:
+        """Return the product of the other noise, times the factor."""
+        return self.factor * self.noise.covariance_product(vector, frequencies)
+
+    def of_rows(self, rows: Any) -> Noise:
+        """Return the noise of some of the estimates."""
+        return MoreNoise(self.noise.of_rows(rows), self.factor)
+
+
+def drawn_noise(noise: Noise, frequencies: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Draw normal errors with the covariances that an estimate has.
+
+    Parameters
+    ----------
+    noise : Noise
+        The noise of a single estimate; without covariances, errors are taken as independent.
+    frequencies : ndarray of shape (d,)
+        True frequencies of all categories.
+    rng : Generator
+        Source of the draw.
+
+    Returns
+    -------
+    ndarray of shape (d,)
+        The errors.
+
+    Notes
+    -----
+    They are the square root of the covariance matrix times independent normal numbers, by Lanczos'
+    method, which needs nothing but products with the matrix. Scaled to a diagonal of ones, it is
+    the identity plus a matrix of low rank for most oracles, which takes as many steps as the rank.
+    """
+    deviations = np.sqrt(np.maximum(np.ravel(noise.variance(frequencies)), 0))
+    independent = rng.standard_normal(len(frequencies))
+    safe = np.maximum(deviations, _TINIEST)
+
+    def correlations(vector):
+        return noise.covariance_product(vector / safe, frequencies) / safe
+
+    try:
+        return deviations * _square_root_product(correlations, independent)
+    except ValueError:
+        return deviations * independent
+
+
+def _square_root_product(product: Any, vector: np.ndarray) -> np.ndarray:
+    """Return the square root of a symmetric matrix times a vector, from products with the matrix.
+
+    In the basis of the Krylov space, which is extended step by step, the matrix is tridiagonal.
+    """
+    length = np.linalg.norm(vector)
+    basis, weights = [vector / length], np.zeros(0)
+    diagonal: list[float] = []
+    beside: list[float] = []
+    while True:
+        image = product(basis[-1])
+        diagonal.append(float(basis[-1] @ image))
+        values, vectors = np.linalg.eigh(
+            np.diag(diagonal) + np.diag(beside, 1) + np.diag(beside, -1)
+        )
+        before, weights = weights, vectors @ (np.sqrt(np.maximum(values, 0)) * vectors[0])
+        change = np.linalg.norm(weights - np.append(before, 0))
+        # Twice, as rounding leaves something along earlier vectors.
+        for _ in range(2):
+            for one in basis:
+                image = image - (one @ image) * one
+        beside.append(float(np.linalg.norm(image)))
+        if beside[-1] < _PRECISE or change < _PRECISE or len(basis) == _MOST_STEPS:
+            return length * (weights @ np.array(basis))
+        basis.append(image / beside[-1])

@@ -1,4 +1,4 @@
-"""The candidates of a search and their names."""
+"""Candidates of a search, and their names."""
 
 from __future__ import annotations
 
@@ -11,22 +11,7 @@ from sklearn.pipeline import Pipeline
 from .. import postprocessing
 from .._estimate import FrequencyEstimate
 from .._typing import Candidates
-from ..postprocessing import (
-    Base,
-    BaseCut,
-    BasePos,
-    BasePostProcessor,
-    EmpiricalBayes,
-    MLEApx,
-    Norm,
-    NormCut,
-    NormHyb,
-    NormMul,
-    NormSub,
-    PostPos,
-    Power,
-    PowerNS,
-)
+from ..postprocessing import BasePostProcessor, EmpiricalBayes
 from ..postprocessing.empirical_bayes import QueryHints
 from ..queries import Queries
 
@@ -46,19 +31,19 @@ def default_candidates() -> list[BasePostProcessor]:
     [Base(), Norm()]
     """
     return [
-        Base(),
-        Norm(),
-        BasePos(),
-        PostPos(),
-        BaseCut(),
-        NormSub(),
-        NormCut(),
-        NormMul(),
-        NormHyb(),
-        MLEApx(),
-        Power(),
-        PowerNS(),
-        EmpiricalBayes(),
+        postprocessing.Base(),
+        postprocessing.Norm(),
+        postprocessing.BasePos(),
+        postprocessing.PostPos(),
+        postprocessing.BaseCut(),
+        postprocessing.NormSub(),
+        postprocessing.NormCut(),
+        postprocessing.NormMul(),
+        postprocessing.NormHyb(),
+        postprocessing.MLEApx(),
+        postprocessing.Power(),
+        postprocessing.PowerNS(),
+        postprocessing.EmpiricalBayes(),
     ]
 
 

@@ -1,10 +1,10 @@
-"""A search on the reports themselves: some shards make the estimate, the others judge it."""
+"""Search on the reports themselves: some shards make the estimate, the others judge it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.utils._param_validation import Interval
@@ -15,29 +15,65 @@ from .._random import RandomState, as_generator
 from .._typing import Candidates
 from ..numerics.simplex import norm
 from ..queries import Queries, QuerySet, as_query_set
-from ._base import Case, Judgement, results_of
-from ._guarded_search import GuardedSearch, queries_of, reference_among
-from ._whole_sets import SetCase, errors_and_answers_of_set
+from ._base import (
+    Case,
+    Judgement,
+    NoisySearch,
+    judged_case,
+    queries_of,
+    reference_among,
+    results_of,
+)
 
 
-class HeldOutSearch(GuardedSearch):
+class SetCase(NamedTuple):
+    """A set of estimates to post-process, and what each of its parts is compared with.
+
+    Parameters
+    ----------
+    estimates : EstimateSet
+        The set.
+    parts : dict of Case
+        Its parts that have users, by name.
+    """
+
+    estimates: EstimateSet
+    parts: dict[Any, Case]
+
+    @property
+    def size(self) -> int:
+        """Number of values to post-process."""
+        return sum(case.size for case in self.parts.values())
+
+    @property
+    def shares(self) -> dict[Any, float]:
+        """The share of each part in the mean error over all answers."""
+        n_answers = {}
+        for name, case in self.parts.items():
+            queries = as_query_set(case.queries).aligned(case.estimate.categories)
+            n_answers[name] = queries.matrix(case.estimate.shape[1], case.frequencies).shape[0]
+        total = sum(n_answers.values())
+        return {name: n / total for name, n in n_answers.items()}
+
+
+class HeldOutSearch(NoisySearch):
     """Choose the post-processor that does best on held-out reports.
 
-    The shards of an estimate's reports are split into two parts, several times. The candidates
-    post-process the estimate from the first part, and are compared with the raw estimate from the
-    second part, shifted to the known sum 1 (Norm). The latter is unbiased and independent. So the
+    The shards of an estimate's reports are split in two, several times. The candidates post-process
+    the estimate from the first shards, and are compared with the raw estimate from the others,
+    shifted to the known sum 1 (Norm). The latter is unbiased and independent. So the
     expected squared distance to it is the squared error with respect to the truth plus its
     variance, which is the same for all candidates. In expectation the candidates are therefore
     ranked correctly, without the truth, without a second collection and at no privacy cost.
     Without the shift, the noise of the sum would hide the differences for large sets.
 
-    %(guarded)s
+    %(evidence)s
 
     Each part of a set is judged alone, and may get another post-processor. But if one of the
     candidates looks at all tables of a set at once (:class:`~sklearn_ldp.Consistent`,
     :class:`~sklearn_ldp.LatentClasses`, or a Pipeline with one of them), one candidate is chosen
     for the whole set: the shards of every table are split, the candidates post-process the set of
-    tables from the first parts, and their error is the mean over all answers of all tables. That
+    tables from the first shards, and their error is the mean over all answers of all tables. That
     needs tables that users were asked about themselves, as with ``MarginalOracle(method="split")``.
 
     To our knowledge the method is unpublished for frequency oracles. It is the hold-out method of
@@ -46,9 +82,9 @@ class HeldOutSearch(GuardedSearch):
     Parameters
     ----------
     %(candidates)s
-        ``top_k`` takes the largest categories of the part that the estimate is made from.
+        ``top_k`` takes the largest categories of the estimate that the candidates see.
     test_size : float, default=0.2
-        Share of the shards that judge, in (0, 1); each part has at least one shard.
+        Share of the shards that judge, in (0, 1); either side has at least one shard.
     %(min_z_score)s
     n_splits : int, default=10
         How many times the shards are split.
@@ -121,7 +157,7 @@ class HeldOutSearch(GuardedSearch):
     )
 
     _parameter_constraints: dict = {
-        **GuardedSearch._parameter_constraints,
+        **NoisySearch._parameter_constraints,
         "test_size": [Interval(Real, 0, 1, closed="neither")],
         "n_splits": [Interval(Integral, 1, None, closed="left")],
     }
@@ -189,7 +225,7 @@ class HeldOutSearch(GuardedSearch):
     # -- whole sets ---------------------------------------------------------------------------
     def _best_of_set(self, candidates, estimates):
         cases = self._set_cases(estimates)
-        judgements = self._of_each(errors_and_answers_of_set, candidates, cases)
+        judgements = self._of_each(_errors_and_answers_of_set, candidates, cases)
         self.results_ = results_of(candidates, judgements)
         self._keep(candidates, self._choice_for_set(candidates, judgements, estimates, cases[0]))
         return self.best_estimator_.fit_transform(estimates)
@@ -233,7 +269,7 @@ class HeldOutSearch(GuardedSearch):
     ) -> int:
         reference = reference_among(candidates)
         if reference is None:
-            return self._guarded(None)
+            return self._surely_best(None)
         searches = self._of_parts(estimates)
         variances = np.zeros(len(candidates))
         for name, share in case.shares.items():  # of different users, hence independent
@@ -242,8 +278,36 @@ class HeldOutSearch(GuardedSearch):
             answers = np.array([judgement.answers[name] for judgement in judgements])
             differences = (answers - answers[reference])[:, None]
             variances += (share * searches[name]._error_spread(differences, part, noise)) ** 2
-        return self._guarded(np.sqrt(variances))
+        return self._surely_best(np.sqrt(variances))
 
 
 def _case(train: FrequencyEstimate, test: FrequencyEstimate, query_set: QuerySet) -> Case:
     return Case(train, norm(test.values)[0], queries_of(query_set, train.values[0]))
+
+
+def _errors_and_answers_of_set(candidate: Any, cases: list[SetCase]) -> Judgement:
+    """Return the errors of a candidate on whole sets, and its mean answers.
+
+    Parameters
+    ----------
+    candidate : post-processor
+        The candidate.
+    cases : list of SetCase
+        All of the same parts.
+
+    Returns
+    -------
+    Judgement
+        One error for each case, the mean over all answers of all parts; and the answers by name.
+    """
+    errors = []
+    answers: dict[Any, list[np.ndarray]] = {name: [] for name in cases[0].parts}
+    for case in cases:
+        made, shares, error = candidate.fit_transform(case.estimates), case.shares, 0.0
+        for name, part in case.parts.items():
+            of_part, answer = judged_case(part, made[name])
+            error += shares[name] * of_part
+            answers[name].append(answer)
+        errors.append(error)
+    means = {name: np.mean(rows, axis=0) for name, rows in answers.items()}
+    return Judgement(np.array(errors), means)

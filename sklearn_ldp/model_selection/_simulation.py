@@ -19,19 +19,18 @@ from .._estimate import FrequencyEstimate
 from .._progress import Progress
 from .._random import RandomState, root_entropy
 from .._typing import Candidates, FilePath, Metric, PostProcessor
+from .._utils.parallel import run
 from .._version import __version__
 from ..metrics import query_errors
 from ..oracles import BaseOracle
 from ..oracles._survey import BaseSurvey
 from ..protocols import check_counts, check_total
 from ..queries import Queries, QuerySet, as_query_set
-from ._apportionment import apportion
 from ._base import BaseSearch
 from ._candidates import as_candidates, candidate_name
-from ._error_study import ErrorStudy
 from ._held_out_search import HeldOutSearch
-from ._parallel import run
-from ._study_ledger import Ledger
+from ._study import ErrorStudy, Ledger
+from ._synthetic_search import apportion
 
 _TASK = 400_000  # estimates post-processed by one task, which takes about a tenth of a second
 
@@ -213,13 +212,13 @@ def _tasks(rows: list[_Row]) -> list[list[_Row]]:
     tasks: list[list[_Row]] = []
     size = _TASK
     for _, group in groupby(rows, key=lambda row: id(row.cell)):
-        part = list(group)
+        cell_rows = list(group)
         if size >= _TASK:
             tasks.append([])
             size = 0
-        tasks[-1].extend(part)
-        cell = part[0].cell
-        size += len({row.post_name for row in part}) * cell.n_repeats * len(cell.counts)
+        tasks[-1].extend(cell_rows)
+        cell = cell_rows[0].cell
+        size += len({row.post_name for row in cell_rows}) * cell.n_repeats * len(cell.counts)
     return tasks
 
 
@@ -393,10 +392,10 @@ def _full_repr(estimator: Any) -> str:
     return f"{estimator.__class__.__module__}.{estimator.__repr__(N_CHAR_MAX=10**6)}"
 
 
-def _digest(*parts: Any) -> str:
-    """Return a digest of the parts; it is different in each version of the package."""
+def _digest(*values: Any) -> str:
+    """Return a digest of some values; it is different in each version of the package."""
     digest = hashlib.sha256(__version__.encode())
-    for part in parts:
-        content = part.tobytes() if isinstance(part, np.ndarray) else repr(part).encode()
+    for value in values:
+        content = value.tobytes() if isinstance(value, np.ndarray) else repr(value).encode()
         digest.update(len(content).to_bytes(8, "little") + content)
     return digest.hexdigest()

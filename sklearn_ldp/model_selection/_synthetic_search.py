@@ -1,4 +1,4 @@
-"""The papers' search: try the candidates on a synthetic data set fitted to the estimate."""
+"""The papers' search, on a synthetic data set that is fitted to the estimate."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ from ..metrics import query_errors
 from ..oracles import BaseOracle
 from ..postprocessing import BasePostProcessor, EmpiricalBayes
 from ..queries import Queries, QuerySet, as_query_set
-from ._apportionment import apportion
 from ._base import BaseSearch, Case
 from ._candidates import knowing_queries
 
@@ -72,8 +71,8 @@ class SyntheticSearch(BaseSearch):
         Number of users; None takes that of the estimate. It is required with a plain array.
     n_jobs : int, default=None
         Number of joblib workers; it does not change the result.
-    random_state : int, RandomState, Generator or None, default=None
-        Seed of the simulated collections.
+    random_state : int, RandomState, Generator or None, default=0
+        Seed of the simulated collections; None takes the randomness of the oracle.
 
     Attributes
     ----------
@@ -136,7 +135,7 @@ class SyntheticSearch(BaseSearch):
         oracle: BaseOracle | None = None,
         n_samples: int | np.integer[Any] | None = None,
         n_jobs: int | None = None,
-        random_state: RandomState = None,
+        random_state: RandomState = 0,
     ) -> None:
         self.candidates = candidates
         self.queries = queries
@@ -226,3 +225,30 @@ def _default_synthesizer(query_set: QuerySet, estimate: FrequencyEstimate) -> Ba
     # What answers for the most frequent alone is no distribution.
     knows = [] if query_set.depends_on_truth else knowing_queries(query_set, estimate)
     return knows[0] if knows else EmpiricalBayes()
+
+
+def apportion(frequencies: np.ndarray, n_samples: int) -> np.ndarray:
+    """Return whole numbers of users with these frequencies, by largest remainders.
+
+    Parameters
+    ----------
+    frequencies : ndarray of shape (d,)
+        Negative frequencies count as 0; if none is positive, all are taken as equal.
+    n_samples : int
+        Total number of users.
+
+    Returns
+    -------
+    ndarray of shape (d,)
+        Counts that sum to `n_samples`.
+    """
+    share = np.maximum(frequencies, 0.0)
+    share = share / share.sum() if share.sum() > 0 else np.full(len(share), 1 / len(share))
+    exact = share * n_samples
+    counts = np.floor(exact).astype(np.int64)
+    missing = n_samples - int(counts.sum())
+    if missing > 0:
+        counts[np.argsort(counts - exact, kind="stable")[:missing]] += 1
+    elif missing < 0:  # rounding of the shares: at most a few users too many
+        counts[np.argsort(-counts, kind="stable")[:-missing]] -= 1
+    return counts

@@ -7,7 +7,7 @@ import inspect
 from sklearn.base import BaseEstimator
 
 from .. import learning, model_selection, oracles, postprocessing, tables
-from ..model_selection._base import BaseSearch
+from ..model_selection import BaseSearch
 from ..oracles._survey import BaseSurvey
 
 __all__ = ["all_estimators"]

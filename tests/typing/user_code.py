@@ -43,7 +43,6 @@ from sklearn_ldp import (
 from sklearn_ldp.collection import Aggregator, aggregate, read_reports, write_reports
 from sklearn_ldp.inspection import (
     ErrorCurveDisplay,
-    ErrorDotDisplay,
     FrequencyDisplay,
     SearchDisplay,
 )
@@ -235,7 +234,10 @@ ok = [
     ErrorCurveDisplay.from_results(study, ax=axes),
     ErrorCurveDisplay.from_results(study.to_frame()),
 ]
-ErrorDotDisplay.from_results({"oracle": ["OLH"], "postprocessor": ["Base"], "error": [0.1]})
+ErrorCurveDisplay.from_results(
+    {"oracle": ["OLH"], "postprocessor": ["Base"], "error": [0.1]},
+    x="postprocessor", by="oracle", spread=None, chosen={"OLH": "Base"},
+)  # fmt: skip
 grid = GridSearchCV(
     two_steps, {"simplex": [Base(), BaseCut()]}, scoring=make_frequency_scorer("mae")
 )

@@ -1,9 +1,11 @@
-"""How methods look: each has its colour, line style and marker, the same in every picture."""
+"""Base of the displays, and the look that methods have in every picture."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
+
+import numpy as np
 
 from .._typing import Axes
 
@@ -12,15 +14,6 @@ from .._typing import Axes
 COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#000000", "#56b4e9", "#e69f00")
 LINES: tuple = ("-", (0, (5, 1.5)), (0, (1, 1)), (0, (4, 1.2, 1, 1.2)))
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "<", "h", ">", "p", "d", "1", "2", "3", "4")
-
-# A mark around a point, which leaves the point to be seen.
-RING: dict[str, Any] = {
-    "linestyle": "none",
-    "marker": "o",
-    "markersize": 14,
-    "markerfacecolor": "none",
-    "color": "0.3",
-}
 
 # Methods that the papers draw in the same panel are neighbours here, and neighbours differ most.
 _METHODS = (
@@ -37,6 +30,34 @@ _METHODS = (
     "PowerNS",
     "NormHyb",
 )
+
+
+class BaseDisplay:
+    """Base of the displays: where they draw.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        The axes with the picture.
+    figure_ : matplotlib Figure
+        The figure that contains the axes.
+    """
+
+    ax_: Any
+    figure_: Any
+
+    def _axes(self, ax: Axes | None, figsize: tuple[float, float]) -> Any:
+        """Return the axes to draw on, and keep them; None makes a figure of this size in inches."""
+        if ax is None:
+            try:
+                import matplotlib.pyplot as plt
+            except ImportError as error:
+                raise ImportError(
+                    f"{type(self).__name__} needs matplotlib: pip install 'sklearn_ldp[plot]'."
+                ) from error
+            _, ax = plt.subplots(figsize=figsize, layout="constrained")
+        self.ax_, self.figure_ = ax, ax.figure
+        return ax
 
 
 def styles(names: Iterable[str]) -> dict[str, dict[str, Any]]:
@@ -63,48 +84,19 @@ def styles(names: Iterable[str]) -> dict[str, dict[str, Any]]:
     for name in names:
         if name not in places:
             places[name] = next(free)
-    return {name: _style(places[name]) for name in names}
+    # 7, 4 and 17 have no common divisor, so 476 looks come before one is repeated.
+    return {
+        name: {
+            "color": COLORS[places[name] % len(COLORS)],
+            "linestyle": LINES[places[name] % len(LINES)],
+            "marker": MARKERS[places[name] % len(MARKERS)],
+        }
+        for name in names
+    }
 
 
 def _plain(name: str) -> str:
     return name.replace("-", "").replace(" ", "").casefold()
-
-
-def _style(i: int) -> dict[str, Any]:
-    # 7, 4 and 17 have no common divisor, so 476 looks come before one is repeated.
-    return {
-        "color": COLORS[i % len(COLORS)],
-        "linestyle": LINES[i % len(LINES)],
-        "marker": MARKERS[i % len(MARKERS)],
-    }
-
-
-def new_axes(name: str, figsize: tuple[float, float]) -> Axes:
-    """Return the axes of a new figure.
-
-    Parameters
-    ----------
-    name : str
-        The class of the display, which the error names.
-    figsize : tuple of float
-        Width and height in inches.
-
-    Returns
-    -------
-    matplotlib Axes
-        The only axes of the figure.
-
-    Raises
-    ------
-    ImportError
-        If matplotlib is not installed.
-    """
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError as error:
-        raise ImportError(f"{name} needs matplotlib: pip install 'sklearn_ldp[plot]'.") from error
-    _, ax = plt.subplots(figsize=figsize, layout="constrained")
-    return ax
 
 
 def merged(defaults: dict[str, Any], kwargs: dict[str, Any]) -> dict[str, Any]:
@@ -122,6 +114,20 @@ def name_ticks(axis: Any, places: Iterable[float], names: Iterable[Any], **kwarg
         label.set_parse_math(False)
 
 
+def name_rows(ax: Any, names: Sequence[Any], grid: str = "x", **kwargs: Any) -> np.ndarray:
+    """Name rows on the y axis, the first at the top, over a light grid; return their places."""
+    places = np.arange(len(names), dtype=float)
+    name_ticks(ax.yaxis, places, names, **kwargs)
+    ax.set_ylim(len(names) - 0.5, -0.5)
+    ax.grid(True, axis=grid, color="0.92", linewidth=0.6)
+    ax.set_axisbelow(True)
+    return places
+
+
 def legend_outside(ax: Axes) -> None:
-    """Put the legend on the right of the axes, where it covers nothing."""
-    ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), borderaxespad=0.0, fontsize="small")
+    """Put the legend on the right of the axes, where it covers nothing, its names as they are."""
+    legend = ax.legend(
+        loc="upper left", bbox_to_anchor=(1.01, 1.0), borderaxespad=0.0, fontsize="small"
+    )
+    for text in legend.get_texts():
+        text.set_parse_math(False)

@@ -1,14 +1,15 @@
-"""How scikit-learn's searches choose an epsilon: the least one whose error is good enough."""
+"""Choice of the least epsilon whose error is good enough, for searches of scikit-learn."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import dataclass
 from numbers import Real
 from typing import Any
 
 import numpy as np
 
-from .._cv_results import mean_errors, metric_names, split_scores
+from .._utils.fitted import mean_errors, metric_names, standard_errors
 
 
 def least_epsilon(
@@ -62,7 +63,6 @@ def least_epsilon(
     See Also
     --------
     sklearn_ldp.metrics.make_frequency_scorer : The scorer of such a search, in simulations.
-    sklearn_ldp.metrics.make_epsilon_scorer : Puts the cost beside the error.
     sklearn_ldp.metrics.required_n_samples : Plans the number of users, without a simulation.
 
     Notes
@@ -96,11 +96,7 @@ def least_epsilon(
     >>> least_epsilon(tolerance=1)(search.cv_results_)  # any error up to twice the least
     2
     """
-    limits = {
-        "max_error": max_error,
-        "tolerance": tolerance,
-        "standard_errors": standard_errors,
-    }
+    limits = {"max_error": max_error, "tolerance": tolerance, "standard_errors": standard_errors}
     given = {name: value for name, value in limits.items() if value is not None}
     if len(given) > 1:
         raise ValueError(
@@ -113,18 +109,17 @@ def least_epsilon(
     return LeastEpsilon(name, float(value), epsilon, score)
 
 
+@dataclass(frozen=True, repr=False)
 class LeastEpsilon:
     """The rule that `least_epsilon` returns; it is a class so that it can be pickled."""
 
-    def __init__(self, criterion: str, value: float, epsilon: str | None, score: str | None):
-        self.criterion = criterion
-        self.value = value
-        self.epsilon = epsilon
-        self.score = score
+    limit: str
+    value: float
+    epsilon: str | None
+    score: str | None
 
     def __call__(self, cv_results: Mapping[str, Any]) -> int:
-        epsilons = _epsilons(cv_results["params"], self.epsilon)
-        metric = _metric(cv_results, self.score)
+        epsilons, metric = self._epsilons(cv_results["params"]), self._metric(cv_results)
         errors = mean_errors(cv_results, metric)
         is_known = np.isfinite(errors)
         if "iter" in cv_results:
@@ -135,7 +130,18 @@ class LeastEpsilon:
                 'error_score="raise" to see what went wrong.'
             )
         best = int(np.argmin(np.where(is_known, errors, np.inf)))
-        is_good = is_known & (errors <= self._limit(cv_results, metric, errors[best], best))
+        most = self.value  # the largest error that is good enough
+        if self.limit == "tolerance":
+            most = errors[best] + self.value * abs(errors[best])
+        elif self.limit == "standard_errors":
+            spread, n_folds = standard_errors(cv_results, metric)
+            if spread is None:
+                raise ValueError(
+                    "least_epsilon needs at least 2 folds for a standard error, got "
+                    f"{n_folds}: take more folds, or give max_error or tolerance."
+                )
+            most = errors[best] + self.value * spread[best]
+        is_good = is_known & (errors <= most)
         if not is_good.any():
             raise ValueError(
                 f"least_epsilon found no candidate with an error of at most {self.value:g}: the "
@@ -144,67 +150,41 @@ class LeastEpsilon:
         is_least = is_good & (epsilons == epsilons[is_good].min())
         return int(np.argmin(np.where(is_least, errors, np.inf)))
 
-    def _limit(self, cv_results: Mapping[str, Any], metric: str, least: float, best: int) -> float:
-        """Return the largest error that is good enough."""
-        if self.criterion == "max_error":
-            return self.value
-        if self.criterion == "tolerance":
-            return least + self.value * abs(least)
-        return least + self.value * _standard_error(cv_results, metric, best)
+    def _epsilons(self, params: list[dict[str, Any]]) -> np.ndarray:
+        """The epsilon of each candidate."""
+        names, name = sorted({key for one in params for key in one}), self.epsilon
+        if name is None:
+            found = [key for key in names if key.endswith("epsilon")]
+            if len(found) != 1:
+                got = (
+                    f", got {found}: name one of them, as in epsilon={found[0]!r}." if found else ""
+                )
+                raise ValueError(
+                    "least_epsilon needs one parameter whose name ends in epsilon in the grid"
+                    + (got or f', such as "oracle__epsilon", got {names}.')
+                )
+            name = found[0]
+        for one in params:
+            if not isinstance(one.get(name), Real):
+                raise ValueError(
+                    f"least_epsilon needs a number for the parameter {name!r} in every candidate "
+                    f"of the grid, got {one}."
+                )
+        return np.array([one[name] for one in params], dtype=float)
+
+    def _metric(self, cv_results: Mapping[str, Any]) -> str:
+        """The name of the score, as it stands in the columns of the results."""
+        names = sorted(metric_names(cv_results))
+        if self.score is None and len(names) == 1:
+            return names[0]
+        if self.score not in names:
+            raise ValueError(
+                "Argument score of least_epsilon must name a scorer of the search, one of "
+                f"{names}, got {self.score!r}."
+            )
+        return self.score
 
     def __repr__(self) -> str:
-        arguments = [f"{self.criterion}={self.value:g}"]
-        arguments += [
-            f"{name}={getattr(self, name)!r}"
-            for name in ("epsilon", "score")
-            if getattr(self, name) is not None
-        ]
-        return f"least_epsilon({', '.join(arguments)})"
-
-
-def _epsilons(params: Sequence[Mapping[str, Any]], name: str | None) -> np.ndarray:
-    """Return the epsilon of each candidate."""
-    names = sorted({key for one in params for key in one})
-    if name is None:
-        found = [key for key in names if key.endswith("epsilon")]
-        if len(found) != 1:
-            raise ValueError(
-                "least_epsilon needs one parameter whose name ends in epsilon in the grid"
-                + (
-                    f", got {found}: name one of them, as in epsilon={found[0]!r}."
-                    if found
-                    else f', such as "oracle__epsilon", got {names}.'
-                )
-            )
-        name = found[0]
-    values = [one.get(name) for one in params]
-    if not all(isinstance(value, Real) for value in values):
-        raise ValueError(
-            f"least_epsilon needs a number for the parameter {name!r} in every candidate of the "
-            f"grid, got {next(one for one in params if not isinstance(one.get(name), Real))}."
-        )
-    return np.array(values, dtype=float)
-
-
-def _metric(cv_results: Mapping[str, Any], score: str | None) -> str:
-    """Return the name of the score, as it stands in the columns of the results."""
-    names = sorted(metric_names(cv_results))
-    if score is None and len(names) == 1:
-        return names[0]
-    if score not in names:
-        raise ValueError(
-            f"Argument score of least_epsilon must name a scorer of the search, one of {names}, "
-            f"got {score!r}."
-        )
-    return score
-
-
-def _standard_error(cv_results: Mapping[str, Any], metric: str, candidate: int) -> float:
-    """Return the standard error of a candidate's mean score over the folds."""
-    scores = [split[candidate] for split in split_scores(cv_results, metric)]
-    if len(scores) < 2:
-        raise ValueError(
-            f"least_epsilon needs at least 2 folds for a standard error, got {len(scores)}: take "
-            "more folds, or give max_error or tolerance."
-        )
-    return float(np.std(scores, ddof=1) / np.sqrt(len(scores)))
+        given = {"epsilon": self.epsilon, "score": self.score}
+        named = [f"{name}={value!r}" for name, value in given.items() if value is not None]
+        return f"least_epsilon({', '.join([f'{self.limit}={self.value:g}', *named])})"

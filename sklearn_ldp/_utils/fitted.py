@@ -1,16 +1,19 @@
-"""The estimate that a fitted estimator has released."""
+"""Results of fitted estimators: the estimate that one has released, the errors of a grid search."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from ._typing import FrequencyEstimate
+_MEAN = "mean_test_"
 
 
-def estimate_of(estimator: BaseEstimator) -> FrequencyEstimate:
+def estimate_of(estimator: BaseEstimator) -> Any:
     """Return the estimate of a fitted oracle, post-processor, search or Pipeline.
 
     Parameters
@@ -21,7 +24,7 @@ def estimate_of(estimator: BaseEstimator) -> FrequencyEstimate:
 
     Returns
     -------
-    FrequencyEstimate
+    FrequencyEstimate or EstimateSet
         The attribute ``estimate_`` of the estimator that made it.
 
     Raises
@@ -47,19 +50,25 @@ def estimate_of(estimator: BaseEstimator) -> FrequencyEstimate:
     )
 
 
-def refuse_fitted_to_set(estimator: Any, name: str) -> None:
-    """Raise TypeError if a post-processor was fitted to a set of estimates.
+def metric_names(cv_results: Mapping[str, Any]) -> list[str]:
+    """Return the names of the scores in `cv_results_`, in the order of its columns."""
+    return [key.removeprefix(_MEAN) for key in cv_results if key.startswith(_MEAN)]
 
-    Parameters
-    ----------
-    estimator : post-processor
-        Fitted or not.
-    name : str
-        What draws it, which takes what was fitted to one estimate.
+
+def mean_errors(cv_results: Mapping[str, Any], metric: str) -> np.ndarray:
+    """Return minus the mean score of each candidate."""
+    return -np.asarray(cv_results[_MEAN + metric], dtype=float)
+
+
+def standard_errors(cv_results: Mapping[str, Any], metric: str) -> tuple[np.ndarray | None, int]:
+    """Return the standard error of each mean score over the splits, and the number of splits.
+
+    With fewer than 2 splits there is no standard error, but None.
     """
-    fitted = getattr(estimator, "estimators_", None)
-    if isinstance(fitted, dict) and fitted:
-        raise TypeError(
-            f"{name} draws what was fitted to one estimate, and this {type(estimator).__name__} "
-            f"was fitted to a set: take that of a part, as in estimators_[{next(iter(fitted))!r}]."
-        )
+    pattern = re.compile(rf"split\d+_test_{re.escape(metric)}")
+    columns = [key for key in cv_results if pattern.fullmatch(key)]
+    n_splits = len(columns)
+    if n_splits < 2:
+        return None, n_splits
+    scores = np.array([cv_results[key] for key in columns], dtype=float)
+    return np.std(scores, axis=0, ddof=1) / np.sqrt(n_splits), n_splits

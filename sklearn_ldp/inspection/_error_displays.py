@@ -1,0 +1,715 @@
+"""Displays of errors: of a study, of a grid search, and of the candidates of a search."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from .._typing import Axes, Table
+from .._utils.fitted import mean_errors, metric_names, standard_errors
+from ._base import COLORS, BaseDisplay, legend_outside, merged, name_rows, styles
+
+_FEW_DECADES = 50.0  # ends of an axis that has room for labels within its decades
+
+# The columns of a study that say what a row is about; the others are numbers.
+_VARIED = ("population", "n_samples", "oracle", "epsilon", "postprocessor", "queries", "metric")
+
+
+class ErrorCurve(NamedTuple):
+    """A curve, or the dots of one kind, of an `ErrorCurveDisplay`.
+
+    Attributes
+    ----------
+    x : ndarray of shape (n_points,)
+        Positions on the x axis, in rising order; or names of rows.
+    error : ndarray of shape (n_points,)
+        Mean errors.
+    spread : ndarray of shape (n_points,) or None
+        Half lengths of the error bars; None draws none.
+    """
+
+    x: np.ndarray
+    error: np.ndarray
+    spread: np.ndarray | None = None
+
+
+@dataclass(eq=False, repr=False)
+class ErrorCurveDisplay(BaseDisplay):
+    """Errors of several methods against a number, such as epsilon, or in rows with names.
+
+    Against a number, such as epsilon, the size of sets, k or the number of users, each method gets
+    a curve. What has names in place of numbers, such as post-processors, gets rows of dots: one row
+    for each name, and one kind of dot for each setting, such as an oracle.
+
+    Each method has its own colour, line style and marker, the same in every picture, and the
+    legend stands outside of the axes. A ring can mark one point of each curve, such as the one
+    that a search has chosen. Use :meth:`from_results` to draw a study, and
+    :meth:`from_grid_search` to draw a search of scikit-learn with its choice.
+
+    Parameters
+    ----------
+    curves : dict of str to ErrorCurve
+        The curves, keyed by their names in the legend.
+    rows : list of str or None, default=None
+        The names of the rows, from top to bottom, among which are the x of all curves; None if x is
+        a number.
+    x_name : str, default="epsilon"
+        Label of the x axis; rows need none.
+    error_name : str, default="error"
+        Label of the axis of the errors.
+    chosen : dict of str to float or str, or None, default=None
+        The points to mark: the x of a point, keyed by the name of its curve; None marks none.
+    chosen_name : str, default="chosen"
+        What the legend calls the marks.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        The axes with the curves.
+    figure_ : matplotlib Figure
+        The figure that contains the axes.
+    errorbars_ : dict of str to matplotlib ErrorbarContainer
+        The line, markers and error bars of each curve, keyed as `curves`.
+    chosen_ : matplotlib Line2D or None
+        The rings around the chosen points; None if there are none.
+
+    Examples
+    --------
+    >>> from sklearn_ldp import GRR, OLH, OUE
+    >>> from sklearn_ldp.datasets import make_zipf
+    >>> from sklearn_ldp.inspection import ErrorCurveDisplay
+    >>> from sklearn_ldp.model_selection import simulate_errors
+    >>> counts = make_zipf(10_000, 64, return_counts=True, random_state=0)
+    >>> study = simulate_errors(OLH(), "all", counts, epsilons=[0.5, 1, 2], n_repeats=5)
+    >>> display = ErrorCurveDisplay.from_results(study, x="epsilon")
+    >>> display.curves["NormSub"].x
+    array([0.5, 1. , 2. ])
+
+    Post-processors have names, so each gets a row, with a dot for each oracle:
+
+    >>> study = simulate_errors([GRR(), OLH(), OUE()], "all", counts, n_repeats=5)
+    >>> display = ErrorCurveDisplay.from_results(
+    ...     study, x="postprocessor", by="oracle", chosen={"OLH": "NormSub"}
+    ... )
+    >>> list(display.curves), display.rows[:2]
+    (['GRR', 'OLH', 'OUE'], ['Base', 'Norm'])
+    """
+
+    curves: Mapping[str, ErrorCurve]
+    _: KW_ONLY
+    rows: Sequence[str] | None = None
+    x_name: str = "epsilon"
+    error_name: str = "error"
+    chosen: Mapping[str, Any] | None = None
+    chosen_name: str = "chosen"
+
+    @classmethod
+    def from_results(
+        cls,
+        results: Table,
+        *,
+        x: str = "epsilon",
+        by: str | Sequence[str] = "postprocessor",
+        error: str = "error",
+        spread: str | None = "standard_error",
+        chosen: Mapping[str, Any] | None = None,
+        chosen_name: str = "chosen",
+        ax: Axes | None = None,
+        **kwargs: Any,
+    ) -> ErrorCurveDisplay:
+        """Draw the errors of a study.
+
+        Parameters
+        ----------
+        results : ErrorStudy, DataFrame or dict of arrays
+            A tidy table such as :func:`~sklearn_ldp.model_selection.simulate_errors` returns.
+        x : str, default="epsilon"
+            Column of the x axis: "epsilon", "n_samples", or "queries" if their names are numbers
+            (``queries={10: random_sets(0.1), ..}``). If it holds names, such as those of
+            "postprocessor", each of them gets a row of dots.
+        by : str or list of str, default="postprocessor"
+            Column with one curve, or one kind of dot, for each of its values; with several columns
+            there is one for each combination of their values.
+        error : str, default="error"
+            Column of the errors.
+        spread : str or None, default="standard_error"
+            Column of the half lengths of the error bars; None draws none.
+        chosen : dict of str to float or str, or None, default=None
+            The points to mark: values of `x`, keyed by the names of curves; None marks none.
+        chosen_name : str, default="chosen"
+            What the legend calls the marks.
+        ax : matplotlib Axes, default=None
+            Axes to draw on; None creates a new figure.
+        **kwargs : dict
+            Passed to :meth:`plot`.
+
+        Returns
+        -------
+        ErrorCurveDisplay
+            The display, already drawn.
+
+        Raises
+        ------
+        KeyError
+            If a column is missing.
+        ValueError
+            If a curve has several errors at the same x, or a chosen point is on none of them.
+        """
+        by = [by] if isinstance(by, str) else list(by)
+        used = [x, *by]
+        table = {name: _column(results, name) for name in [*used, error]}
+        bars = None if spread is None else _column(results, spread).astype(float)
+        rows = None
+        try:
+            place = table[x].astype(float)
+        except (TypeError, ValueError):  # names
+            names = [str(value) for value in table[x].tolist()]
+            rows = list(dict.fromkeys(names))
+            place = np.array([float(rows.index(name)) for name in names])
+
+        def ambiguous(name: str, points: np.ndarray) -> ValueError:
+            """The error that names the columns which the picture does not show."""
+            columns: Any = getattr(results, "columns", None)
+            columns = columns if isinstance(columns, Mapping) else results
+            varied = [
+                key
+                for key in _VARIED
+                if key in columns
+                and key not in used
+                and len(set(_column(results, key)[points])) > 1
+            ]
+            return ValueError(
+                f"ErrorCurveDisplay found several errors at the same x on the curve {name!r}; "
+                f"{' and '.join(varied) or 'nothing'} tells them apart. Name it in by=, or select "
+                f"one: study.select({varied[0] if varied else 'column'}=..)."
+            )
+
+        keys = zip(*(table[name].tolist() for name in by), strict=True)
+        names = [", ".join(map(str, key)) for key in keys]
+        curves = _curves(names, place, table[error].astype(float), bars, ambiguous)
+        if rows is not None:
+            named = np.array(rows, dtype=object)
+            curves = {key: one._replace(x=named[one.x.astype(int)]) for key, one in curves.items()}
+        display = cls(
+            curves,
+            rows=rows,
+            x_name=x,
+            error_name=_error_name(results, error),
+            chosen=chosen,
+            chosen_name=chosen_name,
+        )
+        return display.plot(ax, **kwargs)
+
+    @classmethod
+    def from_grid_search(
+        cls,
+        search: BaseEstimator,
+        *,
+        x: str | None = None,
+        metric: str | None = None,
+        ax: Axes | None = None,
+        **kwargs: Any,
+    ) -> ErrorCurveDisplay:
+        """Draw the errors that a search of scikit-learn has found, and mark its choice.
+
+        There is one curve for each combination of the other parameters, such as the
+        post-processor. The bars are one standard error of the mean over the splits. Splits share
+        users, so their scores depend on each other and the bars are only a rough guide.
+
+        Parameters
+        ----------
+        search : GridSearchCV, HalvingGridSearchCV or similar
+            A fitted search whose scores are negated errors, as those of
+            :func:`~sklearn_ldp.metrics.make_frequency_scorer`,
+            :func:`~sklearn_ldp.metrics.make_held_out_scorer` and scikit-learn's ``"neg_..."`` are.
+            A halving search gets a curve for each iteration, because errors from different
+            numbers of users do not belong on the same curve.
+        x : str or None, default=None
+            Parameter of the x axis, such as ``"oracle__epsilon"`` or ``"param_oracle__epsilon"``,
+            which must be a number. None takes the epsilon among the parameters of the search. A
+            candidate that does not set it has the value of the estimator that was searched.
+        metric : str or None, default=None
+            The score to draw, if the search has several; None takes the one of ``refit=``. The
+            mark is on what the search has chosen, by whichever metric.
+        ax : matplotlib Axes, default=None
+            Axes to draw on; None creates a new figure.
+        **kwargs : dict
+            Passed to :meth:`plot`. The scale of the errors is linear if some are not above 0, as
+            unbiased estimates of an error may be.
+
+        Returns
+        -------
+        ErrorCurveDisplay
+            The display, already drawn.
+
+        Raises
+        ------
+        NotFittedError
+            If the search is not fitted.
+        TypeError
+            If it is not such a search.
+        ValueError
+            If no parameter or several could be the x axis, if its values are not numbers, if
+            the metric is unknown, or if a curve has several errors at the same x.
+
+        Examples
+        --------
+        >>> from sklearn.model_selection import GridSearchCV
+        >>> from sklearn.pipeline import Pipeline
+        >>> from sklearn_ldp import GRR, Base, NormSub
+        >>> from sklearn_ldp.datasets import make_zipf
+        >>> from sklearn_ldp.inspection import ErrorCurveDisplay
+        >>> from sklearn_ldp.metrics import make_frequency_scorer
+        >>> users = make_zipf(n_samples=2_000, n_categories=16, random_state=0)
+        >>> oracle = GRR(categories=16, random_state=0)
+        >>> pipe = Pipeline([("oracle", oracle), ("post", Base())])
+        >>> grid = {"oracle__epsilon": [0.5, 1, 2], "post": [Base(), NormSub()]}
+        >>> search = GridSearchCV(pipe, grid, cv=3, scoring=make_frequency_scorer("mse"))
+        >>> display = ErrorCurveDisplay.from_grid_search(search.fit(users))
+        >>> list(display.curves), display.chosen
+        (['Base', 'NormSub'], {'NormSub': 2.0})
+        """
+        fitted: Any = search
+        _check_grid_search(fitted)
+        candidates = fitted.cv_results_["params"]
+        parameter = _x_parameter(candidates, x)
+        values = [_value(fitted.estimator, candidate, parameter) for candidate in candidates]
+        try:
+            place = np.asarray(values).astype(float)
+        except (TypeError, ValueError):
+            raise ValueError(
+                f"ErrorCurveDisplay needs numbers on the x axis, and {parameter!r} holds "
+                f"{values[0]!r}; name a parameter with numbers: from_grid_search(search, x=..)."
+            ) from None
+
+        def repeated(name: str, points: np.ndarray) -> ValueError:
+            return ValueError(
+                f"ErrorCurveDisplay found several candidates called {name!r} with the same "
+                f"{parameter}; each combination of parameters may be searched once, and each needs "
+                "a repr of its own."
+            )
+
+        errors, bars, error_name = _grid_search_errors(fitted, metric)
+        names = _candidate_names(fitted, parameter)
+        curves = _curves(names, place, errors, bars, repeated)
+        best = getattr(fitted, "best_index_", None)  # none with refit=False and many metrics
+        if not np.nanmin(errors, initial=np.inf) > 0:
+            kwargs = {"error_scale": "linear", **kwargs}
+        display = cls(
+            curves,
+            x_name=parameter.rpartition("__")[2],
+            error_name=error_name,
+            chosen=None if best is None else {names[best]: float(place[best])},
+        )
+        return display.plot(ax, **kwargs)
+
+    def plot(
+        self,
+        ax: Axes | None = None,
+        *,
+        x_scale: str = "linear",
+        error_scale: str = "log",
+        legend: bool = True,
+        **kwargs: Any,
+    ) -> ErrorCurveDisplay:
+        """Draw the curves, or the rows of dots.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Axes to draw on; None creates a new figure.
+        x_scale : {"linear", "log"}, default="linear"
+            Scale of the x axis; rows have none.
+        error_scale : {"linear", "log"}, default="log"
+            Scale of the errors.
+        legend : bool, default=True
+            Whether to put a legend beside the axes.
+        **kwargs : dict
+            Passed to :meth:`matplotlib.axes.Axes.errorbar` for every curve.
+
+        Returns
+        -------
+        ErrorCurveDisplay
+            The display itself, with its artists as attributes.
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+        ValueError
+            If a chosen point is on none of the curves.
+        """
+        chosen = self._chosen_points()
+        n_rows = 0 if self.rows is None else len(self.rows)
+        ax = self._axes(ax, (8.0, 1.2 + 0.45 * n_rows if n_rows else 4.5))
+        looks = self._looks()
+        self.errorbars_ = {}
+        for i, (name, curve) in enumerate(self.curves.items()):
+            bars = None if curve.spread is None else np.nan_to_num(curve.spread)
+            place, look = self._places(i), merged(looks[name], kwargs)
+            if self.rows is None:
+                drawn = ax.errorbar(place, curve.error, yerr=bars, label=name, **look)
+            else:
+                drawn = ax.errorbar(curve.error, place, xerr=bars, label=name, **look)
+            self.errorbars_[name] = drawn
+        self.chosen_ = None
+        if chosen:
+            ring: dict[str, Any] = {"marker": "o", "markersize": 14, "markerfacecolor": "none"}
+            ring |= {"color": "0.3", "linestyle": "none", "label": self.chosen_name}
+            (self.chosen_,) = ax.plot(*zip(*chosen, strict=True), **ring)
+        # Bars that reach below 0 are clipped; otherwise they would be left out with their point.
+        clipped = {"nonpositive": "clip"} if error_scale == "log" else {}
+        if self.rows is None:
+            ax.set_xscale(x_scale)
+            ax.set_yscale(error_scale, **clipped)
+            ax.set_xlabel(self.x_name)
+            ax.set_ylabel(self.error_name)
+            ax.grid(True, which="major", color="0.9", linewidth=0.6)
+            ax.set_axisbelow(True)
+        else:
+            for edge in range(1, n_rows):
+                ax.axhline(edge - 0.5, color="0.9", linewidth=0.8, zorder=0)
+            ax.set_xscale(error_scale, **clipped)
+            name_rows(ax, self.rows)
+            low, high = ax.get_xlim()
+            if error_scale == "log" and high < _FEW_DECADES * low:
+                _label_within_decades(ax.xaxis)
+            ax.set_xlabel(self.error_name)
+        if legend:
+            legend_outside(ax)
+        return self
+
+    def _places(self, i: int) -> np.ndarray:
+        """Where the points of the i-th curve are, apart from their errors."""
+        x = list(self.curves.values())[i].x
+        if self.rows is None:
+            return np.asarray(x)
+        # The dots of a row stand one below the other, in the order of the legend.
+        n, rows = len(self.curves), list(self.rows)
+        return np.array([rows.index(name) for name in x]) + (i - (n - 1) / 2) * 0.8 / n
+
+    def _looks(self) -> dict[str, dict[str, Any]]:
+        """How the curves, or the dots, look."""
+        looks = styles(self.curves)
+        if self.rows is None:
+            line = {"markersize": 5, "markerfacecolor": "none", "linewidth": 1.2}
+            bars = {"elinewidth": 0.8, "capsize": 2}
+            return {name: {**line, **bars, **look} for name, look in looks.items()}
+        colors = [look["color"] for look in looks.values()]
+        for i, look in enumerate(looks.values()):
+            again = look["color"] in colors[:i]
+            fill = "none" if again else "full"  # hollow if the colour comes again
+            look |= {"markersize": 7, "fillstyle": fill, "linestyle": "none", "elinewidth": 0.8}
+        return looks
+
+    def _chosen_points(self) -> list[tuple[float, float]]:
+        """Where the chosen points are, as matplotlib draws them."""
+        points = []
+        for name, x in (self.chosen or {}).items():
+            if name not in self.curves or x not in list(self.curves[name].x):
+                raise ValueError(
+                    f"ErrorCurveDisplay has no point of {name!r} at {x!r} to mark as "
+                    f"{self.chosen_name}; its curves are {list(self.curves)}"
+                    + ("." if self.rows is None else f", its rows {list(self.rows)}.")
+                )
+            curve, i = self.curves[name], list(self.curves).index(name)
+            at = list(curve.x).index(x)
+            point = self._places(i)[at], curve.error[at]
+            points.append(point if self.rows is None else point[::-1])
+        return points
+
+
+@dataclass(eq=False, repr=False)
+class SearchDisplay(BaseDisplay):
+    """Errors of the candidates of a search, the best at the top.
+
+    Use :meth:`from_estimator` to create a display.
+
+    Parameters
+    ----------
+    candidates : array-like of str of shape (n_candidates,)
+        Names of the candidates.
+    mean_error : array-like of shape (n_candidates,)
+        Mean errors of the candidates.
+    standard_error : array-like of shape (n_candidates,) or None, default=None
+        Standard errors of the mean errors; None draws no error bars.
+    best_index : int or None, default=None
+        Index of the candidate that was chosen; None marks none.
+    error_name : str, default="mean error"
+        Label of the x axis.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        The axes with the errors.
+    figure_ : matplotlib Figure
+        The figure that contains the axes.
+    errorbar_ : matplotlib ErrorbarContainer
+        The errors of the candidates, the best first.
+    chosen_ : matplotlib Line2D or None
+        The mark of the chosen candidate; None if none was chosen.
+
+    Examples
+    --------
+    >>> from sklearn_ldp import OLH, SyntheticSearch
+    >>> from sklearn_ldp.datasets import load_us_states
+    >>> from sklearn_ldp.inspection import SearchDisplay
+    >>> states = load_us_states(n_samples=100_000, random_state=0)
+    >>> oracle = OLH(categories=states.categories, random_state=0)
+    >>> estimate = oracle.fit_transform(states.categories, sample_weight=states.counts)
+    >>> search = SyntheticSearch(n_repeats=5).fit(estimate)
+    >>> display = SearchDisplay.from_estimator(search)
+    >>> display.candidates[display.best_index] == search.results_["candidate"][search.best_index_]
+    True
+    """
+
+    candidates: Any
+    mean_error: Any
+    _: KW_ONLY
+    standard_error: Any = None
+    best_index: int | None = None
+    error_name: str = "mean error"
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: BaseEstimator, *, ax: Axes | None = None, **kwargs: Any
+    ) -> SearchDisplay:
+        """Draw the candidates of a fitted search.
+
+        Parameters
+        ----------
+        estimator : search or Pipeline that ends with one
+            A fitted SyntheticSearch, HeldOutSearch or BootstrapSearch.
+        ax : matplotlib Axes, default=None
+            Axes to draw on; None creates a new figure.
+        **kwargs : dict
+            Passed to :meth:`plot`.
+
+        Returns
+        -------
+        SearchDisplay
+            The display, already drawn.
+
+        Raises
+        ------
+        NotFittedError
+            If the search is not fitted.
+        TypeError
+            If the estimator is not a search.
+        """
+        search: Any = estimator
+        while hasattr(search, "steps"):
+            search = search.steps[-1][1]
+        of_each = getattr(search, "estimators_", None)
+        if isinstance(of_each, dict) and of_each:
+            raise TypeError(
+                f"SearchDisplay draws what was fitted to one estimate, and this "
+                f"{type(search).__name__} was fitted to a set: take that of one estimate, as in "
+                f"estimators_[{next(iter(of_each))!r}]."
+            )
+        if not hasattr(search, "results_"):
+            if hasattr(search, "candidates") and hasattr(search, "fit"):
+                check_is_fitted(search, "results_")
+            raise TypeError(
+                "SearchDisplay.from_estimator needs a fitted SyntheticSearch, HeldOutSearch or "
+                f"BootstrapSearch, or a Pipeline that ends with one, got {type(search).__name__}."
+            )
+        results = search.results_
+        display = cls(
+            results["candidate"],
+            results["mean_error"],
+            standard_error=results["standard_error"],
+            best_index=search.best_index_,
+            error_name=search._error_name,
+        )
+        return display.plot(ax, **kwargs)
+
+    def plot(
+        self, ax: Axes | None = None, *, error_scale: str | None = None, **kwargs: Any
+    ) -> SearchDisplay:
+        """Draw the errors of the candidates.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Axes to draw on; None creates a new figure.
+        error_scale : {"linear", "log"}, default=None
+            Scale of the errors; None chooses "log" if they differ by more than a factor of 10.
+        **kwargs : dict
+            Passed to :meth:`matplotlib.axes.Axes.errorbar` for the errors.
+
+        Returns
+        -------
+        SearchDisplay
+            The display itself, with its artists as attributes.
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+        """
+        error = np.asarray(self.mean_error, dtype=float)
+        longest = max(len(str(name)) for name in self.candidates)
+        ax = self._axes(ax, (5.5 + 0.08 * max(longest - 10, 0), 1.2 + 0.3 * len(error)))
+        order = np.argsort(error, kind="stable")
+        place = name_rows(ax, [self.candidates[i] for i in order])
+        bars = None
+        if self.standard_error is not None:
+            bars = np.nan_to_num(np.asarray(self.standard_error, dtype=float)[order])
+        look = {"marker": "o", "linestyle": "none", "color": COLORS[0], "capsize": 3}
+        self.errorbar_ = ax.errorbar(error[order], place, xerr=bars, **merged(look, kwargs))
+        self.chosen_ = None
+        if self.best_index is not None:
+            chosen = np.flatnonzero(order == self.best_index)
+            mark: dict[str, Any] = {"marker": "D", "markersize": 9, "color": COLORS[1]}
+            mark |= {"linestyle": "none", "label": "chosen"}
+            (self.chosen_,) = ax.plot(error[order[chosen]], chosen, **mark)
+            ax.legend(loc="best")
+        if error_scale is None:
+            spans = error.min() > 0 and error.max() > 10 * error.min()
+            error_scale = "log" if spans else "linear"
+        ax.set_xscale(error_scale)
+        if error_scale == "linear":
+            ax.locator_params(axis="x", nbins=5)
+            ax.ticklabel_format(axis="x", style="sci", scilimits=(-2, 4))
+        ax.set_xlabel(textwrap.fill(self.error_name, 40))
+        return self
+
+
+# -- tables of errors -----------------------------------------------------------------------------
+def _column(results: Table, name: str) -> np.ndarray:
+    """Return a column of a table of errors, or raise an error that says what a table is."""
+    try:
+        return np.asarray(results[name])
+    except (KeyError, TypeError, IndexError) as error:
+        raise KeyError(
+            f"ErrorCurveDisplay.from_results needs a table with a column {name!r}, such as "
+            "simulate_errors returns."
+        ) from error
+
+
+def _error_name(results: Table, error: str) -> str:
+    """Return what an axis calls the errors: the metric, if the table has a single one."""
+    try:
+        metrics = set(np.asarray(results["metric"]).tolist())
+    except (KeyError, TypeError, IndexError):
+        return error
+    return metrics.pop().upper() if error == "error" and len(metrics) == 1 else error
+
+
+def _curves(
+    names: Sequence[str],
+    x: np.ndarray,
+    errors: np.ndarray,
+    bars: np.ndarray | None,
+    several: Callable[[str, np.ndarray], ValueError],
+) -> dict[str, ErrorCurve]:
+    """Return the curve of each name, or raise the error of several points at the same x."""
+    curves = {}
+    for name in dict.fromkeys(names):
+        mine = np.flatnonzero([other == name for other in names])
+        mine = mine[np.argsort(x[mine], kind="stable")]
+        if len(np.unique(x[mine])) < len(mine):
+            raise several(name, mine)
+        curves[name] = ErrorCurve(x[mine], errors[mine], None if bars is None else bars[mine])
+    return curves
+
+
+def _label_within_decades(axis: Any) -> None:
+    """Label 1.5, 2, 3, ..: errors within a factor of 10 would get no labels otherwise."""
+    from matplotlib.ticker import LogLocator, NullLocator
+
+    axis.set_major_locator(LogLocator(subs=(1, 1.5, 2, 3, 4, 5, 6, 8)))
+    axis.set_major_formatter("{x:g}")
+    axis.set_minor_locator(NullLocator())
+
+
+# -- searches of scikit-learn ---------------------------------------------------------------------
+def _check_grid_search(search: Any) -> None:
+    if hasattr(search, "cv_results_"):
+        return
+    if hasattr(search, "scoring") and hasattr(search, "refit") and hasattr(search, "fit"):
+        check_is_fitted(search, "cv_results_")
+    raise TypeError(
+        "ErrorCurveDisplay.from_grid_search needs a fitted GridSearchCV or a similar search of "
+        f"scikit-learn, got {type(search).__name__}; SearchDisplay draws a SyntheticSearch, "
+        "a HeldOutSearch or a BootstrapSearch."
+    )
+
+
+def _x_parameter(candidates: list[dict[str, Any]], x: str | None) -> str:
+    """The parameter of the x axis, as scikit-learn calls it in `set_params`."""
+    found = list(dict.fromkeys(name for candidate in candidates for name in candidate))
+    if x is None:
+        epsilons = [name for name in found if name.rpartition("__")[2] == "epsilon"]
+        if len(epsilons) != 1:
+            raise ValueError(
+                f"ErrorCurveDisplay looks for one epsilon among the parameters {found} of the "
+                f"search, and found {len(epsilons)}; name the parameter of the x axis: "
+                "from_grid_search(search, x=..)."
+            )
+        return epsilons[0]
+    name = x if x in found else x.removeprefix("param_")
+    if name not in found:
+        raise ValueError(f"Argument x must be one of the searched parameters {found}, got {x!r}.")
+    return name
+
+
+def _value(estimator: Any, candidate: dict[str, Any], name: str) -> Any:
+    """The value of a parameter that a candidate may set, by itself or with the step that has it."""
+    if name in candidate:
+        return candidate[name]
+    words = name.split("__")
+    for i in range(1, len(words)):
+        step, rest = "__".join(words[:i]), "__".join(words[i:])
+        if step in candidate:
+            return candidate[step].get_params()[rest]
+    return estimator.get_params()[name]
+
+
+def _grid_search_errors(
+    search: Any, metric: str | None
+) -> tuple[np.ndarray, np.ndarray | None, str]:
+    """The mean errors of the candidates, their standard errors, and what they are called."""
+    results = search.cv_results_
+    metrics = metric_names(results)
+    refit = search.refit if isinstance(search.refit, str) else None
+    key = metric or (metrics[0] if len(metrics) == 1 else refit)
+    if key not in metrics:
+        raise ValueError(f"Argument metric must be one of {metrics}, got {metric!r}.")
+    bars, n_splits = standard_errors(results, key)
+    name = key if key != "score" else getattr(search.scoring, "metric", search.scoring)
+    name = name.removeprefix("neg_").replace("_", " ") if isinstance(name, str) else "error"
+    if name in ("mse", "mae", "rmse"):
+        name = name.upper()
+    return mean_errors(results, key), bars, f"{name}, mean of {n_splits} splits"
+
+
+def _candidate_names(search: Any, x: str) -> list[str]:
+    """What each candidate's curve is called: by its parameters that vary, but for x."""
+    candidates = search.cv_results_["params"]
+    words: list[list[str]] = [[] for _ in candidates]
+    for key in dict.fromkeys(key for candidate in candidates for key in candidate if key != x):
+        labels = [_label(key, one[key]) if key in one else "" for one in candidates]
+        if len(set(labels)) > 1:
+            for name, label in zip(words, labels, strict=True):
+                name.extend([label] if label else [])
+    rounds = search.cv_results_.get("iter", np.zeros(len(candidates), dtype=int))
+    if len(set(rounds)) > 1:
+        sizes = search.cv_results_["n_resources"]
+        for name, i, size in zip(words, rounds, sizes, strict=True):
+            name.append(f"iteration {i} ({search.resource} = {size:,})")
+    return [", ".join(name) or "error" for name in words]
+
+
+def _label(key: str, value: Any) -> str:
+    """An estimator by its repr, which is "NormSub" without parameters; other values with a name."""
+    if hasattr(value, "get_params"):
+        return " ".join(repr(value).split()).removesuffix("()")
+    return f"{key} = {value}"
