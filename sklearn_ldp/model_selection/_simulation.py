@@ -166,8 +166,12 @@ class _Cell:
 
     @cached_property
     def digest(self) -> str:
-        """Digest of all that the simulated estimates depend on; it seeds their random numbers."""
-        return _digest(self.counts, _full_repr(self.oracle), self.n_repeats, self.entropy)
+        """Digest of all that the simulated estimates depend on; it seeds their random numbers.
+
+        Neither the version of the package nor the file of the oracle is part of it: a seeded study
+        stays the same when they change.
+        """
+        return _digest(self.counts, _whole_repr(self.oracle), self.n_repeats, self.entropy)
 
     def simulate(self) -> FrequencyEstimate:
         rng = np.random.default_rng(int(self.digest, 16))
@@ -200,7 +204,7 @@ def _rows(cell: _Cell, posts: dict, queries: dict, metrics: dict) -> Iterator[_R
         matrix = asked.matrix(len(cell.counts), cell.truth)
         digests[name] = _digest(repr(asked), matrix.indptr, matrix.indices, matrix.data)
     for post_name, post in posts.items():
-        what = _full_repr(post)
+        what = __version__, type(cell.oracle).__module__, type(post).__module__, _whole_repr(post)
         for queries_name, asked in queries.items():
             for metric_name, metric in metrics.items():
                 key = _digest(cell.digest, what, digests[queries_name], metric_name)
@@ -388,13 +392,13 @@ def _columns(rows: list[_Row]) -> dict[str, np.ndarray]:
 
 
 # -- keys: what a result depends on ---------------------------------------------------------------
-def _full_repr(estimator: Any) -> str:
-    return f"{estimator.__class__.__module__}.{estimator.__repr__(N_CHAR_MAX=10**6)}"
+def _whole_repr(estimator: Any) -> str:
+    return estimator.__repr__(N_CHAR_MAX=10**6)
 
 
 def _digest(*values: Any) -> str:
-    """Return a digest of some values; it is different in each version of the package."""
-    digest = hashlib.sha256(__version__.encode())
+    """Return a digest of some values."""
+    digest = hashlib.sha256()
     for value in values:
         content = value.tobytes() if isinstance(value, np.ndarray) else repr(value).encode()
         digest.update(len(content).to_bytes(8, "little") + content)
