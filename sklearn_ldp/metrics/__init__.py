@@ -1,17 +1,10 @@
-"""Errors of estimates, expected errors of planned collections, and scorers for searches."""
+"""Errors of estimates, scorers for searches, and audits."""
 
 from ._audit import AuditResult, audit_epsilon
 from ._epsilon_scorer import make_epsilon_scorer
-from ._errors import frequency_mae, frequency_mse, query_errors
+from ._errors import equivalent_n_samples, frequency_mae, frequency_mse, query_errors
 from ._frequency_scorer import make_frequency_scorer
 from ._held_out_score import held_out_score, make_held_out_scorer
-from ._planning import (
-    detection_threshold,
-    equivalent_n_samples,
-    expected_error,
-    required_n_samples,
-)
-from ._power import expected_power
 from ._scores import BiasVariance, HeavyHitterScores, bias_variance, heavy_hitter_scores
 
 __all__ = [
@@ -20,10 +13,7 @@ __all__ = [
     "HeavyHitterScores",
     "audit_epsilon",
     "bias_variance",
-    "detection_threshold",
     "equivalent_n_samples",
-    "expected_error",
-    "expected_power",
     "frequency_mae",
     "frequency_mse",
     "heavy_hitter_scores",
@@ -32,5 +22,4 @@ __all__ = [
     "make_frequency_scorer",
     "make_held_out_scorer",
     "query_errors",
-    "required_n_samples",
 ]

@@ -15,7 +15,6 @@ from .._released import estimate_of
 from .._typing import Queries, Values
 from ..queries import QuerySet, as_query_set, query_matrix
 from ._errors import as_truth_and_estimate, query_errors
-from ._planning import mean_variance
 from ._scorer import BaseScorer, mean_over_parts, oracle_and_its_input
 
 
@@ -105,7 +104,7 @@ def held_out_score(
         # Clipped answers have no closed form, so the error and its variance need the same sets.
         query_set = query_matrix(query_set.matrix(len(truth)))
     errors = query_errors(truth, estimate, queries=query_set, metric="mse")
-    variance = mean_variance(held_out.noise.of_rows(0), query_set, truth, None)
+    variance = query_set.mean_variance(held_out.noise.of_rows(0), truth)
     return float(variance - errors.mean())
 
 
