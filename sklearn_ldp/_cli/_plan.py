@@ -10,13 +10,13 @@ import numpy as np
 
 from ._arguments import (
     add_shared,
+    all_oracles,
     check_table_output,
     count,
     positive,
     say,
     unit,
 )
-from ._methods import all_oracles
 from ._output import write_table
 
 if TYPE_CHECKING:

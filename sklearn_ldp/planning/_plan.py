@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 from scipy.special import ndtr, ndtri
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 
 from .._noise import Noise
 from .._statements import check_level, check_of
@@ -111,7 +111,7 @@ class Plan:
 
     def __init__(
         self,
-        oracle: Any,
+        oracle: BaseEstimator,
         n_categories: int | None = None,
         *,
         queries: Queries | Mapping[Any, Queries] | None = None,
@@ -121,27 +121,10 @@ class Plan:
         check_level(level)
         self.level = level
         self._has_questions = queries is not None or frequencies is not None
-        planned = None if isinstance(oracle, type) else getattr(oracle, "_planned_parts", None)
-        self._is_survey = planned is not None
-        if not self._is_survey:
-            one = _over_domain(oracle, n_categories)
-            protocol = one.protocol()
-            mechanism: Any = protocol.mechanism
-            noise, domain = mechanism.noise(1), protocol.domain
-            self._columns = {None: _Column(one, domain, noise, 1.0, queries, frequencies)}
-        else:
-            name = type(oracle).__name__
-            if n_categories is not None:
-                raise ValueError(f"{name} declares the domain of each column: leave out n_categories.")
-            parts = clone(oracle)._planned_parts()
-            asked = _by_name("queries", queries, parts, name)
-            presumed = _by_name("frequencies", frequencies, parts, name)
-            self._columns = {
-                key: _Column(
-                    part.oracle, part.domain, part.noise, part.weight, asked[key], presumed[key]
-                )
-                for key, part in parts.items()
-            }
+        # A survey says what to expect of each of its columns; the class of one is no survey.
+        self._is_survey = hasattr(oracle, "_planned_parts") and not isinstance(oracle, type)
+        columns_of = _of_survey if self._is_survey else _of_oracle
+        self._columns = columns_of(oracle, n_categories, queries, frequencies)
         self.oracle = self._of_each(lambda column: column.oracle)
         self.n_categories = self._of_each(lambda column: column.domain.size)
 
@@ -400,7 +383,7 @@ class Plan:
         ax : matplotlib Axes, default=None
             Axes to draw on; None creates a new figure.
         **kwargs : dict
-            Passed to :meth:`ErrorCurveDisplay.plot <sklearn_ldp.inspection.ErrorCurveDisplay.plot>`.
+            Passed to the ``plot`` of :class:`~sklearn_ldp.inspection.ErrorCurveDisplay`.
 
         Returns
         -------
@@ -574,7 +557,10 @@ class _Statement:
 
 
 # -- arguments ------------------------------------------------------------------------------------
-def _over_domain(oracle: Any, n_categories: int | None) -> BaseOracle:
+def _of_oracle(
+    oracle: Any, n_categories: int | None, queries: Any, frequencies: Any
+) -> dict[Any, _Column]:
+    """Return the plan of an oracle's column, whose key is None."""
     if not isinstance(oracle, BaseOracle):
         got = oracle.__name__ if isinstance(oracle, type) else type(oracle).__name__
         raise TypeError(
@@ -582,7 +568,30 @@ def _over_domain(oracle: Any, n_categories: int | None) -> BaseOracle:
             f"{got}."
         )
     planned: BaseOracle = clone(oracle)
-    return planned if n_categories is None else planned.set_params(categories=n_categories)
+    if n_categories is not None:
+        planned.set_params(categories=n_categories)
+    protocol = planned.protocol()
+    mechanism: Any = protocol.mechanism
+    column = _Column(planned, protocol.domain, mechanism.noise(1), 1.0, queries, frequencies)
+    return {None: column}
+
+
+def _of_survey(
+    survey: Any, n_categories: int | None, queries: Any, frequencies: Any
+) -> dict[Any, _Column]:
+    """Return the plans of a survey's columns, by name."""
+    kind = type(survey).__name__
+    if n_categories is not None:
+        raise ValueError(f"{kind} declares the domain of each column: leave out n_categories.")
+    parts = clone(survey)._planned_parts()
+    asked = _by_name("queries", queries, parts, kind)
+    presumed = _by_name("frequencies", frequencies, parts, kind)
+    return {
+        name: _Column(
+            part.oracle, part.domain, part.noise, part.weight, asked[name], presumed[name]
+        )
+        for name, part in parts.items()
+    }
 
 
 def _by_name(what: str, given: Any, names: Mapping, survey: str) -> dict[Any, Any]:
