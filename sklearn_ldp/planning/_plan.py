@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 from scipy.special import ndtr, ndtri
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import clone
 
 from .._noise import Noise
 from .._statements import check_level, check_of
-from .._typing import Axes, Frequencies, Queries
+from .._typing import Axes, Frequencies, OracleOrSurvey, Queries
 from ..domains import Domain
 from ..domains._alignment import in_order
 from ..oracles import BaseOracle
@@ -111,7 +111,7 @@ class Plan:
 
     def __init__(
         self,
-        oracle: BaseEstimator,
+        oracle: OracleOrSurvey,
         n_categories: int | None = None,
         *,
         queries: Queries | Mapping[Any, Queries] | None = None,
@@ -254,8 +254,9 @@ class Plan:
             That a category of this frequency is there at all, while all d categories are searched
             and no false one may be found.
         frequency : float, default=None
-            The smaller one of the two frequencies that are compared; None is 1/d. All other
-            categories are taken as equally frequent. A detection compares with 0.
+            The smaller one of the two frequencies that are compared; None is 1/d, or less if there
+            is no room for that. All other categories are taken as equally frequent. A detection
+            compares with 0.
         of : {"population", "users"}, default="population"
             Whom the statement is about, see :meth:`FrequencyEstimate.confidence_interval`.
 
@@ -309,7 +310,8 @@ class Plan:
         power : float, default=None
             For a difference: the probability with which it is told; None is 0.8.
         frequency : float, default=None
-            For a change or an order: the smaller one of the two frequencies; None is 1/d.
+            For a change or an order: the smaller one of the two frequencies; None is 1/d, or less
+            if there is no room for that.
         of : {"population", "users"}, default=None
             For a difference: whom the statement is about; None is the population.
 
@@ -358,7 +360,7 @@ class Plan:
                 raise ValueError(f"Argument power must fulfil 0 < power < 1, got {wanted!r}.")
             statement = self._statement(aim, goal, frequency, "population" if of is None else of)
             return self._of_each(lambda column: _least_number(statement(column).root(wanted)))
-        if not (power is frequency is of is None):
+        if any(option is not None for option in (power, frequency, of)):
             raise ValueError(
                 "Arguments power, frequency and of are for a change, order or detection: leave "
                 f"them out with {aim}."
@@ -491,10 +493,13 @@ class _Column:
         self, aim: str, gap: float, frequency: float | None, level: float, of: str
     ) -> _Statement:
         """Return what is to be told, of two frequencies with this gap."""
-        d = self.domain.size
-        base = 0.0 if aim == "detection" else 1 / d if frequency is None else float(frequency)
-        largest = 1 - base if aim != "order" else 1 - 2 * base
-        if not (0 <= base < 1 and gap <= largest + 1e-12):
+        d, n_compared = self.domain.size, 2 if aim == "order" else 1
+        if frequency is not None:
+            base = float(frequency)
+        else:
+            base = 0.0 if aim == "detection" else min(1 / d, max(1 - gap, 0) / n_compared)
+        rest = 1 - gap - n_compared * base  # for the other categories
+        if not (0 <= base < 1 and rest >= -1e-12 and (d > n_compared or rest < 1e-6)):
             raise ValueError(
                 f"No two frequencies differ by {gap:g} if the smaller one is {base:g}: name a "
                 "smaller gap, or another frequency."
