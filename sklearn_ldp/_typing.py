@@ -121,6 +121,5 @@ else:
     SupportsArray = SupportsToNumpy = SupportsArrowStream = SupportsCategories = SparseMatrix = Any
     Distribution = Table = SupportsRead = SupportsWrite = ReportSource = ReportSink = Any
     Column = Rows = Values = Categories = Frequencies = Matrix = Queries = Any
-    Grouping = Metric = PostProcessor = Candidates = OracleOrSurvey = OracleOrProtocol = (
-        FilePath
-    ) = Any
+    Grouping = Metric = PostProcessor = Candidates = OracleOrSurvey = OracleOrProtocol = Any
+    FilePath = Any
