@@ -153,7 +153,7 @@ def _channel(oracle: object, n_categories: int | None, epsilon: float | None) ->
             f"poisoning_gain needs an oracle such as OLH(), got {type(oracle).__name__}; of a "
             "survey pass the oracle of one column."
         )
-    planned: BaseOracle = clone(oracle)
+    planned: Any = clone(oracle)
     if epsilon is not None:
         planned.set_params(epsilon=epsilon)
     return planned.channel(n_categories)

@@ -61,7 +61,7 @@ class Plan:
     Attributes
     ----------
     oracle : oracle, or dict of oracle
-        What reports, unfitted and over its domain.
+        What reports, unfitted and over its domain; None for what no single oracle reports.
     n_categories : int, or dict of int
         Sizes of the domains.
 
@@ -109,6 +109,9 @@ class Plan:
     {'sex': 0.0112, 'state': 0.0062}
     """
 
+    oracle: Any
+    n_categories: Any
+
     def __init__(
         self,
         oracle: OracleOrSurvey,
@@ -119,12 +122,12 @@ class Plan:
         level: float = 0.95,
     ) -> None:
         check_level(level)
-        self.level = level
-        self._has_questions = queries is not None or frequencies is not None
+        self.level: float = level
+        self._has_questions: bool = queries is not None or frequencies is not None
         # A survey says what to expect of each of its columns; the class of one is no survey.
-        self._is_survey = hasattr(oracle, "_planned_parts") and not isinstance(oracle, type)
+        self._is_survey: bool = hasattr(oracle, "_planned_parts") and not isinstance(oracle, type)
         columns_of = _of_survey if self._is_survey else _of_oracle
-        self._columns = columns_of(oracle, n_categories, queries, frequencies)
+        self._columns: dict[Any, _Column] = columns_of(oracle, n_categories, queries, frequencies)
         self.oracle = self._of_each(lambda column: column.oracle)
         self.n_categories = self._of_each(lambda column: column.domain.size)
 
@@ -450,7 +453,7 @@ class _Column:
 
     def __init__(
         self,
-        oracle: BaseOracle,
+        oracle: BaseOracle | None,
         domain: Domain,
         noise: Noise,
         weight: float,
@@ -572,7 +575,7 @@ def _of_oracle(
             "Plan needs an oracle such as OLH(epsilon=1.0), or a survey such as ColumnOracle, got "
             f"{got}."
         )
-    planned: BaseOracle = clone(oracle)
+    planned: Any = clone(oracle)
     if n_categories is not None:
         planned.set_params(categories=n_categories)
     protocol = planned.protocol()
@@ -588,7 +591,8 @@ def _of_survey(
     kind = type(survey).__name__
     if n_categories is not None:
         raise ValueError(f"{kind} declares the domain of each column: leave out n_categories.")
-    parts = clone(survey)._planned_parts()
+    planned: Any = clone(survey)
+    parts = planned._planned_parts()
     asked = _by_name("queries", queries, parts, kind)
     presumed = _by_name("frequencies", frequencies, parts, kind)
     return {
