@@ -17,7 +17,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from sklearn_ldp import OLH
-from sklearn_ldp._cli._methods import all_oracles
+from sklearn_ldp._cli._arguments import all_oracles
 from sklearn_ldp._cli._report import error_tables, pick_table, searched
 from sklearn_ldp._table import format_table
 from sklearn_ldp.datasets import make_zipf, read_histogram

@@ -14,7 +14,7 @@ import numpy as np
 
 from benchmarks.table_models import DATA, adult, domains_of, true_tables
 from sklearn_ldp import ColumnOracle, Consistent, EmpiricalBayes, LatentClasses, MarginalOracle
-from sklearn_ldp.metrics import expected_error
+from sklearn_ldp.planning import Plan
 
 QUESTIONS = [
     "age",
@@ -41,7 +41,7 @@ def main() -> None:
     print(f"{n:,} people, {len(domains)} questions, one report each at epsilon {EPSILON:g}")
 
     survey = ColumnOracle(EPSILON, domains=domains, random_state=0)
-    planned = expected_error(survey, n)
+    planned = Plan(survey).rmse(n)
     estimates = survey.fit_transform(people)
     better = EmpiricalBayes().fit_transform(estimates)
     print("\n| question | categories | asked | expected error | error | after EmpiricalBayes |")
@@ -50,7 +50,7 @@ def main() -> None:
         true = np.bincount(people[name], minlength=domains[name]) / n
         errors = [np.sqrt(np.mean((e.values[0] - true) ** 2)) for e in (part, better[name])]
         print(
-            f"| {name} | {domains[name]} | {part.noise.n_samples:,} | {planned[name] ** 0.5:.4f} | "
+            f"| {name} | {domains[name]} | {part.noise.n_samples:,} | {planned[name]:.4f} | "
             f"{errors[0]:.4f} | {errors[1]:.4f} |"
         )
 

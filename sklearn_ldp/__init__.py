@@ -93,6 +93,7 @@ if TYPE_CHECKING:
     from . import inspection as inspection
     from . import learning as learning
     from . import metrics as metrics
+    from . import planning as planning
     from . import queries as queries
     from . import tables as tables
     from . import utils as utils
@@ -106,6 +107,7 @@ else:
             "inspection",
             "learning",
             "metrics",
+            "planning",
             "queries",
             "tables",
             "utils",

@@ -98,7 +98,8 @@ if TYPE_CHECKING:
     PostProcessor: TypeAlias = BasePostProcessor | Pipeline
     #: "all", a list, or a grid of parameters (or a list of grids) for each class name.
     Candidates: TypeAlias = str | Sequence[PostProcessor] | Mapping[Any, Any]
-    OracleOrProtocol: TypeAlias = BaseCollector[Any] | protocols.Protocol
+    OracleOrSurvey: TypeAlias = BaseCollector[Any]
+    OracleOrProtocol: TypeAlias = OracleOrSurvey | protocols.Protocol
     #: A file of reports: to read (also its content), and to write.
     ReportSource: TypeAlias = str | Path | bytes | bytearray | memoryview | SupportsRead
     ReportSink: TypeAlias = str | Path | SupportsWrite
@@ -111,4 +112,4 @@ else:
     SupportsArray = SupportsToNumpy = SupportsArrowStream = SupportsCategories = SparseMatrix = Any
     Distribution = Table = SupportsRead = SupportsWrite = ReportSource = ReportSink = Any
     Column = Rows = Values = Frequencies = Matrix = Any
-    Metric = PostProcessor = Candidates = OracleOrProtocol = FilePath = Any
+    Metric = PostProcessor = Candidates = OracleOrSurvey = OracleOrProtocol = FilePath = Any

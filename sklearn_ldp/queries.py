@@ -122,6 +122,33 @@ class QuerySet:
         cross = np.sum(errors, axis=-1) ** 2 - squares
         return weights[0] * squares + weights[1] * cross
 
+    def mean_variance(self, noise: Any, frequencies: np.ndarray) -> float:
+        """Return the expected squared error of a raw estimate's answers, averaged over the queries.
+
+        Parameters
+        ----------
+        noise : Noise
+            The noise of a single estimate.
+        frequencies : ndarray of shape (d,)
+            True frequencies, on which variances and the queries may depend.
+
+        Returns
+        -------
+        float
+            The mean variance. For random sets it is over all sets of their size, in closed form.
+        """
+        d = len(frequencies)
+        weights = self.square_weights(d)
+        if weights is None:
+            matrix = self.matrix(d, frequencies)
+            return float(noise.answer_variance(matrix, frequencies).mean())
+        single, pairs = weights
+        of_categories = float(noise.variance(frequencies).sum())
+        if not pairs:
+            return single * of_categories
+        of_total = float(noise.answer_variance(np.ones((1, d)), frequencies)[0])
+        return single * of_categories + pairs * (of_total - of_categories)
+
 
 class _FullDomain(QuerySet):
     def matrix(self, n_categories, frequencies=None):

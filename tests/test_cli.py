@@ -210,7 +210,7 @@ def test_demo(is_process, tmp_path, capsys, monkeypatch):
         out, err = done.stdout, done.stderr
     else:
         few = {"olh": OLH, "hadamard-response": HadamardResponse}
-        monkeypatch.setattr("sklearn_ldp._cli._methods.all_oracles", lambda: few)
+        monkeypatch.setattr("sklearn_ldp._cli._arguments.all_oracles", lambda: few)
         assert main(argv) == 0
         out, err = capsys.readouterr()
     assert os.listdir(tmp_path) == ["sklearn_ldp_demo.png"]
@@ -233,7 +233,7 @@ def test_demo(is_process, tmp_path, capsys, monkeypatch):
 @pytest.fixture
 def one_oracle(monkeypatch):
     """Let the demo show one oracle instead of all of them."""
-    monkeypatch.setattr("sklearn_ldp._cli._methods.all_oracles", lambda: {"olh": OLH})
+    monkeypatch.setattr("sklearn_ldp._cli._arguments.all_oracles", lambda: {"olh": OLH})
 
 
 @pytest.mark.slow

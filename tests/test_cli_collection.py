@@ -552,9 +552,9 @@ def test_a_signal_that_is_ignored_stays_ignored(folder, monkeypatch):
     assert privatize("--output", "reports/a.parquet") == 0
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
-        from sklearn_ldp._cli import _signals
+        from sklearn_ldp._cli import _aggregate
 
-        with _signals.ending_like_ctrl_c():
+        with _aggregate.ending_like_ctrl_c():
             os.kill(os.getpid(), signal.SIGHUP)
         assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
     finally:

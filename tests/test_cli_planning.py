@@ -8,8 +8,8 @@ from sklearn_ldp import GRR, OLH, OUE, Base, EmpiricalBayes, NormSub
 from sklearn_ldp.__main__ import main
 from sklearn_ldp.collection import poisoning_gain
 from sklearn_ldp.datasets import load_us_states
-from sklearn_ldp.metrics import detection_threshold, expected_error, required_n_samples
 from sklearn_ldp.model_selection import simulate_errors
+from sklearn_ldp.planning import Plan
 from sklearn_ldp.queries import full_domain, groups, random_sets, ranges, top_k
 
 PLAN = ["plan", "--epsilon", "0.5", "--n-samples", "20000"]
@@ -29,11 +29,11 @@ def test_plan_agrees_with_the_library(few_simulated, tmp_path, capsys):
     assert len(rows) == 8
     for name, oracle in (("grr", GRR(0.5)), ("olh", OLH(0.5)), ("oue", OUE(0.5))):
         row = {key: float(value) for key, value in rows[name].items() if key != "oracle"}
-        assert row["rmse"] ** 2 == pytest.approx(expected_error(oracle, 20_000, 50))
-        width = {"metric": "half_width", "level": 0.9}
-        assert row["half_width"] == pytest.approx(expected_error(oracle, 20_000, 50, **width))
-        assert row["users_needed"] == required_n_samples(oracle, 0.02, 50, **width)
-        threshold = detection_threshold(oracle, 20_000, 50, alpha=1)
+        plan = Plan(oracle, 50, level=0.9)
+        assert row["rmse"] == pytest.approx(plan.rmse(20_000))
+        assert row["half_width"] == pytest.approx(plan.half_width(20_000))
+        assert row["users_needed"] == plan.users_for(half_width=0.02)
+        threshold = plan.detection_threshold(20_000, alpha=1)
         assert row["detection_threshold"] == pytest.approx(threshold)
         gain = poisoning_gain(oracle, 0.05, 1, n_categories=50)
         assert row["fake_gain"] == pytest.approx(gain)
@@ -93,7 +93,7 @@ def test_plan_tells_how_many_users_a_statement_takes(few_simulated, capsys):
         assert main([*argv, "--gap", "0.01", *options]) == 0
         rows = {row["oracle"]: row for row in rows_of(capsys.readouterr().out)}
         for name, oracle in (("grr", GRR(0.5)), ("olh", OLH(0.5))):
-            expected = required_n_samples(oracle, 0.01, 50, to=to, power=power)
+            expected = Plan(oracle, 50).users_for(**{to: 0.01}, power=power)
             assert rows[name]["users_to_tell"] == str(expected)
     for options in (["--to", "order"], ["--power", "0.9"]):
         assert_fails([*argv, *options], capsys, "need --gap F")

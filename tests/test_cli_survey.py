@@ -13,7 +13,7 @@ from test_cli import COLUMNS, Terminal, assert_fails, rows_of
 from sklearn_ldp import OUE, ColumnOracle
 from sklearn_ldp.__main__ import main
 from sklearn_ldp.collection import aggregate, read_reports
-from sklearn_ldp.metrics import expected_error, required_n_samples
+from sklearn_ldp.planning import Plan
 
 pytest.importorskip("pyarrow")
 
@@ -156,17 +156,20 @@ def test_a_plan(folder, capsys):
     out, err = capsys.readouterr()
     assert "10,000 users, each asked for one of 3 columns at epsilon 2" in err
     rows = rows_of(out)
-    survey = ColumnOracle(2.0, domains=DOMAINS)
-    mse = expected_error(survey, 10_000)
-    needed = required_n_samples(survey, 0.02, metric="half_width")
+    plan = Plan(ColumnOracle(2.0, domains=DOMAINS))
+    rmse, needed = plan.rmse(10_000), plan.users_for(half_width=0.02)
     assert [row["column"] for row in rows] == list(DOMAINS)
     assert [int(row["n_categories"]) for row in rows] == [2, 4, 3]
     assert sum(float(row["probability"]) for row in rows) == pytest.approx(1)
     for row in rows:
-        assert float(row["rmse"]) == pytest.approx(mse[row["column"]] ** 0.5)
+        assert float(row["rmse"]) == pytest.approx(rmse[row["column"]])
         assert int(row["users_needed"]) == needed[row["column"]]
-    argv = ["plan", "--domains", "domains.json", "--n-samples", 10, "--gap", 0.1]
-    assert_fails(argv, capsys, "--gap is for a plan of one column")
+    argv = ["plan", "--domains", "domains.json", "--n-samples", 10]
+    assert run("plan", "--epsilon", 2, "--n-samples", 10, "--gap", 0.1, "--to", "order") == 0
+    told = plan.users_for(order=0.1)
+    for row in rows_of(capsys.readouterr().out):
+        assert int(row["users_to_tell"]) == told[row["column"]]
+    assert_fails([*argv, "--exponent", 2], capsys, "--exponent is for a plan of one column")
 
 
 @pytest.mark.parametrize(

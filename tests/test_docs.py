@@ -28,6 +28,7 @@ MODULES = [
     "sklearn_ldp.learning",
     "sklearn_ldp.collection",
     "sklearn_ldp.queries",
+    "sklearn_ldp.planning",
     "sklearn_ldp.metrics",
     "sklearn_ldp.datasets",
     "sklearn_ldp.inference",

@@ -43,13 +43,11 @@ from sklearn_ldp.collection import (
 from sklearn_ldp.inspection import FrequencyDisplay, SearchDisplay
 from sklearn_ldp.metrics import (
     audit_epsilon,
-    detection_threshold,
-    expected_error,
     held_out_score,
-    required_n_samples,
 )
 from sklearn_ldp.model_selection import simulate_errors
 from sklearn_ldp.oracles import compare_oracles, estimate_by_group, profile_oracle
+from sklearn_ldp.planning import Plan
 from sklearn_ldp.queries import groups, random_sets
 from sklearn_ldp.utils.estimator_checks import check_oracle
 
@@ -104,10 +102,10 @@ def test_groups(oracle):
 
 @every_oracle
 def test_planning(oracle):
-    error = expected_error(oracle, N, D, queries=QUERIES)
-    assert required_n_samples(oracle, error, D, queries=QUERIES) == N
-    assert expected_error(oracle, N, D, queries=random_sets(0.5)) > 0
-    assert detection_threshold(oracle, N, D) > 0
+    plan = Plan(oracle, D, queries=QUERIES)
+    assert plan.users_for(rmse=plan.rmse(N)) == N
+    assert Plan(oracle, D, queries=random_sets(0.5)).rmse(N) > 0
+    assert plan.detection_threshold(N) > 0
     profile = profile_oracle(oracle, D)
     assert profile.report_bits > 0
     assert profile.total_variance >= profile.minimax_bound * (1 - 1e-9)

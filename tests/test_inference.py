@@ -44,8 +44,8 @@ from sklearn_ldp.inference._intervals import (
 from sklearn_ldp.inference._ranks import _n_surely_below
 from sklearn_ldp.inference._tests import sum_known
 from sklearn_ldp.inspection import DifferenceDisplay, TrendDisplay
-from sklearn_ldp.metrics import expected_power, required_n_samples
 from sklearn_ldp.oracles import estimate_by_group
+from sklearn_ldp.planning import Plan
 from sklearn_ldp.queries import groups
 
 ZIPF = 1 / np.arange(1, 9) / np.sum(1 / np.arange(1, 9))
@@ -591,8 +591,9 @@ def test_the_planned_power_is_reached(kind, to, seed):
     """200 collections: 80 % +- 8.5 % at three standard errors, and the normal approximation."""
     rng = np.random.default_rng(seed)
     d, gap = 10, 0.04
-    n = required_n_samples(kind(1.0), gap, d, to=to, power=0.8)
-    assert expected_power(kind(1.0), gap, n, d, to=to) == pytest.approx(0.8, abs=0.01)
+    plan = Plan(kind(1.0), d)
+    n = plan.users_for(**{to: gap}, power=0.8)
+    assert plan.power(n, **{to: gap}) == pytest.approx(0.8, abs=0.01)
     oracle = kind(1.0, categories=d, random_state=rng)
     base = 0.0 if to == "detection" else 1 / d
     first = [base + gap, base] if to == "order" else [base + gap]
@@ -615,18 +616,9 @@ def test_the_planned_power_is_reached(kind, to, seed):
     assert 0.7 <= told / 200 <= 0.9
 
 
-def test_bad_plans():
-    with pytest.raises(ValueError, match="to must be one of"):
-        required_n_samples(GRR(), 0.1, 10, to="win")
-    with pytest.raises(ValueError, match="queries and metric have no meaning"):
-        required_n_samples(GRR(), 0.1, 10, to="change", metric="mae")
-    with pytest.raises(ValueError, match="power must fulfil"):
-        required_n_samples(GRR(), 0.1, 10, to="change", power=1)
-    with pytest.raises(ValueError, match=r"No two frequencies differ by 0\.9"):
-        expected_power(GRR(), 0.9, 1000, 10, to="order")
-    assert expected_power([GRR(8.0), GRR(0.1)], 0.2, 10_000, 10).tolist() == pytest.approx(
-        [1, 0.04], abs=0.04
-    )
+def test_power_grows_with_epsilon():
+    powers = [Plan(GRR(epsilon), 10).power(10_000, change=0.2) for epsilon in (8.0, 0.1)]
+    assert powers == pytest.approx([1, 0.04], abs=0.04)
 
 
 # -- displays ---------------------------------------------------------------------------------

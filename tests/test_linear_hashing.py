@@ -9,9 +9,9 @@ from sklearn_ldp import BLH, OLH
 from sklearn_ldp.mechanisms._support import independent_support
 from sklearn_ldp.mechanisms.algebra._finite_field import FiniteField
 from sklearn_ldp.mechanisms.algebra._linear_functions import LinearFunctions, scattered
-from sklearn_ldp.metrics import expected_error
 from sklearn_ldp.oracles import _linear_hashing
 from sklearn_ldp.oracles._linear_hashing import n_digits_for
+from sklearn_ldp.planning import Plan
 from sklearn_ldp.queries import query_matrix
 
 GOLDEN_4096 = [1305, 1903, 87, 2655, 796, 3415, 875, 611, 1277, 112]
@@ -168,7 +168,7 @@ def test_sums_have_the_variance_of_the_protocol(oracle, path, crowded, seed, mon
     channel, rng = oracle.channel(D), np.random.default_rng([seed, 7])
     assert (channel.n_tried > 0) == (path == "protocol")
     variances = [
-        expected_error(oracle, n, D, frequencies=counts / n, queries=query_matrix(row[None]))
+        Plan(oracle, D, frequencies=counts / n, queries=query_matrix(row[None])).rmse(n) ** 2
         for row in SETS
     ]
     collector = clone(oracle).set_params(categories=D, random_state=rng)
@@ -192,8 +192,8 @@ def test_sums_are_nearly_those_of_ideal_hashing():
     half = query_matrix([np.arange(500) < 250])
     for epsilon in (1.0, 2.0, 4.0):
         options = {"frequencies": frequencies, "queries": half}
-        linear = expected_error(OLH(epsilon), 1e6, 500, **options)
-        ideal = expected_error(OLH(epsilon, hash_family="mixing"), 1e6, 500, **options)
+        linear = Plan(OLH(epsilon), 500, **options).rmse(1e6) ** 2
+        ideal = Plan(OLH(epsilon, hash_family="mixing"), 500, **options).rmse(1e6) ** 2
         assert 1 < linear / ideal < 1.11
 
 
@@ -202,8 +202,8 @@ def test_crowded_spaces_are_worse(crowded):
     half = query_matrix([np.arange(500) < 250])
     options = {"frequencies": frequencies, "queries": half}
     for epsilon in (1.0, 2.0, 4.0):
-        linear = expected_error(OLH(epsilon), 1e6, 500, **options)
-        ideal = expected_error(OLH(epsilon, hash_family="mixing"), 1e6, 500, **options)
+        linear = Plan(OLH(epsilon), 500, **options).rmse(1e6) ** 2
+        ideal = Plan(OLH(epsilon, hash_family="mixing"), 500, **options).rmse(1e6) ** 2
         assert linear / ideal > 1.11
 
 
@@ -212,5 +212,5 @@ def test_lines_of_two_points_have_no_covariance():
     frequencies = np.full(500, 1 / 500)
     variance = BLH(1.0).channel(500).noise(1e6).variance(frequencies)
     matrix = query_matrix([np.arange(500) < 250])
-    found = expected_error(BLH(1.0), 1e6, 500, frequencies=frequencies, queries=matrix)
-    assert found == pytest.approx(variance[:250].sum(), rel=1e-9)
+    found = Plan(BLH(1.0), 500, frequencies=frequencies, queries=matrix).rmse(1e6)
+    assert found**2 == pytest.approx(variance[:250].sum(), rel=1e-9)

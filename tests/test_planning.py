@@ -1,4 +1,4 @@
-"""Expected errors against enumerated covariances and simulated collections, and their inverses."""
+"""Planned errors against enumerated covariances and simulated collections, and their inverses."""
 
 import math
 
@@ -14,19 +14,15 @@ from sklearn_ldp import (
     GRR,
     OLH,
     OUE,
+    ColumnOracle,
     HadamardResponse,
     NoiseModel,
     ProjectiveGeometryResponse,
     SubsetSelection,
 )
-from sklearn_ldp.metrics import (
-    detection_threshold,
-    equivalent_n_samples,
-    expected_error,
-    query_errors,
-    required_n_samples,
-)
+from sklearn_ldp.metrics import equivalent_n_samples, query_errors
 from sklearn_ldp.oracles import profile_oracle
+from sklearn_ldp.planning import Plan
 from sklearn_ldp.queries import full_domain, groups, query_matrix, random_sets, top_k
 
 COUNTS = np.array([100, 50, 25, 13, 10, 2, 0, 0])
@@ -74,7 +70,7 @@ def test_answers_have_the_enumerated_variance(oracle):
     rng = np.random.default_rng(0)
     matrix = np.vstack([rng.integers(0, 2, (5, 8)), rng.normal(size=(5, 8)), np.ones((1, 8))])
     for query, variance in zip(matrix, enumerated(oracle, matrix, COUNTS), strict=True):
-        expected = expected_error(oracle, N, 8, frequencies=TRUTH, queries=query[None])
+        expected = Plan(oracle, 8, frequencies=TRUTH, queries=query[None]).rmse(N) ** 2
         assert expected == pytest.approx(variance, rel=1e-9, abs=1e-12)
 
 
@@ -96,10 +92,8 @@ def test_lines_of_a_larger_space(oracle):
     matrix = np.vstack([np.arange(19) < 9, np.arange(19) % 3 == 0]).astype(float)
     noise = oracle.channel(19).noise(counts.sum())
     for query, variance in zip(matrix, enumerated(oracle, matrix, counts), strict=True):
-        expected = expected_error(
-            oracle, counts.sum(), 19, frequencies=frequencies, queries=query[None]
-        )
-        assert expected == pytest.approx(variance, rel=1e-9)
+        plan = Plan(oracle, 19, frequencies=frequencies, queries=query[None])
+        assert plan.rmse(counts.sum()) ** 2 == pytest.approx(variance, rel=1e-9)
         assert query @ noise.variance(frequencies) != pytest.approx(variance, rel=1e-3)
 
 
@@ -109,8 +103,8 @@ def test_random_sets_are_averaged_over_all_sets(oracle, size):
     m = size if isinstance(size, int) else 4
     rows = np.array([[v >> j & 1 for j in range(8)] for v in range(256)], dtype=float)
     every = query_matrix(rows[rows.sum(axis=1) == m])
-    expected = expected_error(oracle, N, 8, frequencies=TRUTH, queries=every)
-    found = expected_error(oracle, N, 8, frequencies=TRUTH, queries=random_sets(size))
+    expected = Plan(oracle, 8, frequencies=TRUTH, queries=every).rmse(N) ** 2
+    found = Plan(oracle, 8, frequencies=TRUTH, queries=random_sets(size)).rmse(N) ** 2
     assert found == pytest.approx(expected, rel=1e-9, abs=1e-12)
 
 
@@ -118,20 +112,20 @@ def test_sparse_queries_in_any_form():
     from scipy import sparse
 
     twice = sparse.csr_array((np.array([0.5, 0.5, 0.0]), ([0, 0, 0], [1, 1, 2])), shape=(1, 8))
-    plain = expected_error(OUE(), N, 8, queries=np.eye(8)[1:2])
-    assert expected_error(OUE(), N, 8, queries=twice) == pytest.approx(plain)
+    plain = Plan(OUE(), 8, queries=np.eye(8)[1:2]).rmse(N) ** 2
+    assert Plan(OUE(), 8, queries=twice).rmse(N) ** 2 == pytest.approx(plain)
 
 
 @pytest.mark.parametrize("oracle", [OLH(), OLH(hash_range=5), BLH()], ids=repr)
 def test_large_spaces_are_drawn(oracle, monkeypatch):
     """2**14 drawn reports have a standard error of 2 % and more (seed fixed)."""
     options = {"frequencies": TRUTH, "queries": GROUPS}
-    exact = expected_error(oracle, N, 8, **options)
+    exact = Plan(oracle, 8, **options).rmse(N) ** 2
     monkeypatch.setattr("sklearn_ldp.oracles._linear_hashing._MAX_LAW", 1)
-    drawn = expected_error(oracle, N, 8, **options)
+    drawn = Plan(oracle, 8, **options).rmse(N) ** 2
     assert drawn != exact
     assert drawn == pytest.approx(exact, rel=0.1)
-    full = expected_error(oracle, N, 8)
+    full = Plan(oracle, 8).rmse(N) ** 2
     assert full == pytest.approx(profile_oracle(oracle, 8).total_variance / N / 8)
 
 
@@ -145,7 +139,7 @@ def test_expected_squared_error_is_that_of_collections(oracle, seed):
     raw = simulated(oracle, seed)
     for queries in (None, top_k(2), GROUPS, random_sets(3)):
         errors = query_errors(TRUTH, raw, queries=queries)
-        expected = expected_error(oracle, N, 8, frequencies=TRUTH, queries=queries)
+        expected = Plan(oracle, 8, frequencies=TRUTH, queries=queries).rmse(N) ** 2
         assert abs(z_score(errors, expected)) < Z
         assert abs(z_score(errors, 2 * expected)) > Z
 
@@ -157,7 +151,7 @@ def test_covariances_matter(oracle, seed):
     errors = query_errors(TRUTH, simulated(oracle, seed), queries=query[None])
     independent = query @ oracle.channel(8).noise(N).variance(TRUTH)
     assert abs(z_score(errors, independent)) > Z
-    expected = expected_error(oracle, N, 8, frequencies=TRUTH, queries=query[None])
+    expected = Plan(oracle, 8, frequencies=TRUTH, queries=query[None]).rmse(N) ** 2
     assert abs(z_score(errors, expected)) < Z
 
 
@@ -171,9 +165,7 @@ def test_expected_absolute_error_is_that_of_collections(oracle, seed):
     estimates = clone(oracle).set_params(random_state=seed).simulate(counts, 2000)
     for queries in (None, groups([0, 1, 1, 0]), random_sets(2)):
         errors = query_errors(counts / 1e4, estimates, queries=queries, metric="mae")
-        expected = expected_error(
-            oracle, 1e4, 4, frequencies=counts / 1e4, queries=queries, metric="mae"
-        )
+        expected = Plan(oracle, 4, frequencies=counts / 1e4, queries=queries).mae(1e4)
         # The approximation itself may be off by a little.
         assert abs(z_score(errors, expected)) < Z + 1
         assert abs(z_score(errors, 1.2 * expected)) > Z + 1
@@ -183,81 +175,201 @@ def test_half_width_is_that_of_the_intervals():
     counts = np.array([400_000, 300_000, 200_000, 100_000])
     raw = OLH(random_state=0).simulate(counts, 50)
     low, high = raw.confidence_interval(0.9)
-    expected = expected_error(
-        OLH(), 1e6, 4, frequencies=counts / 1e6, metric="half_width", level=0.9
-    )
+    expected = Plan(OLH(), 4, frequencies=counts / 1e6, level=0.9).half_width(1e6)
     assert np.mean(high - low) / 2 == pytest.approx(expected, rel=1e-3)
 
 
-# -- the public functions ---------------------------------------------------------------------
+# -- the object -------------------------------------------------------------------------------
 @pytest.mark.parametrize("oracle", MORE_ORACLES, ids=repr)
 @pytest.mark.parametrize("frequencies", [None, TRUTH], ids=["uniform", "skewed"])
 def test_full_domain_is_the_profile(oracle, frequencies):
     profile = profile_oracle(oracle, 8, frequencies=frequencies)
-    expected = expected_error(oracle, 1000, 8, frequencies=frequencies)
+    expected = Plan(oracle, 8, frequencies=frequencies).rmse(1000) ** 2
     assert expected * 1000 * 8 == pytest.approx(profile.total_variance)
 
 
-@pytest.mark.parametrize("metric", ["mse", "mae", "half_width"])
+@pytest.mark.parametrize("error", ["rmse", "overall_rmse", "mae", "half_width"])
 @pytest.mark.parametrize("queries", [None, GROUPS, random_sets(0.25)], ids=repr)
-def test_required_n_samples_is_the_inverse(metric, queries):
-    options = {"frequencies": TRUTH, "queries": queries, "metric": metric}
+def test_users_for_an_error_are_the_inverse(error, queries):
     for oracle in (GRR(), OLH(), HadamardResponse(2.0, n_blocks=2)):
-        for error in (1e-3, 0.0123):
-            n = required_n_samples(oracle, error, 8, **options)
+        plan = Plan(oracle, 8, frequencies=TRUTH, queries=queries)
+        error_of = getattr(plan, error)
+        for goal in (1e-3, 0.0123):
+            n = plan.users_for(**{error: goal})
             assert isinstance(n, int)
-            assert expected_error(oracle, n, 8, **options) <= error * (1 + 1e-9)
+            assert error_of(n) <= goal * (1 + 1e-9)
             if n > 1:
-                assert expected_error(oracle, n - 1, 8, **options) > error
-            assert (
-                required_n_samples(oracle, expected_error(oracle, n, 8, **options), 8, **options)
-                == n
-            )
+                assert error_of(n - 1) > goal
+            assert plan.users_for(**{error: error_of(n)}) == n
 
 
-def test_lists_epsilons_and_declared_domains():
-    both = expected_error([GRR(), OUE()], 100, 8, epsilon=2.0)
-    assert both.shape == (2,)
-    assert both.tolist() == [expected_error(GRR(2.0), 100, 8), expected_error(OUE(2.0), 100, 8)]
-    declared = expected_error(GRR(2.0, categories=list("abcdefgh")), 100)
-    assert declared == both[0]
-    n = required_n_samples([GRR(), OUE()], 0.01, 8)
-    assert n.dtype.kind == "i"
-    assert detection_threshold([GRR(), OUE()], 100, 8).shape == (2,)
+@pytest.mark.parametrize("of", ["population", "users"])
+@pytest.mark.parametrize("difference", ["change", "order", "detection"])
+def test_users_for_a_difference_are_the_inverse_of_power(difference, of):
+    gap = {difference: 0.05}
+    for oracle in (GRR(), OLH(), HadamardResponse(2.0, n_blocks=2)):
+        plan = Plan(oracle, 8, level=0.9)
+        for power in (0.3, 0.8):
+            n = plan.users_for(**gap, power=power, of=of)
+            assert isinstance(n, int)
+            assert plan.power(n, **gap, of=of) >= power * (1 - 1e-9)
+            assert plan.power(n - 1, **gap, of=of) < power
+        assert plan.users_for(**gap, of=of) == plan.users_for(**gap, power=0.8, of=of)
+
+
+def test_a_statement_about_the_users_alone_takes_fewer():
+    """A population differs from its sample: what the sample lacks is part of the error."""
+    plan = Plan(GRR(3.0), 8)
+    about_all, about_some = (
+        plan.users_for(change=0.05, frequency=0.3, of=of) for of in ("population", "users")
+    )
+    assert about_some < about_all
+    noise = GRR(3.0).channel(8).noise(1)
+    rest = [np.r_[f, np.full(7, (1 - f) / 7)] for f in (0.3, 0.325, 0.35)]
+    before, middle, after = (noise.variance(f)[0] for f in rest)
+    bar = stats.norm.isf(0.025) * math.sqrt(2 * middle)
+    by_hand = (bar + stats.norm.isf(0.2) * math.sqrt(before + after)) ** 2 / 0.05**2
+    assert about_some == math.ceil(by_hand)
+
+
+def test_arrays_of_numbers_of_users():
+    plan, users = Plan(OUE(), 8), np.array([[100, 1000], [10_000, 123_456]])
+    for ask in (
+        plan.rmse,
+        plan.overall_rmse,
+        plan.mae,
+        plan.half_width,
+        plan.detection_threshold,
+        lambda n: plan.power(n, change=0.02),
+        lambda n: plan.power(n, order=0.02),
+        lambda n: plan.power(n, detection=0.02),
+    ):
+        several = ask(users)
+        assert several.shape == users.shape
+        assert several.tolist() == [[ask(int(n)) for n in row] for row in users]
+        assert isinstance(ask(100), float)
+        assert ask([100, 1000]).tolist() == several[0].tolist()
+
+
+def test_the_absolute_errors_are_those_of_a_normal_law():
+    plan = Plan(OUE(), 8, level=0.9)
+    assert plan.mae(100) == pytest.approx(plan.rmse(100) * math.sqrt(2 / math.pi))
+    assert plan.half_width(100) == pytest.approx(plan.rmse(100) * stats.norm.ppf(0.95))
+
+
+def test_declared_domains():
+    declared = Plan(GRR(2.0, categories=list("abcdefgh")))
+    assert declared.rmse(100) == Plan(GRR(2.0), 8).rmse(100)
+    assert declared.n_categories == 8
+    assert declared.oracle.get_params()["categories"] == list("abcdefgh")
+    assert repr(Plan(GRR(2.0), n_categories=8)) == (
+        "Plan(GRR(categories=8, epsilon=2.0), n_categories=8)"
+    )
 
 
 def test_oracles_stay_as_they_are():
     oracle = OUE(1.0, categories=list("abc"), random_state=0).fit(list("abc"))
     before = oracle.frequencies_
-    expected_error(oracle, 100, 8, epsilon=3.0)
-    assert oracle.get_params()["epsilon"] == 1.0
+    Plan(oracle, 8).rmse(100)
+    assert oracle.get_params()["categories"] == list("abc")
     np.testing.assert_array_equal(oracle.frequencies_, before)
 
 
-def test_planning_refuses():
-    cases = [
+@pytest.mark.parametrize(
+    ("error", "message", "arguments"),
+    [
         (ValueError, "shape \\(8,\\)", {"frequencies": TRUTH[:3]}),
         (ValueError, "sum to 1", {"frequencies": COUNTS}),
         (ValueError, "sum to 1", {"frequencies": TRUTH * np.nan}),
-        (ValueError, "metric must be one of .*half_width.* got 'rmse'", {"metric": "rmse"}),
-        (ValueError, "0 < level < 1", {"metric": "half_width", "level": 95}),
-        (ValueError, "needs the true frequencies", {"queries": top_k(2)}),
-        (ValueError, "epsilon", {"epsilon": -1.0}),
-    ]
-    for function in (expected_error, required_n_samples):
-        for error, message, options in cases:
-            with pytest.raises(error, match=f"(?s){message}"):
-                function(OUE(), 0.01, 8, **options)
-        with pytest.raises(TypeError, match="oracle such as .* got NoiseModel"):
-            function(NoiseModel(0.5, 0.25, 10), 0.01, 8)
-        for bad in (0, -1.0, np.nan, np.inf, "many"):
-            with pytest.raises(ValueError, match="must be a finite number > 0"):
-                function(OUE(), bad, 8)
-        with pytest.raises(ValueError, match="categories"):
-            function(OUE(), 0.01)
-    for bad in (0, -0.1, np.nan):
-        with pytest.raises(ValueError, match="alpha must be"):
-            detection_threshold(OUE(), 100, 8, alpha=bad)
+        (ValueError, "0 < level < 1", {"level": 95}),
+        (ValueError, "needs the true frequencies: give presumed ones", {"queries": top_k(2)}),
+        (ValueError, "epsilon", {"oracle": OUE(-1.0)}),
+        (ValueError, "categories", {"n_categories": None}),
+        (TypeError, "oracle such as .* got NoiseModel", {"oracle": NoiseModel(0.5, 0.25, 10)}),
+        (TypeError, "oracle such as .* got OLH", {"oracle": OLH}),
+        (TypeError, "oracle such as .* got ColumnOracle", {"oracle": ColumnOracle}),
+        (TypeError, "oracle such as .* got list", {"oracle": [OLH()]}),
+    ],
+)
+def test_plans_that_are_refused(error, message, arguments):
+    with pytest.raises(error, match=f"(?s){message}"):
+        Plan(**{"oracle": OUE(), "n_categories": 8, **arguments})
+
+
+@pytest.mark.parametrize("bad", [0, -1.0, np.nan, np.inf, "many", None, [100, 0], 1j])
+def test_numbers_of_users_that_are_refused(bad):
+    plan = Plan(OUE(), 8)
+    for ask in (plan.rmse, plan.overall_rmse, plan.mae, plan.half_width, plan.detection_threshold):
+        with pytest.raises(ValueError, match="n_users must be a finite number > 0, or an array"):
+            ask(bad)
+    with pytest.raises(ValueError, match="n_users must be a finite number > 0, or an array"):
+        plan.power(bad, change=0.01)
+
+
+@pytest.mark.parametrize(
+    ("message", "aims"),
+    [
+        ("exactly one of rmse, overall_rmse, .*, detection, got none", {}),
+        ("exactly one of .*, got rmse, change", {"rmse": 0.1, "change": 0.1}),
+        ("rmse must be a finite number > 0, got 0", {"rmse": 0}),
+        ("mae must be a finite number > 0, got nan", {"mae": np.nan}),
+        ("half_width must be a finite number > 0, got '1 %'", {"half_width": "1 %"}),
+        ("are for a change, order or detection: .* with rmse", {"rmse": 0.1, "power": 0.9}),
+        ("are for a change, order or detection: .* with mae", {"mae": 0.1, "frequency": 0.9}),
+        ("are for a change, order or detection", {"half_width": 0.1, "of": "users"}),
+        ("0 < power < 1, got 1", {"change": 0.1, "power": 1}),
+        ("0 < power < 1, got nan", {"change": 0.1, "power": np.nan}),
+    ],
+)
+def test_aims_that_are_refused(message, aims):
+    with pytest.raises(ValueError, match=message):
+        Plan(OUE(), 8).users_for(**aims)
+
+
+@pytest.mark.parametrize(
+    ("message", "difference"),
+    [
+        ("exactly one of .*change, order, detection, got none", {}),
+        ("exactly one of .*, got change, order", {"change": 0.1, "order": 0.1}),
+        ("detection must be a finite number > 0, got -1", {"detection": -1}),
+        ("of must be", {"change": 0.1, "of": "everybody"}),
+        (r"No two frequencies differ by 0\.9 if .* is 0\.1:", {"order": 0.9, "frequency": 0.1}),
+        (r"No two frequencies differ by 1\.1 if the smaller one is 0:", {"change": 1.1}),
+        (r"No two frequencies differ by 0\.2 if the smaller", {"change": 0.2, "frequency": 0.9}),
+        ("frequencies differ", {"change": 0.2, "frequency": -0.1}),
+        ("compares with the frequency 0: leave out", {"detection": 0.1, "frequency": 0.1}),
+    ],
+)
+def test_differences_that_are_refused(message, difference):
+    plan = Plan(OUE(), 8)
+    with pytest.raises(ValueError, match=message):
+        plan.users_for(**difference)
+    with pytest.raises(ValueError, match=message):
+        plan.power(100, **difference)
+
+
+def test_two_frequencies_fit_into_a_distribution():
+    """If there is no room for 1/d the smaller one is less; of two categories the sum is 1."""
+    assert Plan(OUE(), 8).power(100, order=0.9) == pytest.approx(
+        Plan(OUE(), 8).power(100, order=0.9, frequency=0.05)
+    )
+    pair = Plan(GRR(), 2)
+    assert pair.users_for(order=0.1) == pair.users_for(order=0.1, frequency=0.45)
+    noise, difference = GRR().channel(2).noise(1), [[1, -1]]
+    std = math.sqrt(noise.answer_variance(difference, [0.55, 0.45])[0])
+    power = stats.norm.cdf(0.1 * math.sqrt(500) / std - stats.norm.ppf(0.975))
+    assert pair.power(500, order=0.1, of="users") == pytest.approx(power)
+    with pytest.raises(ValueError, match="frequencies differ by 0.1 if the smaller one is 0.3"):
+        pair.power(100, order=0.1, frequency=0.3)
+
+
+def test_differences_are_between_single_categories():
+    for given in ({"queries": GROUPS}, {"frequencies": TRUTH}):
+        plan = Plan(OUE(), 8, **given)
+        with pytest.raises(ValueError, match="cannot plan a change, which is about single categ"):
+            plan.users_for(change=0.1)
+        with pytest.raises(ValueError, match="cannot plan a detection"):
+            plan.power(100, detection=0.1)
 
 
 # -- detection --------------------------------------------------------------------------------
@@ -265,7 +377,12 @@ def test_planning_refuses():
 def test_detection_threshold_by_hand(oracle):
     std = oracle.channel(50).noise(1000).std
     expected = stats.norm.isf(0.01 / 50) * std
-    assert detection_threshold(oracle, 1000, 50, alpha=0.01) == pytest.approx(expected)
+    plan = Plan(oracle, 50, level=0.99)
+    assert plan.detection_threshold(1000, alpha=0.01) == pytest.approx(expected)
+    assert plan.detection_threshold(1000) == pytest.approx(expected)
+    for bad in (0, -0.1, np.nan):
+        with pytest.raises(ValueError, match="alpha must be"):
+            plan.detection_threshold(100, alpha=bad)
 
 
 @pytest.mark.parametrize("oracle", [OUE(), HadamardResponse(3.0, n_blocks="auto")], ids=repr)
@@ -277,10 +394,10 @@ def test_number_of_false_discoveries(oracle, seed):
     counts = np.r_[0, np.full(7, 1000)]
     n_runs, expected = 5000, 0.04
     estimates = clone(oracle).set_params(random_state=seed).simulate(counts, n_runs).values[:, 0]
-    found = estimates > detection_threshold(oracle, 7000, 8, alpha=0.32)
+    found = estimates > Plan(oracle, 8).detection_threshold(7000, alpha=0.32)
     spread = math.sqrt(expected * (1 - expected) / n_runs)
     assert abs(found.mean() - expected) < Z * spread
-    found = estimates > detection_threshold(oracle, 7000, 8, alpha=0.64)
+    found = estimates > Plan(oracle, 8).detection_threshold(7000, alpha=0.64)
     assert abs(found.mean() - expected) > Z * spread
 
 
@@ -297,7 +414,7 @@ def test_equivalent_n_samples_by_hand():
 
 @pytest.mark.parametrize("oracle", ORACLES, ids=repr)
 def test_the_raw_estimate_is_worth_its_users(oracle):
-    mse = expected_error(oracle, 12_345, 8)
+    mse = Plan(oracle, 8).rmse(12_345) ** 2
     raw = clone(oracle).set_params(random_state=0).simulate(COUNTS, 2)
     assert equivalent_n_samples(raw, mse) == pytest.approx(12_345)
 
@@ -315,11 +432,36 @@ def test_equivalent_n_samples_refuses():
 
 def test_a_question_of_a_planner():
     """GRR needs far more users than OUE; ten times the precision needs 100 times the users."""
-    few, many = required_n_samples([OUE(), GRR()], 0.01, 1000, metric="half_width")
+    few, many = (Plan(oracle, 1000).users_for(half_width=0.01) for oracle in (OUE(), GRR()))
     assert many > 50 * few
-    assert required_n_samples(OUE(), 0.001, 1000, metric="half_width") == pytest.approx(
-        100 * few, rel=1e-3
-    )
-    assert expected_error(OUE(), 1e6, 1000, queries=full_domain()) == pytest.approx(
-        3.686e-6, rel=1e-2
-    )
+    assert Plan(OUE(), 1000).users_for(half_width=0.001) == pytest.approx(100 * few, rel=1e-3)
+    plan = Plan(OUE(), 1000, queries=full_domain())
+    assert plan.rmse(1e6) ** 2 == pytest.approx(3.686e-6, rel=1e-2)
+
+
+def test_the_unit_is_in_the_name():
+    """An error of one percentage point takes ten thousand users, not a few hundred."""
+    plan = Plan(OUE(), 8)
+    assert plan.users_for(rmse=0.01) == pytest.approx((plan.rmse(1) / 0.01) ** 2, rel=1e-3)
+    assert plan.users_for(rmse=0.01) > 30_000
+
+
+# -- the picture ------------------------------------------------------------------------------
+def test_a_plan_is_drawn():
+    pytest.importorskip("matplotlib")
+    users = [1000, 10_000, 100_000]
+    plan = Plan(OUE(), 8)
+    display = plan.plot(users)
+    assert list(display.curves) == ["rmse", "half_width", "detection_threshold"]
+    for name, curve in display.curves.items():
+        np.testing.assert_array_equal(curve.x, users)
+        np.testing.assert_array_equal(curve.error, getattr(plan, name)(users))
+    assert display.ax_.get_xscale() == display.ax_.get_yscale() == "log"
+    assert display.ax_.get_xlabel() == "n_users"
+    assert display.ax_.get_ylabel() == "frequency"
+    survey = Plan(ColumnOracle(2.0, domains={"sex": 2, "age": 5}))
+    drawn = survey.plot(ax=display.ax_)
+    assert drawn.ax_ is display.ax_
+    assert list(drawn.curves) == ["sex", "age"]
+    assert drawn.ax_.get_ylabel() == "rmse"
+    np.testing.assert_array_equal(drawn.curves["age"].error[-1], survey.rmse(1e8)["age"])

@@ -4,13 +4,8 @@ import numpy as np
 import pytest
 
 from sklearn_ldp import GRR, OUE, ColumnOracle
-from sklearn_ldp.metrics import (
-    detection_threshold,
-    expected_error,
-    expected_power,
-    query_errors,
-    required_n_samples,
-)
+from sklearn_ldp.metrics import query_errors
+from sklearn_ldp.planning import Plan
 from sklearn_ldp.queries import groups
 
 DOMAINS = {"sex": ["F", "M"], "age": 5, "state": 20}
@@ -40,10 +35,9 @@ def by_hand(one, *, with_sampling=True):
 @pytest.mark.parametrize("epsilon", [0.5, 2.0, 6.0])
 def test_errors_are_those_of_the_formula(epsilon, oracle):
     one = survey(epsilon, oracle=oracle)
-    errors = expected_error(one, 1000, frequencies=PRESUMED)
-    assert errors == pytest.approx({k: e / 1000 for k, e in by_hand(one).items()})
-    assert expected_error(survey(9.0, oracle=oracle), 1000, epsilon=epsilon) == expected_error(
-        one, 1000
+    rmse = Plan(one, frequencies=PRESUMED).rmse(1000)
+    assert {k: e**2 for k, e in rmse.items()} == pytest.approx(
+        {k: e / 1000 for k, e in by_hand(one).items()}
     )
 
 
@@ -57,87 +51,106 @@ def test_simulated_errors_are_the_expected_ones():
         of_column[0] += n - of_column.sum()
     truth = {name: c / n for name, c in counts.items()}
     drawn = query_errors(truth, one.simulate(counts, 3000))
-    errors = expected_error(one, n, frequencies=truth)
+    rmse = Plan(one, frequencies=truth).rmse(n)
     without = by_hand(one, with_sampling=False)
     for name, squares in drawn.items():
         spread = squares.std() / np.sqrt(len(squares))
-        assert abs(squares.mean() - errors[name]) < 5 * spread
+        assert abs(squares.mean() - rmse[name] ** 2) < 5 * spread
         assert abs(squares.mean() - without[name] / n) > 5 * spread
 
 
-@pytest.mark.parametrize("metric", ["mse", "mae", "half_width"])
-@pytest.mark.parametrize("average", [None, "weighted"])
-def test_the_number_of_users_is_the_inverse(metric, average):
-    one, goal = survey(weights={"age": 3}), 0.002
-    options = {"frequencies": PRESUMED, "metric": metric, "average": average}
-    needed = required_n_samples(one, goal, **options)
-    for name, n in needed.items() if average is None else [(None, needed)]:
-        enough, fewer = (expected_error(one, m, **options) for m in (n, n - 1))
+@pytest.mark.parametrize("error", ["rmse", "mae", "half_width", "overall_rmse"])
+def test_the_number_of_users_is_the_inverse(error):
+    plan, goal = Plan(survey(weights={"age": 3}), frequencies=PRESUMED), 0.002
+    needed, error_of = plan.users_for(**{error: goal}), getattr(plan, error)
+    for name, n in needed.items() if error != "overall_rmse" else [(None, needed)]:
+        enough, fewer = (error_of(m) if name is None else error_of(m)[name] for m in (n, n - 1))
         assert isinstance(n, int)
-        assert (enough if name is None else enough[name]) <= goal * (1 + 1e-9)
-        assert (fewer if name is None else fewer[name]) > goal
+        assert enough <= goal * (1 + 1e-9)
+        assert fewer > goal
 
 
-def test_the_mean_is_weighted_by_the_weights_of_the_survey():
-    one = survey(weights={"age": 3})
-    errors = expected_error(one, 100)
-    mean = expected_error(one, 100, average="weighted")
-    assert mean == pytest.approx((errors["sex"] + 3 * errors["age"] + errors["state"]) / 5)
-    both = expected_error([one, survey()], 100, average="weighted")
-    assert both.shape == (2,)
-    assert both[0] == mean
+@pytest.mark.parametrize("difference", ["change", "order", "detection"])
+def test_users_for_a_difference_are_the_inverse_of_power(difference):
+    plan, gap = Plan(survey()), {difference: 0.02}
+    for name, n in plan.users_for(**gap, power=0.7).items():
+        assert isinstance(n, int)
+        assert plan.power(n, **gap)[name] >= 0.7
+        assert plan.power(n - 1, **gap)[name] < 0.7
+    powers = plan.power([1000, 10_000], **gap)
+    assert list(powers) == list(DOMAINS)
+    assert all(power.shape == (2,) for power in powers.values())
+
+
+def test_a_change_is_told_with_the_noise_of_drawing_whom_to_ask():
+    """The planned power is that of collections; 400 of them, four standard errors."""
+    one, n, frequency = survey(2.0), 3000, 0.2
+    counts = {name: np.full(d, n // d) for name, d in (("sex", 2), ("age", 5), ("state", 20))}
+    after = {**counts, "age": np.array([900, 525, 525, 525, 525])}
+    planned = Plan(one).power(n, change=0.1, frequency=frequency, of="users")["age"]
+    earlier, later = one.simulate(counts, 400)["age"], one.simulate(after, 400)["age"]
+    told = [
+        (later[[i]] - earlier[[i]]).confidence_interval(0.95, np.eye(5)[[0]], of="users")[0][0, 0]
+        for i in range(400)
+    ]
+    assert 0.3 < planned < 0.9
+    assert abs(np.mean(np.array(told) > 0) - planned) < 4 * np.sqrt(planned * (1 - planned) / 400)
+
+
+def test_the_overall_error_is_weighted_by_the_weights_of_the_survey():
+    plan = Plan(survey(weights={"age": 3}))
+    squares = {name: rmse**2 for name, rmse in plan.rmse(100).items()}
+    mean = (squares["sex"] + 3 * squares["age"] + squares["state"]) / 5
+    assert plan.overall_rmse(100) ** 2 == pytest.approx(mean)
+    assert plan.overall_rmse([100, 400])[1] == pytest.approx(plan.overall_rmse(100) / 2)
+
+
+def test_what_is_planned():
+    plan = Plan(survey(oracle={"age": OUE()}))
+    assert plan.n_categories == {"sex": 2, "age": 5, "state": 20}
+    assert list(plan.oracle) == list(DOMAINS)
+    assert isinstance(plan.oracle["age"], OUE)
+    assert isinstance(plan.oracle["sex"], GRR)
 
 
 def test_queries_of_columns():
     halves = {"state": groups([0] * 10 + [1] * 10)}
     one = survey()
-    plain, asked = expected_error(one, 100), expected_error(one, 100, queries=halves)
+    plain, asked = Plan(one).rmse(100), Plan(one, queries=halves).rmse(100)
     assert asked["sex"] == plain["sex"]
     assert asked["state"] > plain["state"]
     pi = one.protocol().mechanism.probabilities[2]
     matrix = halves["state"].matrix(20)
     part = one.protocol().mechanism.parts[2].noise(1)
     of_reports = part.answer_variance(matrix, np.full(20, 1 / 20)) / pi
-    assert asked["state"] == pytest.approx((of_reports[0] + 0.25 * (1 / pi - 1)) / 100)
+    assert asked["state"] ** 2 == pytest.approx((of_reports[0] + 0.25 * (1 / pi - 1)) / 100)
 
 
 def test_detection_thresholds_are_those_of_the_users_who_are_asked():
     one = survey()
-    thresholds = detection_threshold(one, 10_000)
-    split = one.protocol().mechanism
+    plan, split = Plan(one), one.protocol().mechanism
+    thresholds = plan.detection_threshold(10_000)
     for name, part, pi in zip(DOMAINS, split.parts, split.probabilities, strict=True):
-        oracle = type(one._planned_parts()[name].oracle)(3.0)
-        alone = detection_threshold(oracle, 10_000 * pi, part.n_categories)
-        assert thresholds[name] == pytest.approx(alone)
+        alone = Plan(type(plan.oracle[name])(3.0), part.n_categories)
+        assert thresholds[name] == pytest.approx(alone.detection_threshold(10_000 * pi))
 
 
 @pytest.mark.parametrize(
-    ("error", "message", "call"),
+    ("message", "arguments"),
     [
-        (ValueError, "leave out n_categories", lambda s: expected_error(s, 10, 5)),
+        ("leave out n_categories", {"n_categories": 5}),
         (
-            ValueError,
             "'height', which is not one of its columns: 'sex', 'age', 'state'",
-            lambda s: expected_error(s, 10, frequencies={"height": [1.0]}),
+            {"frequencies": {"height": [1.0]}},
         ),
-        (ValueError, "pass a mapping", lambda s: expected_error(s, 10, frequencies=[0.5, 0.5])),
-        (
-            ValueError,
-            "queries of each column, by name",
-            lambda s: required_n_samples(s, 0.1, queries=groups([0, 1])),
-        ),
-        (ValueError, "must have shape", lambda s: expected_error(s, 9, frequencies={"age": [1]})),
-        (ValueError, "average must be one of", lambda s: expected_error(s, 10, average="max")),
-        (ValueError, "is for surveys", lambda s: expected_error(OUE(), 10, 5, average="weighted")),
-        (TypeError, "the oracle of one column", lambda s: expected_power(s, 0.1, 10)),
-        (
-            TypeError,
-            "the oracle of one column",
-            lambda s: required_n_samples(s, 0.1, to="change"),
-        ),
-        (ValueError, "declare the categories", lambda s: expected_error(ColumnOracle(), 10)),
+        ("frequencies of each column, by name: pass a mapping", {"frequencies": [0.5, 0.5]}),
+        ("queries of each column, by name", {"queries": groups([0, 1])}),
+        ("must have shape", {"frequencies": {"age": [1]}}),
+        ("declare the categories", {"oracle": ColumnOracle()}),
     ],
 )
-def test_what_is_refused(error, message, call):
-    with pytest.raises(error, match=message):
-        call(survey())
+def test_what_is_refused(message, arguments):
+    with pytest.raises(ValueError, match=message):
+        Plan(**{"oracle": survey(), **arguments})
+    with pytest.raises(ValueError, match="cannot plan a change"):
+        Plan(survey(), queries={"age": groups([0, 0, 1, 1, 1])}).users_for(change=0.1)

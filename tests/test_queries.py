@@ -16,7 +16,8 @@ from scipy.stats import norm
 from sklearn.base import clone
 
 from sklearn_ldp import GRR, OUE, Base, FrequencyEstimate, NormSub, SyntheticSearch
-from sklearn_ldp.metrics import expected_error, query_errors
+from sklearn_ldp.metrics import query_errors
+from sklearn_ldp.planning import Plan
 from sklearn_ldp.queries import (
     QuerySet,
     as_query_set,
@@ -160,10 +161,8 @@ def test_labels_by_category_are_aligned(labels):
     oracle = OUE(categories=["cat", "dog", "trout"])
     plain = groups(["mammal", "mammal", "fish"])
     truth = pd.Series({"trout": 0.2, "cat": 0.5, "dog": 0.3})
-    options = {"frequencies": truth, "metric": "mae"}
-    assert expected_error(oracle, 100, queries=groups(labels), **options) == expected_error(
-        oracle, 100, queries=plain, frequencies=[0.5, 0.3, 0.2], metric="mae"
-    )
+    labelled = Plan(oracle, queries=groups(labels), frequencies=truth)
+    assert labelled.mae(100) == Plan(oracle, queries=plain, frequencies=[0.5, 0.3, 0.2]).mae(100)
     matrix = pd.DataFrame({"trout": [1.0], "cat": [0.0], "dog": [0.0]})
     np.testing.assert_allclose(estimate.answer(matrix), [[0.2]])
     search = SyntheticSearch(

@@ -21,7 +21,7 @@ from sklearn_ldp import (
 )
 from sklearn_ldp.collection import Aggregator, read_reports, write_reports
 from sklearn_ldp.domains import RecordDomain
-from sklearn_ldp.metrics import expected_error, required_n_samples
+from sklearn_ldp.planning import Plan
 from sklearn_ldp.tables import TableSet, compare_methods
 from sklearn_ldp.tables._components import Components
 from sklearn_ldp.tables._consistent import consistent_tables
@@ -223,16 +223,16 @@ def test_errors_are_planned(method, domains):
     Raw tables that users were split among have a larger one, as they are not combined.
     """
     oracle = MarginalOracle(2.0, domains=domains, method=method, column_share=0)
-    planned = expected_error(oracle, 1000)
+    planned = Plan(oracle).rmse(1000)
     declared = RecordDomain.declared(domains, "")
     sizes = {name: np.prod([declared.columns[c].size for c in name]) for name in planned}
-    total = np.mean([1000 * error * sizes[name] for name, error in planned.items()])
+    total = np.mean([1000 * error**2 * sizes[name] for name, error in planned.items()])
     plan, _ = oracle._plan(declared)
     if plan.views == oracle._tables(declared):
         assert total > 1.2 * plan.squared_error
     else:
         assert total == pytest.approx(plan.squared_error, rel=0.03)
-    needed = required_n_samples(oracle, 0.01, metric="half_width")
+    needed = Plan(oracle).users_for(half_width=0.01)
     assert all(n > 1000 for n in needed.values())
 
 
@@ -361,7 +361,7 @@ def test_weights_give_users_to_tables():
     """Tables that weigh more have less noise, others more."""
     wanted = {("a", "b"): 25, ("c", "d"): 25}
     usual, weighted = (
-        expected_error(MarginalOracle(2.0, domains=DOMAINS, method="split", weights=weights), 1000)
+        Plan(MarginalOracle(2.0, domains=DOMAINS, method="split", weights=weights)).rmse(1000)
         for weights in (None, wanted)
     )
     assert {name for name in usual if weighted[name] < usual[name]} == set(wanted)

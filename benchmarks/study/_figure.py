@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 
-from sklearn_ldp.metrics import expected_error
 from sklearn_ldp.model_selection import ErrorStudy, simulate_errors
+from sklearn_ldp.planning import Plan
 
 from ._populations import Population, load
 
@@ -81,14 +82,13 @@ def _with_expected_base(study: ErrorStudy, oracles: Any, asked: dict[str, Any]) 
         if metric != "mse":
             return np.nan
         counts = np.asarray(asked["frequencies"][population], dtype=float)
-        return expected_error(
-            oracles,
-            n,
+        plan = Plan(
+            clone(oracles).set_params(epsilon=epsilon),
             len(counts),
-            epsilon=epsilon,
             frequencies=counts / counts.sum(),
             queries=queries.get(name) if isinstance(queries, dict) else queries,
         )
+        return plan.rmse(n) ** 2
 
     names = ("population", "n_samples", "epsilon", "queries", "metric")
     cells = zip(*(study[name].tolist() for name in names), strict=True)

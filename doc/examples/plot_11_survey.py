@@ -19,13 +19,13 @@ import matplotlib.pyplot as plt
 from sklearn_ldp import ColumnOracle, EmpiricalBayes, best_oracle
 from sklearn_ldp.datasets import load_ucb_admissions
 from sklearn_ldp.inspection import FrequencyDisplay
-from sklearn_ldp.metrics import expected_error, required_n_samples
+from sklearn_ldp.planning import Plan
 
 ucb = load_ucb_admissions()
 survey = ColumnOracle(epsilon=2.0, domains=ucb.domains, random_state=0)
-half_width = expected_error(survey, ucb.n_samples, metric="half_width")
-needed = required_n_samples(survey, 0.01, metric="half_width")
-for name, width in half_width.items():
+plan = Plan(survey)
+needed = plan.users_for(half_width=0.01)
+for name, width in plan.half_width(n_users=ucb.n_samples).items():
     print(f"{name:12} expected: +- {width:.3f}; for +- 0.010 it takes {needed[name]:,} people")
 
 # %%
@@ -57,9 +57,8 @@ for ax, (name, part) in zip(axes, estimates.items(), strict=True):
 # Everybody would have to split epsilon between three answers. The standard deviations of one
 # frequency of each column, with the split budget, and with one question for each:
 
-one_each = expected_error(survey, ucb.n_samples)
-for name, categories in ucb.domains.items():
-    split = expected_error(best_oracle(2.0 / 3, categories), ucb.n_samples)
-    print(f"{name:12} split {split**0.5:.4f}   one question {one_each[name] ** 0.5:.4f}")
+for name, one_each in plan.rmse(n_users=ucb.n_samples).items():
+    split = Plan(best_oracle(2.0 / 3, ucb.domains[name])).rmse(n_users=ucb.n_samples)
+    print(f"{name:12} split {split:.4f}   one question {one_each:.4f}")
 
 plt.show()

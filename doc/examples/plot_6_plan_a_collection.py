@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 
 from sklearn_ldp import GRR, OLH, OUE, ProjectiveGeometryResponse, SubsetSelection, best_oracle
-from sklearn_ldp.metrics import detection_threshold, expected_error, required_n_samples
 from sklearn_ldp.oracles import compare_oracles
+from sklearn_ldp.planning import Plan
 
 # %%
 # A domain of 1,000 categories, and epsilon 1. What do the oracles cost?
@@ -27,25 +27,34 @@ oracle
 # %%
 # The number of users for which the confidence interval of a category is half a percent wide to
 # either side, on average:
-oracles = [oracle, OLH(), OUE(), SubsetSelection(), GRR()]
-n = required_n_samples(oracles, 0.005, n_categories, epsilon=epsilon, metric="half_width")
-for one, n_samples in zip(oracles, n, strict=True):
-    print(f"{type(one).__name__:28} {n_samples:12,}")
+oracles = [oracle, OLH(epsilon), OUE(epsilon), SubsetSelection(epsilon), GRR(epsilon)]
+for one in oracles:
+    users = Plan(one, n_categories).users_for(half_width=0.005)
+    print(f"{type(one).__name__:28} {users:12,}")
 
 # %%
 # And the frequency that a category must have to be told from one that nobody has (with at most 0.05
 # false discoveries expected among the thousand categories):
-sizes = np.geomspace(1e4, 1e8, 9)
+n_users = np.geomspace(1e4, 1e8, 9)
 figure, axes = plt.subplots(1, 2, figsize=(9, 4), layout="constrained")
-for one in [ProjectiveGeometryResponse(), GRR()]:
-    name = type(one).__name__
-    threshold = [detection_threshold(one, n, n_categories, epsilon=epsilon) for n in sizes]
-    error = [expected_error(one, n, n_categories, epsilon=epsilon) for n in sizes]
-    axes[0].loglog(sizes, threshold, "o-", label=name)
-    axes[1].loglog(sizes, error, "o-", label=name)
+for one in [ProjectiveGeometryResponse(epsilon), GRR(epsilon)]:
+    plan, name = Plan(one, n_categories), type(one).__name__
+    axes[0].loglog(n_users, plan.detection_threshold(n_users), "o-", label=name)
+    axes[1].loglog(n_users, plan.rmse(n_users), "o-", label=name)
 axes[0].set_ylabel("smallest frequency that shows")
-axes[1].set_ylabel("mean squared error")
+axes[1].set_ylabel("root mean squared error")
 for ax in axes:
     ax.set_xlabel("users")
     ax.grid(True, color="0.9")
 _ = axes[0].legend()
+
+# %%
+# A plan draws itself, too:
+Plan(oracle, n_categories).plot(n_users)
+
+# %%
+# A million users this year and a million next year: which growth of a category will be seen, four
+# times out of five?
+for change in (0.002, 0.005, 0.01):
+    power = Plan(oracle, n_categories).power(n_users=1_000_000, change=change)
+    print(f"{change:.1%} is told with probability {power:.2f}")

@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 from .. import __version__
 from .._files._text import printable
 from . import _aggregate, _demo, _estimate, _plan, _privatize, _study
-from ._signals import Terminated
+from ._aggregate import Terminated
 
 PROG = "sklearn-ldp"
 FAILED, MISUSED, SIGNALLED, INTERRUPTED, BROKEN_PIPE = 1, 2, 128, 130, 141

@@ -5,11 +5,14 @@ from __future__ import annotations
 import argparse
 import errno
 import os
+import signal
 import sys
+import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from math import inf
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from .._files._atomic import check_writable, make_folder
 from .._files._text import printable
@@ -19,13 +22,12 @@ from ._arguments import (
     add_shared,
     check_suffix,
     count,
+    declared_oracle,
     read_key,
     say,
     seconds,
     seconds_or_never,
 )
-from ._methods import declared_oracle
-from ._signals import ending_like_ctrl_c
 
 TITLE = "files of reports in, a collection that can be resumed out"
 
@@ -221,3 +223,49 @@ def _aggregate_on_dask(arguments: argparse.Namespace, oracle: Any, options: dict
         options["timeout"] = arguments.timeout if arguments.timeout < inf else None
     with Client(arguments.dask) as client:
         return aggregate_dask(client, paths, oracle, progress=True, **options)
+
+
+# -- signals that end the process, as an exception that lets it save its work first ----------------
+class Terminated(KeyboardInterrupt):
+    """The process was asked to end by a signal other than that of Ctrl-C.
+
+    Parameters
+    ----------
+    number : int
+        Number of the signal.
+    """
+
+    def __init__(self, number: int):
+        super().__init__(signal.Signals(number).name)
+        self.number = number
+
+
+@contextmanager
+def ending_like_ctrl_c() -> Iterator[None]:
+    """Raise `Terminated` on SIGTERM and SIGHUP while the block runs.
+
+    The first signal is enough: further ones do not interrupt what it makes the block save. A signal
+    that the process was started to ignore, as SIGHUP by nohup, stays ignored.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield  # only the main thread may ask for signals
+        return
+    numbers = [
+        number
+        for name in ("SIGTERM", "SIGHUP")
+        if (number := getattr(signal, name, None)) is not None
+        and signal.getsignal(number) is signal.SIG_DFL
+    ]
+
+    def end(number: int, frame: Any) -> NoReturn:
+        for other in numbers:
+            signal.signal(other, signal.SIG_IGN)
+        raise Terminated(number)
+
+    for number in numbers:
+        signal.signal(number, end)
+    try:
+        yield
+    finally:
+        for number in numbers:
+            signal.signal(number, signal.SIG_DFL)

@@ -72,7 +72,7 @@ def run(arguments: argparse.Namespace) -> None:
     """Run the demo."""
     from ..datasets import load_us_states
     from ..model_selection import simulate_errors
-    from ._methods import all_oracles
+    from ._arguments import all_oracles
     from ._report import error_tables, pick_table, searched, with_told
 
     check_suffix(arguments.output, _PICTURE_SUFFIXES)

@@ -14,11 +14,14 @@ from ._arguments import (
     add_domain_options,
     add_shared,
     add_value_options,
+    all_postprocessors,
+    all_searches,
     check_table_output,
+    declared_oracle,
+    make_oracle,
     read_key,
     say,
 )
-from ._methods import all_postprocessors, all_searches, declared_oracle, make_oracle
 from ._output import first_formula, is_csv, without_formulas, write_table, write_tables
 
 _NUMBERS = ("raw_frequency", "low", "high", "frequency", "count")

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ._arguments import (
     add_shared,
+    all_oracles,
     check_table_output,
     count,
     positive,
     say,
     unit,
 )
-from ._methods import all_oracles
 from ._output import write_table
+
+if TYPE_CHECKING:
+    from ..planning import Plan
 
 _SIMULATED, _FEWEST, _MOST = 10_000, 3, 10  # categories in all, and collections, per oracle
 
@@ -42,7 +45,8 @@ a given precision takes. Nothing is collected.
 
 With --domains, for every column of a survey in which each user is asked for one of them: the oracle
 of the column, the probability of being asked for it, and of these numbers rmse, half_width,
-detection_threshold and users_needed, which contain the noise of drawing whom to ask."""
+detection_threshold, users_needed and users_to_tell, which contain the noise of drawing whom to
+ask."""
 
 EPILOG = """\
 All columns but processed_rmse assume uniform frequencies, which matters little unless epsilon is
@@ -144,36 +148,42 @@ def run(arguments: argparse.Namespace) -> None:
     )
 
 
+def _figures(plan: Plan, arguments: argparse.Namespace) -> dict[str, Any]:
+    """Return the planned numbers that oracles and columns of surveys have in common."""
+    n, told = arguments.n_samples, {}
+    if arguments.gap is not None:
+        difference = {arguments.to or "change": arguments.gap}
+        told["users_to_tell"] = plan.users_for(**difference, power=arguments.power)
+    return {
+        "rmse": plan.rmse(n),
+        "half_width": plan.half_width(n),
+        "detection_threshold": plan.detection_threshold(n, alpha=arguments.alpha),
+        "users_needed": plan.users_for(half_width=arguments.target),
+        **told,
+    }
+
+
 def _plan_survey(arguments: argparse.Namespace) -> None:
     """Write what to expect of each column of a survey."""
-    from ..metrics import detection_threshold, expected_error, required_n_samples
     from ..oracles import ColumnOracle
+    from ..planning import Plan
     from ._columns import read_domains
 
-    given = {"--gap": arguments.gap, "--exponent": arguments.exponent}
-    unused = [option for option, value in given.items() if value is not None]
-    if unused:
-        raise ValueError(f"{unused[0]} is for a plan of one column; leave it out with --domains.")
-    domains = read_domains(arguments.domains)
-    survey: Any = ColumnOracle(arguments.epsilon, domains=domains)
-    n = arguments.n_samples
-    width = {"metric": "half_width", "level": arguments.level}
-    parts = survey._planned_parts()
-    by_column = {
-        "rmse": {name: mse**0.5 for name, mse in expected_error(survey, n).items()},
-        "half_width": expected_error(survey, n, **width),
-        "detection_threshold": detection_threshold(survey, n, alpha=arguments.alpha),
-        "users_needed": required_n_samples(survey, arguments.target, **width),
-    }
+    if arguments.exponent is not None:
+        raise ValueError("--exponent is for a plan of one column; leave it out with --domains.")
+    survey: Any = ColumnOracle(arguments.epsilon, domains=read_domains(arguments.domains))
+    plan = Plan(survey, level=arguments.level)
+    figures = _figures(plan, arguments)
     columns = {
-        "column": np.array(list(parts), dtype=object),
-        "n_categories": np.array([part.domain.size for part in parts.values()]),
-        "oracle": np.array([type(part.oracle).__name__ for part in parts.values()]),
+        "column": np.array(list(plan.oracle), dtype=object),
+        "n_categories": np.array(list(plan.n_categories.values())),
+        "oracle": np.array([type(oracle).__name__ for oracle in plan.oracle.values()]),
         "probability": survey.protocol().mechanism.probabilities,
-        **{name: np.array(list(column.values())) for name, column in by_column.items()},
+        **{name: np.array(list(by_column.values())) for name, by_column in figures.items()},
     }
     write_table(columns, arguments.output)
-    say(f"{n:,} users, each asked for one of {len(parts)} columns at epsilon {survey.epsilon:g}")
+    users, asked = f"{arguments.n_samples:,} users", f"one of {len(plan.oracle)} columns"
+    say(f"{users}, each asked for {asked} at epsilon {survey.epsilon:g}")
 
 
 def _presumed(arguments: argparse.Namespace) -> np.ndarray:
@@ -211,31 +221,19 @@ def _processed_share(oracles: list[Any], presumed: np.ndarray, n_samples: int) -
 
 def _columns(arguments: argparse.Namespace, presumed: np.ndarray) -> dict[str, np.ndarray]:
     from ..collection import poisoning_gain
-    from ..metrics import detection_threshold, expected_error, required_n_samples
     from ..oracles import profile_oracle
+    from ..planning import Plan
 
-    named, n_categories = all_oracles(), len(presumed)
-    oracles = [oracle(arguments.epsilon, categories=n_categories) for oracle in named.values()]
-    width = {"metric": "half_width", "level": arguments.level}
-    n = arguments.n_samples
-    told = {}
-    if arguments.gap is not None:
-        told["users_to_tell"] = required_n_samples(
-            oracles,
-            arguments.gap,
-            to=arguments.to or "change",
-            power=0.8 if arguments.power is None else arguments.power,
-            level=arguments.level,
-        )
-    mse = expected_error(oracles, n)  # raises if there are fewer than two categories
+    named, d = all_oracles(), len(presumed)
+    oracles = [oracle(arguments.epsilon, categories=d) for oracle in named.values()]
+    rows = [_figures(Plan(oracle, level=arguments.level), arguments) for oracle in oracles]
+    figures = {name: np.array([row[name] for row in rows]) for name in rows[0]}
+    rmse = figures.pop("rmse")
     return {
         "oracle": np.array(list(named)),
-        "report_bits": np.array([profile_oracle(o, n_categories).report_bits for o in oracles]),
-        "rmse": np.sqrt(mse),
-        "processed_rmse": np.sqrt(mse * _processed_share(oracles, presumed, n)),
-        "half_width": expected_error(oracles, n, **width),
-        "detection_threshold": detection_threshold(oracles, n, alpha=arguments.alpha),
-        "users_needed": required_n_samples(oracles, arguments.target, **width),
-        **told,
+        "report_bits": np.array([profile_oracle(oracle, d).report_bits for oracle in oracles]),
+        "rmse": rmse,
+        "processed_rmse": rmse * np.sqrt(_processed_share(oracles, presumed, arguments.n_samples)),
+        **figures,
         "fake_gain": poisoning_gain(oracles, arguments.fake_share, 1),
     }

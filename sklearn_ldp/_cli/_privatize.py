@@ -17,10 +17,10 @@ from ._arguments import (
     add_shared,
     add_value_options,
     check_suffix,
+    declared_oracle,
     read_key,
     say,
 )
-from ._methods import declared_oracle
 
 _SUFFIXES = {".parquet": "parquet", ".arrows": "arrow", ".jsonl": "jsonl"}
 

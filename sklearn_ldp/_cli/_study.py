@@ -12,17 +12,15 @@ from .._files._atomic import check_writable, make_folder
 from ._arguments import (
     ORACLE_NAMES,
     add_shared,
-    check_table_output,
-    count,
-    positive,
-    say,
-)
-from ._methods import (
     all_postprocessors,
     all_searches,
+    check_table_output,
+    count,
     default_postprocessors,
     oracle_class,
     oracle_name,
+    positive,
+    say,
 )
 from ._output import write_table
 

@@ -1,4 +1,4 @@
-"""Errors of estimates, expected errors of planned collections, and scorers for searches."""
+"""Errors of estimates, scorers for searches, and audits."""
 
 from ._audit import AuditResult, audit_epsilon
 from ._epsilon_scorer import make_epsilon_scorer
@@ -6,18 +6,12 @@ from ._errors import (
     BiasVariance,
     HeavyHitterScores,
     bias_variance,
+    equivalent_n_samples,
     frequency_mae,
     frequency_mse,
     heavy_hitter_scores,
     query_errors,
 )
-from ._planning import (
-    detection_threshold,
-    equivalent_n_samples,
-    expected_error,
-    required_n_samples,
-)
-from ._power import expected_power
 from ._scorer import BaseScorer as BaseScorer
 from ._scorer import held_out_score, make_frequency_scorer, make_held_out_scorer
 
@@ -27,10 +21,7 @@ __all__ = [
     "HeavyHitterScores",
     "audit_epsilon",
     "bias_variance",
-    "detection_threshold",
     "equivalent_n_samples",
-    "expected_error",
-    "expected_power",
     "frequency_mae",
     "frequency_mse",
     "heavy_hitter_scores",
@@ -39,5 +30,4 @@ __all__ = [
     "make_frequency_scorer",
     "make_held_out_scorer",
     "query_errors",
-    "required_n_samples",
 ]

@@ -1,4 +1,4 @@
-"""Metrics of estimates against the truth: errors, bias and variance, and heavy hitters found."""
+"""Metrics of estimates against the truth, and the numbers of users that errors are worth."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from .._estimate import FrequencyEstimate
 from .._estimate_set import EstimateSet
+from .._noise import Noise
 from .._typing import Frequencies, Metric
 from ..domains.values import in_order
 from ..queries import Queries, as_query_set
@@ -416,3 +417,73 @@ def _largest(values: np.ndarray, k: int) -> np.ndarray:
     result = np.zeros(values.shape, dtype=bool)
     np.put_along_axis(result, order, True, axis=1)
     return result
+
+
+@overload
+def equivalent_n_samples(
+    noise: Noise | FrequencyEstimate | None,
+    mse: float | np.number[Any],
+    n_categories: int | None = None,
+) -> float: ...
+@overload
+def equivalent_n_samples(
+    noise: Noise | FrequencyEstimate | None, mse: ArrayLike, n_categories: int | None = None
+) -> np.ndarray: ...
+def equivalent_n_samples(
+    noise: Noise | FrequencyEstimate | None, mse: ArrayLike, n_categories: int | None = None
+) -> float | np.ndarray:
+    """Return the number of users n' whose raw estimate would have this mean squared error.
+
+    A post-processor that reaches an error with n users is worth ``n' / n`` times as many users
+    (2020 paper, section V-C):
+
+    .. math:: n' = \\frac{1}{\\mathrm{MSE}} \\left( \\frac{q (1 - q)}{(p - q)^2}
+              + \\frac{1 - p - q}{d (p - q)} \\right).
+
+    Parameters
+    ----------
+    noise : NoiseModel or FrequencyEstimate
+        The noise of the oracle; the number of users in it does not matter.
+    mse : float or array-like
+        Mean squared errors over the full domain, such as :func:`query_errors` returns.
+    n_categories : int, default=None
+        Size d of the domain; it is not needed with an estimate.
+
+    Returns
+    -------
+    float or ndarray of the shape of `mse`
+        The numbers of users; infinity for an error of 0.
+
+    Raises
+    ------
+    ValueError
+        If the noise or the domain is not known, or an error is negative.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_ldp import OUE, NormSub
+    >>> from sklearn_ldp.metrics import equivalent_n_samples, frequency_mse
+    >>> counts = np.repeat([5000, 0], [2, 98])
+    >>> raw = OUE(epsilon=1.0, random_state=0).simulate(counts, n_repeats=100)
+    >>> mse = frequency_mse(counts / 10_000, NormSub().fit_transform(raw))
+    >>> bool(equivalent_n_samples(raw, mse) > 50_000)
+    True
+    """
+    if isinstance(noise, FrequencyEstimate):
+        n_categories = noise.shape[1] if n_categories is None else n_categories
+        noise = noise.noise
+    if noise is None or n_categories is None:
+        raise ValueError(
+            "equivalent_n_samples needs a noise model and the number of categories; give an "
+            "estimate that has a noise model, or NoiseModel(p, q, n_samples) and n_categories."
+        )
+    mse = np.asarray(mse, dtype=np.float64)
+    if not np.all(mse >= 0):
+        raise ValueError(f"Argument mse must be >= 0, got {mse}.")
+    # The sum of the variances does not depend on the frequencies, so take uniform ones.
+    variance = noise.variance(np.full(n_categories, 1 / n_categories))
+    of_one_user = float(np.ravel(np.mean(variance, axis=-1) * noise.n_samples)[0])
+    with np.errstate(divide="ignore"):
+        n_samples = of_one_user / mse
+    return n_samples if n_samples.ndim else float(n_samples)

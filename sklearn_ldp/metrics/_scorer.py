@@ -23,7 +23,6 @@ from ..oracles import PrivacyWarning
 from ..oracles._collector import BaseCollector
 from ..queries import Queries, QuerySet, as_query_set, query_matrix
 from ._errors import METRICS, as_truth_and_estimate, query_errors
-from ._planning import mean_variance
 
 # Which scorer has already warned of what, in this process. A copy of a scorer is the same scorer:
 # searches copy and pickle it once for each task.
@@ -365,7 +364,7 @@ def held_out_score(
         # Clipped answers have no closed form, so the error and its variance need the same sets.
         query_set = query_matrix(query_set.matrix(len(truth)))
     errors = query_errors(truth, estimate, queries=query_set, metric="mse")
-    variance = mean_variance(held_out.noise.of_rows(0), query_set, truth, None)
+    variance = query_set.mean_variance(held_out.noise.of_rows(0), truth)
     return float(variance - errors.mean())
 
 

@@ -63,7 +63,7 @@ def least_epsilon(
     See Also
     --------
     sklearn_ldp.metrics.make_frequency_scorer : The scorer of such a search, in simulations.
-    sklearn_ldp.metrics.required_n_samples : Plans the number of users, without a simulation.
+    sklearn_ldp.planning.Plan : Plans the number of users, without a simulation.
 
     Notes
     -----

@@ -46,7 +46,7 @@ class OLH(BaseOracle):
     which that share is at most a tenth for half of the domain. But digits are only added while
     :math:`g^k` is at most :math:`2^{19}` or 16 d, whichever is larger, which gives a smaller k for
     :math:`\\epsilon` above 4 and over large domains. `simulate` has these covariances, and
-    :func:`~sklearn_ldp.metrics.expected_error` takes them into account.
+    :class:`~sklearn_ldp.planning.Plan` takes them into account.
 
     A report is two integers: the number of the function, in
     :math:`[0, (g^k - 1) / (g - 1)]`, where all multiples of a function share a number because

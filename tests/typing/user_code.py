@@ -48,14 +48,13 @@ from sklearn_ldp.inspection import (
 )
 from sklearn_ldp.metrics import (
     equivalent_n_samples,
-    expected_error,
     frequency_mse,
     make_frequency_scorer,
     query_errors,
-    required_n_samples,
 )
 from sklearn_ldp.model_selection import simulate_errors
 from sklearn_ldp.oracles import estimate_by_group
+from sklearn_ldp.planning import Plan
 from sklearn_ldp.postprocessing import norm_sub
 from sklearn_ldp.queries import QuerySet, groups, query_matrix, random_sets
 from sklearn_ldp.utils.estimator_checks import check_oracle, check_postprocessor
@@ -205,11 +204,12 @@ HeldOutSearch({"NormSub": {}, "BaseCut": {"alpha": [0.05, 2]}}).fit(estimate).be
 check_oracle(GRR())
 check_postprocessor(NormSub())
 
-# Plans: a number for one oracle, an array for several.
-assert_type(expected_error(oracle, 1000), float)
-assert_type(expected_error([GRR(), OLH()], 1000, 8, queries=matrix, frequencies=truth), np.ndarray)
-assert_type(required_n_samples(oracle, 0.01, metric="mae"), int)
-assert_type(required_n_samples((GRR(), OLH()), 0.01), np.ndarray)
+# Plans, of an oracle or of a survey, for one number of users or for several.
+plan = Plan(oracle, 3, queries=matrix, frequencies=truth)
+plan.rmse(1000)
+plan.half_width([1000, 2000])
+plan.power(np.array([1e3, 1e4]), detection=0.1)
+Plan(ColumnOracle(domains={"sex": 2})).users_for(change=0.01, power=0.8)
 assert_type(equivalent_n_samples(estimate, query_errors(truth, estimate)), np.ndarray)
 assert_type(equivalent_n_samples(estimate.noise, frequency_mse(truth, estimate), 3), float)
 
@@ -280,7 +280,7 @@ estimate["edge"]  # type: ignore[index]  # pyright: ignore
 groups(3)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 SyntheticSearch(oracle="OLH")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 Calibrate(3)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
-expected_error(OLH, 1000)  # type: ignore[call-overload]  # pyright: ignore[reportArgumentType, reportCallIssue]
+Plan(OLH, 1000)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 simulate_errors(OLH(), [Base()], truth, checkpoint=1)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 ErrorCurveDisplay.from_results([1, 2])  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 FrequencyDisplay.from_estimate(estimate, ax=plt)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]

@@ -1,0 +1,676 @@
+"""The plan of a collection: the errors to expect, what it can tell, and the users it needs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import sparse
+from scipy.special import ndtr, ndtri
+from sklearn.base import clone
+
+from .._noise import Noise
+from .._statements import check_level, check_of
+from .._typing import Axes, Frequencies, OracleOrSurvey
+from ..domains import Domain
+from ..domains.values import in_order
+from ..oracles import BaseOracle
+from ..postprocessing import significance_threshold
+from ..queries import Queries, as_query_set
+
+_DRAWN_USERS = np.geomspace(1e4, 1e8, 9)
+_STATEMENTS = ("change", "order", "detection")
+
+
+class Plan:
+    """What to expect of a collection before there is any data, and how many users it needs.
+
+    All errors are frequencies: an error of 0.01 is one percentage point. They are those of the raw
+    estimate, with respect to the frequencies among the users themselves; a good post-processor only
+    makes them smaller (:func:`~sklearn_ldp.model_selection.simulate_errors` tells by how much).
+
+    A survey, such as a :class:`~sklearn_ldp.ColumnOracle` or a
+    :class:`~sklearn_ldp.MarginalOracle`, plans each of its columns or tables. Its errors contain
+    that of drawing whom to ask, its numbers of users are those of the whole survey, and each answer
+    is a dict by the name of the column or table.
+
+    Parameters
+    ----------
+    oracle : oracle or survey
+        What collects; it need not be fitted, and stays as it is.
+    n_categories : int, default=None
+        Size d of the domain; None takes the domain that the oracle declares. A survey declares
+        those of its columns.
+    queries : query set, (sparse) matrix of shape (n_queries, d) or None, default=None
+        The queries over whose answers errors are averaged, see :mod:`sklearn_ldp.queries`; None
+        asks for every category. A mapping by the names of the columns for a survey.
+    frequencies : array-like of shape (d,), default=None
+        Presumed true frequencies, which sum to 1; None is the uniform distribution. For most
+        oracles they matter little if d is large. A mapping by the names of the columns for a
+        survey; columns that it leaves out are taken as uniform.
+    level : float, default=0.95
+        Level of the confidence intervals; and one minus the probability of telling a difference
+        that is not there.
+
+    Attributes
+    ----------
+    oracle : oracle, or dict of oracle
+        What reports, unfitted and over its domain; None for what no single oracle reports.
+    n_categories : int, or dict of int
+        Sizes of the domains.
+
+    Raises
+    ------
+    ValueError
+        If the domain is not known, or a parameter is out of range.
+    TypeError
+        If it is neither an oracle nor a survey.
+
+    See Also
+    --------
+    sklearn_ldp.oracles.profile_oracle : The size of reports and the work of decoding.
+    sklearn_ldp.best_oracle : The oracle with the least error.
+
+    Notes
+    -----
+    The mean squared error is exact and includes the covariances between categories, if the
+    mechanism knows them (``oracle.channel().has_exact_covariance``). All mechanisms of this package
+    do, except linear hashing in spaces of millions of points. Otherwise the variance of sums is
+    estimated from 2**14 drawn reports; this is rough if some rare reports support many categories.
+    Absolute errors, intervals and power follow from the variances by the normal approximation.
+
+    Sums of categories are noisier with the linear hashing of :class:`~sklearn_ldp.OLH` than with
+    ideal hashing, which is that of ``hash_family="mixing"``: by some percent for a thousand
+    categories and epsilon up to 4, but several times for far more categories or larger epsilon.
+
+    Examples
+    --------
+    >>> from sklearn_ldp import ColumnOracle, OLH, OUE
+    >>> from sklearn_ldp.planning import Plan
+    >>> from sklearn_ldp.queries import groups
+    >>> plan = Plan(OLH(epsilon=1.0), n_categories=1000)
+    >>> plan.rmse(n_users=[10_000, 1_000_000]).round(4)
+    array([0.0192, 0.0019])
+    >>> plan.users_for(half_width=0.005)
+    567441
+    >>> plan.users_for(detection=0.01, power=0.8)
+    827582
+    >>> regions = groups([0] * 5 + [1] * 5)
+    >>> round(Plan(OUE(epsilon=1.0), 10, queries=regions).mae(n_users=10_000), 3)
+    0.035
+    >>> survey = ColumnOracle(epsilon=1.0, domains={"sex": 2, "state": 51})
+    >>> {name: round(rmse, 4) for name, rmse in Plan(survey).rmse(n_users=100_000).items()}
+    {'sex': 0.0112, 'state': 0.0062}
+    """
+
+    oracle: Any
+    n_categories: Any
+
+    def __init__(
+        self,
+        oracle: OracleOrSurvey,
+        n_categories: int | None = None,
+        *,
+        queries: Queries | Mapping[Any, Queries] | None = None,
+        frequencies: Frequencies | Mapping[Any, Frequencies] | None = None,
+        level: float = 0.95,
+    ) -> None:
+        check_level(level)
+        self.level: float = level
+        self._has_questions: bool = queries is not None or frequencies is not None
+        # A survey says what to expect of each of its columns; the class of one is no survey.
+        self._is_survey: bool = hasattr(oracle, "_planned_parts") and not isinstance(oracle, type)
+        columns_of = _of_survey if self._is_survey else _of_oracle
+        self._columns: dict[Any, _Column] = columns_of(oracle, n_categories, queries, frequencies)
+        self.oracle = self._of_each(lambda column: column.oracle)
+        self.n_categories = self._of_each(lambda column: column.domain.size)
+
+    def __repr__(self) -> str:
+        return f"Plan({self.oracle!r}, n_categories={self.n_categories!r})"
+
+    # -- errors -------------------------------------------------------------------------------
+    def rmse(self, n_users: ArrayLike) -> Any:
+        """Return the root mean squared error, over the queries and over collections.
+
+        Parameters
+        ----------
+        n_users : float or array-like
+            Number of users; of a survey those of all columns together.
+
+        Returns
+        -------
+        float, ndarray of the shape of `n_users`, or dict of these
+            The errors; by name for a survey.
+        """
+        return self._error("rmse", n_users)
+
+    def overall_rmse(self, n_users: ArrayLike) -> Any:
+        """Return the root mean squared error over all columns, weighted by the survey's `weights`.
+
+        Parameters
+        ----------
+        n_users : float or array-like
+            Number of users.
+
+        Returns
+        -------
+        float, or ndarray of the shape of `n_users`
+            The error: for a survey, too, a single one. That of a single column is its `rmse`.
+        """
+        return _plain(self._overall_rmse / np.sqrt(_numbers("n_users", n_users)))
+
+    def mae(self, n_users: ArrayLike) -> Any:
+        """Return the mean absolute error, over the queries and over collections.
+
+        Parameters
+        ----------
+        n_users : float or array-like
+            Number of users; of a survey those of all columns together.
+
+        Returns
+        -------
+        float, ndarray of the shape of `n_users`, or dict of these
+            The errors; by name for a survey.
+        """
+        return self._error("mae", n_users)
+
+    def half_width(self, n_users: ArrayLike) -> Any:
+        """Return half the width of the confidence intervals, the mean over the queries.
+
+        Parameters
+        ----------
+        n_users : float or array-like
+            Number of users; of a survey those of all columns together.
+
+        Returns
+        -------
+        float, ndarray of the shape of `n_users`, or dict of these
+            The half widths of intervals for the frequencies among the users; by name for a survey.
+        """
+        return self._error("half_width", n_users)
+
+    # -- statements about categories ----------------------------------------------------------
+    def detection_threshold(self, n_users: ArrayLike, *, alpha: float | None = None) -> Any:
+        """Return the frequency above which a category can be told from one that nobody has.
+
+        Of d categories that nobody has, `alpha` are expected to have an estimate above
+        ``Phi^-1(1 - alpha/d) sigma`` (2020 paper, Eq. 9). This is also the threshold of
+        :class:`~sklearn_ldp.BaseCut` with this `alpha`. The estimate of a category whose true
+        frequency equals the threshold exceeds it in half of the collections.
+
+        Parameters
+        ----------
+        n_users : float or array-like
+            Number of users; of a survey those of all columns together.
+        alpha : float, default=None
+            Expected number of false discoveries, and a bound on the probability that there is one;
+            None is one minus the level.
+
+        Returns
+        -------
+        float, ndarray of the shape of `n_users`, or dict of these
+            The frequencies; by name for a survey. Above 1, no category can be told from one that
+            nobody has.
+
+        Notes
+        -----
+        With blocks in :class:`~sklearn_ldp.HadamardResponse` the noise level depends on the
+        frequency of the block; the frequencies of all other categories are then taken as uniform.
+        """
+        alpha = 1 - self.level if alpha is None else alpha
+        _check_number("alpha", alpha)
+        root = np.sqrt(_numbers("n_users", n_users))
+        return self._of_each(
+            lambda column: _plain(
+                significance_threshold(column.empty_std, column.domain.size, alpha) / root
+            )
+        )
+
+    def power(
+        self,
+        n_users: ArrayLike,
+        *,
+        change: float | None = None,
+        order: float | None = None,
+        detection: float | None = None,
+        frequency: float | None = None,
+        of: str = "population",
+    ) -> Any:
+        """Return the probability that a collection tells a difference: give exactly one.
+
+        Parameters
+        ----------
+        n_users : float or array-like
+            Number of users, in each collection; of a survey those of all columns together.
+        change : float, default=None
+            That one category, named beforehand, grew by so much between two collections; 0.005 is
+            half a percentage point.
+        order : float, default=None
+            That one of two categories, named beforehand, is more frequent by so much.
+        detection : float, default=None
+            That a category of this frequency is there at all, while all d categories are searched
+            and no false one may be found.
+        frequency : float, default=None
+            The smaller one of the two frequencies that are compared; None is 1/d, or less if there
+            is no room for that. All other categories are taken as equally frequent. A detection
+            compares with 0.
+        of : {"population", "users"}, default="population"
+            Whom the statement is about, see :meth:`FrequencyEstimate.confidence_interval`.
+
+        Returns
+        -------
+        float, ndarray of the shape of `n_users`, or dict of these
+            The probabilities; by name for a survey.
+
+        Raises
+        ------
+        ValueError
+            If not exactly one difference is given, one is out of range, or the plan is about other
+            queries or frequencies than these.
+
+        Examples
+        --------
+        >>> from sklearn_ldp import OUE
+        >>> from sklearn_ldp.planning import Plan
+        >>> round(Plan(OUE(epsilon=1.0), 100).power(n_users=100_000, change=0.02), 2)
+        0.64
+        """
+        root = np.sqrt(_numbers("n_users", n_users))
+        aim, gap = _only(change=change, order=order, detection=detection)
+        statement = self._statement(aim, gap, frequency, of)
+        return self._of_each(lambda column: _plain(statement(column).power(root)))
+
+    # -- users --------------------------------------------------------------------------------
+    def users_for(
+        self,
+        *,
+        rmse: float | None = None,
+        overall_rmse: float | None = None,
+        mae: float | None = None,
+        half_width: float | None = None,
+        change: float | None = None,
+        order: float | None = None,
+        detection: float | None = None,
+        power: float | None = None,
+        frequency: float | None = None,
+        of: str | None = None,
+    ) -> Any:
+        """Return the least number of users with which one aim is reached: give exactly one.
+
+        Parameters
+        ----------
+        rmse, overall_rmse, mae, half_width : float, default=None
+            The allowed error, a frequency: see the methods of these names.
+        change, order, detection : float, default=None
+            The difference to tell, a frequency: see :meth:`power`. A change takes so many users in
+            each of the two collections.
+        power : float, default=None
+            For a difference: the probability with which it is told; None is 0.8.
+        frequency : float, default=None
+            For a change or an order: the smaller one of the two frequencies; None is 1/d, or less
+            if there is no room for that.
+        of : {"population", "users"}, default=None
+            For a difference: whom the statement is about; None is the population.
+
+        Returns
+        -------
+        int, or dict of int
+            The number of users, at least 1; by name for a survey: how many users the whole survey
+            needs for this aim in each column. For `overall_rmse` a single one.
+
+        Raises
+        ------
+        ValueError
+            If not exactly one aim is given, or a parameter is out of range.
+
+        Examples
+        --------
+        How many users are needed to estimate a category of frequency 1 %, one of 1000 categories,
+        to within 0.1 % with 95 % confidence?
+
+        >>> import numpy as np
+        >>> from sklearn_ldp import OUE
+        >>> from sklearn_ldp.planning import Plan
+        >>> from sklearn_ldp.queries import top_k
+        >>> presumed = np.r_[0.01, np.full(999, 0.99 / 999)]
+        >>> plan = Plan(OUE(epsilon=1.0), 1000, queries=top_k(1), frequencies=presumed)
+        >>> plan.users_for(half_width=0.001)
+        14185334
+
+        How many users are needed each week to tell that one of 100 categories grew by half a point?
+
+        >>> Plan(OUE(epsilon=1.0), 100).users_for(change=0.005, power=0.8)
+        2328001
+        """
+        aim, goal = _only(
+            rmse=rmse,
+            overall_rmse=overall_rmse,
+            mae=mae,
+            half_width=half_width,
+            change=change,
+            order=order,
+            detection=detection,
+        )
+        if aim in _STATEMENTS:
+            wanted = 0.8 if power is None else power
+            if not 0 < wanted < 1:
+                raise ValueError(f"Argument power must fulfil 0 < power < 1, got {wanted!r}.")
+            statement = self._statement(aim, goal, frequency, "population" if of is None else of)
+            return self._of_each(lambda column: _least_number(statement(column).root(wanted)))
+        if any(option is not None for option in (power, frequency, of)):
+            raise ValueError(
+                "Arguments power, frequency and of are for a change, order or detection: leave "
+                f"them out with {aim}."
+            )
+        if aim == "overall_rmse":
+            return _least_number(self._overall_rmse / goal)
+        return self._of_each(lambda column: _least_number(column.error(aim, self.level) / goal))
+
+    # -- picture ------------------------------------------------------------------------------
+    def plot(
+        self, n_users: ArrayLike | None = None, *, ax: Axes | None = None, **kwargs: Any
+    ) -> Any:
+        """Draw what to expect against the number of users.
+
+        Of an oracle: its `rmse`, `half_width` and `detection_threshold`. Of a survey: the `rmse` of
+        each column.
+
+        Parameters
+        ----------
+        n_users : array-like of shape (n_points,), default=None
+            Numbers of users; None is ten thousand to a hundred million.
+        ax : matplotlib Axes, default=None
+            Axes to draw on; None creates a new figure.
+        **kwargs : dict
+            Passed to the ``plot`` of :class:`~sklearn_ldp.inspection.ErrorCurveDisplay`.
+
+        Returns
+        -------
+        ErrorCurveDisplay
+            The display, already drawn.
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+        """
+        from ..inspection import ErrorCurveDisplay
+
+        n = np.atleast_1d(_numbers("n_users", _DRAWN_USERS if n_users is None else n_users))
+        if self._is_survey:
+            error, curves = "rmse", {str(name): curve for name, curve in self.rmse(n).items()}
+        else:
+            shown = (self.rmse, self.half_width, self.detection_threshold)
+            error, curves = "frequency", {method.__name__: method(n) for method in shown}
+        table = {
+            "curve": np.repeat(list(curves), len(n)),
+            "n_users": np.tile(n, len(curves)),
+            error: np.concatenate(list(curves.values())),
+        }
+        options = {"x": "n_users", "by": "curve", "error": error, "spread": None, "x_scale": "log"}
+        return ErrorCurveDisplay.from_results(table, ax=ax, **{**options, **kwargs})
+
+    # -- what they share ----------------------------------------------------------------------
+    def _of_each(self, compute: Callable[[_Column], Any]) -> Any:
+        """Return what follows for the column of an oracle, or for each of a survey by name."""
+        results = {name: compute(column) for name, column in self._columns.items()}
+        return results if self._is_survey else results[None]
+
+    def _error(self, name: str, n_users: ArrayLike) -> Any:
+        root = np.sqrt(_numbers("n_users", n_users))
+        return self._of_each(lambda column: _plain(column.error(name, self.level) / root))
+
+    @property
+    def _overall_rmse(self) -> float:
+        """That of one user."""
+        columns = self._columns.values()
+        weights = [column.weight for column in columns]
+        return math.sqrt(np.average([column.mse for column in columns], weights=weights))
+
+    def _statement(
+        self, aim: str, gap: float, frequency: float | None, of: str
+    ) -> Callable[[_Column], _Statement]:
+        check_of(of)
+        if self._has_questions:
+            raise ValueError(
+                f"Plan(queries=..., frequencies=...) cannot plan a {aim}, which is about single "
+                "categories: leave both out, and give the smaller one of two frequencies as "
+                "frequency."
+            )
+        if aim == "detection" and frequency is not None:
+            raise ValueError("A detection compares with the frequency 0: leave out frequency.")
+        return lambda column: column.statement(aim, gap, frequency, self.level, of)
+
+
+class _Column:
+    """The plan of one column, from the noise of a collection of one user."""
+
+    def __init__(
+        self,
+        oracle: BaseOracle | None,
+        domain: Domain,
+        noise: Noise,
+        weight: float,
+        queries: Any,
+        frequencies: Any,
+    ) -> None:
+        self.oracle, self.domain, self.noise, self.weight = oracle, domain, noise, weight
+        d, categories = domain.size, domain.categories
+        self.queries = as_query_set(queries).aligned(categories)
+        if self.queries.depends_on_truth and frequencies is None:
+            raise ValueError(
+                f"{self.queries!r} needs the true frequencies: give presumed ones as frequencies."
+            )
+        uniform = np.full(d, 1 / d)
+        self.frequencies = uniform if frequencies is None else _checked(frequencies, categories)
+
+    # Errors with one user: those of n users are sqrt(n) times smaller.
+    @cached_property
+    def mse(self) -> float:
+        return max(self.queries.mean_variance(self.noise, self.frequencies), 0.0)
+
+    @cached_property
+    def mean_std(self) -> float:
+        rows = self.queries.matrix(self.domain.size, self.frequencies)
+        variances = self.noise.answer_variance(rows, self.frequencies)
+        return float(np.sqrt(np.maximum(variances, 0)).mean())
+
+    def error(self, name: str, level: float) -> float:
+        if name == "rmse":
+            return math.sqrt(self.mse)
+        normal = math.sqrt(2 / math.pi) if name == "mae" else float(ndtri(0.5 + level / 2))
+        return normal * self.mean_std
+
+    @cached_property
+    def empty_std(self) -> float:
+        """Standard deviation of the estimate of a category that nobody has."""
+        return math.sqrt(self.noise.variance(self._rest([0.0]))[0])
+
+    def statement(
+        self, aim: str, gap: float, frequency: float | None, level: float, of: str
+    ) -> _Statement:
+        """Return what is to be told, of two frequencies with this gap."""
+        d, n_compared = self.domain.size, 2 if aim == "order" else 1
+        if frequency is not None:
+            base = float(frequency)
+        else:
+            base = 0.0 if aim == "detection" else min(1 / d, max(1 - gap, 0) / n_compared)
+        rest = 1 - gap - n_compared * base  # for the other categories
+        if not (0 <= base < 1 and rest >= -1e-12 and (d > n_compared or rest < 1e-6)):
+            raise ValueError(
+                f"No two frequencies differ by {gap:g} if the smaller one is {base:g}: name a "
+                "smaller gap, or another frequency."
+            )
+        bar = float(ndtri(0.5 + level / 2))
+        if aim == "order":
+            std = math.sqrt(self._variance([1.0, -1.0], [base + gap, base], of))
+            return _Statement(gap, std, std, bar)
+        before, after = (self._variance([1.0], [f], of) for f in (base, base + gap))
+        if aim == "change":  # between two collections
+            middle = self._variance([1.0], [base + gap / 2], of)
+            return _Statement(gap, math.sqrt(2 * middle), math.sqrt(before + after), bar)
+        bar = float(-ndtri((1 - level) / d))
+        return _Statement(gap, math.sqrt(before), math.sqrt(after), bar)
+
+    def _rest(self, first: list[float]) -> np.ndarray:
+        """Return a distribution with these first frequencies, uniform over the others."""
+        others = self.domain.size - len(first)
+        return np.r_[first, np.full(others, (1 - sum(first)) / max(others, 1))]
+
+    def _variance(self, signs: list[float], first: list[float], of: str) -> float:
+        """Return the variance of a difference of the first categories."""
+        places = ([0] * len(signs), range(len(signs)))
+        row = sparse.csr_array((signs, places), shape=(1, self.domain.size))
+        frequencies = self._rest(first)
+        variance = max(float(self.noise.answer_variance(row, frequencies)[0]), 0.0)
+        if of == "population":  # of which the users are a sample
+            mean = float((row @ frequencies)[0])
+            variance += max(float((row.power(2) @ frequencies)[0]) - mean**2, 0.0)
+        return variance
+
+
+@dataclass(frozen=True)
+class _Statement:
+    """A difference to tell, and the errors of one user (in each collection) that are in its way.
+
+    Parameters
+    ----------
+    gap : float
+        The difference, a frequency.
+    null_std, std : float
+        Standard deviation if there is no difference, and if there is one.
+    bar : float
+        Number of the former that a significant estimate is away from no difference.
+    """
+
+    gap: float
+    null_std: float
+    std: float
+    bar: float
+
+    def power(self, root: Any) -> Any:
+        """Return the probability of telling it, with the square root of the number of users."""
+        return ndtr((self.gap * root - self.bar * self.null_std) / self.std)
+
+    def root(self, power: float) -> float:
+        """Return the square root of the number of users that tell it with a probability."""
+        root = (self.bar * self.null_std + float(ndtri(power)) * self.std) / self.gap
+        return max(root, 0.0)
+
+
+# -- arguments ------------------------------------------------------------------------------------
+def _of_oracle(
+    oracle: Any, n_categories: int | None, queries: Any, frequencies: Any
+) -> dict[Any, _Column]:
+    """Return the plan of an oracle's column, whose key is None."""
+    if not isinstance(oracle, BaseOracle):
+        got = oracle.__name__ if isinstance(oracle, type) else type(oracle).__name__
+        raise TypeError(
+            "Plan needs an oracle such as OLH(epsilon=1.0), or a survey such as ColumnOracle, got "
+            f"{got}."
+        )
+    planned: Any = clone(oracle)
+    if n_categories is not None:
+        planned.set_params(categories=n_categories)
+    protocol = planned.protocol()
+    mechanism: Any = protocol.mechanism
+    column = _Column(planned, protocol.domain, mechanism.noise(1), 1.0, queries, frequencies)
+    return {None: column}
+
+
+def _of_survey(
+    survey: Any, n_categories: int | None, queries: Any, frequencies: Any
+) -> dict[Any, _Column]:
+    """Return the plans of a survey's columns, by name."""
+    kind = type(survey).__name__
+    if n_categories is not None:
+        raise ValueError(f"{kind} declares the domain of each column: leave out n_categories.")
+    planned: Any = clone(survey)
+    parts = planned._planned_parts()
+    asked = _by_name("queries", queries, parts, kind)
+    presumed = _by_name("frequencies", frequencies, parts, kind)
+    return {
+        name: _Column(
+            part.oracle, part.domain, part.noise, part.weight, asked[name], presumed[name]
+        )
+        for name, part in parts.items()
+    }
+
+
+def _by_name(what: str, given: Any, names: Mapping, survey: str) -> dict[Any, Any]:
+    """Return what is given for each column, None where it is left out."""
+    if given is None:
+        given = {}
+    if not isinstance(given, Mapping):
+        raise ValueError(
+            f"{survey} takes {what} of each column, by name: pass a mapping such as "
+            f"{{{next(iter(names))!r}: ...}}, got {type(given).__name__}."
+        )
+    unknown = [name for name in given if name not in names]
+    if unknown:
+        raise ValueError(
+            f"{survey} got {what} for {unknown[0]!r}, which is not one of its columns: "
+            f"{', '.join(map(repr, names))}."
+        )
+    return {name: given.get(name) for name in names}
+
+
+def _checked(frequencies: Any, categories: np.ndarray) -> np.ndarray:
+    d, what = len(categories), "The array of presumed frequencies"
+    frequencies = np.asarray(in_order(frequencies, categories, what), dtype=np.float64)
+    if frequencies.shape != (d,):
+        raise ValueError(
+            f"The presumed frequencies must have shape ({d},), one for each category, got "
+            f"{frequencies.shape}."
+        )
+    if not (np.all(frequencies >= 0) and abs(frequencies.sum() - 1) < 1e-6):
+        raise ValueError(
+            "The presumed frequencies must be >= 0 and sum to 1, got a minimum of "
+            f"{frequencies.min():g} and a sum of {frequencies.sum():g}; divide counts by their sum."
+        )
+    return frequencies
+
+
+def _only(**aims: float | None) -> tuple[str, float]:
+    """Return the name and value of the only aim that is given."""
+    given = {name: value for name, value in aims.items() if value is not None}
+    if len(given) != 1:
+        raise ValueError(
+            f"Give exactly one of {', '.join(aims)}, got {', '.join(given) or 'none'}."
+        )
+    ((name, value),) = given.items()
+    _check_number(name, value)
+    return name, value
+
+
+def _check_number(name: str, value: object) -> None:
+    """Raise ValueError unless an argument is a finite number above 0."""
+    if not (isinstance(value, Real) and 0 < float(value) < math.inf):
+        raise ValueError(f"Argument {name} must be a finite number > 0, got {value!r}.")
+
+
+def _numbers(name: str, values: Any) -> np.ndarray:
+    """Return an argument as an array, whose elements must be finite numbers above 0."""
+    array = np.asarray(values)
+    if array.dtype.kind not in "iuf" or not np.all((array > 0) & (array < math.inf)):
+        raise ValueError(
+            f"Argument {name} must be a finite number > 0, or an array of these, got {values!r}."
+        )
+    return array.astype(np.float64)
+
+
+def _plain(result: Any) -> Any:
+    """Return a float for a single number of users, an array for an array of them."""
+    return result if np.ndim(result) else float(result)
+
+
+def _least_number(root: float) -> int:
+    """Return the least whole number of users, at least 1, whose square root is not below this."""
+    # A quotient that is a whole number except for rounding errors needs no further user.
+    return max(1, math.ceil(root**2 * (1 - 1e-12)))
