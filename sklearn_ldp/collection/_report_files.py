@@ -112,7 +112,7 @@ def write_reports(
         is_open = hasattr(path, "write")
         target: Any = path
         with nullcontext(target) if is_open else replacing(Path(target)) as file:
-            entropy = protocol.mechanism.report_entropy
+            entropy = protocol.mechanism.report_entropy()
             most = FORMATS[form].write(file, pieces, fields, header, entropy)
             if digest.n_samples > most:
                 raise RefusedBatchError(
