@@ -54,7 +54,7 @@ def write_reports(
         Where to write. A file is written atomically: it appears as a whole or not at all.
     reports : array-like, Arrow stream or iterator of those
         Reports as returned by the oracle's `privatize`. What comes piece by piece is held in memory
-        up to 64 MB, or about three million reports, and in temporary files beyond that (`tempfile`
+        up to 64 MB, or about three million reports, and in a temporary file beyond that (`tempfile`
         says where); the order of all reports is uniformly random in either case.
     oracle : oracle or Protocol
         Unfitted, with declared categories.
