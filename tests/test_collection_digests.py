@@ -185,14 +185,55 @@ def test_a_channel_that_says_nothing_has_the_bound_of_its_own_category():
     assert bits < channel.report_entropy(order=2) < 4 * bits
 
 
-def test_keys_need_128_bits_in_the_first_4096_reports():
+def test_keys_need_128_bits():
+    """In the first 4096 reports in their order, or in few reports in any order."""
     digest = bytes(range(48))
-    assert module.copy_key(digest, 128, 1.0) == digest[:32]
-    assert module.copy_key(digest, 127, 1.0) == b""
-    assert module.copy_key(digest, 10**9, 1 / 32) == digest[:32]
-    assert module.copy_key(digest, 10**9, 0.99 / 32) == b""
-    assert module.copy_key(digest, 10**9, 0.0) == b""
-    assert module.copy_key(b"", 10**9, 60.0) == b""
+    for entropy, n, n_bytes in (
+        (1.0, 127, 0),
+        (1.0, 128, 32),
+        (1 / 32, 10**9, 32),
+        (0.99 / 32, 10**9, 0),
+        (0.0, 10**9, 0),
+        (9.0, 21, 32),  # of 189 bits are left 123.5 in any order ..
+        (9.0, 22, 16),  # .. and 128.1 of 198
+        (9.0, 257, 32),  # the digest is that of sums
+    ):
+        rule = module.CopyRule(entropy, 256 if entropy > 8 else 4096)
+        assert rule.key(digest, n) == digest[:n_bytes]
+        assert rule.key(b"", n) == b""
+    assert module.CopyRule.of(ORACLE.protocol()).n_small == 4096
+    assert module.CopyRule.of(OUE(1.0, categories=100).protocol()).n_small == 40
+
+
+def test_the_bound_for_any_order_holds():
+    """Batches of n fair dice agree in some order as often as two multinomials are equal."""
+    for sides in (2, 6, 40):
+        for n in (1, 2, 5, 12):
+            bound = math.factorial(n) * 2.0 ** (-n * math.log2(sides))
+            assert sum_of_squares(sides, n) <= bound * (1 + 1e-9)
+            # The negative control: it is not the bound of equal places.
+            assert n == 1 or sum_of_squares(sides, n) > 2.0 ** (-n * math.log2(sides)) * (1 + 1e-9)
+
+
+def sum_of_squares(sides, n):
+    """Sum of the squared multinomial probabilities: n!^2 times the coefficient of a power of I0."""
+    series = [1 / math.factorial(k) ** 2 for k in range(n + 1)]
+    power = [1.0] + [0.0] * n
+    for _ in range(sides):
+        power = [sum(power[i] * series[k - i] for i in range(k + 1)) for k in range(n + 1)]
+    return math.factorial(n) ** 2 * power[n] / sides ** (2 * n)
+
+
+@pytest.mark.parametrize("oracle", [OLH(), OUE(), GRR()], ids=str)
+def test_few_reports_are_a_copy_in_any_order(oracle):
+    oracle = clone(oracle).set_params(categories=600, random_state=0)
+    reports, server = oracle.privatize(np.arange(40)), Aggregator(oracle)
+    if oracle.protocol().mechanism.report_fields[0].width:  # too many bits for 40 reports
+        reports = reports[:6]
+    server.add(reports, "a")
+    with pytest.raises(RepeatedBatchError, match="as batch 'a'"):
+        server.add(reports[::-1], "b")
+    server.add(reports[1:], "c")  # the negative control
 
 
 def test_batches_with_equal_sums_are_no_copies():

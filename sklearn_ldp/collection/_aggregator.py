@@ -22,7 +22,7 @@ from ._authentication import as_key
 from ._batches import RefusedBatchError, check_batch_id, copied, other_content, repeated
 from ._caps import NO_CAPS, Caps, Sources
 from ._checkpoint import CheckpointError
-from ._digest import copy_key, copy_keys, is_of_file, is_same
+from ._digest import CopyRule, is_of_file, is_same
 from ._sums import refuse_overflow
 from ._tally import Batch, Tally, checked_tally, count_batch, refuse_difference
 from ._unsaved import Joined, State, Unsaved, join
@@ -151,7 +151,7 @@ class Aggregator:
             raise ValueError(f'on_repeat must be "raise" or "ignore", got {on_repeat!r}.')
         self._protocol = as_protocol(oracle, collection_round)
         self._oracle: Any = clone(oracle) if isinstance(oracle, BaseCollector) else None
-        self._bits = self._protocol.mechanism.report_entropy(order=2)
+        self._copy_rule = CopyRule.of(self._protocol)
         self._counts = self._protocol.empty
         self._ledger: dict[str, int] = {}
         self._digests: dict[str, bytes] = {}
@@ -289,7 +289,7 @@ class Aggregator:
         """Raise if a batch has the reports of another one; return what to know the new ones by."""
         keys: dict[bytes, str] = {}
         for batch, digest in tally.digests.items():
-            key = copy_key(digest, tally.batches[batch], self._bits)
+            key = self._copy_rule.key(digest, tally.batches[batch])
             original = self._copies.get(key) or keys.get(key)
             if original is not None:
                 raise copied("Aggregator", batch, original)
@@ -500,7 +500,7 @@ class Aggregator:
             return None
         with self._lock:
             ours = State(self._counts, self._ledger, self._digests)
-            joined = join(path, found, ours, home.unsaved, self._bits)
+            joined = join(path, found, ours, home.unsaved, self._copy_rule)
             n_new = self._n_refused - home.n_refused
             new = list(self._refusals)[-n_new:] if n_new else []
             self._refusals.clear()
@@ -526,7 +526,7 @@ class Aggregator:
 
     def _restore(self, state: State) -> None:
         self._counts, self._ledger, self._digests = state
-        self._copies = copy_keys(self._ledger, self._digests, self._bits)
+        self._copies = self._copy_rule.keys(self._ledger, self._digests)
         self._sources = Sources(self._caps, self._ledger)
 
     @classmethod

@@ -110,6 +110,11 @@ def _dtype(field):
     return np.min_scalar_type(field.n_values - 1) if field.n_values else np.dtype(np.int64)
 
 
+def n_integers(fields: list[ReportField]) -> int:
+    """Number of integers in a report."""
+    return len(fields) if len(fields) > 1 else fields[0].width or 1
+
+
 def row_bytes(fields: list[ReportField]) -> int:
     """Number of bytes per report in its columns."""
     return sum(

@@ -364,7 +364,9 @@ def _add_up(files: list[_File], terms: _Terms) -> _Part:
 
 def _tally(file: _File, terms: _Terms) -> _Part:
     try:
-        tally = Tally.of(terms.protocol, *count_source(file.path, terms.protocol, key=terms.key))
+        batch = count_source(file.path, terms.protocol, key=terms.key)
+        assert batch is not None
+        tally = Tally.of(terms.protocol, *batch)
         if tally.batches != {file.batch_id: file.n_samples}:
             raise RefusedBatchError(
                 f"File {file.path} is refused: it was replaced after its header was read"

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..protocols import Counts, Protocol
-from ._arrow import report_fields, to_columns
+from ._arrow import n_integers, report_fields, to_columns
 from ._header import ContentDigest
 
 _PIECE = 16
@@ -37,8 +38,7 @@ class Beginning:
     def __init__(self, protocol: Protocol):
         self._protocol = protocol
         self._digest: ContentDigest | None = None
-        is_telling = protocol.mechanism.report_entropy(order=2) >= _TELLING_BITS
-        self._most = self._n_left = _SHORT_BEGINNING if is_telling else _BEGINNING
+        self._most = self._n_left = n_first(protocol.mechanism.report_entropy(order=2))
         # All reports so far; None once these are more than a few integers.
         self._small: list[np.ndarray] | None = []
 
@@ -138,42 +138,71 @@ def is_of_file(digest: bytes, file_sha256: str) -> bool:
     return not digest or (len(found) == _PIECE and digest[-_PIECE:] == found)
 
 
-def copy_key(digest: bytes, n_samples: int, entropy: float) -> bytes:
-    """Return what only copies of a batch have in common with it: its sums and its first reports.
+class CopyRule(NamedTuple):
+    """What only copies of a batch have in common with it.
 
     Parameters
     ----------
-    digest : bytes
-        As `batch_digest` returns it; empty if it is not known.
-    n_samples : int
-        Number of reports of the batch.
     entropy : float
         Collision entropy of a report, see :class:`Mechanism`.
+    n_small : int
+        Largest number of reports whose digest is that of the reports, and not of their sums.
 
-    Returns
-    -------
-    bytes
-        A key that two honest batches share with a probability of at most 2**-128; empty if there
-        is none, because the batch is too small.
+    Notes
+    -----
+    *Proof of the bound.* Let P_v be the law of the report of a user with value v, and H its
+    collision entropy, at least: the sum of P_v(r)**2 over all reports r is at most 2**-H for all v.
+    Two independent users have equal reports with a probability of sum_r P_v(r) P_w(r), which is
+    at most 2**-H as well by Cauchy and Schwarz. Users randomise independently, so the first m
+    reports of two batches are equal, each to the one at its place, with a probability of at most
+    2**-(m H), whatever the values are and in any order that looks at no report. And n reports are
+    those of another batch in *some* order with at most n! 2**-(n H), since there are n! orders.
+
+    Sums have no such bound, however rarely two reports are equal: the support counts of n users
+    agree with a probability of about 1 / n each. So equal sums alone are no sign of a copy.
     """
-    # Proof. Let P_v be the law of the report of a user with value v, and H its collision entropy,
-    # at least: sum_r P_v(r)**2 <= 2**-H for all v. Two independent users have equal reports with
-    # probability sum_r P_v(r) P_w(r), which is at most sqrt(2**-H 2**-H) = 2**-H by Cauchy and
-    # Schwarz. Users randomise independently, so the first m reports of two batches are equal, each
-    # to the one at its place, with a probability of at most 2**-(m H), whatever all values are. A
-    # shuffle that looks at no report changes nothing, since the bound holds for any order of them.
-    #
-    # The sums alone do not have this bound, however rarely two reports are equal: two support
-    # counts of n users agree with a probability of about 1 / n. So they are only compared as well.
-    if not digest or min(n_samples, _BEGINNING) * entropy < _ENOUGH_BITS:
-        return b""
-    return digest[: 2 * _PIECE]
+
+    entropy: float
+    n_small: int
+
+    @classmethod
+    def of(cls, protocol: Protocol) -> CopyRule:
+        """The rule for reports of a protocol."""
+        entropy, fields = protocol.mechanism.report_entropy(order=2), report_fields(protocol)
+        n_small = _SMALL // n_integers(fields) if fields else 0
+        return cls(entropy, min(n_small, n_first(entropy)))
+
+    def key(self, digest: bytes, n_samples: int) -> bytes:
+        """Return the key of a batch.
+
+        Parameters
+        ----------
+        digest : bytes
+            As `batch_digest` returns it; empty if it is not known.
+        n_samples : int
+            Number of reports of the batch.
+
+        Returns
+        -------
+        bytes
+            A key that two honest batches share with a probability of at most 2**-128: the digest of
+            all reports in any order, or those of the sums and of the first reports in their order.
+            Empty if neither will do, because the batch is too small.
+        """
+        in_order = min(n_samples, n_first(self.entropy)) * self.entropy
+        if not digest or in_order < _ENOUGH_BITS:
+            return b""
+        is_small = n_samples <= self.n_small
+        in_any_order = in_order - math.lgamma(n_samples + 1) / math.log(2)
+        return digest[: _PIECE if is_small and in_any_order >= _ENOUGH_BITS else 2 * _PIECE]
+
+    def keys(self, batches: Mapping[str, int], digests: Mapping[str, bytes]) -> dict[bytes, str]:
+        """Return the ids of batches by their keys."""
+        keys = {self.key(digest, batches[batch]): batch for batch, digest in digests.items()}
+        keys.pop(b"", None)
+        return keys
 
 
-def copy_keys(
-    batches: Mapping[str, int], digests: Mapping[str, bytes], entropy: float
-) -> dict[bytes, str]:
-    """Return the ids of batches by what only their copies have in common with them."""
-    keys = {copy_key(digests[b], batches[b], entropy): b for b in digests}
-    keys.pop(b"", None)
-    return keys
+def n_first(entropy: float) -> int:
+    """Number of reports at the beginning of a batch that its digest looks at."""
+    return _SHORT_BEGINNING if entropy >= _TELLING_BITS else _BEGINNING

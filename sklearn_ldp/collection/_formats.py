@@ -20,6 +20,7 @@ from ._arrow import (
     arrow_schema,
     from_batch,
     from_columns,
+    n_integers,
     report_fields,
     row_bytes,
     to_batch,
@@ -386,30 +387,26 @@ def _open_jsonl(source):
 
 def _read_jsonl(source, header, protocol):
     fields = report_fields(protocol)
-    n_integers = _n_integers(fields)
-    limit = 64 + 24 * (n_integers or 1 << 16)
+    width = n_integers(fields) if fields else None
+    limit = 64 + 24 * (width or 1 << 16)
     is_row = bool(fields) and (len(fields) > 1 or fields[0].width is not None)
     rows: list = []
     while True:
         line = source.readline(limit)
         if line:
-            rows.append(_row(line, is_row if fields else None, n_integers))
-        width = len(rows[-1]) if rows and isinstance(rows[-1], list) else 1
-        if rows and (not line or len(rows) * width >= _LINE_INTEGERS):
+            rows.append(_row(line, is_row if fields else None, width))
+        found = len(rows[-1]) if rows and isinstance(rows[-1], list) else 1
+        if rows and (not line or len(rows) * found >= _LINE_INTEGERS):
             array = np.array(rows, dtype=np.int64)
-            found = fields or report_fields(protocol, array)
+            own = fields or report_fields(protocol, array)
             # A bad report may not fit into the columns, so it is checked before.
-            yield to_columns(protocol.check(array), found), found
+            yield to_columns(protocol.check(array), own), own
             rows = []
         if not line:
             return
 
 
-def _n_integers(fields):
-    return len(fields) if len(fields) > 1 else (fields[0].width or 1) if fields else None
-
-
-def _row(line, is_row, n_integers):
+def _row(line, is_row, width):
     try:
         row = json.loads(line)
     except (ValueError, RecursionError):
@@ -418,9 +415,9 @@ def _row(line, is_row, n_integers):
         is_row = isinstance(row, list)
     items = row if is_row and isinstance(row, list) else [row]
     if any(type(item) is not int or not -(2**63) <= item < 2**63 for item in items) or (
-        is_row and (not isinstance(row, list) or n_integers not in (None, len(row)))
+        is_row and (not isinstance(row, list) or width not in (None, len(row)))
     ):
-        what = f"a list of {n_integers or 'some'} integers" if is_row else "an integer"
+        what = f"a list of {width or 'some'} integers" if is_row else "an integer"
         raise ValueError(f"expected {what} per line, got {line[:80]!r}")
     return row
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 
@@ -221,24 +222,9 @@ def tally_file(
     """
     secret = as_key(key)
     protocol = as_protocol(oracle, collection_round)
-    return Tally.of(protocol, *count_source(path, protocol, format, secret)).signed(secret)
-
-
-@overload
-def count_source(
-    path: ReportSource, protocol: Protocol, form: str = ..., key: Key | None = ...
-) -> Batch: ...
-
-
-@overload
-def count_source(
-    path: Any,
-    protocol: Protocol,
-    form: str = ...,
-    key: Key | None = ...,
-    *,
-    is_known: Callable[[Header], bool],
-) -> Batch | None: ...
+    batch = count_source(path, protocol, format, secret)
+    assert batch is not None  # it is not known to anybody
+    return Tally.of(protocol, *batch).signed(secret)
 
 
 def count_source(
@@ -251,7 +237,7 @@ def count_source(
 ) -> Batch | None:
     """Check and count a file as `tally_file` does, for a protocol that exists already.
 
-    None if the batch is known: its header is read, and its reports are not.
+    None if `is_known` says so of its header: its reports are not read then.
     """
     pieces = _read(path, protocol, form, key, is_known)
     header, first = next(pieces, (None, None))
@@ -293,13 +279,23 @@ def describe_reports(path: ReportSource, *, format: str = "auto") -> dict[str, A
 
 def read_header(path: Any, form: str = "auto", key: Key | None = None) -> Header:
     """Read the header of a file; if there is a key, it must have signed the header."""
+    with _opened(path, form, key) as (header, _):
+        return header
+
+
+@contextmanager
+def _opened(path: Any, form: str, key: Key | None) -> Iterator[tuple[Header, Callable]]:
+    """The header of a file and the reader of its reports; whatever goes wrong names the file."""
     source, form = open_source(path, form)
     try:
-        header = FORMATS[form].open(source)[0]
+        header, opened = FORMATS[form].open(source)
         header.refuse_unsigned(key)
-        return header
-    except Exception as error:
-        raise _refusal(path, error) from None
+        yield header, partial(FORMATS[form].read, opened, header)
+    except RefusedBatchError:
+        raise
+    except Exception as error:  # a damaged file can make Arrow raise any exception
+        reason = printable(str(error)[:1000] or type(error).__name__)
+        raise RefusedBatchError(f"{name_of(path)} is refused: {reason}") from None
     finally:
         source.close()
 
@@ -315,15 +311,12 @@ def _read(
 
     Nothing is yielded if the batch is known, which is asked once its header has been read.
     """
-    source, form = open_source(path, form)
-    digest = None
-    try:
-        header, opened = FORMATS[form].open(source)
-        header.refuse_unsigned(key)
+    with _opened(path, form, key) as (header, read):
         if is_known is not None and is_known(header):
             return
         refuse_other_configuration(header, protocol)
-        for columns, fields in FORMATS[form].read(opened, header, protocol):
+        digest = None
+        for columns, fields in read(protocol):
             digest = digest or ContentDigest(len(fields))
             # The digest is that of the canonical form, so that no other form is accepted.
             reports = protocol.check(from_columns(columns, fields))
@@ -334,14 +327,3 @@ def _read(
         if digest is None:
             raise ValueError("it holds no reports")
         digest.refuse_other(header)
-    except Exception as error:  # a damaged file can make Arrow raise any exception
-        raise _refusal(path, error) from None
-    finally:
-        source.close()
-
-
-def _refusal(path, error):
-    if isinstance(error, RefusedBatchError):
-        return error
-    reason = str(error)[:1000] or type(error).__name__
-    return RefusedBatchError(f"{name_of(path)} is refused: {printable(reason)}")

@@ -10,7 +10,7 @@ import numpy as np
 from ..protocols import Counts
 from ._batches import RefusedBatchError, copied, other_content
 from ._checkpoint import Checkpoint, CheckpointError
-from ._digest import copy_keys, is_same
+from ._digest import CopyRule, is_same
 from ._tally import Batch, Tally
 
 _MOST_BYTES = 1 << 26
@@ -158,7 +158,7 @@ class Joined(NamedTuple):
     refused: list[RefusedBatchError]
 
 
-def join(path: Any, found: Checkpoint, ours: State, unsaved: Unsaved, bits: float) -> Joined:
+def join(path: Any, found: Checkpoint, ours: State, unsaved: Unsaved, rule: CopyRule) -> Joined:
     """Add to the state on disk what it lacks, so that every batch counts once.
 
     Parameters
@@ -171,8 +171,8 @@ def join(path: Any, found: Checkpoint, ours: State, unsaved: Unsaved, bits: floa
         Our own state.
     unsaved : Unsaved
         What was added to ours since it was on disk; afterwards, what `found` lacks.
-    bits : float
-        Collision entropy of a report.
+    rule : CopyRule
+        By which copies are known.
 
     Returns
     -------
@@ -201,14 +201,14 @@ def join(path: Any, found: Checkpoint, ours: State, unsaved: Unsaved, bits: floa
             )
         batches, digests = theirs.batches | ours.batches, theirs.digests | ours.digests
         return Joined(State(theirs.counts + ours.counts, batches, digests), [], [])
-    originals = copy_keys(theirs.batches, theirs.digests, bits)
+    originals = rule.keys(theirs.batches, theirs.digests)
     tallies, sizes = theirs.counts.tallies[0].copy(), theirs.counts.sizes[0].copy()
     missing: list[_Item] = []
     left_out: list[str] = []
     refused: list[RefusedBatchError] = [other_content(name, batch) for batch in contested]
     for item in unsaved:
         lacking = item.batches.keys() - theirs.batches.keys()
-        copies = copy_keys(item.batches, item.digests, bits).items() if lacking else []
+        copies = rule.keys(item.batches, item.digests).items() if lacking else []
         errors = [copied(name, batch, originals[key]) for key, batch in copies if key in originals]
         if len(lacking) < len(item.batches) or (errors and len(item.batches) > 1):
             left_out += lacking
