@@ -148,7 +148,7 @@ def _plan_survey(arguments: argparse.Namespace) -> None:
     """Write what to expect of each column of a survey."""
     from ..metrics import detection_threshold, expected_error, required_n_samples
     from ..oracles import ColumnOracle
-    from ._columns import read_domains
+    from ._input import read_domains
 
     given = {"--gap": arguments.gap, "--exponent": arguments.exponent}
     unused = [option for option, value in given.items() if value is not None]

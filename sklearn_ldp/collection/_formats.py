@@ -7,7 +7,6 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from importlib.util import find_spec
 from io import BytesIO
-from math import inf
 from os import SEEK_CUR, SEEK_END, PathLike
 from pathlib import PurePath
 from typing import Any, NamedTuple
@@ -27,12 +26,12 @@ from ._arrow import (
     to_columns,
     unknown_field,
 )
-from ._header import KEY, Header, parse_header, schema_header
+from ._batches import RefusedBatchError
+from ._header import KEY, MAX_CHARACTERS, Header, parse_header, schema_header
 from ._messages import read_messages, refuse_compressed
 
 _GROUP_BYTES = 1 << 23  # bytes of reports in a row group or a record batch
 _MAX_GROUP = 1 << 20
-_HEADER_CHARACTERS = 1 << 16
 _LINE_INTEGERS = 1 << 19  # integers in the lines that are read at a time
 # What a small Parquet file may cost in work and memory, for which Arrow has no limits.
 MAX_COLUMN_BYTES = 1 << 27  # the most that a column may take in a row group
@@ -49,11 +48,11 @@ Pieces = Iterator[tuple[Columns, list[ReportField]]]
 class Format(NamedTuple):
     """Functions of a format: `open` returns the header and what `read` reads the reports from.
 
-    `write` returns how many honest reports a file of the size that it wrote can hold: readers
-    refuse a file of more. It is given the bits of randomness in a report, at least.
+    `write` is given the bits of randomness in a report, at least. It raises RefusedBatchError if
+    readers would refuse what it wrote.
     """
 
-    write: Callable[[Any, Iterable[Columns], list[ReportField], Header, float], float]
+    write: Callable[[Any, Iterable[Columns], list[ReportField], Header, float], None]
     open: Callable[[Any], tuple[Header, Any]]
     read: Callable[[Any, Header, Protocol], Pieces]
 
@@ -84,10 +83,10 @@ def _groups(pieces, fields):
         yield _joined(held)
 
 
-def _joined(parts):
-    if len(parts) == 1:
-        return parts[0]
-    return [np.concatenate(columns) for columns in zip(*parts, strict=True)]
+def _joined(pieces):
+    if len(pieces) == 1:
+        return pieces[0]
+    return [np.concatenate(columns) for columns in zip(*pieces, strict=True)]
 
 
 def _metadata(header):
@@ -133,7 +132,14 @@ def _write_parquet(sink, pieces, fields, header, entropy):
     ) as writer:
         for piece in _groups(pieces, fields):
             writer.write_batch(to_batch(piece, schema), row_group_size=len(piece[0]))
-    return most_reports(counted.tell(), entropy, n_group(fields))
+    most = most_reports(counted.tell(), entropy, n_group(fields))
+    if header.n_samples > most:
+        raise RefusedBatchError(
+            f"The batch is not written: its {header.n_samples} reports are so much alike that they "
+            f"take the bytes of {most} honest ones, and readers refuse such a file. Write reports "
+            "as privatize returns them, which are random whatever the values; or pass "
+            "format='arrow' to keep others."
+        )
 
 
 def _open_parquet(source):
@@ -341,7 +347,6 @@ def _write_arrow(sink, pieces, fields, header, entropy):
     with pa.ipc.new_stream(sink, schema) as writer:
         for piece in _groups(pieces, fields):
             writer.write_batch(to_batch(piece, schema))
-    return inf
 
 
 def _open_arrow(source):
@@ -378,11 +383,10 @@ def _write_jsonl(sink, pieces, fields, header, entropy):
         rows = from_columns(piece, fields).tolist()
         text = "".join(f"{json.dumps(row, separators=(',', ':'))}\n" for row in rows)
         sink.write(text.encode())
-    return inf
 
 
 def _open_jsonl(source):
-    return parse_header(source.readline(_HEADER_CHARACTERS) or b"{}"), source
+    return parse_header(source.readline(MAX_CHARACTERS) or b"{}"), source
 
 
 def _read_jsonl(source, header, protocol):

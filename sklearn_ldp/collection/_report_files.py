@@ -114,14 +114,7 @@ def write_reports(
         target: Any = path
         with nullcontext(target) if is_open else replacing(Path(target)) as file:
             entropy = protocol.mechanism.report_entropy()
-            most = FORMATS[form].write(file, pieces, fields, header, entropy)
-            if digest.n_samples > most:
-                raise RefusedBatchError(
-                    f"The batch is not written: its {digest.n_samples} reports are so much alike "
-                    f"that they take the bytes of {most} honest ones, and readers refuse such a "
-                    "file. Write reports as privatize returns them, which are random whatever the "
-                    "values; or pass format='arrow' to keep others."
-                )
+            FORMATS[form].write(file, pieces, fields, header, entropy)
     return batch_id
 
 
