@@ -2,9 +2,9 @@
 
 Each row is an oracle at an epsilon. *Honest* is a Parquet file that `write_reports` wrote. *Worst*
 is the most that a collector reads of a file before it refuses it: as many reports as the limits
-allow (see `sklearn_ldp.collection._limits`), each at the cost of an honest one. *Bomb* is measured:
-a file of equal reports that is filled up to that limit. Below stand files with as many pages and
-messages as fit into a megabyte.
+allow (see `sklearn_ldp.collection._formats`), each at the cost of an honest one. *Bomb* is
+measured: a file of equal reports that is filled up to that limit. Below stand files with as many
+pages and messages as fit into a megabyte.
 """
 
 from __future__ import annotations
@@ -24,9 +24,8 @@ from threadpoolctl import threadpool_limits
 from sklearn_ldp import GRR, OLH, OUE, HadamardResponse, SubsetSelection
 from sklearn_ldp._table import format_table
 from sklearn_ldp.collection import RefusedBatchError, tally_file, write_reports
-from sklearn_ldp.collection import _limits as limits
+from sklearn_ldp.collection import _formats as formats
 from sklearn_ldp.collection._arrow import report_fields, row_bytes, to_batch, to_columns
-from sklearn_ldp.collection._formats import n_group
 
 MEGABYTE = 1_000_000
 N_HONEST = 100_000
@@ -52,9 +51,8 @@ def seconds(content: bytes, oracle: Any, form: str = "parquet", repeats: int = 3
 
 def most_reports(oracle: Any, n_bytes: int) -> int:
     """Return how many reports a file of that size may promise."""
-    entropy = oracle.channel().report_entropy
-    rows = n_bytes * n_group(report_fields(oracle.protocol())) // limits.GROUP_BYTES
-    return min(rows, int(limits.ENTROPY_SHARE * 8 * n_bytes / entropy)) if entropy else rows
+    n_group = formats.n_group(report_fields(oracle.protocol()))
+    return formats.most_reports(n_bytes, oracle.channel().report_entropy(), n_group)
 
 
 def promising(oracle: Any, n: int, padding: int = 0) -> tuple[Any, Any]:
@@ -72,7 +70,7 @@ def bomb(oracle: Any, n_bytes: int) -> bytes:
     """Return a Parquet file of equal reports, as many as a file of this size may hold."""
     n = most_reports(oracle, n_bytes)
     schema, columns = promising(oracle, n, n_bytes)
-    size = min(n, n_group(report_fields(oracle.protocol())))
+    size = min(n, formats.n_group(report_fields(oracle.protocol())))
     batch = to_batch([np.repeat(column, size, axis=0) for column in columns], schema)
     file = io.BytesIO()
     with pq.ParquetWriter(file, schema, compression="zstd", write_statistics=False) as writer:

@@ -95,6 +95,7 @@ if TYPE_CHECKING:
     from . import metrics as metrics
     from . import planning as planning
     from . import queries as queries
+    from . import robustness as robustness
     from . import tables as tables
     from . import utils as utils
 else:
@@ -109,6 +110,7 @@ else:
             "metrics",
             "planning",
             "queries",
+            "robustness",
             "tables",
             "utils",
         ),

@@ -19,6 +19,7 @@ from sklearn_ldp.collection import (
     write_reports,
 )
 from sklearn_ldp.collection import _digest as module
+from sklearn_ldp.oracles.channels import Channel
 from sklearn_ldp.utils.estimator_checks import exact_report_distribution
 
 ORACLE = GRR(1.0, categories=3)
@@ -156,26 +157,62 @@ def test_entries_without_a_digest_are_treated_as_before():
 
 # -- how rarely batches agree ------------------------------------------------------------
 @pytest.mark.parametrize("oracle", ORACLES, ids=str)
-def test_agreement_bits_are_exact(oracle):
-    """Compared with the collision probability of all reports of a small channel."""
-    channel = oracle.channel(4).for_enumeration()
-    collisions = [
-        float(sum(chance**2 for chance in exact_report_distribution(channel, code).values()))
-        for code in range(4)
-    ]
-    assert channel.agreement_bits == pytest.approx(-math.log2(max(collisions)), abs=1e-9)
+def test_reports_agree_no_more_often_than_the_bound_says(oracle):
+    """By enumeration: exactly so often for one value, and no more often for two.
+
+    The entropy at another epsilon is the negative control.
+    """
+
+    def agreements(epsilon):
+        channel = clone(oracle).set_params(epsilon=epsilon).channel(4).for_enumeration()
+        laws = [exact_report_distribution(channel, code) for code in range(4)]
+        agree = [
+            [sum(p * other.get(r, 0) for r, p in law.items()) for other in laws] for law in laws
+        ]
+        return 2.0 ** -channel.report_entropy(order=2), np.array(agree, dtype=float)
+
+    bound, agree = agreements(2.0)
+    np.testing.assert_allclose(np.diag(agree), bound, rtol=1e-9)
+    assert agree.max() <= bound * (1 + 1e-9)
+    assert abs(agreements(1.0)[0] / bound - 1) > 1e-2
 
 
-def test_the_bound_for_sums_holds():
-    """Sums of n fair dice agree at most as often as the bound says, by exact convolution."""
+def test_a_channel_that_says_nothing_has_the_bound_of_its_own_category():
+    """The negative control is a bit more than that."""
+    channel = OUE(1.0).channel(4)
+    bits = Channel.report_entropy(channel, order=2)
+    assert bits == pytest.approx(-math.log2(float(channel.p) ** 2 + float(1 - channel.p) ** 2))
+    assert bits < channel.report_entropy(order=2) < 4 * bits
+
+
+def test_keys_need_128_bits():
+    """In the first 4096 reports in their order, or in few reports in any order."""
+    digest = bytes(range(48))
+    for entropy, n, n_bytes in (
+        (1.0, 127, 0),
+        (1.0, 128, 32),
+        (1 / 32, 10**9, 32),
+        (0.99 / 32, 10**9, 0),
+        (0.0, 10**9, 0),
+        (9.0, 21, 32),  # of 189 bits are left 123.5 in any order ..
+        (9.0, 22, 16),  # .. and 128.1 of 198
+        (9.0, 257, 32),  # the digest is that of sums
+    ):
+        rule = module.CopyRule(entropy, 256 if entropy > 8 else 4096)
+        assert rule.key(digest, n) == digest[:n_bytes]
+        assert rule.key(b"", n) == b""
+    assert module.CopyRule.of(ORACLE.protocol()).n_small == 4096
+    assert module.CopyRule.of(OUE(1.0, categories=100).protocol()).n_small == 40
+
+
+def test_the_bound_for_any_order_holds():
+    """Batches of n fair dice agree in some order as often as two multinomials are equal."""
     for sides in (2, 6, 40):
-        bits = math.log2(sides)
         for n in (1, 2, 5, 12):
-            # The probability that two multisets agree is that of two multinomials being equal.
-            agree = sum_of_squares(sides, n)
-            assert module._bits_of_sums(n, bits) <= -math.log2(agree) + 1e-9
-    assert module._bits_of_sums(10**9, 1.0) < 128  # a yes/no question never has enough
-    assert module._bits_of_sums(50, 10.0) > 128
+            bound = math.factorial(n) * 2.0 ** (-n * math.log2(sides))
+            assert sum_of_squares(sides, n) <= bound * (1 + 1e-9)
+            # The negative control: it is not the bound of equal places.
+            assert n == 1 or sum_of_squares(sides, n) > 2.0 ** (-n * math.log2(sides)) * (1 + 1e-9)
 
 
 def sum_of_squares(sides, n):
@@ -185,6 +222,35 @@ def sum_of_squares(sides, n):
     for _ in range(sides):
         power = [sum(power[i] * series[k - i] for i in range(k + 1)) for k in range(n + 1)]
     return math.factorial(n) ** 2 * power[n] / sides ** (2 * n)
+
+
+@pytest.mark.parametrize("oracle", [OLH(), OUE(), GRR()], ids=str)
+def test_few_reports_are_a_copy_in_any_order(oracle):
+    oracle = clone(oracle).set_params(categories=600, random_state=0)
+    reports, server = oracle.privatize(np.arange(40)), Aggregator(oracle)
+    if oracle.protocol().mechanism.report_fields[0].width:  # too many bits for 40 reports
+        reports = reports[:6]
+    server.add(reports, "a")
+    with pytest.raises(RepeatedBatchError, match="as batch 'a'"):
+        server.add(reports[::-1], "b")
+    server.add(reports[1:], "c")  # the negative control
+
+
+def test_batches_with_equal_sums_are_no_copies():
+    """Sums of two counts often agree, although two of these reports never do."""
+    oracle = OLH(1.0, categories=2, hash_family="mixing", random_state=np.random.default_rng(0))
+    assert oracle.channel().report_entropy(order=2) > 60
+    batches, seen = [oracle.privatize(np.arange(3000) % 2) for _ in range(250)], {}
+    for i, reports in enumerate(batches):
+        seen.setdefault(
+            tally_reports(reports, oracle, "x").tallies.sum(axis=0).tobytes(), []
+        ).append(i)
+    first, second, *_ = next(same for same in seen.values() if len(same) > 1)
+    server = Aggregator(clone(oracle)).add(batches[first], "a").add(batches[second], "b")
+    assert server.n_samples == 6000
+    # The negative control is a copy.
+    with pytest.raises(RepeatedBatchError, match="as batch 'b'"):
+        server.add(batches[second], "c")
 
 
 def test_refused_batches_do_not_stop_a_folder(tmp_path):

@@ -123,7 +123,6 @@ def test_streams_are_written_whole_through_a_temporary_file(
     oracle, form, random_state, monkeypatch
 ):
     monkeypatch.setattr(shuffling, "HELD_BYTES", 20_000)
-    monkeypatch.setattr(shuffling, "_READ_BYTES", 3000)
     oracle = oracle.set_params(random_state=0)
     reports = oracle.privatize(np.arange(5000) % 12)
     pieces, file = (reports[i : i + 333] for i in range(0, 5000, 333)), io.BytesIO()
@@ -150,17 +149,19 @@ def orders(n, repeats, spills, seed):
     return list(found.values())
 
 
-@pytest.mark.parametrize("n_parts", [2, 5])
-def test_all_orders_are_as_likely(n_parts, monkeypatch, seed):
+@pytest.mark.parametrize("n_buckets", [2, 5])
+def test_all_orders_are_as_likely(n_buckets, monkeypatch, seed):
     """A chi-square test of the 24 orders of 4 rows; a false alarm has a probability of 1e-6."""
     monkeypatch.setattr(shuffling, "HELD_BYTES", 1)
-    monkeypatch.setattr(shuffling, "_N_PARTS", n_parts)
+    monkeypatch.setattr(shuffling, "_N_BUCKETS", n_buckets)
     counts = orders(4, 1200, True, seed)
     assert len(counts) == 24
     assert chisquare(counts).pvalue > 1e-6
-    # The negative control: parts in the order of arrival, as shuffling within pieces would be.
+    # The negative control: buckets in the order of arrival, as shuffling within pieces would be.
     monkeypatch.setattr(
-        shuffling.Shuffle, "_parts_of", lambda self, n: np.full(n, len(self._blocks[0]) % n_parts)
+        shuffling.Shuffle,
+        "_buckets_of",
+        lambda self, n: np.full(n, sum(map(len, self._places)) % n_buckets),
     )
     monkeypatch.setattr(shuffling.Shuffle, "_permutation", lambda self, n: np.arange(n))
     counts = orders(4, 240, True, seed)

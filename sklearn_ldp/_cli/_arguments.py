@@ -87,8 +87,7 @@ def make_survey(arguments: Any, domains: Any) -> oracles.ColumnOracle:
 
 def declared_oracle(arguments: Any) -> oracles.BaseOracle | oracles.ColumnOracle:
     """Return the oracle over the domain in the file of ``--categories`` or ``--domains``."""
-    from ._columns import read_domains
-    from ._input import read_categories
+    from ._input import read_categories, read_domains
 
     if arguments.domains is not None:
         return make_survey(arguments, read_domains(arguments.domains))

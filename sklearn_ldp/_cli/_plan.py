@@ -167,7 +167,7 @@ def _plan_survey(arguments: argparse.Namespace) -> None:
     """Write what to expect of each column of a survey."""
     from ..oracles import ColumnOracle
     from ..planning import Plan
-    from ._columns import read_domains
+    from ._input import read_domains
 
     if arguments.exponent is not None:
         raise ValueError("--exponent is for a plan of one column; leave it out with --domains.")
@@ -220,9 +220,9 @@ def _processed_share(oracles: list[Any], presumed: np.ndarray, n_samples: int) -
 
 
 def _columns(arguments: argparse.Namespace, presumed: np.ndarray) -> dict[str, np.ndarray]:
-    from ..collection import poisoning_gain
     from ..oracles import profile_oracle
     from ..planning import Plan
+    from ..robustness import poisoning_gain
 
     named, d = all_oracles(), len(presumed)
     oracles = [oracle(arguments.epsilon, categories=d) for oracle in named.values()]

@@ -1,4 +1,4 @@
-"""What the searches pick, and a study of errors, as tables to print."""
+"""Tables to print: a study of errors, and what the searches pick."""
 
 from __future__ import annotations
 
@@ -42,15 +42,15 @@ def with_told(
     ErrorStudy
         With rows for all queries but those for every category, where it makes no difference.
     """
-    parts = [study]
+    studies = [study]
     for name, queries in query_sets.items():
         if repr(queries) != repr(full_domain()):
             told = {TOLD: EmpiricalBayes(queries=queries)}
-            parts.append(
+            studies.append(
                 simulate_errors(oracles, told, frequencies, queries={name: queries}, **options)
             )
-    columns = {name: np.concatenate([one[name] for one in parts]) for name in study.columns}
-    return ErrorStudy(columns, np.concatenate([one.errors for one in parts]))
+    columns = {name: np.concatenate([one[name] for one in studies]) for name in study.columns}
+    return ErrorStudy(columns, np.concatenate([one.errors for one in studies]))
 
 
 def error_tables(study: ErrorStudy, show: Callable[[float], str]) -> str:
@@ -140,8 +140,8 @@ def pick_table(study: ErrorStudy, picks: Mapping[str, dict[str, dict[str, str]]]
 
 
 def _errors(study: ErrorStudy, oracle: str, queries: str) -> dict[str, float]:
-    part = study.select(oracle=oracle, queries=queries)
-    return dict(zip(part["postprocessor"].tolist(), part.error.tolist(), strict=True))
+    rows = study.select(oracle=oracle, queries=queries)
+    return dict(zip(rows["postprocessor"].tolist(), rows.error.tolist(), strict=True))
 
 
 def _best(errors: dict[str, float]) -> str:

@@ -21,7 +21,7 @@ from . import checkpoints
 from ._authentication import as_key
 from ._batches import RefusedBatchError, check_batch_id, copied, other_content, repeated
 from ._caps import NO_CAPS, Caps, Sources
-from ._digest import copy_key, copy_keys, is_of_file, is_same
+from ._digest import CopyRule, is_of_file, is_same
 from ._header import Header
 from ._tally import Batch, Tally, checked_tally, count_batch, refuse_difference
 
@@ -149,7 +149,7 @@ class Aggregator:
             raise ValueError(f'on_repeat must be "raise" or "ignore", got {on_repeat!r}.')
         self._protocol = as_protocol(oracle, collection_round)
         self._oracle: Any = clone(oracle) if isinstance(oracle, BaseCollector) else None
-        self._bits = self._protocol.mechanism.agreement_bits
+        self._copy_rule = CopyRule.of(self._protocol)
         self._counts = self._protocol.empty
         self._ledger: dict[str, int] = {}
         self._digests: dict[str, bytes] = {}
@@ -283,7 +283,7 @@ class Aggregator:
         """Raise if a batch has the reports of another one; return what to know the new ones by."""
         keys: dict[bytes, str] = {}
         for batch, digest in tally.digests.items():
-            key = copy_key(digest, tally.batches[batch], self._bits)
+            key = self._copy_rule.key(digest, tally.batches[batch])
             original = self._copies.get(key) or keys.get(key)
             if original is not None:
                 raise copied("Aggregator", batch, original)
@@ -481,7 +481,7 @@ class Aggregator:
         )
         state = checkpoints.read(path, result._protocol, key=result._key)
         result._counts, result._ledger, result._digests = state.counts, state.batches, state.digests
-        result._copies = copy_keys(state.batches, state.digests, result._bits)
+        result._copies = result._copy_rule.keys(state.batches, state.digests)
         result._sources.add(state.batches)
         result._n_repeats, result._n_refused = state.n_repeats, state.n_refused
         result._refusals.extend(Refusal(*refusal) for refusal in state.refused)

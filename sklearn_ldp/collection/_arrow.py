@@ -44,16 +44,16 @@ def to_columns(reports: np.ndarray, fields: list[ReportField]) -> list[np.ndarra
         The columns; bits are packed eight to a byte.
     """
     if len(fields) > 1:
-        parts = [reports[:, i] for i in range(len(fields))]
+        columns = [reports[:, i] for i in range(len(fields))]
     else:
-        parts = [reports]
-    return [_packed(part, field) for part, field in zip(parts, fields, strict=True)]
+        columns = [reports]
+    return [_packed(column, field) for column, field in zip(columns, fields, strict=True)]
 
 
-def _packed(part, field):
+def _packed(column, field):
     if _is_bits(field):
-        return np.packbits(part.astype(np.uint8, copy=False), axis=1)
-    return np.ascontiguousarray(part, dtype=_dtype(field))
+        return np.packbits(column.astype(np.uint8, copy=False), axis=1)
+    return np.ascontiguousarray(column, dtype=_dtype(field))
 
 
 def from_columns(columns: list[np.ndarray], fields: list[ReportField]) -> np.ndarray:
@@ -108,6 +108,11 @@ def _is_bits(field):
 
 def _dtype(field):
     return np.min_scalar_type(field.n_values - 1) if field.n_values else np.dtype(np.int64)
+
+
+def n_integers(fields: list[ReportField]) -> int:
+    """Number of integers in a report."""
+    return len(fields) if len(fields) > 1 else fields[0].width or 1
 
 
 def row_bytes(fields: list[ReportField]) -> int:

@@ -1,24 +1,23 @@
-"""Digests of batches: which two are the same, however they were stored, cut or shuffled."""
+"""Digests of batches, by which repeats and copies are known however they were stored and cut."""
 
 from __future__ import annotations
 
 import hashlib
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..protocols import Counts, Protocol
-from ._arrow import report_fields, to_columns
+from ._arrow import n_integers, report_fields, to_columns
 from ._header import ContentDigest
 
-_PART = 16
+_PIECE = 16
 #: Bytes of a digest in a ledger: of the sums, of the beginning, and of the file if it was one.
-N_BYTES = 3 * _PART
-_BEGINNING = 4096  # reports: more than enough to be unlike those of any other batch ..
-_SHORT_BEGINNING = 256  # .. and as many where a report has this many bits, for which the sums of
-_TELLING_BITS = 8.0  # more reports are telling by themselves
+N_BYTES = 3 * _PIECE
+_BEGINNING = 4096  # reports: enough to be unlike those of any other batch of most mechanisms ..
+_SHORT_BEGINNING, _TELLING_BITS = 256, 8.0  # .. and fewer, where a report has that many bits
 _SMALL = 4096  # integers in the reports of a small batch, whose digest is that of the reports
 _ENOUGH_BITS = 128
 
@@ -39,8 +38,7 @@ class Beginning:
     def __init__(self, protocol: Protocol):
         self._protocol = protocol
         self._digest: ContentDigest | None = None
-        bits = protocol.mechanism.agreement_bits
-        self._most = self._n_left = _SHORT_BEGINNING if bits >= _TELLING_BITS else _BEGINNING
+        self._most = self._n_left = n_first(protocol.mechanism.report_entropy(order=2))
         # All reports so far; None once these are more than a few integers.
         self._small: list[np.ndarray] | None = []
 
@@ -59,7 +57,7 @@ class Beginning:
         self._n_left -= len(reports)
         if self._small is not None:
             self._small.append(reports)
-            if sum(part.size for part in self._small) > _SMALL:
+            if sum(piece.size for piece in self._small) > _SMALL:
                 self._small = None
 
     def small_reports(self, n_samples: int) -> np.ndarray | None:
@@ -99,8 +97,8 @@ def batch_digest(counts: Counts, beginning: Beginning, file_sha256: str = "") ->
     """
     small = beginning.small_reports(counts.n_samples)
     content = _of_sums(counts) if small is None else _of_sorted(small)
-    parts = content, beginning.digest(), _of_file(file_sha256)
-    return b"".join(part[:_PART].ljust(_PART, b"\0") for part in parts)
+    pieces = content, beginning.digest(), _of_file(file_sha256)
+    return b"".join(piece[:_PIECE].ljust(_PIECE, b"\0") for piece in pieces)
 
 
 def _of_file(sha256: str) -> bytes:
@@ -131,56 +129,80 @@ def _of_sorted(reports: np.ndarray) -> bytes:
 
 def is_same(one: bytes, other: bytes) -> bool:
     """Whether two batches have the same sums, in any order of their reports, as far as known."""
-    return not one or not other or one[:_PART] == other[:_PART]
+    return not one or not other or one[:_PIECE] == other[:_PIECE]
 
 
 def is_of_file(digest: bytes, file_sha256: str) -> bool:
     """Whether a batch came in a file with this digest in its header, as far as known."""
-    found = _of_file(file_sha256)[:_PART]
-    return not digest or (len(found) == _PART and digest[-_PART:] == found)
+    found = _of_file(file_sha256)[:_PIECE]
+    return not digest or (len(found) == _PIECE and digest[-_PIECE:] == found)
 
 
-def copy_key(digest: bytes, n_samples: int, agreement_bits: float) -> bytes:
-    """Return what only copies of a batch have in common with it.
+class CopyRule(NamedTuple):
+    """What only copies of a batch have in common with it.
 
     Parameters
     ----------
-    digest : bytes
-        As `batch_digest` returns it; empty if it is not known.
-    n_samples : int
-        Number of reports of the batch.
-    agreement_bits : float
-        See :class:`Mechanism`.
+    entropy : float
+        Collision entropy of a report, see :class:`Mechanism`.
+    n_small : int
+        Largest number of reports whose digest is that of the reports, and not of their sums.
 
-    Returns
-    -------
-    bytes
-        A key that two honest batches share with a probability of at most 2**-128; empty if there
-        is none, because the batch is too small.
+    Notes
+    -----
+    *Proof of the bound.* Let P_v be the law of the report of a user with value v, and H its
+    collision entropy, at least: the sum of P_v(r)**2 over all reports r is at most 2**-H for all v.
+    Two independent users have equal reports with a probability of sum_r P_v(r) P_w(r), which is
+    at most 2**-H as well by Cauchy and Schwarz. Users randomise independently, so the first m
+    reports of two batches are equal, each to the one at its place, with a probability of at most
+    2**-(m H), whatever the values are and in any order that looks at no report. And n reports are
+    those of another batch in *some* order with at most n! 2**-(n H), since there are n! orders.
+
+    Sums have no such bound, however rarely two reports are equal: the support counts of n users
+    agree with a probability of about 1 / n each. So equal sums alone are no sign of a copy.
     """
-    if not digest or n_samples * agreement_bits < _ENOUGH_BITS:
-        return b""
-    if _bits_of_sums(n_samples, agreement_bits) >= _ENOUGH_BITS:
-        return digest[:_PART]
-    if _BEGINNING * agreement_bits >= _ENOUGH_BITS:  # also if the beginning is short
-        return digest[: 2 * _PART]
-    return b""
+
+    entropy: float
+    n_small: int
+
+    @classmethod
+    def of(cls, protocol: Protocol) -> CopyRule:
+        """The rule for reports of a protocol."""
+        entropy, fields = protocol.mechanism.report_entropy(order=2), report_fields(protocol)
+        n_small = _SMALL // n_integers(fields) if fields else 0
+        return cls(entropy, min(n_small, n_first(entropy)))
+
+    def key(self, digest: bytes, n_samples: int) -> bytes:
+        """Return the key of a batch.
+
+        Parameters
+        ----------
+        digest : bytes
+            As `batch_digest` returns it; empty if it is not known.
+        n_samples : int
+            Number of reports of the batch.
+
+        Returns
+        -------
+        bytes
+            A key that two honest batches share with a probability of at most 2**-128: the digest of
+            all reports in any order, or those of the sums and of the first reports in their order.
+            Empty if neither will do, because the batch is too small.
+        """
+        in_order = min(n_samples, n_first(self.entropy)) * self.entropy
+        if not digest or in_order < _ENOUGH_BITS:
+            return b""
+        is_small = n_samples <= self.n_small
+        in_any_order = in_order - math.lgamma(n_samples + 1) / math.log(2)
+        return digest[: _PIECE if is_small and in_any_order >= _ENOUGH_BITS else 2 * _PIECE]
+
+    def keys(self, batches: Mapping[str, int], digests: Mapping[str, bytes]) -> dict[bytes, str]:
+        """Return the ids of batches by their keys."""
+        keys = {self.key(digest, batches[batch]): batch for batch, digest in digests.items()}
+        keys.pop(b"", None)
+        return keys
 
 
-def copy_keys(
-    batches: Mapping[str, int], digests: Mapping[str, bytes], agreement_bits: float
-) -> dict[bytes, str]:
-    """Return the ids of batches by what only their copies have in common with them."""
-    keys = {copy_key(digests[b], batches[b], agreement_bits): b for b in digests}
-    keys.pop(b"", None)
-    return keys
-
-
-def _bits_of_sums(n_samples: int, bits: float) -> float:
-    """A bound for sums of equal reports in any order: ``m bits - log2(m!)`` for any m up to n.
-
-    There are m! orders. The sums of more reports agree still less often, because the probability
-    that a difference of two equally distributed sums is 0 falls with each report.
-    """
-    m = min(n_samples, int(2.0 ** min(bits, 62)))
-    return m * bits - math.lgamma(m + 1) / math.log(2)
+def n_first(entropy: float) -> int:
+    """Number of reports at the beginning of a batch that its digest looks at."""
+    return _SHORT_BEGINNING if entropy >= _TELLING_BITS else _BEGINNING

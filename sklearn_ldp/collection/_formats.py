@@ -6,8 +6,8 @@ import json
 import os
 from collections.abc import Callable, Iterable, Iterator
 from importlib.util import find_spec
-from math import inf
-from os import SEEK_END, PathLike
+from io import BytesIO
+from os import SEEK_CUR, SEEK_END, PathLike
 from pathlib import PurePath
 from typing import Any, NamedTuple
 
@@ -19,20 +19,28 @@ from ._arrow import (
     arrow_schema,
     from_batch,
     from_columns,
+    n_integers,
     report_fields,
     row_bytes,
     to_batch,
     to_columns,
     unknown_field,
 )
-from ._header import KEY, Header, parse_header, schema_header
-from ._limits import most_reports, refuse_impossible, refuse_large_pages
+from ._batches import RefusedBatchError
+from ._header import KEY, MAX_CHARACTERS, Header, parse_header, schema_header
 from ._messages import read_messages, refuse_compressed
 
 _GROUP_BYTES = 1 << 23  # bytes of reports in a row group or a record batch
 _MAX_GROUP = 1 << 20
-_HEADER_CHARACTERS = 1 << 16
 _LINE_INTEGERS = 1 << 19  # integers in the lines that are read at a time
+# What a small Parquet file may cost in work and memory, for which Arrow has no limits.
+MAX_COLUMN_BYTES = 1 << 27  # the most that a column may take in a row group
+GROUP_BYTES = 100  # fewer than a row group takes, with its pages and its place in the footer
+ENTROPY_SHARE = 2  # a file must have a half of the bits that its reports have at least
+_UNPACKED_SHARE = 16  # Parquet has no small integers, and adds levels to lists
+_CHUNK_BYTES = 1 << 12  # for the headers of the pages of a column in a row group
+_FOOTER_BYTES, _FOOTER_SHARE = 1 << 20, 16  # of a footer, and of the file for more columns
+
 Columns = list[np.ndarray]
 Pieces = Iterator[tuple[Columns, list[ReportField]]]
 
@@ -40,11 +48,11 @@ Pieces = Iterator[tuple[Columns, list[ReportField]]]
 class Format(NamedTuple):
     """Functions of a format: `open` returns the header and what `read` reads the reports from.
 
-    `write` returns how many honest reports a file of the size that it wrote can hold: readers
-    refuse a file of more. It is given the bits of randomness in a report, at least.
+    `write` is given the bits of randomness in a report, at least. It raises RefusedBatchError if
+    readers would refuse what it wrote.
     """
 
-    write: Callable[[Any, Iterable[Columns], list[ReportField], Header, float], float]
+    write: Callable[[Any, Iterable[Columns], list[ReportField], Header, float], None]
     open: Callable[[Any], tuple[Header, Any]]
     read: Callable[[Any, Header, Protocol], Pieces]
 
@@ -75,10 +83,10 @@ def _groups(pieces, fields):
         yield _joined(held)
 
 
-def _joined(parts):
-    if len(parts) == 1:
-        return parts[0]
-    return [np.concatenate(columns) for columns in zip(*parts, strict=True)]
+def _joined(pieces):
+    if len(pieces) == 1:
+        return pieces[0]
+    return [np.concatenate(columns) for columns in zip(*pieces, strict=True)]
 
 
 def _metadata(header):
@@ -124,12 +132,20 @@ def _write_parquet(sink, pieces, fields, header, entropy):
     ) as writer:
         for piece in _groups(pieces, fields):
             writer.write_batch(to_batch(piece, schema), row_group_size=len(piece[0]))
-    return most_reports(counted.tell(), entropy, n_group(fields))
+    most = most_reports(counted.tell(), entropy, n_group(fields))
+    if header.n_samples > most:
+        raise RefusedBatchError(
+            f"The batch is not written: its {header.n_samples} reports are so much alike that they "
+            f"take the bytes of {most} honest ones, and readers refuse such a file. Write reports "
+            "as privatize returns them, which are random whatever the values; or pass "
+            "format='arrow' to keep others."
+        )
 
 
 def _open_parquet(source):
     import pyarrow.parquet as pq
 
+    _refuse_large_footer(source)
     file = pq.ParquetFile(
         source,
         pre_buffer=False,
@@ -147,12 +163,180 @@ def _read_parquet(opened, header, protocol):
         raise ValueError(
             f"its header promises {header.n_samples} reports, its footer {file.metadata.num_rows}"
         )
-    n_bytes, entropy = source.seek(0, SEEK_END), protocol.mechanism.report_entropy
+    n_bytes, entropy = source.seek(0, SEEK_END), protocol.mechanism.report_entropy()
     refuse_impossible(header.n_samples, n_bytes, entropy, n_group(fields))
     refuse_large_pages(source, file.metadata, n_bytes, row_bytes(fields))
     for batch in file.iter_batches(batch_size=_n_read(fields), use_threads=False):
         batch.validate(full=True)
         yield from_batch(batch), fields
+
+
+def _refuse_large_footer(source):
+    n_bytes = source.seek(0, SEEK_END)
+    source.seek(max(n_bytes - 8, 0))
+    length, most = (
+        int.from_bytes(source.read(4), "little"),
+        _FOOTER_BYTES + n_bytes // _FOOTER_SHARE,
+    )
+    if length > most:
+        raise ValueError(f"its footer has {length} bytes, at most {most} are read")
+    source.seek(0)
+
+
+def most_reports(n_bytes: int, entropy: float, group_rows: int) -> int:
+    """Return how many honest reports a Parquet file of some bytes can hold; see below.
+
+    Parameters
+    ----------
+    n_bytes : int
+        Size of the file.
+    entropy : float
+        Bits of randomness in a report, at least.
+    group_rows : int
+        Number of reports in a full row group.
+
+    Returns
+    -------
+    int
+        The number of reports.
+    """
+    most = n_bytes * group_rows // GROUP_BYTES
+    return min(most, int(ENTROPY_SHARE * 8 * n_bytes / entropy)) if entropy > 0 else most
+
+
+def refuse_impossible(n_samples: int, n_bytes: int, entropy: float, group_rows: int) -> None:
+    """Refuse a file that promises more reports than honest ones fit into its bytes.
+
+    Reports are random whatever the values, and no format stores them in fewer bits than their
+    entropy, but for a chance that a share of 1 / `ENTROPY_SHARE` makes negligible: less than
+    exp(-20) for a file of any oracle at any epsilon, since a header alone takes over 1,000 bytes.
+    Where epsilon is so large that all reports may be equal, the row groups are left: none has more
+    than `group_rows` rows, and each takes `GROUP_BYTES` at least.
+
+    Parameters
+    ----------
+    n_samples : int
+        Number of reports that the file promises.
+    n_bytes : int
+        Size of the file.
+    entropy : float
+        Bits of randomness in a report, at least.
+    group_rows : int
+        Number of reports in a full row group.
+
+    Raises
+    ------
+    ValueError
+        If there are more than that.
+    """
+    most = most_reports(n_bytes, entropy, group_rows)
+    if n_samples > most:
+        raise ValueError(
+            f"it promises {n_samples} reports in {n_bytes} bytes, which hold at most {most} honest "
+            "ones. Send reports as write_reports stores what privatize returns"
+        )
+
+
+def refuse_large_pages(source: Any, metadata: Any, n_bytes: int, row_bytes: int) -> None:
+    """Refuse a Parquet file whose pages unpack to more than its rows need, or lie elsewhere.
+
+    The sizes in the file's footer are mere claims. A reader allocates the sizes in the pages' own
+    headers, so every page header is read, and no byte of the file may belong to two columns.
+
+    Parameters
+    ----------
+    source : binary file
+        The file.
+    metadata : pyarrow.parquet.FileMetaData
+        Footer of the file.
+    n_bytes : int
+        Size of the file.
+    row_bytes : int
+        Bytes per report in its columns.
+
+    Raises
+    ------
+    ValueError
+        If a page is too large, or lies outside the file or in two columns.
+    """
+    chunks = sorted(_chunks(metadata))
+    end = 0
+    for start, stop, _ in chunks:
+        if not end <= start <= stop <= n_bytes:
+            raise ValueError("one of its columns lies outside of the file, or in another one")
+        end = stop
+    for start, stop, n_rows in chunks:
+        needed = _UNPACKED_SHARE * n_rows * row_bytes + _CHUNK_BYTES
+        _walk_pages(source, start, stop, min(needed, MAX_COLUMN_BYTES))
+
+
+def _chunks(metadata):
+    """The beginning, the end and the number of rows of each column in each row group."""
+    for number in range(metadata.num_row_groups):
+        group = metadata.row_group(number)
+        for column in range(metadata.num_columns):
+            chunk = group.column(column)
+            start = chunk.data_page_offset
+            if chunk.has_dictionary_page:
+                start = min(start, chunk.dictionary_page_offset)
+            yield start, start + chunk.total_compressed_size, group.num_rows
+
+
+def _walk_pages(source, position, stop, most):
+    total = 0
+    while position < stop:
+        source.seek(position)
+        try:
+            unpacked, packed, length = _page_header(source.read(min(1 << 12, stop - position)))
+        except (IndexError, KeyError):
+            raise ValueError("one of its page headers is damaged") from None
+        total += unpacked
+        if unpacked < 0 or packed < 0 or total > most:
+            raise ValueError(
+                f"one of its columns unpacks to {total} bytes in a row group, at most {most} are "
+                "accepted"
+            )
+        position += length + packed
+    if position != stop:
+        raise ValueError("one of its page headers is damaged")
+
+
+def _page_header(data: bytes) -> tuple[int, int, int]:
+    """The size of a page, that of what it is packed in, and the length of its header.
+
+    The header is a struct in Thrift's compact protocol. Arrow has no function that reads it, and
+    believes it: it unpacks a whole page for one report, and 8 kB of zeros to 268 MB. What honest
+    headers do not have (lists, numbers of fields that are written out) is damage here, so that no
+    header says one thing to us and another to Arrow.
+    """
+    file, sizes, numbers = BytesIO(data), {}, [0]  # of the last field in each struct that is open
+    while numbers:
+        delta, kind = divmod(file.read(1)[0], 16)
+        if kind == 0:
+            numbers.pop()
+            continue
+        numbers[-1] += delta
+        if kind == 12:  # a struct
+            numbers.append(0)
+        elif kind == 8:  # bytes
+            file.seek(_varint(file), SEEK_CUR)
+        elif kind in (4, 5, 6):  # integers, of which the sizes are of 32 bits
+            value = _varint(file)
+            if kind == 5 and len(numbers) == 1:
+                sizes[numbers[0]] = value >> 1 ^ -(value & 1)
+        if delta == 0 or kind not in (1, 2, 4, 5, 6, 8, 12):
+            raise IndexError("not a field of a page header")
+    return sizes[2], sizes[3], file.tell()
+
+
+def _varint(file):
+    value = shift = 0
+    while (byte := file.read(1)[0]) & 128:
+        value |= (byte & 127) << shift
+        shift += 7
+        if shift > 63:
+            raise IndexError("not an integer")
+    return value | byte << shift
 
 
 # -- Arrow IPC stream -------------------------------------------------------------------------
@@ -163,7 +347,6 @@ def _write_arrow(sink, pieces, fields, header, entropy):
     with pa.ipc.new_stream(sink, schema) as writer:
         for piece in _groups(pieces, fields):
             writer.write_batch(to_batch(piece, schema))
-    return inf
 
 
 def _open_arrow(source):
@@ -200,39 +383,34 @@ def _write_jsonl(sink, pieces, fields, header, entropy):
         rows = from_columns(piece, fields).tolist()
         text = "".join(f"{json.dumps(row, separators=(',', ':'))}\n" for row in rows)
         sink.write(text.encode())
-    return inf
 
 
 def _open_jsonl(source):
-    return parse_header(source.readline(_HEADER_CHARACTERS) or b"{}"), source
+    return parse_header(source.readline(MAX_CHARACTERS) or b"{}"), source
 
 
 def _read_jsonl(source, header, protocol):
     fields = report_fields(protocol)
-    n_integers = _n_integers(fields)
-    limit = 64 + 24 * (n_integers or 1 << 16)
+    width = n_integers(fields) if fields else None
+    limit = 64 + 24 * (width or 1 << 16)
     is_row = bool(fields) and (len(fields) > 1 or fields[0].width is not None)
     rows: list = []
     while True:
         line = source.readline(limit)
         if line:
-            rows.append(_row(line, is_row if fields else None, n_integers))
-        width = len(rows[-1]) if rows and isinstance(rows[-1], list) else 1
-        if rows and (not line or len(rows) * width >= _LINE_INTEGERS):
+            rows.append(_row(line, is_row if fields else None, width))
+        found = len(rows[-1]) if rows and isinstance(rows[-1], list) else 1
+        if rows and (not line or len(rows) * found >= _LINE_INTEGERS):
             array = np.array(rows, dtype=np.int64)
-            found = fields or report_fields(protocol, array)
+            own = fields or report_fields(protocol, array)
             # A bad report may not fit into the columns, so it is checked before.
-            yield to_columns(protocol.check(array), found), found
+            yield to_columns(protocol.check(array), own), own
             rows = []
         if not line:
             return
 
 
-def _n_integers(fields):
-    return len(fields) if len(fields) > 1 else (fields[0].width or 1) if fields else None
-
-
-def _row(line, is_row, n_integers):
+def _row(line, is_row, width):
     try:
         row = json.loads(line)
     except (ValueError, RecursionError):
@@ -241,9 +419,9 @@ def _row(line, is_row, n_integers):
         is_row = isinstance(row, list)
     items = row if is_row and isinstance(row, list) else [row]
     if any(type(item) is not int or not -(2**63) <= item < 2**63 for item in items) or (
-        is_row and (not isinstance(row, list) or n_integers not in (None, len(row)))
+        is_row and (not isinstance(row, list) or width not in (None, len(row)))
     ):
-        what = f"a list of {n_integers or 'some'} integers" if is_row else "an integer"
+        what = f"a list of {width or 'some'} integers" if is_row else "an integer"
         raise ValueError(f"expected {what} per line, got {line[:80]!r}")
     return row
 

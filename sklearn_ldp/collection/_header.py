@@ -17,7 +17,7 @@ from ._batches import check_batch_id
 KEY = b"sklearn_ldp"  # where the schema's metadata has the header
 FORMAT = "sklearn_ldp reports"
 VERSION = 1
-_MAX_CHARACTERS = 1 << 16
+MAX_CHARACTERS = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -76,9 +76,9 @@ class Header:
 
 def parse_header(text: str | bytes) -> Header:
     """Parse what `to_json` wrote; raise ValueError if it is anything else."""
-    if len(text) > _MAX_CHARACTERS:
+    if len(text) > MAX_CHARACTERS:
         raise ValueError(
-            f"its header has {len(text)} characters, at most {_MAX_CHARACTERS} are read"
+            f"its header has {len(text)} characters, at most {MAX_CHARACTERS} are read"
         )
     try:
         content = json.loads(text, parse_constant=_no_constant)
@@ -109,15 +109,6 @@ def parse_header(text: str | bytes) -> Header:
 
 def _no_constant(name):
     raise ValueError(name)
-
-
-def found_header(metadata: dict[bytes, bytes] | None, protocol: Protocol) -> Header | None:
-    """The header in a schema's metadata, if there is one, compared with what is expected."""
-    if not metadata or KEY not in metadata:
-        return None
-    header = schema_header(metadata)
-    refuse_other_configuration(header, protocol)
-    return header
 
 
 def schema_header(metadata: dict[bytes, bytes] | None) -> Header:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 
@@ -18,11 +19,11 @@ from ..protocols import Protocol, as_protocol
 from ._arrow import from_columns, report_fields, to_columns
 from ._authentication import Key, as_key
 from ._batches import RefusedBatchError, check_batch_id
-from ._convert import as_chunks
 from ._formats import FORMATS, format_of
 from ._header import ContentDigest, Header, refuse_other_configuration
 from ._shuffling import Shuffle
 from ._tally import Batch, Tally, count_batch
+from .containers import as_chunks
 from .sources import name_of, open_source
 
 
@@ -54,7 +55,7 @@ def write_reports(
         Where to write. A file is written atomically: it appears as a whole or not at all.
     reports : array-like, Arrow stream or iterator of those
         Reports as returned by the oracle's `privatize`. What comes piece by piece is held in memory
-        up to 64 MB, or about three million reports, and in temporary files beyond that (`tempfile`
+        up to 64 MB, or about three million reports, and in a temporary file beyond that (`tempfile`
         says where); the order of all reports is uniformly random in either case.
     oracle : oracle or Protocol
         Unfitted, with declared categories.
@@ -112,15 +113,8 @@ def write_reports(
         is_open = hasattr(path, "write")
         target: Any = path
         with nullcontext(target) if is_open else replacing(Path(target)) as file:
-            entropy = protocol.mechanism.report_entropy
-            most = FORMATS[form].write(file, pieces, fields, header, entropy)
-            if digest.n_samples > most:
-                raise RefusedBatchError(
-                    f"The batch is not written: its {digest.n_samples} reports are so much alike "
-                    f"that they take the bytes of {most} honest ones, and readers refuse such a "
-                    "file. Write reports as privatize returns them, which are random whatever the "
-                    "values; or pass format='arrow' to keep others."
-                )
+            entropy = protocol.mechanism.report_entropy()
+            FORMATS[form].write(file, pieces, fields, header, entropy)
     return batch_id
 
 
@@ -221,24 +215,9 @@ def tally_file(
     """
     secret = as_key(key)
     protocol = as_protocol(oracle, collection_round)
-    return Tally.of(protocol, *count_source(path, protocol, format, secret)).signed(secret)
-
-
-@overload
-def count_source(
-    path: ReportSource, protocol: Protocol, form: str = ..., key: Key | None = ...
-) -> Batch: ...
-
-
-@overload
-def count_source(
-    path: Any,
-    protocol: Protocol,
-    form: str = ...,
-    key: Key | None = ...,
-    *,
-    is_known: Callable[[Header], bool],
-) -> Batch | None: ...
+    batch = count_source(path, protocol, format, secret)
+    assert batch is not None  # it is not known to anybody
+    return Tally.of(protocol, *batch).signed(secret)
 
 
 def count_source(
@@ -251,7 +230,7 @@ def count_source(
 ) -> Batch | None:
     """Check and count a file as `tally_file` does, for a protocol that exists already.
 
-    None if the batch is known: its header is read, and its reports are not.
+    None if `is_known` says so of its header: its reports are not read then.
     """
     pieces = _read(path, protocol, form, key, is_known)
     header, first = next(pieces, (None, None))
@@ -293,13 +272,23 @@ def describe_reports(path: ReportSource, *, format: str = "auto") -> dict[str, A
 
 def read_header(path: Any, form: str = "auto", key: Key | None = None) -> Header:
     """Read the header of a file; if there is a key, it must have signed the header."""
+    with _opened(path, form, key) as (header, _):
+        return header
+
+
+@contextmanager
+def _opened(path: Any, form: str, key: Key | None) -> Iterator[tuple[Header, Callable]]:
+    """The header of a file and the reader of its reports; whatever goes wrong names the file."""
     source, form = open_source(path, form)
     try:
-        header = FORMATS[form].open(source)[0]
+        header, opened = FORMATS[form].open(source)
         header.refuse_unsigned(key)
-        return header
-    except Exception as error:
-        raise _refusal(path, error) from None
+        yield header, partial(FORMATS[form].read, opened, header)
+    except RefusedBatchError:
+        raise
+    except Exception as error:  # a damaged file can make Arrow raise any exception
+        reason = printable(str(error)[:1000] or type(error).__name__)
+        raise RefusedBatchError(f"{name_of(path)} is refused: {reason}") from None
     finally:
         source.close()
 
@@ -315,15 +304,12 @@ def _read(
 
     Nothing is yielded if the batch is known, which is asked once its header has been read.
     """
-    source, form = open_source(path, form)
-    digest = None
-    try:
-        header, opened = FORMATS[form].open(source)
-        header.refuse_unsigned(key)
+    with _opened(path, form, key) as (header, read):
         if is_known is not None and is_known(header):
             return
         refuse_other_configuration(header, protocol)
-        for columns, fields in FORMATS[form].read(opened, header, protocol):
+        digest = None
+        for columns, fields in read(protocol):
             digest = digest or ContentDigest(len(fields))
             # The digest is that of the canonical form, so that no other form is accepted.
             reports = protocol.check(from_columns(columns, fields))
@@ -334,14 +320,3 @@ def _read(
         if digest is None:
             raise ValueError("it holds no reports")
         digest.refuse_other(header)
-    except Exception as error:  # a damaged file can make Arrow raise any exception
-        raise _refusal(path, error) from None
-    finally:
-        source.close()
-
-
-def _refusal(path, error):
-    if isinstance(error, RefusedBatchError):
-        return error
-    reason = str(error)[:1000] or type(error).__name__
-    return RefusedBatchError(f"{name_of(path)} is refused: {printable(reason)}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import tempfile
 from collections.abc import Iterable, Iterator
@@ -13,8 +14,7 @@ from .._random import RandomState, as_generator
 
 HELD_BYTES = 1 << 26  # in memory; what is more goes to a temporary file
 _ORDER_BYTES = 16  # of a random key and an index, for each row
-_READ_BYTES = 1 << 23
-_N_PARTS = 256
+_N_BUCKETS = 256
 
 Columns = list[np.ndarray]
 
@@ -22,11 +22,11 @@ Columns = list[np.ndarray]
 class Shuffle:
     """Collect columns piece by piece, and return their rows in uniformly random order.
 
-    Few rows are shuffled in memory. Many are dealt out at random to the parts of a temporary file,
-    and each part is shuffled by itself. All orders are as likely then: it is to sort the rows by
-    random numbers, by their first digit first.
+    Few rows are shuffled in memory. Many are dealt out at random to the buckets of a temporary
+    file, and each bucket is shuffled by itself. All orders are as likely then: it is to sort the
+    rows by random numbers, by their first digit first.
 
-    A context manager, at whose end the temporary files are removed.
+    A context manager, at whose end the temporary file is removed.
 
     Parameters
     ----------
@@ -39,16 +39,15 @@ class Shuffle:
         self._held: list[Columns] = []
         self._held_bytes = 0
         self._file: Any = None
-        self._rows: Rows | None = None
-        self._blocks: list[list[tuple[int, int]]] = [[] for _ in range(_N_PARTS)]
+        # Where the rows of each bucket stand in the file: (place, bytes) of every piece.
+        self._places: list[list[tuple[int, int]]] = [[] for _ in range(_N_BUCKETS)]
 
     def __enter__(self) -> Shuffle:
         return self
 
     def __exit__(self, *error: object) -> None:
-        for file in (self._file, self._rows):
-            if file is not None:
-                file.close()
+        if self._file is not None:
+            self._file.close()
 
     def add(self, columns: Columns, may_spill: bool) -> None:
         """Add rows; they stay in memory if they may not go to a temporary file."""
@@ -66,16 +65,20 @@ class Shuffle:
             return [[column[order] for column in columns]]
         if self._held:
             self._spill()
-        rows = self._rows = Rows(self._like)
-        for blocks in self._blocks:
-            part = b"".join(self._read(*block) for block in blocks)
-            matrix = np.frombuffer(part, np.uint8).reshape(-1, rows.n_bytes)
-            rows.write(matrix[self._permutation(len(matrix))])
-        self._file.close()
-        return rows
+        for places in self._places:
+            rows = self._read(places)
+            content, start = rows[self._permutation(len(rows))].tobytes(), 0
+            for place, size in places:
+                self._file.seek(place)
+                self._file.write(content[start : start + size])
+                start += size
+        return self
+
+    def __iter__(self) -> Iterator[Columns]:
+        return (self._columns(self._read(places)) for places in self._places if places)
 
     def _joined(self) -> Columns:
-        columns = [np.concatenate(parts) for parts in zip(*self._held, strict=True)]
+        columns = [np.concatenate(pieces) for pieces in zip(*self._held, strict=True)]
         self._held, self._held_bytes = [], 0
         return columns
 
@@ -85,76 +88,45 @@ class Shuffle:
             return self._rng.permutation(n)
         return np.argsort(np.frombuffer(os.urandom(8 * n), dtype=np.uint64))
 
-    def _parts_of(self, n: int) -> np.ndarray:
-        """A part for each of n rows, which one byte of randomness decides."""
+    def _buckets_of(self, n: int) -> np.ndarray:
+        """A bucket for each of n rows, which one byte of randomness decides."""
         if self._rng is not None:
-            return self._rng.integers(_N_PARTS, size=n, dtype=np.uint8)
+            return self._rng.integers(_N_BUCKETS, size=n, dtype=np.uint8)
         return np.frombuffer(os.urandom(n), dtype=np.uint8)
 
     def _spill(self) -> None:
-        """Write the rows to the file, the rows of a part together."""
+        """Write the rows to the file, the rows of a bucket together."""
         columns = self._joined()
         if self._file is None:
             self._file = tempfile.TemporaryFile()  # noqa: SIM115
             self._like = [column[:0] for column in columns]
-        parts = self._parts_of(len(columns[0]))
-        matrix = _as_bytes(columns)[np.argsort(parts, kind="stable")]
-        size, place = matrix.shape[1], self._file.seek(0, os.SEEK_END)
-        self._file.write(matrix.data)
-        for part, n in enumerate(np.bincount(parts, minlength=_N_PARTS).tolist()):
-            self._blocks[part].append((place, n * size))
-            place += n * size
+        n = len(columns[0])
+        buckets = self._buckets_of(n)
+        rows = np.concatenate([c.reshape(n, -1).view(np.uint8) for c in columns], axis=1)
+        size, place = rows.shape[1], self._file.seek(0, os.SEEK_END)
+        self._file.write(rows[np.argsort(buckets, kind="stable")].data)
+        for places, m in zip(self._places, np.bincount(buckets, minlength=_N_BUCKETS), strict=True):
+            if m:
+                places.append((place, int(m) * size))
+                place += int(m) * size
 
-    def _read(self, place: int, size: int) -> bytes:
-        self._file.seek(place)
-        return self._file.read(size)
-
-
-class Rows:
-    """Rows in a temporary file, which disappears when it is closed.
-
-    Parameters
-    ----------
-    like : list of ndarray
-        Empty columns, of the types and widths of those that are yielded.
-    """
-
-    def __init__(self, like: Columns) -> None:
-        self._like = like
-        self._widths = [column.itemsize * int(np.prod(column.shape[1:])) for column in like]
-        self.n_bytes = sum(self._widths)
-        self._file = tempfile.TemporaryFile()  # noqa: SIM115
-
-    def write(self, matrix: np.ndarray) -> None:
-        """Add rows, given by their bytes."""
-        self._file.write(np.ascontiguousarray(matrix).data)
-
-    def close(self) -> None:
-        """Remove the file."""
-        self._file.close()
-
-    def __iter__(self) -> Iterator[Columns]:
-        size = max(_READ_BYTES // self.n_bytes, 1) * self.n_bytes
-        place = 0
-        while True:
+    def _read(self, places: list[tuple[int, int]]) -> np.ndarray:
+        """The rows of a bucket as bytes, of shape (n, bytes per row)."""
+        content = bytearray()
+        for place, size in places:
             self._file.seek(place)
-            content = self._file.read(size)
-            if not content:
-                return
-            place += len(content)
-            yield self._columns(np.frombuffer(content, np.uint8).reshape(-1, self.n_bytes))
+            content += self._file.read(size)
+        return np.frombuffer(content, np.uint8).reshape(-1, sum(map(_width, self._like)))
 
-    def _columns(self, matrix):
+    def _columns(self, rows: np.ndarray) -> Columns:
         columns, start = [], 0
-        for like, width in zip(self._like, self._widths, strict=True):
-            flat = np.ascontiguousarray(matrix[:, start : start + width]).view(like.dtype)
-            columns.append(flat.reshape(len(matrix), *like.shape[1:]))
-            start += width
+        for like in self._like:
+            flat = np.ascontiguousarray(rows[:, start : start + _width(like)]).view(like.dtype)
+            columns.append(flat.reshape(len(rows), *like.shape[1:]))
+            start += _width(like)
         return columns
 
 
-def _as_bytes(columns: Columns) -> np.ndarray:
-    """The rows of all columns as bytes, of shape (n, bytes per row)."""
-    n = len(columns[0])
-    parts = [np.ascontiguousarray(column).reshape(n, -1).view(np.uint8) for column in columns]
-    return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
+def _width(column: np.ndarray) -> int:
+    """Bytes of a row in a column."""
+    return column.itemsize * math.prod(column.shape[1:])

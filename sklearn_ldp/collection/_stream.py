@@ -15,9 +15,9 @@ from .._typing import OracleOrProtocol
 from ._aggregator import Aggregator
 from ._batches import RefusedBatchError, check_batch_id
 from ._caps import Caps
-from ._convert import is_iterator
 from ._report_files import count_source
 from .checkpoints import locked
+from .containers import is_iterator
 from .sources import Piped, is_path, is_url, remote_file, report_files, unreadable
 
 

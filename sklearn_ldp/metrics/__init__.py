@@ -1,6 +1,5 @@
-"""Errors of estimates, scorers for searches, and audits."""
+"""Errors of estimates, and scorers for searches."""
 
-from ._audit import AuditResult, audit_epsilon
 from ._epsilon_scorer import make_epsilon_scorer
 from ._errors import (
     BiasVariance,
@@ -16,10 +15,8 @@ from ._scorer import BaseScorer as BaseScorer
 from ._scorer import held_out_score, make_frequency_scorer, make_held_out_scorer
 
 __all__ = [
-    "AuditResult",
     "BiasVariance",
     "HeavyHitterScores",
-    "audit_epsilon",
     "bias_variance",
     "equivalent_n_samples",
     "frequency_mae",
