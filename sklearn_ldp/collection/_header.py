@@ -98,8 +98,9 @@ def parse_header(text: str | bytes) -> Header:
     if not isinstance(configuration, dict) or not isinstance(batch, dict):
         raise ValueError("its header is damaged")
     n_samples, sha256, tag = batch.get("n_samples"), batch.get("sha256"), batch.get("tag", "")
-    is_text = isinstance(sha256, str) and isinstance(tag, str)
-    if not is_text or type(n_samples) is not int or n_samples < 1:
+    if type(n_samples) is not int or n_samples < 1:
+        raise ValueError("its header is damaged")
+    if not isinstance(sha256, str) or not isinstance(tag, str):
         raise ValueError("its header is damaged")
     check_batch_id(batch.get("id"))
     return Header(configuration, batch["id"], n_samples, sha256, tag)
