@@ -97,8 +97,7 @@ def parse_header(text: str | bytes) -> Header:
     configuration, batch = content.get("configuration"), content.get("batch")
     if not isinstance(configuration, dict) or not isinstance(batch, dict):
         raise ValueError("its header is damaged")
-    n_samples, sha256 = batch.get("n_samples"), batch.get("sha256")
-    tag = batch.get("tag", "")
+    n_samples, sha256, tag = batch.get("n_samples"), batch.get("sha256"), batch.get("tag", "")
     if type(n_samples) is not int or n_samples < 1:
         raise ValueError("its header is damaged")
     if not isinstance(sha256, str) or not isinstance(tag, str):

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from ._coins import Coins
 
 
+@lru_cache(maxsize=256)  # collectors ask for each batch
 def choice_entropy(inside: Fraction, n_inside: int, n_outside: int, order: int = 1) -> float:
     """Return the entropy of a uniform choice from one of two sets of outcomes.
 
@@ -38,14 +39,14 @@ def choice_entropy(inside: Fraction, n_inside: int, n_outside: int, order: int =
     return mixture_entropy(logs, [math.log2(n) for _, n in sets], order)
 
 
-def mixture_entropy(logs: ArrayLike, entropies: ArrayLike, order: int) -> float:
+def mixture_entropy(logs: Iterable[float], entropies: Iterable[float], order: int) -> float:
     """Return the entropy of a draw from one of several sets of outcomes, which are disjoint.
 
     Parameters
     ----------
-    logs : array-like of shape (n_sets,)
+    logs : iterable of n_sets floats
         Binary logarithms of the probabilities of the sets.
-    entropies : array-like of shape (n_sets,)
+    entropies : iterable of n_sets floats
         Entropies of a draw from each set, in bits.
     order : {1, 2}
         As for `choice_entropy`.
@@ -55,10 +56,12 @@ def mixture_entropy(logs: ArrayLike, entropies: ArrayLike, order: int) -> float:
     float
         In bits.
     """
-    logs, entropies = np.asarray(logs), np.asarray(entropies)
+    both = list(zip(logs, entropies, strict=True))
     if order == 1:
-        return float(np.exp2(logs) @ (entropies - logs))
-    return max(-float(np.logaddexp2.reduce(2 * logs - entropies)), 0.0)
+        return float(sum(2.0**log * (entropy - log) for log, entropy in both))
+    terms = [2 * log - entropy for log, entropy in both]
+    largest = max(terms)  # powers of 2 of terms may be too small for a float
+    return max(-largest - math.log2(sum(2.0 ** (term - largest) for term in terms)), 0.0)
 
 
 @dataclass(frozen=True, eq=False)

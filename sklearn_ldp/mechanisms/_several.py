@@ -155,7 +155,7 @@ class Several(Split):
     def report_entropy(self, order=1):
         own = np.array([part.report_entropy(order) for part in self.parts])
         of_samples = [own[list(sample)].sum() for sample in self.samples]
-        return mixture_entropy(np.log2(self.sample_probabilities), of_samples, order)
+        return mixture_entropy(np.log2(self.sample_probabilities).tolist(), of_samples, order)
 
     @property
     def public_part(self):

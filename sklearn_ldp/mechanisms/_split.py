@@ -180,7 +180,7 @@ class Split(Mechanism):
 
     def report_entropy(self, order=1):
         own = [part.report_entropy(order) for part in self.parts]
-        return mixture_entropy(np.log2(self.probabilities), own, order)
+        return mixture_entropy(np.log2(self.probabilities).tolist(), own, order)
 
     @property
     def public_part(self):
