@@ -15,17 +15,17 @@ from sklearn_ldp.model_selection import ErrorStudy
 from sklearn_ldp.postprocessing import power_law_exponent
 from sklearn_ldp.queries import random_sets
 
-main = importlib.import_module("benchmarks.study.__main__")
-claims = importlib.import_module("benchmarks.study._claims")
-figure = importlib.import_module("benchmarks.study._figure")
-conclusions = importlib.import_module("benchmarks.study._conclusions")
-methods = importlib.import_module("benchmarks.study._methods")
-not_judged = importlib.import_module("benchmarks.study._not_judged")
-report = importlib.import_module("benchmarks.study._report")
-paper2020 = importlib.import_module("benchmarks.study.paper2020")
-populations = importlib.import_module("benchmarks.study._populations")
-stand_ins = importlib.import_module("benchmarks.study._stand_ins")
-published = importlib.import_module("benchmarks.study._published")
+main = importlib.import_module("benchmarks.papers.__main__")
+claims = importlib.import_module("benchmarks.papers._claims")
+figure = importlib.import_module("benchmarks.papers._figure")
+conclusions = importlib.import_module("benchmarks.papers._conclusions")
+methods = importlib.import_module("benchmarks.papers._methods")
+not_judged = importlib.import_module("benchmarks.papers._not_judged")
+report = importlib.import_module("benchmarks.papers._report")
+paper2020 = importlib.import_module("benchmarks.papers.paper2020")
+populations = importlib.import_module("benchmarks.papers._populations")
+stand_ins = importlib.import_module("benchmarks.papers._stand_ins")
+published = importlib.import_module("benchmarks.papers._published")
 
 ERRORS = {"population", "epsilon", "postprocessor", "error", "standard_error"}
 COLUMNS = {
