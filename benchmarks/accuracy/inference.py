@@ -4,6 +4,7 @@
     python -m benchmarks.accuracy.inference --repeats 50 --parts answers sizes
 
 prints the tables of doc/user_guide/inference.md.
+
 The coverage of one category is exact: the probabilities of all counts are added up. Everything else
 is simulated.
 """

@@ -1,24 +1,17 @@
-"""A published statement, what is measured for it, and a verdict that can fail."""
+"""Published statements, what is measured for each, and verdicts that can fail."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from ._measures import Measured
+
 Z = 2.0  # standard errors by which a measurement may be off
-
-
-class Measured(NamedTuple):
-    """One measurement: where, its value and its standard error."""
-
-    where: str
-    value: float
-    error: float = 0.0
 
 
 class Band(NamedTuple):
@@ -85,7 +78,7 @@ class Claim:
     figure: str
     text: str
     band: Band
-    measure: Callable[[Any], Sequence[Measured]]
+    measure: Callable[[Any], list[Measured]]
     note: str = ""
     kind: str = "statement"
     key: str = ""
@@ -181,209 +174,49 @@ def _number(value: float) -> str:
     return f"{value:.3g}"
 
 
-# -- what is measured -----------------------------------------------------------------------------
-def paired_ratio(top: np.ndarray, bottom: np.ndarray) -> tuple[float, float]:
-    """Ratio of mean errors of methods that saw the same collections, with its standard error."""
-    ratio = top.mean() / bottom.mean()
-    rest = top - ratio * bottom
-    return ratio, rest.std(ddof=1) / np.sqrt(len(rest)) / bottom.mean()
+# -- conclusions ----------------------------------------------------------------------------------
+class Conclusion(NamedTuple):
+    """What a reader takes home from a paper."""
+
+    paper: str
+    text: str
+    rests_on: Sequence[str]  # keys of statements
 
 
-def of_points(study: Any, axis: str = "epsilon", **where: Any) -> list[tuple[str, Any]]:
-    """The parts of a study at each point of an axis, in words; a condition may be a function."""
-    fixed = {name: wanted for name, wanted in where.items() if not callable(wanted)}
-    part = study.select(**fixed)
-    for name, holds in where.items():
-        if callable(holds):
-            values = dict.fromkeys(np.asarray(part[name]).tolist())
-            part = part.select(**{name: [value for value in values if holds(value)]})
-    several = len(set(np.asarray(part["population"]).tolist())) > 1
-    found = []
-    for population in dict.fromkeys(np.asarray(part["population"]).tolist()):
-        of_population = part.select(population=population)
-        for value in dict.fromkeys(np.asarray(of_population[axis]).tolist()):
-            name = f"{axis} {value:g}" if isinstance(value, float) else f"{axis} {value}"
-            label = name.replace("queries ", "")
-            label = f"{population}, {label}" if several else label
-            found.append((label, of_population.select(**{axis: [value]})))
-    return found
+def standing(verdicts: Sequence[str]) -> str:
+    """Whether a conclusion stands, given the verdicts on its statements."""
+    if all(verdict == "reproduced" for verdict in verdicts):
+        return "stands"
+    if all(verdict == "not reproduced" for verdict in verdicts):
+        return "does not stand"
+    return "open" if all(verdict == "undecided" for verdict in verdicts) else "stands in part"
 
 
-_ENOUGH = 20  # collections from which a regression on the error of Base is worth its own error
+def judge_conclusions(
+    conclusions: Sequence[Conclusion], findings: Sequence[Finding]
+) -> list[list[str]]:
+    """Rows: paper, conclusion, the evidence, and whether it stands.
 
+    Parameters
+    ----------
+    conclusions : list of Conclusion
+        Of all papers.
+    findings : list of Finding
+        On each claim and data set.
 
-def errors_of(part: Any, method: str) -> np.ndarray:
-    """Errors of a method in one cell, less what chance did to the error of Base there.
-
-    The expected error of Base is known exactly. All methods see the same collections, so that what
-    Base's error is above its expectation tells what is chance in theirs (a control variate).
+    Returns
+    -------
+    list of list of str
+        Only conclusions of whose statements at least one was measured.
     """
-    (errors,) = part.select(postprocessor=[method]).errors
-    expected = float(np.asarray(part["expected_base"])[0]) if "expected_base" in part.columns else 0
-    rows = part.select(postprocessor=["Base"]).errors
-    if not (np.isfinite(expected) and expected > 0 and len(rows) == 1):
-        return errors
-    excess = rows[0] - expected
-    if method == "Base":
-        return np.full_like(errors, expected)
-    if len(errors) < _ENOUGH or np.ptp(excess) == 0:
-        return errors
-    slope = np.cov(errors, excess)[0, 1] / excess.var(ddof=1)
-    return errors - slope * excess
-
-
-def ratio(top: str, bottom: str, *, axis: str = "epsilon", **where: Any) -> Callable:
-    """Error of one method over that of another, at each point."""
-
-    def measure(study):
-        return [
-            Measured(label, *paired_ratio(errors_of(part, top), errors_of(part, bottom)))
-            for label, part in of_points(study, axis, **where)
-        ]
-
-    return measure
-
-
-def _over(pick: Callable) -> Callable:
-    def over(method: str, others: Sequence[str], *, axis: str = "epsilon", **where: Any):
-        def measure(study):
-            found = []
-            for label, part in of_points(study, axis, **where):
-                rivals = {name: errors_of(part, name) for name in others if name != method}
-                name = pick(sorted(rivals, key=lambda name: rivals[name].mean()))
-                value, error = paired_ratio(errors_of(part, method), rivals[name])
-                found.append(Measured(f"{label}, {name}", value, error))
-            return found
-
-        return measure
-
-    return over
-
-
-over_best = _over(lambda names: names[0])
-over_best.__doc__ = "Error of a method over the least of the others, at each point."
-over_worst = _over(lambda names: names[-1])
-over_worst.__doc__ = "Error of a method over the greatest of the others, at each point."
-over_typical = _over(lambda names: names[len(names) // 2])
-over_typical.__doc__ = "Error of a method over the middle one of the others, at each point."
-
-
-def best_over(
-    methods: Sequence[str], method: str, *, axis: str = "epsilon", **where: Any
-) -> Callable:
-    """Least error of some methods over that of another: how far this one is ahead of them."""
-    reverse = over_best(method, methods, axis=axis, **where)
-
-    def measure(study):
-        return [
-            Measured(label, 1 / value, error / value**2) for label, value, error in reverse(study)
-        ]
-
-    return measure
-
-
-def spread(methods: Sequence[str], *, axis: str = "epsilon", **where: Any) -> Callable:
-    """Greatest error of some methods over their least, at each point."""
-
-    def measure(study):
-        found = []
-        for label, part in of_points(study, axis, **where):
-            errors = {name: errors_of(part, name) for name in methods}
-            order = sorted(errors, key=lambda name: errors[name].mean())
-            value, error = paired_ratio(errors[order[-1]], errors[order[0]])
-            found.append(Measured(f"{label}, {order[-1]} / {order[0]}", value, error))
-        return found
-
-    return measure
-
-
-def log10_of(measure: Callable) -> Callable:
-    """Orders of magnitude of ratios."""
-
-    def logs(study):
-        return [
-            Measured(label, math.log10(value), error / value / math.log(10))
-            for label, value, error in measure(study)
-        ]
-
-    return logs
-
-
-def each(methods: Sequence[str], one: Callable) -> Callable:
-    """The measurements of several methods together."""
-
-    def measure(study):
-        return [
-            found._replace(where=f"{method}, {found.where}".rstrip(", "))
-            for method in methods
-            for found in one(method)(study)
-        ]
-
-    return measure
-
-
-def both(*measures: Callable) -> Callable:
-    """The measurements of several parts of one sentence."""
-    return lambda study: [one for measure in measures for one in measure(study)]
-
-
-def last_over_first(top: str, bottom: str = "", *, axis: str = "epsilon", **where: Any) -> Callable:
-    """Error at the end of an axis over that at its start; with `bottom`, of the ratio to it."""
-
-    def measure(study):
-        found = []
-        for population in dict.fromkeys(np.asarray(study["population"]).tolist()):
-            parts = of_points(study, axis, population=population, **where)
-            if len(parts) < 2:
-                continue
-            ends = []
-            for _, part in (parts[0], parts[-1]):
-                errors = errors_of(part, top)
-                below = errors_of(part, bottom) if bottom else np.ones_like(errors)
-                ends.append(paired_ratio(errors, below))
-            (first, error), (last, last_error) = ends
-            value = last / first
-            relative = math.hypot(error / first, last_error / last)
-            found.append(Measured(population, value, value * relative))
-        return found
-
-    return measure
-
-
-def symmetry(methods: Sequence[str], **where: Any) -> Callable:
-    """MSE on sets of ρ % over that on sets of (100 - ρ) %, for ρ below 50."""
-
-    def measure(study):
-        found = []
-        for population in dict.fromkeys(study["population"].tolist()):
-            for method in methods:
-                part = study.select(population=[population], postprocessor=[method], **where)
-                by_size = {float(q): e for q, e in zip(part["queries"], part.errors, strict=True)}
-                found += [
-                    Measured(
-                        f"{population}, {method}, ρ {rho:g}",
-                        *paired_ratio(errors, by_size[100 - rho]),
-                    )
-                    for rho, errors in by_size.items()
-                    if rho < 50
-                ]
-        return found
-
-    return measure
-
-
-def growth(methods: Sequence[str]) -> Callable:
-    """Least ratio of the MSE at one size of sets to that at the size before, for each method."""
-
-    def measure(study):
-        found = []
-        for population in dict.fromkeys(study["population"].tolist()):
-            for method in methods:
-                part = study.select(population=[population], postprocessor=[method])
-                order = np.argsort(part["queries"].astype(float))
-                errors = part.errors[order]
-                steps = [paired_ratio(b, a) for a, b in pairwise(errors)]
-                found.append(Measured(f"{population}, {method}", *min(steps)))
-        return found
-
-    return measure
+    rows = []
+    for conclusion in conclusions:
+        found = [one for one in findings if one.claim.key in conclusion.rests_on]
+        if not found:
+            continue
+        evidence = "; ".join(
+            f"{', '.join(filter(None, [one.claim.figure, one.data]))}: {one.ours}" for one in found
+        )
+        verdicts = [one.verdict for one in found]
+        rows.append([conclusion.paper, conclusion.text, evidence, standing(verdicts)])
+    return rows

@@ -70,6 +70,10 @@ RIGHT_2020 = ["Norm-Sub", "MLE-Apx", "Base-Cut", "Norm-Cut", "Power", "PowerNS"]
 RIGHT_2019 = ["Norm-Sub", "MLE-Apx", "Base-Cut", "Norm-Cut", "Norm-Hyb", "Power"]
 
 POWER_2019 = "Power, code of 2019"
+BY_CODE = (
+    "Power as in the authors' code of 2019, whose normal density lacks the 2 of Eq. 10. That the "
+    "figures were made with it is an inference."
+)
 
 METHODS_2020 = {name: _ALL[name] for name in dict.fromkeys(LEFT + RIGHT_2020)}
 METHODS_2019 = {name: _ALL[name] for name in dict.fromkeys(LEFT + RIGHT_2019)}

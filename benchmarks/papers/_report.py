@@ -6,12 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from ._blocks import Block, Heading, Picture, Rows, as_html, as_markdown
-from ._claims import Finding, by_claim, judge_each, ratio
-from ._conclusions import conclusions
+from ._claims import Finding, by_claim, judge_conclusions, judge_each
 from ._figure import Figure, Settings, columns
-from ._methods import POWER_2019
-from ._not_judged import NOT_JUDGED
-from ._published import BY_CODE, CLAIMS
+from ._measures import ratio
+from ._methods import BY_CODE, POWER_2019
+from ._published import CLAIMS, CONCLUSIONS, NOT_JUDGED
 from .since2020 import summary
 
 _INTRODUCTION = (
@@ -127,7 +126,10 @@ def _blocks(figures, results, findings, settings, seconds) -> list[Block]:
         _INTRODUCTION,
         Heading(2, "Which conclusions of the papers stand"),
         _counts(findings) + ".",
-        Rows(["paper", "conclusion", "evidence", "does it stand?"], conclusions(findings)),
+        Rows(
+            ["paper", "conclusion", "evidence", "does it stand?"],
+            judge_conclusions(CONCLUSIONS, findings),
+        ),
         Heading(2, "Published numbers beside ours"),
         f"This is the {size} study: {settings.n_repeats} simulated collections of each cell, or "
         f"more ({settings.n_runs:,} for bias and variance), seed {settings.seed}, "
@@ -167,7 +169,7 @@ def _blocks(figures, results, findings, settings, seconds) -> list[Block]:
         Heading(2, "Sentences that are not judged"),
         "With those above, these are all sentences of the papers that have a number or a "
         "comparison.",
-        Rows(["paper", "section", "sentence", "why not"], [list(row) for row in NOT_JUDGED]),
+        Rows(["paper", "section", "sentence", "why not"], NOT_JUDGED),
     ]
     blocks.append(Heading(2, "Figures"))
     for name, figure in figures.items():
@@ -234,7 +236,7 @@ def _puzzles(results: dict[str, Any], findings: list[Finding]) -> list[Block]:
         ]
         text = _POWER.format(
             **{
-                word: _one(ratio(name, "Base", axis="queries", queries="90"), results["2019-fig2"])
+                word: _at_90(name, results["2019-fig2"])
                 for word, name in (("by_paper", "Power"), ("by_code", POWER_2019))
             },
             n_paper=sum(one.verdict == "reproduced" for one in by_paper),
@@ -247,8 +249,8 @@ def _puzzles(results: dict[str, Any], findings: list[Finding]) -> list[Block]:
     return blocks
 
 
-def _one(measure: Any, study: Any) -> str:
-    one = measure(study.select(population=["Zipf's"]))[0]
+def _at_90(method: str, study: Any) -> str:
+    (one,) = ratio(study, method, "Base", axis="queries", queries="90", population="Zipf's")
     return f"{one.value:.2g} ± {one.error:.1g}"
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -19,11 +21,16 @@ from sklearn_ldp.postprocessing import (
     significance_threshold,
 )
 
-from ._claims import paired_ratio
+from ._experiment import rows_of_panels
 from ._figure import Registry, Settings, Table
-from ._panels import rows_of_panels
-from ._populations import KOSARAK_SHARE, Population, kosarak_head
-from ._stand_ins import head_and_tail, scaled_part
+from ._measures import paired_ratio
+from ._populations import (
+    KOSARAK_SHARE,
+    Population,
+    head_and_tail,
+    kosarak_head,
+    scaled_part,
+)
 
 FIGURES = Registry()
 
@@ -52,43 +59,39 @@ _SCORES = ("precision", "recall", "f_score")
 
 
 # -- collections, simulated once for all figures --------------------------------------------------
-_collected: dict[tuple[Settings, str], dict[tuple[float, str], FrequencyEstimate]] = {}
-
-
+@cache
 def _collections(settings: Settings, key: str) -> dict[tuple[float, str], FrequencyEstimate]:
     """Estimates by epsilon and method; all methods see the same collections."""
-    if (settings, key) not in _collected:
-        counts = settings.population(key).counts
-        raw = {}
-        for epsilon in settings.grid(_EPSILONS, _QUICK_EPSILONS):
-            oracle = OUE(epsilon, categories=len(counts), random_state=settings.seed)
-            n_repeats = max(2, round(_SHARE.get((key, epsilon), 1.0) * settings.n_repeats))
-            raw[epsilon] = oracle.simulate(counts, n_repeats)
-        cells = [
-            (epsilon, name, start)
-            for epsilon, estimate in raw.items()
-            for name in METHODS
-            for start in range(0, len(estimate), _ROWS)
-        ]
-        parts = Parallel(n_jobs=settings.n_jobs)(
-            delayed(_processed)(METHODS[name], raw[epsilon][start : start + _ROWS])
-            for epsilon, name, start in cells
-        )
-        rows: dict[tuple[float, str], list[np.ndarray]] = {}
-        for (epsilon, name, _), values in zip(cells, parts, strict=True):
-            rows.setdefault((epsilon, name), []).append(values)
-        found = {
-            (epsilon, name): raw[epsilon].with_values(np.concatenate(values), by=name)
-            if name != "OUE"
-            else raw[epsilon]
-            for (epsilon, name), values in rows.items()
-        }
-        for epsilon, estimate in raw.items():
-            ours = found[epsilon, "OUE-Calibrate"]
-            kept = np.where(ours.values >= _significance(estimate), ours.values, 0)
-            found[epsilon, _CUT] = ours.with_values(kept, by=_CUT)
-        _collected[settings, key] = found
-    return _collected[settings, key]
+    counts = settings.population(key).counts
+    raw = {}
+    for epsilon in settings.grid(_EPSILONS, _QUICK_EPSILONS):
+        oracle = OUE(epsilon, categories=len(counts), random_state=settings.seed)
+        n_repeats = max(2, round(_SHARE.get((key, epsilon), 1.0) * settings.n_repeats))
+        raw[epsilon] = oracle.simulate(counts, n_repeats)
+    cells = [
+        (epsilon, name, start)
+        for epsilon, estimate in raw.items()
+        for name in METHODS
+        for start in range(0, len(estimate), _ROWS)
+    ]
+    parts = Parallel(n_jobs=settings.n_jobs)(
+        delayed(_processed)(METHODS[name], raw[epsilon][start : start + _ROWS])
+        for epsilon, name, start in cells
+    )
+    rows: dict[tuple[float, str], list[np.ndarray]] = {}
+    for (epsilon, name, _), values in zip(cells, parts, strict=True):
+        rows.setdefault((epsilon, name), []).append(values)
+    found = {
+        (epsilon, name): raw[epsilon].with_values(np.concatenate(values), by=name)
+        if name != "OUE"
+        else raw[epsilon]
+        for (epsilon, name), values in rows.items()
+    }
+    for epsilon, estimate in raw.items():
+        ours = found[epsilon, "OUE-Calibrate"]
+        kept = np.where(ours.values >= _significance(estimate), ours.values, 0)
+        found[epsilon, _CUT] = ours.with_values(kept, by=_CUT)
+    return found
 
 
 def _processed(method: Any, raw: FrequencyEstimate) -> np.ndarray:
@@ -401,34 +404,34 @@ def _score_panels(table: Table, x: str, x_label: str, line: bool = False) -> Any
     return figure
 
 
-def _by_threshold(keys: tuple[str, ...]) -> Any:
+def _by_threshold(population: Population, found: dict, settings: Settings) -> list[dict]:
+    line = _significance(found[_THRESHOLD_EPSILON, "OUE"])
+    return [
+        row | {"significance": line * population.n_samples}
+        for factor in settings.grid(np.arange(1, 17) / 8, [0.25, 0.5, 1, 2])
+        for row in _scores(population, _THRESHOLD_EPSILON, found, factor * line)
+    ]
+
+
+def _by_epsilon(population: Population, found: dict, settings: Settings) -> list[dict]:
+    return [
+        row
+        for epsilon in dict.fromkeys(epsilon for epsilon, _ in found)
+        for row in _scores(population, epsilon, found, _significance(found[epsilon, "OUE"]))
+    ]
+
+
+def _of_each(keys: tuple[str, ...], rows_of: Callable) -> Callable[[Settings], Table]:
     def compute(settings: Settings) -> Table:
-        rows = []
-        for key in keys:
-            population = settings.population(key)
-            if population is None:
-                continue
-            found = _collections(settings, key)
-            line = _significance(found[_THRESHOLD_EPSILON, "OUE"])
-            for factor in settings.grid(np.arange(1, 17) / 8, [0.25, 0.5, 1, 2]):
-                scores = _scores(population, _THRESHOLD_EPSILON, found, factor * line)
-                rows += [row | {"significance": line * population.n_samples} for row in scores]
-        return Table.of(rows)
-
-    return compute
-
-
-def _by_epsilon(keys: tuple[str, ...]) -> Any:
-    def compute(settings: Settings) -> Table:
-        rows = []
-        for key in keys:
-            population = settings.population(key)
-            if population is None:
-                continue
-            found = _collections(settings, key)
-            for epsilon in dict.fromkeys(epsilon for epsilon, _ in found):
-                rows += _scores(population, epsilon, found, _significance(found[epsilon, "OUE"]))
-        return Table.of(rows)
+        found = [(key, settings.population(key)) for key in keys]
+        return Table.of(
+            [
+                row
+                for key, population in found
+                if population is not None
+                for row in rows_of(population, _collections(settings, key), settings)
+            ]
+        )
 
     return compute
 
@@ -451,10 +454,10 @@ for _keys, _name, _first, _second in [
         _keys,
         draw=_draw_by_threshold,
         note="The vertical line is the significance threshold.",
-    )(_by_threshold(_keys))
+    )(_of_each(_keys, _by_threshold))
     FIGURES.add(
         f"calibrate-fig{_second}",
         f"Figure {_second}: heavy hitters above the significance threshold, {_name}",
         _keys,
         draw=_draw_by_epsilon,
-    )(_by_epsilon(_keys))
+    )(_of_each(_keys, _by_epsilon))

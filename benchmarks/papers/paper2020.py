@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -22,14 +23,15 @@ from sklearn_ldp import (
 )
 from sklearn_ldp.inspection import ErrorCurveDisplay, FrequencyDisplay
 from sklearn_ldp.metrics import bias_variance, equivalent_n_samples
-from sklearn_ldp.queries import QuerySet, full_domain, query_matrix, random_sets, top_k
+from sklearn_ldp.queries import QuerySet, full_domain, query_matrix, top_k
 
+from ._experiment import Experiment, error_panels, rows_of_panels
 from ._figure import Registry, Settings, Table
 from ._methods import LEFT, METHODS_2020, PAPER_OLH, RIGHT_2020, paper_olh
-from ._panels import error_panels, rows_of_panels
 from ._populations import Population
 
 FIGURES = Registry()
+_PAPER = Experiment("2020", FIGURES, ("zipf", "emoji"), PAPER_OLH, METHODS_2020, RIGHT_2020)
 
 _EPSILONS = np.arange(1, 21) / 5
 _QUICK_EPSILONS = [0.2, 1, 4]
@@ -164,8 +166,12 @@ def _(settings: Settings) -> Any:
 
 
 # -- Figures 1 to 3 -------------------------------------------------------------------------------
+@cache
 def bias_and_variance(settings: Settings) -> Table:
-    """Mean, bias and variance of each count over many runs, a row a method and rank."""
+    """Mean, bias and variance of each count over many runs, a row a method and rank.
+
+    Figures 1 to 3 share it.
+    """
     population = settings.population("zipf")
     oracle = paper_olh(1.0, len(population.counts), settings.seed)
     raw = oracle.simulate(population.counts, settings.n_runs)
@@ -235,14 +241,6 @@ def _draw_variances(table: Table) -> Any:
 
 
 _RUNS = "Epsilon 1; 5,000 runs in the whole study, as in the paper."
-_compute_runs: dict[Settings, Table] = {}
-
-
-def _runs(settings: Settings) -> Table:
-    """The table of the three figures, computed once."""
-    if settings not in _compute_runs:
-        _compute_runs[settings] = bias_and_variance(settings)
-    return _compute_runs[settings]
 
 
 for _number, _what, _draw in [
@@ -252,18 +250,13 @@ for _number, _what, _draw in [
 ]:
     FIGURES.add(
         f"2020-fig{_number}", f"Figure {_number}: {_what}", ("zipf",), draw=_draw, note=_RUNS
-    )(_runs)
+    )(bias_and_variance)
 
 
 # -- Figures 4 to 8, 10: errors -------------------------------------------------------------------
-def _draw_by_epsilon(study: Any) -> Any:
-    return error_panels(study, RIGHT_2020, x="epsilon", x_label="epsilon")
-
-
-@FIGURES.add("2020-fig4", "Figure 4: full-domain MSE", ("zipf", "emoji"), draw=_draw_by_epsilon)
+@FIGURES.add("2020-fig4", "Figure 4: full-domain MSE", ("zipf", "emoji"), draw=_PAPER.draw())
 def _(settings: Settings) -> Any:
-    epsilons = settings.grid(_EPSILONS, _QUICK_EPSILONS)
-    return settings.errors(["zipf", "emoji"], PAPER_OLH, METHODS_2020, epsilons=epsilons)
+    return _PAPER.errors(settings, epsilons=settings.grid(_EPSILONS, _QUICK_EPSILONS))
 
 
 def _draw_equivalents(table: Table) -> Any:
@@ -287,10 +280,9 @@ def _(settings: Settings) -> Table:
     d = len(population.counts)
     # The law itself: its users at each n, so that all sizes share their shape.
     law = np.arange(1, d + 1) ** -1.5
-    study = settings.errors(
+    study = _PAPER.errors(
+        settings,
         ["zipf"],
-        PAPER_OLH,
-        METHODS_2020,
         epsilons=1.0,
         frequencies={population.name: law / law.sum()},
         n_samples=sizes,
@@ -305,53 +297,8 @@ def _(settings: Settings) -> Table:
     )
 
 
-SETS_REPEATS = 60
-TOP_REPEATS = 20  # of the few most frequent values the error varies much from one to the next
-
-
-def _draw_by_size(study: Any) -> Any:
-    return error_panels(study, RIGHT_2020, x="queries", x_label="ρ: set size, % of the domain")
-
-
-def _set_errors(settings: Settings, sizes: list[float], n_repeats: int = SETS_REPEATS) -> Any:
-    queries = {f"{rho:g}": random_sets(rho / 100) for rho in sizes}
-    return settings.errors(
-        ["zipf", "emoji"],
-        PAPER_OLH,
-        METHODS_2020,
-        epsilons=1.0,
-        queries=queries,
-        n_repeats=n_repeats * settings.n_repeats,
-    )
-
-
-SETS_NOTE = (
-    "The MSE over all sets of a size in closed form; 100 drawn sets for Post-Pos. At least sixty "
-    "times the collections of the other figures: the error of large sets without normalisation is "
-    "that of one number a collection, the sum."
-)
-
-
-@FIGURES.add(
-    "2020-fig6",
-    "Figure 6: MSE on random sets of 10 % to 90 % of the domain",
-    ("zipf", "emoji"),
-    draw=_draw_by_size,
-    note=SETS_NOTE,
-)
-def _(settings: Settings) -> Any:
-    return _set_errors(settings, settings.grid(range(10, 91, 10), [10, 50, 90]))
-
-
-@FIGURES.add(
-    "2020-fig7",
-    "Figure 7: MSE on random sets of 1 % to 10 % of the domain",
-    ("zipf", "emoji"),
-    draw=_draw_by_size,
-    note=SETS_NOTE,
-)
-def _(settings: Settings) -> Any:
-    return _set_errors(settings, settings.grid(range(1, 11), [1, 5, 10]), 90)
+_PAPER.add_sets(6, range(10, 91, 10), [10, 50, 90])
+_PAPER.add_sets(7, range(1, 11), [1, 5, 10], n_repeats=90)
 
 
 def emoji_sets(population: Population) -> QuerySet:
@@ -362,12 +309,12 @@ def emoji_sets(population: Population) -> QuerySet:
 
 
 @FIGURES.add(
-    "2020-fig8", "Figure 8: MSE on the categories of emojis", ("emoji",), draw=_draw_by_epsilon
+    "2020-fig8", "Figure 8: MSE on the categories of emojis", ("emoji",), draw=_PAPER.draw()
 )
 def _(settings: Settings) -> Any:
     epsilons = settings.grid(_EPSILONS, _QUICK_EPSILONS)
     queries = emoji_sets(settings.population("emoji"))
-    return settings.errors(["emoji"], PAPER_OLH, METHODS_2020, epsilons=epsilons, queries=queries)
+    return _PAPER.errors(settings, ["emoji"], epsilons=epsilons, queries=queries)
 
 
 # -- Figure 9 -------------------------------------------------------------------------------------
@@ -379,7 +326,7 @@ def synthetic_choice(settings: Settings) -> Table:
     population = settings.population("emoji")
     queries = emoji_sets(population)
     epsilons = settings.grid(_CHOICE_EPSILONS, _QUICK_EPSILONS)
-    study = settings.errors(["emoji"], PAPER_OLH, METHODS_2020, epsilons=epsilons, queries=queries)
+    study = _PAPER.errors(settings, ["emoji"], epsilons=epsilons, queries=queries)
     tasks = []
     for epsilon in epsilons:
         oracle = paper_olh(epsilon, len(population.counts), settings.seed + 1)
@@ -443,23 +390,4 @@ FIGURES.add(
     "what each would choose (`regret`: that error over the least one, less 1).",
 )(synthetic_choice)
 
-
-@FIGURES.add(
-    "2020-fig10",
-    "Figure 10: MSE of the k most frequent values",
-    ("zipf", "emoji"),
-    draw=lambda study: error_panels(study, RIGHT_2020, x="queries", x_label="k"),
-)
-def _(settings: Settings) -> Any:
-    queries = {f"{k:g}": top_k(int(k)) for k in settings.grid(range(2, 33, 2), [2, 10, 32])}
-    return settings.errors(
-        ["zipf", "emoji"],
-        PAPER_OLH,
-        METHODS_2020,
-        epsilons=1.0,
-        queries=queries,
-        n_repeats=TOP_REPEATS * settings.n_repeats,
-    )
-
-
-__all__ = ["FIGURES", "bias_and_variance", "synthetic_choice"]
+_PAPER.add_top(10)

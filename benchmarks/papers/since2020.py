@@ -28,10 +28,10 @@ from sklearn_ldp.model_selection import ErrorStudy
 from sklearn_ldp.queries import full_domain, groups, random_sets, top_k
 
 from ._blocks import Heading, Rows
-from ._claims import paired_ratio
+from ._experiment import error_panels, rows_of_panels
 from ._figure import Registry, Settings, Table
+from ._measures import paired_ratio
 from ._methods import METHODS_2020, PAPER_OLH
-from ._panels import error_panels, rows_of_panels
 
 FIGURES = Registry()
 
