@@ -299,26 +299,37 @@ def _(settings: Settings) -> Table:
 _BOUND = "the true histogram as the prior"
 
 
-def _readings(n_samples: int, d: int) -> dict[str, Any]:
+def _readings(raw: FrequencyEstimate) -> dict[str, np.ndarray]:
+    n, d = int(raw.noise.n_samples), raw.shape[1]
+
     def gap(exponent):
-        return zeta(exponent - 1) / zeta(exponent) - n_samples / d
+        return zeta(exponent - 1) / zeta(exponent) - n / d
+
+    def values(method: Any) -> np.ndarray:
+        return method.fit_transform(raw).values
 
     return {
-        "exponent from the mean n/d, k = 1 .. n": Power(),
-        "exponent from the mean of the positive estimates": Power(fit_method="positive-mean"),
-        "exponent from the mean n/d, k = 1 .. ∞": Power(exponent=brentq(gap, 2.0001, 9)),
-        "exponent 1.5": Power(exponent=1.5),
-        "exponent 2": Power(exponent=2.0),
-        "exponent 2.5": Power(exponent=2.5),
-        "exponent by marginal likelihood, k = 1 .. n": Power(fit_method="mle"),
-        "a prior of no family (NPMLE)": NPMLE(),
+        "exponent from the mean n/d, k = 1 .. n": values(Power()),
+        "exponent from the mean of the positive estimates": _by_mean(raw, positive=True),
+        "exponent from the mean n/d, k = 1 .. ∞": values(Power(exponent=brentq(gap, 2.0001, 9))),
+        "exponent 1.5": values(Power(exponent=1.5)),
+        "exponent 2": values(Power(exponent=2.0)),
+        "exponent 2.5": values(Power(exponent=2.5)),
+        "exponent by marginal likelihood, k = 1 .. n": values(Power(fit_method="mle")),
+        "a prior of no family (NPMLE)": values(NPMLE()),
+        "exponent from the mean of all estimates (Eq. 19)": _by_mean(raw),
     }
 
 
-def _by_mean_of_all(raw: FrequencyEstimate) -> np.ndarray:
-    """Power with the exponent from the mean of all estimates (Eq. 19), which n/d is exactly."""
+def _by_mean(raw: FrequencyEstimate, *, positive: bool = False) -> np.ndarray:
+    """Power with the exponent from the mean of all estimates (Eq. 19), or of those above 0.
+
+    The mean of all is n/d exactly; where noise exceeds most counts that of the positive ones is the
+    mean of the noise, and far too large.
+    """
     n, std = int(raw.noise.n_samples), float(raw.noise.std)
-    exponents = [power_law_exponent(n, 1 / row.mean()) for row in raw.values]
+    rows = [row[row > 0] if positive else row for row in raw.values]
+    exponents = [power_law_exponent(n, 1 / row.mean()) for row in rows]
     return np.array([power(row, std, n, a) for row, a in zip(raw.values, exponents, strict=True)])
 
 
@@ -340,16 +351,14 @@ def _by_true_histogram(raw: FrequencyEstimate, counts: np.ndarray) -> np.ndarray
 )
 def _(settings: Settings) -> Table:
     population = settings.population("retail")
-    counts, n, d = population.counts, population.n_samples, len(population.counts)
+    counts = population.counts
     rows = []
     for epsilon in (1.0, 5.0):
-        raw = OUE(epsilon, categories=d, random_state=settings.seed).simulate(
+        raw = OUE(epsilon, categories=len(counts), random_state=settings.seed).simulate(
             counts, settings.n_repeats
         )
         zero = query_errors(population.frequencies, METHODS["OUE-Zero"].fit_transform(raw))
-        made = {name: p.fit_transform(raw).values for name, p in _readings(n, d).items()}
-        made["exponent from the mean of all estimates (Eq. 19)"] = _by_mean_of_all(raw)
-        made[_BOUND] = _by_true_histogram(raw, counts)
+        made = _readings(raw) | {_BOUND: _by_true_histogram(raw, counts)}
         for name, values in made.items():
             ratio, error = paired_ratio(query_errors(population.frequencies, values), zero)
             rows.append(

@@ -108,12 +108,7 @@ def power_law_exponent(n_samples: int, n_categories: int) -> float | None:
     """
     if n_categories == 1:
         return 0.0
-    return _exponent_of_mean(n_samples, n_samples / n_categories)
-
-
-def _exponent_of_mean(n_samples, mean):
-    """Exponent of the power law on 1 .. n with a mean; None if that is 1 or less."""
-    law = FAMILIES["power-law"]
+    law, mean = FAMILIES["power-law"], n_samples / n_categories
 
     def excess(exponent):
         return prior_moments(law.prior([exponent], n_samples))[0] - mean
@@ -132,8 +127,6 @@ def fit_row(family, row, std, n_samples, method, name):
     noise = std * n_samples
     if method == "mle":
         return fit_likelihood(family, _plausible(counts, noise, n_samples), noise, n_samples)
-    if method == "positive-mean":
-        return _fit_positive_mean(family, counts, n_samples, name)
     if isinstance(family, PowerLaw):
         return np.array([_exponent(n_samples, len(counts), name)])
     if len(family.names) > 2:
@@ -151,42 +144,6 @@ def fit_row(family, row, std, n_samples, method, name):
             f"{name} found no member of the prior's family whose counts on 0 .. n have mean "
             f"{mean:.4g}{f' and standard deviation {spread:.4g}' * (len(theta) > 1)}, as the "
             f"estimates say; it takes {nearest}. Another family may suit these data better."
-        )
-    return theta
-
-
-def _fit_positive_mean(family, counts, n_samples, name):
-    """The member of a one-parameter family with the mean of the estimates above 0."""
-    if len(family.names) != 1:
-        raise ValueError(
-            f'{name}: fit_method="positive-mean" solves for one parameter, and this prior has '
-            f'{len(family.names)}, {", ".join(family.names)}; take fit_method="mle" or '
-            '"mean-variance".'
-        )
-    positive = counts[counts > 0]
-    if not positive.size:
-        _warn(
-            f"{name}: no estimate is above 0, so that there is no mean of the positive ones; it "
-            "takes n / d, the mean of counts that sum to n."
-        )
-        positive = np.array([n_samples / max(len(counts), 2)])
-    mean = min(positive.mean(), n_samples)
-    if isinstance(family, PowerLaw):
-        exponent = _exponent_of_mean(n_samples, mean)
-        if exponent is None:
-            _warn(
-                f"{name} found no power law of mean {mean:.4g}, that of the positive estimates, "
-                f"because all of them have means above 1. It takes the exponent {_EXPONENTS[1]:g}; "
-                'fit_method="mle" or a known prior may serve better.'
-            )
-            exponent = _EXPONENTS[1]
-        return np.array([exponent])
-    theta, solved = fit_moments(family, mean, 0.0, n_samples)
-    if not solved:
-        _warn(
-            f"{name} found no member of the prior's family whose counts on 0 .. n have the mean "
-            f"{mean:.4g} of the positive estimates; it takes the nearest. Another family may suit "
-            "these data better."
         )
     return theta
 
@@ -265,11 +222,9 @@ class Calibrate(BaseCalibrate):
     the estimates (Eq. 16). "mean-variance" equates the mean and the variance of the prior with
     those of the estimates, less the variance of the noise (Eqs. 17 to 20); for a family of one
     parameter it equates the mean alone (for a power law with n / d, the mean that Eq. 19 estimates,
-    which is known exactly because the frequencies sum to 1). "positive-mean" equates the mean of a
-    family of one parameter with that of the estimates above 0, as the authors' code is reported to
-    do; where noise exceeds most counts this mean is that of the noise, and far too large. For a
-    family of :mod:`scipy.stats`, the fitted parameters are the shapes, the scale if it is
-    continuous, and the location if its support is the whole line; otherwise the location is 0.
+    which is known exactly because the frequencies sum to 1). For a family of :mod:`scipy.stats`,
+    the fitted parameters are the shapes, the scale if it is continuous, and the location if its
+    support is the whole line; otherwise the location is 0.
 
     Parameters
     ----------
@@ -277,7 +232,7 @@ class Calibrate(BaseCalibrate):
             default="power-law"
         A family, such as ``scipy.stats.gamma``, is fitted; a frozen distribution, such as
         ``scipy.stats.norm(10, 3)``, is used as it is.
-    fit_method : {"mean-variance", "positive-mean", "mle"}, default="mle"
+    fit_method : {"mean-variance", "mle"}, default="mle"
         How the parameters are fitted. The default differs from that of :class:`Power`: the moments
         need no search but do not suit every family, and for a power law the likelihood is the fit
         that reproduces the Calibrate paper, the mean n / d the one that reproduces the 2020 paper's
@@ -302,8 +257,7 @@ class Calibrate(BaseCalibrate):
         estimates is not in 0 .. n, n / d is used instead. If no member of the family has these
         moments on 0 .. n, a family on the whole line takes the member that has them there (which is
         too wide for the mean), and any other family the nearest member. If there are no more users
-        than categories, the power law has the exponent 30. If no estimate is above 0,
-        "positive-mean" takes n / d.
+        than categories, the power law has the exponent 30.
 
     See Also
     --------
@@ -337,7 +291,7 @@ class Calibrate(BaseCalibrate):
 
     _parameter_constraints: dict = {
         "prior": [StrOptions(set(FAMILIES)), HasMethods(["cdf", "support"])],
-        "fit_method": [StrOptions({"mean-variance", "positive-mean", "mle"})],
+        "fit_method": [StrOptions({"mean-variance", "mle"})],
         "noise": NOISE_CONSTRAINT,
     }
 

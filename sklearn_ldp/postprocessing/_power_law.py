@@ -69,13 +69,12 @@ class Power(BaseCalibrate):
     large ones hardly change.
 
     The exponent is fitted for each row. "mean-variance" equates the mean of the prior with the mean
-    count n / d, which is known exactly because the frequencies sum to 1; "positive-mean" with the
-    mean of the estimates above 0, as Calibrate's own code is reported to do; "mle" maximises the
+    count n / d, which is known exactly because the frequencies sum to 1; "mle" maximises the
     marginal likelihood of the estimates, which takes their spread into account as well.
 
     Parameters
     ----------
-    fit_method : {"mean-variance", "positive-mean", "mle"}, default="mean-variance"
+    fit_method : {"mean-variance", "mle"}, default="mean-variance"
         How the exponent is fitted. The default is what the 2020 paper calls Power; that of
         :class:`Calibrate`, the same prior, is "mle", which reproduces the Calibrate paper.
     exponent : float, default=None
@@ -94,8 +93,7 @@ class Power(BaseCalibrate):
     -----
     UserWarning
         If the mean-variance equation has no solution, because there are no more users than
-        categories, or the positive estimates have a mean of 1 or less. The steepest prior is used
-        then, which shrinks estimates near 0 to almost 0.
+        categories. The steepest prior is used then, which shrinks estimates near 0 to almost 0.
 
     See Also
     --------
@@ -123,7 +121,7 @@ class Power(BaseCalibrate):
     exponent_: np.ndarray
 
     _parameter_constraints: dict = {
-        "fit_method": [StrOptions({"mean-variance", "positive-mean", "mle"})],
+        "fit_method": [StrOptions({"mean-variance", "mle"})],
         "exponent": [None, Interval(Real, 0, None, closed="left")],
         "noise": NOISE_CONSTRAINT,
     }
@@ -153,7 +151,7 @@ class PowerNS(Power):
 
     Parameters
     ----------
-    fit_method : {"mean-variance", "positive-mean", "mle"}, default="mean-variance"
+    fit_method : {"mean-variance", "mle"}, default="mean-variance"
         How the exponent is fitted; see :class:`Power`.
     exponent : float, default=None
         The exponent, if it is known. None fits it.
