@@ -63,21 +63,21 @@ format: $(VENV)/.lint ## format the code, and repair what ruff can repair
 	@$(BIN) -m ruff format .
 
 bench: $(VENV)/.bench ## the main job on large inputs and every oracle, timed
-	@$(BIN) -m benchmarks.main_job $(BENCH_ARGS)
-	@$(BIN) -m benchmarks.postprocessor_speed
-	@$(BIN) -m benchmarks.oracle_speed $(SPEED_ARGS)
+	@$(BIN) -m benchmarks.speed.main_job $(BENCH_ARGS)
+	@$(BIN) -m benchmarks.speed.postprocessor_speed
+	@$(BIN) -m benchmarks.speed.oracle_speed $(SPEED_ARGS)
 
 race: $(VENV)/.bench $(VENV)-peers/.peers ## compare with pure-ldp, multi-freq-ldpy, ldp-toolbox and opendp; writes doc/user_guide/race.md (half an hour)
-	@$(BIN) -m benchmarks.race --peers-python $(VENV)-peers/bin/python $(RACE_ARGS)
+	@$(BIN) -m benchmarks.speed.race --peers-python $(VENV)-peers/bin/python $(RACE_ARGS)
 
 regression: $(VENV)/.bench ## compare time, memory and import with stored ratios to a NumPy yardstick (a minute)
-	@$(BIN) -m benchmarks.regression $(REGRESSION_ARGS)
+	@$(BIN) -m benchmarks.speed.regression $(REGRESSION_ARGS)
 
 study: $(VENV)/.test ## the papers' experiments, with the printed numbers beside ours (under ten minutes)
-	@$(BIN) -m benchmarks.study $(STUDY_ARGS)
+	@$(BIN) -m benchmarks.papers $(STUDY_ARGS)
 
 study-quick: $(VENV)/.test ## the same with fewer points and repeats (under two minutes)
-	@$(BIN) -m benchmarks.study --quick $(STUDY_ARGS)
+	@$(BIN) -m benchmarks.papers --quick $(STUDY_ARGS)
 
 # On a busy machine, threads that wait for each other take many times as long as one.
 doc: export OMP_NUM_THREADS := 1

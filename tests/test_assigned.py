@@ -10,7 +10,7 @@ from estimators import slow_but
 from scipy import stats
 from sklearn.base import clone
 
-from benchmarks._attacks import chosen_functions, chosen_values
+from benchmarks.security._attacks import chosen_functions, chosen_values
 from sklearn_ldp import BLH, GRR, OLH, OUE
 from sklearn_ldp.collection import Protocol
 from sklearn_ldp.oracles._mixing import MixingHashChannel

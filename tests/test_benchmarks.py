@@ -8,18 +8,11 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from benchmarks import (
-    _peers,
-    column_strategies,
-    interval_coverage,
-    learning,
-    poisoned_estimates,
-    regression,
-    report_test_power,
-    table_models,
-)
-from benchmarks._contest import ORACLES, PEERS, Result
-from benchmarks._race_report import BEGIN, END, Growth, draw, page, refresh
+from benchmarks.accuracy import column_strategies, interval_coverage, learning, table_models
+from benchmarks.security import poisoned_estimates, report_test_power
+from benchmarks.speed import _peers, regression
+from benchmarks.speed._contest import ORACLES, PEERS, Result
+from benchmarks.speed._race_report import BEGIN, END, Growth, draw, page, refresh
 from sklearn_ldp import GRR, OLH, OUE, HadamardResponse
 from sklearn_ldp.oracles import RandomSamplingFakeData
 from sklearn_ldp.postprocessing import norm_sub

@@ -349,7 +349,7 @@ def test_a_fitted_prior_gives_the_same_as_if_known():
         np.testing.assert_allclose(post.frequencies_, expected, rtol=0, atol=1e-10)
 
 
-@pytest.mark.parametrize("fit_method", ["mean-variance", "positive-mean", "mle"])
+@pytest.mark.parametrize("fit_method", ["mean-variance", "mle"])
 def test_power_is_calibrate_with_a_power_law(fit_method):
     counts = np.random.default_rng(0).zipf(1.6, 200).clip(0, 10**5)
     estimate = OUE(1.0, categories=200, random_state=0).simulate(counts, 2)
@@ -464,47 +464,6 @@ def test_two_categories_of_many_users_have_a_power_law(n):
     fitted = Power(noise=noise).fit([[0.7, 0.3]])
     assert fitted.exponent_[0] == pytest.approx(0, abs=1e-5)
     assert np.abs(fitted.frequencies_ - [0.7, 0.3]).max() < 0.01 * noise.std
-
-
-# -- the mean of the positive estimates --------------------------------------------------------
-def test_the_positive_mean_is_that_of_the_prior():
-    """Summed directly; negative control: the mean of all estimates is another one."""
-    n = 1000
-    row = np.array([0.5, 0.25, 0.125, -0.125, -0.25])
-    post = Power(fit_method="positive-mean", noise=noise_of_level(0.05, n)).fit([row])
-    k = np.arange(1, n + 1)
-    law = k ** -post.exponent_[0]
-    mean = (k @ law) / law.sum()
-    assert mean == pytest.approx(n * row[row > 0].mean(), rel=1e-9)
-    assert mean != pytest.approx(n * row.mean(), rel=0.1)
-
-
-def test_the_positive_mean_of_a_family_of_one_parameter():
-    row = np.array([0.02, 0.03, 0.04, -0.01])
-    post = Calibrate("poisson", fit_method="positive-mean", noise=noise_of_level(0.01, 1000))
-    assert post.fit([row]).params_["mu"][0] == pytest.approx(30, rel=1e-6)
-
-
-def test_the_positive_mean_cannot_fit_two_parameters():
-    post = Calibrate("gaussian", fit_method="positive-mean", noise=noise_of_level(0.01, 1000))
-    with pytest.raises(
-        ValueError, match='solves for one parameter, .* 2, loc, scale; take fit_method="mle"'
-    ):
-        post.fit([[0.5, 0.25, 0.25]])
-
-
-def test_no_positive_estimate_has_no_mean():
-    post = Power(fit_method="positive-mean", noise=noise_of_level(0.01, 1000))
-    with pytest.warns(UserWarning, match="no estimate is above 0.* takes n / d"):
-        post.fit([[-0.5, -0.25, -0.125]])
-    assert post.exponent_[0] == pytest.approx(power_law_exponent(1000, 3))
-
-
-def test_a_positive_mean_below_1_takes_the_steepest_prior():
-    post = Power(fit_method="positive-mean", noise=noise_of_level(0.01, 100))
-    with pytest.warns(UserWarning, match="no power law of mean 0.5, that of the positive"):
-        post.fit([[0.005, -0.25, -0.125]])
-    assert post.exponent_[0] == 30
 
 
 def test_the_defaults_of_calibrate_and_power_are_those_of_their_papers():

@@ -303,7 +303,7 @@ def test_rounds_in_which_all_workers_die_at_once(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_the_benchmark_counts_every_worker(monkeypatch, capsys):
-    from benchmarks import dask_throughput
+    from benchmarks.speed import dask_throughput
 
     command = "dask_throughput --files 3 --reports 1000 --repeats 1 --processes 1 2 --oracles grr"
     monkeypatch.setattr("sys.argv", command.split())

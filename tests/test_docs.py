@@ -131,7 +131,7 @@ def test_api_reference_knows_every_public_module():
 
 
 def test_the_table_of_oracles_is_what_the_oracles_say():
-    table = importlib.import_module("benchmarks.oracle_table").table()
+    table = importlib.import_module("benchmarks.accuracy.oracle_table").table()
     assert table in (ROOT / "doc" / "oracles.md").read_text(encoding="utf-8")
 
 

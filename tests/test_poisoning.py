@@ -9,7 +9,7 @@ from estimators import ORACLES
 from scipy import stats
 from sklearn.base import clone
 
-from benchmarks._attacks import chosen_functions, disguised_bits, subsets_with_targets
+from benchmarks.security._attacks import chosen_functions, disguised_bits, subsets_with_targets
 from sklearn_ldp import (
     BLH,
     GRR,

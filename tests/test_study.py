@@ -8,6 +8,7 @@ import re
 
 import numpy as np
 import pytest
+import yaml
 
 from sklearn_ldp import FrequencyEstimate, NoiseModel
 from sklearn_ldp.datasets import make_zipf
@@ -15,17 +16,15 @@ from sklearn_ldp.model_selection import ErrorStudy
 from sklearn_ldp.postprocessing import power_law_exponent
 from sklearn_ldp.queries import random_sets
 
-main = importlib.import_module("benchmarks.study.__main__")
-claims = importlib.import_module("benchmarks.study._claims")
-figure = importlib.import_module("benchmarks.study._figure")
-conclusions = importlib.import_module("benchmarks.study._conclusions")
-methods = importlib.import_module("benchmarks.study._methods")
-not_judged = importlib.import_module("benchmarks.study._not_judged")
-report = importlib.import_module("benchmarks.study._report")
-paper2020 = importlib.import_module("benchmarks.study.paper2020")
-populations = importlib.import_module("benchmarks.study._populations")
-stand_ins = importlib.import_module("benchmarks.study._stand_ins")
-published = importlib.import_module("benchmarks.study._published")
+main = importlib.import_module("benchmarks.papers.__main__")
+claims = importlib.import_module("benchmarks.papers._claims")
+figure = importlib.import_module("benchmarks.papers._figure")
+measures = importlib.import_module("benchmarks.papers._measures")
+methods = importlib.import_module("benchmarks.papers._methods")
+report = importlib.import_module("benchmarks.papers._report")
+paper2020 = importlib.import_module("benchmarks.papers.paper2020")
+populations = importlib.import_module("benchmarks.papers._populations")
+published = importlib.import_module("benchmarks.papers._published")
 
 ERRORS = {"population", "epsilon", "postprocessor", "error", "standard_error"}
 COLUMNS = {
@@ -117,6 +116,47 @@ def test_every_figure_of_the_papers_is_there():
     assert {claim.figure for claim in published.CLAIMS} <= names
 
 
+def test_the_files_of_claims_name_the_methods_of_the_papers():
+    for name, wanted in (("paper2020", methods.METHODS_2020), ("paper2019", methods.METHODS_2019)):
+        listed = yaml.safe_load((published.FOLDER / f"{name}.yaml").read_text("utf-8"))["methods"]
+        assert set(listed["all"]) == set(wanted)
+        assert listed["left"] == methods.LEFT
+
+
+def test_a_measurement_of_a_file_is_the_call_that_it_names(result):
+    study = result("2020-fig4")
+
+    def read(text):
+        return published.measured_as(yaml.safe_load(text))(study)
+
+    norm = measures.ratio(study, "Norm", "Base", epsilon="< 3")
+    sub = measures.ratio(study, "Norm-Sub", "Base", epsilon="< 3")
+    of_norm, of_sub = (f"{{ratio: [{name}, Base], epsilon: < 3}}" for name in ("Norm", "Norm-Sub"))
+    assert read(of_norm) == norm
+    assert read(f"[{of_norm}, {of_sub}]") == norm + sub
+    assert read("{ratio: ['{}', Base], epsilon: < 3, for: [Norm, Norm-Sub]}") == [
+        one._replace(where=f"{name}, {one.where}")
+        for name, found in (("Norm", norm), ("Norm-Sub", sub))
+        for one in found
+    ]
+    everything = str(study["queries"][0])
+    at = read(f"{{all: [{of_norm}], at: ['{everything}']}}")
+    assert at == [one._replace(where=f"{everything}, {one.where}") for one in norm]
+    (one, *_) = read("{ratio: [Norm, Base], epsilon: < 3, log10: true}")
+    assert one.value == pytest.approx(np.log10(norm[0].value))
+    assert one.error == pytest.approx(norm[0].error / norm[0].value / np.log(10))
+    for wrong, error in (("{ration: [Norm, Base]}", AttributeError), ("{ratio: Norm}", TypeError)):
+        with pytest.raises(error):
+            read(wrong)
+
+
+def test_a_statement_about_power_has_a_reading_by_the_authors_code():
+    twins = [claim for claim in published.CLAIMS if claim.note == methods.BY_CODE]
+    assert len(twins) == 9
+    texts = {claim.text for claim in published.CLAIMS if claim.kind == "statement"}
+    assert {claim.text.removeprefix("the same: ") for claim in twins} <= texts
+
+
 # -- verdicts -------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("value", "error", "verdict"),
@@ -132,7 +172,7 @@ def test_every_figure_of_the_papers_is_there():
     ],
 )
 def test_verdict_of_a_number(value, error, verdict):
-    one = claims.Measured("", value, error)
+    one = measures.Measured("", value, error)
     assert claims.judge_one(claims.near(10, absolute=1), one) == verdict
 
 
@@ -148,7 +188,7 @@ def test_verdict_of_a_number(value, error, verdict):
     ],
 )
 def test_verdict_of_a_claim(values, verdict):
-    measured = [claims.Measured("", value, 0.1) for value in values]
+    measured = [measures.Measured("", value, 0.1) for value in values]
     claim = claims.Claim("x", "", claims.near(10, relative=0.1), lambda table: measured)
     assert claims.judge(claim, None).verdict == verdict
 
@@ -159,12 +199,14 @@ def test_populations_are_judged_by_themselves():
         "x",
         "",
         claims.near(10, relative=0.1),
-        lambda part: [claims.Measured("", v) for v in part["value"] if part["population"] != "c"],
+        lambda part: [measures.Measured("", v) for v in part["value"] if part["population"] != "c"],
     )
     found = claims.judge_each(claim, table)
     assert [(f.data, f.verdict) for f in found] == [("a", "reproduced"), ("b", "not reproduced")]
     plain = figure.Table(value=np.array([10.0]))
-    claim = dataclasses.replace(claim, measure=lambda part: [claims.Measured("", part["value"][0])])
+    claim = dataclasses.replace(
+        claim, measure=lambda part: [measures.Measured("", part["value"][0])]
+    )
     assert [f.verdict for f in claims.judge_each(claim, plain)] == ["reproduced"]
 
 
@@ -177,7 +219,7 @@ def test_a_statement_counts_once_and_checks_and_readings_do_not():
             "x",
             kind,
             claims.near(10, relative=0.1),
-            lambda part: [claims.Measured("", value) for value in part["value"]],
+            lambda part: [measures.Measured("", value) for value in part["value"]],
             kind=kind,
         )
         return claims.judge_each(claim, table)
@@ -202,24 +244,24 @@ def test_a_statement_counts_once_and_checks_and_readings_do_not():
     ],
 )
 def test_a_conclusion_stands_on_its_statements(verdicts, expected):
-    assert conclusions.standing(verdicts) == expected
+    assert claims.standing(verdicts) == expected
 
 
 def test_every_conclusion_rests_on_statements_and_every_key_is_used():
     keys = [claim.key for claim in published.CLAIMS if claim.key]
     assert len(keys) == len(set(keys))
     assert all(claim.kind == "statement" for claim in published.CLAIMS if claim.key)
-    used = {key for conclusion in conclusions.CONCLUSIONS for key in conclusion.keys}
+    used = {key for conclusion in published.CONCLUSIONS for key in conclusion.rests_on}
     assert used <= set(keys)
 
 
 def test_a_sentence_that_is_not_judged_says_why():
-    for paper, section, sentence, reason in not_judged.NOT_JUDGED:
+    for paper, section, sentence, reason in published.NOT_JUDGED:
         assert paper
         assert section
         assert len(sentence) > 10
         assert len(reason) > 10
-    assert len({row[:3] for row in not_judged.NOT_JUDGED}) == len(not_judged.NOT_JUDGED)
+    assert len({tuple(row[:3]) for row in published.NOT_JUDGED}) == len(published.NOT_JUDGED)
 
 
 def test_bands_that_are_ours_say_so():
@@ -236,20 +278,20 @@ def test_the_expected_error_of_base_takes_the_chance_out_of_the_others(result):
     study = result("2020-fig4")
     (plain,) = study.select(epsilon=1.0, postprocessor=["Norm"]).errors
     (base,) = study.select(epsilon=1.0, postprocessor=["Base"]).errors
-    one = claims.ratio("Norm", "Base", epsilon=1.0)(study)[0]
+    one = measures.ratio(study, "Norm", "Base", epsilon=1.0)[0]
     assert abs(one.value - (1 - 1 / 1024)) < 5 * one.error
     assert one.error < plain.std(ddof=1) / np.sqrt(len(plain)) / base.mean() / 3
     expected = study.select(epsilon=1.0, postprocessor=["Base"])["expected_base"][0]
     assert abs(base.mean() - expected) < 5 * base.std(ddof=1) / np.sqrt(len(base))
     columns = study.columns | {"expected_base": 1.1 * study["expected_base"]}
-    (mul,) = claims.ratio("Norm-Mul", "Base", epsilon=1.0)(ErrorStudy(columns, study.errors))
-    (right,) = claims.ratio("Norm-Mul", "Base", epsilon=1.0)(study)
+    (mul,) = measures.ratio(ErrorStudy(columns, study.errors), "Norm-Mul", "Base", epsilon=1.0)
+    (right,) = measures.ratio(study, "Norm-Mul", "Base", epsilon=1.0)
     assert abs(mul.value - right.value) > 2 * right.error
 
 
 def test_points_are_those_that_the_condition_names(result):
     study = result("2020-fig4")
-    names = [name for name, _ in claims.of_points(study, epsilon=lambda x: x < 3)]
+    names = [name for name, _ in measures.of_points(study, epsilon="< 3")]
     assert names == ["epsilon 0.2", "epsilon 1"]
 
 
@@ -292,7 +334,7 @@ def result(tmp_path_factory):
 
 
 def _claim(text):
-    (found,) = (c for c in published.PAPER_2020 if text in c.text)
+    (found,) = (c for c in published.PAPER_2020.claims if text in c.text)
     return found
 
 
@@ -342,7 +384,7 @@ def test_paired_ratio_has_the_error_of_the_jackknife():
     rng = np.random.default_rng(0)
     bottom = rng.gamma(50, size=200)
     top = 2 * bottom + rng.normal(size=200)
-    value, error = claims.paired_ratio(top, bottom)
+    value, error = measures.paired_ratio(top, bottom)
     left_out = [np.delete(top, i).mean() / np.delete(bottom, i).mean() for i in range(200)]
     assert value == pytest.approx(top.mean() / bottom.mean())
     assert error == pytest.approx(np.std(left_out) * np.sqrt(199), rel=0.02)
@@ -396,7 +438,7 @@ def test_a_part_is_completed_to_the_law_of_the_whole():
     rng = np.random.default_rng(0)
     whole = rng.choice([1, 10, 400], p=[0.5, 0.3, 0.2], size=4000)
     part = rng.binomial(whole, 0.05)
-    made = stand_ins.completed(part, 0.05, rng)
+    made = populations.completed(part, 0.05, rng)
     assert made.min() >= 1
     assert np.all(made >= part)
     assert made.sum() == pytest.approx(whole.sum(), rel=0.05)
@@ -409,9 +451,9 @@ def test_a_part_is_completed_to_the_law_of_the_whole():
 
 def test_scaled_keeps_the_sum_and_the_frequencies():
     counts = np.array([7, 0, 2, 1])
-    np.testing.assert_array_equal(stand_ins.scaled(counts, 100), [70, 0, 20, 10])
-    assert stand_ins.scaled(counts, 1001).sum() == 1001
-    np.testing.assert_array_equal(stand_ins.scaled_part(counts, 20, 6), [14, 0, 4, 2, 0, 0])
+    np.testing.assert_array_equal(populations.scaled(counts, 100), [70, 0, 20, 10])
+    assert populations.scaled(counts, 1001).sum() == 1001
+    np.testing.assert_array_equal(populations.scaled_part(counts, 20, 6), [14, 0, 4, 2, 0, 0])
 
 
 def test_what_is_not_there_is_left_out(tmp_path, capsys):

@@ -1,4 +1,28 @@
-"""The command line: its commands, its exit codes and its one-line errors."""
+"""The command line: its commands, its exit codes and its one-line errors.
+
+Estimate the frequencies of categorical attributes under local differential privacy.
+
+----
+examples:
+  sklearn-ldp demo
+      the main job on real data: which oracle, which post-processor, and who finds it
+  sklearn-ldp estimate people.csv --categories domain.txt --epsilon 1 --output estimate.csv
+      simulate a collection of these people's values, and write what the server would learn
+  sklearn-ldp plan --epsilon 1 --n-categories 1000 --n-samples 1000000
+      what to expect of a collection, before there is any data
+
+a collection, step by step:
+  sklearn-ldp privatize people.csv --categories domain.txt --output reports/today.parquet
+  sklearn-ldp aggregate reports --categories domain.txt --checkpoint state.npz
+  sklearn-ldp estimate state.npz --categories domain.txt --output estimate.csv
+with --domains domains.json instead, people.csv has several columns, and each user is asked for one
+
+exit codes: 0 done, 1 refused or failed (one line on standard error says why), 2 wrong arguments,
+130 interrupted by Ctrl-C: aggregate and study resume from their checkpoint, 141 broken pipe,
+129 and 143 aggregate was ended by SIGHUP or SIGTERM, and resumes as well
+
+sklearn-ldp COMMAND --help says more. Without installing: python -m sklearn_ldp ...
+"""
 
 from __future__ import annotations
 
@@ -13,12 +37,14 @@ from .. import __version__
 from .._files._text import printable
 from . import _aggregate, _demo, _estimate, _plan, _privatize, _study
 from ._aggregate import Terminated
+from ._arguments import help_texts
 
 PROG = "sklearn-ldp"
 FAILED, MISUSED, SIGNALLED, INTERRUPTED, BROKEN_PIPE = 1, 2, 128, 130, 141
 _FULL = (errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC))
 
-# Each command is a module with its texts for --help, `add_options` and `run`.
+# Each command is a module with its texts for --help, `add_options` and `run`. The texts are its
+# docstring, as those of the command line as a whole are that of this module.
 _COMMANDS: dict[str, Any] = {
     "demo": _demo,
     "plan": _plan,
@@ -28,29 +54,7 @@ _COMMANDS: dict[str, Any] = {
     "study": _study,
 }
 
-_DESCRIPTION = """\
-Estimate the frequencies of categorical attributes under local differential privacy."""
-
-_EPILOG = f"""\
-examples:
-  {PROG} demo
-      the main job on real data: which oracle, which post-processor, and who finds it
-  {PROG} estimate people.csv --categories domain.txt --epsilon 1 --output estimate.csv
-      simulate a collection of these people's values, and write what the server would learn
-  {PROG} plan --epsilon 1 --n-categories 1000 --n-samples 1000000
-      what to expect of a collection, before there is any data
-
-a collection, step by step:
-  {PROG} privatize people.csv --categories domain.txt --output reports/today.parquet
-  {PROG} aggregate reports --categories domain.txt --checkpoint state.npz
-  {PROG} estimate state.npz --categories domain.txt --output estimate.csv
-with --domains domains.json instead, people.csv has several columns, and each user is asked for one
-
-exit codes: 0 done, 1 refused or failed (one line on standard error says why), 2 wrong arguments,
-130 interrupted by Ctrl-C: aggregate and study resume from their checkpoint, 141 broken pipe,
-129 and 143 aggregate was ended by SIGHUP or SIGTERM, and resumes as well
-
-{PROG} COMMAND --help says more. Without installing: python -m sklearn_ldp ..."""
+_, _DESCRIPTION, _EPILOG = help_texts(__doc__)
 
 
 class _Parser(argparse.ArgumentParser):

@@ -1,4 +1,21 @@
-"""``sklearn-ldp aggregate``: add files of reports to a collection that is kept on disk."""
+"""``sklearn-ldp aggregate``: files of reports in, a collection that can be resumed out
+
+Add up reports that `sklearn-ldp privatize` or sklearn_ldp.collection.write_reports has written.
+Each file is a batch and counts once, whatever its name and however often it comes. A batch that is
+damaged, or of another configuration, is refused as a whole. The state of the collection is kept in
+a checkpoint: the same command resumes from it after Ctrl-C or a crash, and when it is run again it
+adds the batches that are new. If two run at the same time, one waits for the other.
+`sklearn-ldp estimate` reads the checkpoint.
+
+----
+examples:
+  sklearn-ldp aggregate reports --categories domain.txt --checkpoint state.npz
+  sklearn-ldp aggregate a.parquet b.parquet --oracle oue --epsilon 2 --categories domain.txt \\
+      --checkpoint state.npz --on-refusal skip
+  sklearn-ldp aggregate reports --domains domains.json --checkpoint state.npz
+  ssh client cat batch.arrows | sklearn-ldp aggregate - --categories domain.txt \\
+      --checkpoint state.npz
+"""
 
 from __future__ import annotations
 
@@ -18,6 +35,7 @@ from .._files._atomic import check_writable, make_folder
 from .._files._text import printable
 from .._progress import Progress
 from ._arguments import (
+    help_texts,
     add_domain_options,
     add_shared,
     check_suffix,
@@ -29,24 +47,7 @@ from ._arguments import (
     seconds_or_never,
 )
 
-TITLE = "files of reports in, a collection that can be resumed out"
-
-DESCRIPTION = """\
-Add up reports that `sklearn-ldp privatize` or sklearn_ldp.collection.write_reports has written.
-Each file is a batch and counts once, whatever its name and however often it comes. A batch that is
-damaged, or of another configuration, is refused as a whole. The state of the collection is kept in
-a checkpoint: the same command resumes from it after Ctrl-C or a crash, and when it is run again it
-adds the batches that are new. If two run at the same time, one waits for the other.
-`sklearn-ldp estimate` reads the checkpoint."""
-
-EPILOG = """\
-examples:
-  sklearn-ldp aggregate reports --categories domain.txt --checkpoint state.npz
-  sklearn-ldp aggregate a.parquet b.parquet --oracle oue --epsilon 2 --categories domain.txt \\
-      --checkpoint state.npz --on-refusal skip
-  sklearn-ldp aggregate reports --domains domains.json --checkpoint state.npz
-  ssh client cat batch.arrows | sklearn-ldp aggregate - --categories domain.txt \\
-      --checkpoint state.npz"""
+TITLE, DESCRIPTION, EPILOG = help_texts(__doc__)
 
 
 _CAPS = {

@@ -183,34 +183,12 @@ _SHARED: dict[str, dict[str, Any]] = {
         "help": f"how users randomise: {ORACLE_NAMES} (default: olh; with --domains the best one "
         "for each column)",
     },
-    "--categories": {
-        "type": Path,
-        "metavar": "FILE",
-        "help": "the public domain, one category per line, the same for clients and server",
-    },
     "--domains": {
         "type": Path,
         "metavar": "FILE",
         "help": "instead of --categories, for several columns of which each user is asked for one: "
         'JSON with the public domain of each, {"sex": ["F", "M"], "age": 10}; an integer is a '
         "number of categories, from 0",
-    },
-    "--input-kind": {
-        "choices": ["auto", "values", "histogram"],
-        "default": "auto",
-        "help": "what FILE holds (default: auto, a histogram if it has both columns)",
-    },
-    "--value-column": {
-        "metavar": "NAME",
-        "help": "column of the values, as the header calls it (default: value)",
-    },
-    "--no-header": {
-        "action": "store_true",
-        "help": "the first line is the value of a user, although it looks like a header",
-    },
-    "--count-column": {
-        "metavar": "NAME",
-        "help": "column of the numbers of users (default: count)",
     },
     "--round": {
         "default": "",
@@ -261,7 +239,12 @@ def add_shared(parser: Any, *names: str, **changes: Any) -> None:
         parser.add_argument(name, **{**_SHARED[name], **changes})
 
 
-def add_domain_options(parser: Any, *, required: bool = True, **changes: Any) -> None:
+def add_domain_options(
+    parser: Any,
+    *,
+    required: bool = True,
+    help: str = "the public domain, one category per line, the same for clients and server",
+) -> None:
     """Add the options for the public domain: of one column, or of several.
 
     Parameters
@@ -270,20 +253,59 @@ def add_domain_options(parser: Any, *, required: bool = True, **changes: Any) ->
         Where to add them.
     required : bool, default=True
         Whether one of them must be given.
-    **changes : dict
-        What is different about ``--categories``.
+    help : str
+        What ``--categories`` is.
     """
     either = parser.add_mutually_exclusive_group(required=required)
-    add_shared(either, "--categories", **changes)
+    either.add_argument("--categories", type=Path, metavar="FILE", help=help)
     add_shared(either, "--domains")
 
 
 def add_value_options(parser: Any) -> None:
     """Add the options that say where the values in a file are."""
-    add_shared(parser, "--input-kind")
-    # A column can be named only where there is a header.
-    add_shared(parser.add_mutually_exclusive_group(), "--value-column", "--no-header")
-    add_shared(parser, "--count-column")
+    parser.add_argument(
+        "--input-kind",
+        choices=["auto", "values", "histogram"],
+        default="auto",
+        help="what FILE holds (default: auto, a histogram if it has both columns)",
+    )
+    either = parser.add_mutually_exclusive_group()  # a column has a name only in a header
+    either.add_argument(
+        "--value-column",
+        metavar="NAME",
+        help="column of the values, as the header calls it (default: value)",
+    )
+    either.add_argument(
+        "--no-header",
+        action="store_true",
+        help="the first line is the value of a user, although it looks like a header",
+    )
+    parser.add_argument(
+        "--count-column",
+        metavar="NAME",
+        help="column of the numbers of users (default: count)",
+    )
+
+
+def help_texts(docstring: str | None) -> tuple[str, str, str]:
+    """Return the title, the description and the epilog of a command from its module's docstring.
+
+    Parameters
+    ----------
+    docstring : str or None
+        Its first line is the name of the command, a colon and the title; a line of dashes is
+        between the description and the epilog. None, as Python has it with ``-OO``, is no help.
+
+    Returns
+    -------
+    tuple of str
+        The texts as argparse takes them.
+    """
+    if docstring is None:
+        return "", "", ""
+    title, _, rest = docstring.partition("\n")
+    description, _, epilog = rest.partition("\n----\n")
+    return title.partition(": ")[2], description.strip(), epilog.strip()
 
 
 def check_table_output(path: Path | None, source: Path | None = None) -> None:

@@ -1,4 +1,15 @@
-"""``sklearn-ldp demo``: the main job on the US states, from reports to the picks of searches."""
+"""``sklearn-ldp demo``: the main job on real data, in a few seconds
+
+The main job on real data. Residents of the US (2020 census) report their state, once each, under
+epsilon-local differential privacy. Every oracle makes an estimate, every post-processor improves
+it, and the searches pick a post-processor from the estimate alone; the truth, which a real server
+never sees, then tells how good they all are. Prints tables and draws a picture.
+
+----
+examples:
+  sklearn-ldp demo
+  sklearn-ldp demo --epsilon 0.5 --n-samples 100000 --output half.png
+"""
 
 from __future__ import annotations
 
@@ -10,22 +21,11 @@ import numpy as np
 
 from .._files._atomic import check_writable, make_folder, replacing
 from .._progress import Progress
-from ._arguments import add_shared, check_suffix, count
+from ._arguments import add_shared, check_suffix, count, help_texts
 
 _PICTURE_SUFFIXES = (".png", ".pdf", ".svg")
 
-TITLE = "the main job on real data, in a few seconds"
-
-DESCRIPTION = """\
-The main job on real data. Residents of the US (2020 census) report their state, once each, under
-epsilon-local differential privacy. Every oracle makes an estimate, every post-processor improves
-it, and the searches pick a post-processor from the estimate alone; the truth, which a real server
-never sees, then tells how good they all are. Prints tables and draws a picture."""
-
-EPILOG = """\
-examples:
-  sklearn-ldp demo
-  sklearn-ldp demo --epsilon 0.5 --n-samples 100000 --output half.png"""
+TITLE, DESCRIPTION, EPILOG = help_texts(__doc__)
 
 _ERRORS = """\
 Error of the answers: RMSE in percentage points over {} simulated collections;

@@ -1,34 +1,5 @@
-"""``sklearn-ldp estimate``: what a server would learn of the raw values in a file."""
+"""``sklearn-ldp estimate``: a file of values or a histogram in, an estimate out
 
-from __future__ import annotations
-
-import argparse
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
-
-import numpy as np
-
-from .._files._source import shorten
-from ._arguments import (
-    add_domain_options,
-    add_shared,
-    add_value_options,
-    all_postprocessors,
-    all_searches,
-    check_table_output,
-    declared_oracle,
-    make_oracle,
-    read_key,
-    say,
-)
-from ._output import first_formula, is_csv, without_formulas, write_table, write_tables
-
-_NUMBERS = ("raw_frequency", "low", "high", "frequency", "count")
-
-TITLE = "a file of values or a histogram in, an estimate out"
-
-DESCRIPTION = """\
 Simulate a collection under epsilon-local differential privacy: the value of each user in FILE is
 randomised as her own device would do it, and the server's estimate of the frequencies is written
 as a table with one row per category:
@@ -50,9 +21,9 @@ What FILE holds is recognised by its content:
                  header is refused until --value-column or --no-header says what it is
   checkpoint     what `sklearn-ldp aggregate` has written: real reports, nothing is simulated; give
                  the --oracle, --epsilon, --categories (or --domains) and --round of the
-                 collection"""
+                 collection
 
-EPILOG = """\
+----
 privacy: the reports are as private as epsilon says when the domain is public (--categories or
 --domains) and no --seed is given. Whoever runs this command sees the raw values of FILE all the
 same.
@@ -63,7 +34,37 @@ examples:
   sklearn-ldp estimate values.txt --seed 0 --sort frequency | head
   sklearn-ldp estimate people.csv --value-column age --categories ages.txt --ordered
   sklearn-ldp estimate state.npz --categories browsers.txt --post held-out-search
-  sklearn-ldp estimate people.csv --domains domains.json --epsilon 2 --output estimates.csv"""
+  sklearn-ldp estimate people.csv --domains domains.json --epsilon 2 --output estimates.csv
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .._files._source import shorten
+from ._arguments import (
+    add_domain_options,
+    add_shared,
+    add_value_options,
+    all_postprocessors,
+    all_searches,
+    check_table_output,
+    declared_oracle,
+    help_texts,
+    make_oracle,
+    read_key,
+    say,
+)
+from ._output import first_formula, is_csv, without_formulas, write_table, write_tables
+
+_NUMBERS = ("raw_frequency", "low", "high", "frequency", "count")
+
+TITLE, DESCRIPTION, EPILOG = help_texts(__doc__)
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -169,7 +170,8 @@ def _collected(arguments: argparse.Namespace) -> Any:
 
 def _simulated(arguments: argparse.Namespace) -> Any:
     """Return the estimate of a simulated collection of the values in the file."""
-    from ._input import declared_users, read_users
+    from ._input import declared_users
+    from ._input import read_users
 
     oracle: Any
     if arguments.categories is None and arguments.domains is None:

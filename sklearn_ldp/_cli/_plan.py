@@ -1,32 +1,5 @@
-"""``sklearn-ldp plan``: the errors to expect of a collection, before there is any data."""
+"""``sklearn-ldp plan``: expected errors and needed users of every oracle
 
-from __future__ import annotations
-
-import argparse
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
-
-from ._arguments import (
-    add_shared,
-    all_oracles,
-    check_table_output,
-    count,
-    positive,
-    say,
-    unit,
-)
-from ._output import write_table
-
-if TYPE_CHECKING:
-    from ..planning import Plan
-
-_SIMULATED, _FEWEST, _MOST = 10_000, 3, 10  # categories in all, and collections, per oracle
-
-TITLE = "expected errors and needed users of every oracle"
-
-DESCRIPTION = """\
 For every oracle: the size of a report, the error to expect of the raw estimate of a category, the
 frequency above which a category can be told from one that nobody has, and the number of users that
 a given precision takes. Nothing is collected.
@@ -46,9 +19,9 @@ a given precision takes. Nothing is collected.
 With --domains, for every column of a survey in which each user is asked for one of them: the oracle
 of the column, the probability of being asked for it, and of these numbers rmse, half_width,
 detection_threshold, users_needed and users_to_tell, which contain the noise of drawing whom to
-ask."""
+ask.
 
-EPILOG = """\
+----
 All columns but processed_rmse assume uniform frequencies, which matters little unless epsilon is
 large. `sklearn-ldp study` simulates other post-processors and queries.
 
@@ -57,7 +30,35 @@ examples:
   sklearn-ldp plan --epsilon 2 --categories domain.txt --n-samples 50000 --target 0.005
   sklearn-ldp plan --epsilon 1 --like last_year.csv --n-samples 50000
   sklearn-ldp plan --epsilon 1 --domains domains.json --n-samples 1000000
-  sklearn-ldp plan --epsilon 2 --n-categories 50 --n-samples 100000 --gap 0.01 --to order"""
+  sklearn-ldp plan --epsilon 2 --n-categories 50 --n-samples 100000 --gap 0.01 --to order
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ._arguments import (
+    help_texts,
+    add_shared,
+    all_oracles,
+    check_table_output,
+    count,
+    positive,
+    say,
+    unit,
+)
+from ._output import write_table
+
+if TYPE_CHECKING:
+    from ..planning import Plan
+
+_SIMULATED, _FEWEST, _MOST = 10_000, 3, 10  # categories in all, and collections, per oracle
+
+TITLE, DESCRIPTION, EPILOG = help_texts(__doc__)
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

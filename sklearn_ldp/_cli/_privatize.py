@@ -1,4 +1,25 @@
-"""``sklearn-ldp privatize``: turn values into a file of reports, as clients do."""
+"""``sklearn-ldp privatize``: a file of values in, a file of reports out
+
+Randomise the value of each user independently, and write the reports as one batch: shuffled, and
+with the configuration by which a collector refuses batches of another collection.
+
+FILE is a histogram or values, as for `sklearn-ldp estimate`; - reads values from standard input,
+one per line (or a CSV with a header, see --value-column).
+
+With --domains, FILE has a header that names several columns. Each user is asked for one of them, by
+public probabilities, and spends the whole epsilon there; columns without a domain are not read.
+
+An output file that exists is refused: each call spends every user's epsilon again.
+
+----
+privacy: the batch costs each user epsilon. Another batch of the same values costs it once more.
+Whoever runs this command sees the raw values; a deployment runs it where they are.
+
+examples:
+  sklearn-ldp privatize people.csv --categories domain.txt --output reports/monday.parquet
+  sklearn-ldp privatize people.csv --domains domains.json --output reports/monday.parquet
+  cut -f3 log.tsv | sklearn-ldp privatize - --categories domain.txt --output - | ssh server ...
+"""
 
 from __future__ import annotations
 
@@ -13,6 +34,7 @@ import numpy as np
 from .._files._atomic import check_writable, make_folder
 from .._progress import Progress
 from ._arguments import (
+    help_texts,
     add_domain_options,
     add_shared,
     add_value_options,
@@ -24,28 +46,7 @@ from ._arguments import (
 
 _SUFFIXES = {".parquet": "parquet", ".arrows": "arrow", ".jsonl": "jsonl"}
 
-TITLE = "a file of values in, a file of reports out"
-
-DESCRIPTION = """\
-Randomise the value of each user independently, and write the reports as one batch: shuffled, and
-with the configuration by which a collector refuses batches of another collection.
-
-FILE is a histogram or values, as for `sklearn-ldp estimate`; - reads values from standard input,
-one per line (or a CSV with a header, see --value-column).
-
-With --domains, FILE has a header that names several columns. Each user is asked for one of them, by
-public probabilities, and spends the whole epsilon there; columns without a domain are not read.
-
-An output file that exists is refused: each call spends every user's epsilon again."""
-
-EPILOG = """\
-privacy: the batch costs each user epsilon. Another batch of the same values costs it once more.
-Whoever runs this command sees the raw values; a deployment runs it where they are.
-
-examples:
-  sklearn-ldp privatize people.csv --categories domain.txt --output reports/monday.parquet
-  sklearn-ldp privatize people.csv --domains domains.json --output reports/monday.parquet
-  cut -f3 log.tsv | sklearn-ldp privatize - --categories domain.txt --output - | ssh server ..."""
+TITLE, DESCRIPTION, EPILOG = help_texts(__doc__)
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

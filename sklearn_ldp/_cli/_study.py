@@ -1,4 +1,22 @@
-"""``sklearn-ldp study``: errors of oracles and post-processors on data like one's own."""
+"""``sklearn-ldp study``: errors of oracles and post-processors on known frequencies
+
+Simulate whole collections from known frequencies, and write a table of the errors of every
+combination of oracle, epsilon, post-processor and queries. The frequencies are those of a histogram
+(CSV, CSV.gz or Parquet with the columns value and count) or of a built-in distribution.
+
+The queries are full, sets:SHARE, ranges:COUNT, top:K, groups:COLUMN: every category; random sets of
+this share of the domain; so many ranges, in the order of the histogram; the K most frequent
+categories; the groups that another column of the histogram names.
+
+----
+With --checkpoint each part is kept as soon as it is finished: the same command resumes after Ctrl-C
+or a crash, and a larger study computes only what is new.
+
+examples:
+  sklearn-ldp study histogram.csv --oracle olh oue --epsilon 0.5 1 2 --output errors.csv
+  sklearn-ldp study --distribution zipf --n-categories 1024 --n-samples 1000000 \\
+      --post base norm-sub power-ns --queries full sets:0.1 top:20 --checkpoint study.jsonl
+"""
 
 from __future__ import annotations
 
@@ -17,6 +35,7 @@ from ._arguments import (
     check_table_output,
     count,
     default_postprocessors,
+    help_texts,
     oracle_class,
     oracle_name,
     positive,
@@ -27,25 +46,7 @@ from ._output import write_table
 _DISTRIBUTIONS = ["zipf", "beta", "uniform", "us-states"]
 _QUERIES = "full, sets:SHARE, ranges:COUNT, top:K, groups:COLUMN"
 
-TITLE = "errors of oracles and post-processors on known frequencies"
-
-DESCRIPTION = f"""\
-Simulate whole collections from known frequencies, and write a table of the errors of every
-combination of oracle, epsilon, post-processor and queries. The frequencies are those of a histogram
-(CSV, CSV.gz or Parquet with the columns value and count) or of a built-in distribution.
-
-The queries are {_QUERIES}: every category; random sets of
-this share of the domain; so many ranges, in the order of the histogram; the K most frequent
-categories; the groups that another column of the histogram names."""
-
-EPILOG = """\
-With --checkpoint each part is kept as soon as it is finished: the same command resumes after Ctrl-C
-or a crash, and a larger study computes only what is new.
-
-examples:
-  sklearn-ldp study histogram.csv --oracle olh oue --epsilon 0.5 1 2 --output errors.csv
-  sklearn-ldp study --distribution zipf --n-categories 1024 --n-samples 1000000 \\
-      --post base norm-sub power-ns --queries full sets:0.1 top:20 --checkpoint study.jsonl"""
+TITLE, DESCRIPTION, EPILOG = help_texts(__doc__)
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -195,18 +196,16 @@ def _query_set(text: str, labels: dict) -> Any:
     from ..queries import full_domain, groups, random_sets, ranges, top_k
 
     kind, _, value = text.partition(":")
+    kinds = {
+        "sets": lambda: random_sets(float(value)),
+        "ranges": lambda: ranges(int(value)),
+        "top": lambda: top_k(int(value)),
+        "groups": lambda: groups(labels[value]),
+    }
+    if text in ("full", "full:"):
+        return full_domain()
     try:
-        if kind == "full" and not value:
-            return full_domain()
-        if kind == "sets":
-            return random_sets(float(value))
-        if kind == "ranges":
-            return ranges(int(value))
-        if kind == "top":
-            return top_k(int(value))
-        if kind == "groups":
-            return groups(labels[value])
+        return kinds[kind]()
     except (ValueError, KeyError):
-        pass
-    columns = f"; the columns are {', '.join(labels)}" if labels and kind == "groups" else ""
-    raise ValueError(f"--queries must be of {_QUERIES}, got {text!r}{columns}.")
+        columns = f"; the columns are {', '.join(labels)}" if labels and kind == "groups" else ""
+        raise ValueError(f"--queries must be of {_QUERIES}, got {text!r}{columns}.") from None

@@ -62,7 +62,7 @@ class LDPNaiveBayes(Documented, ClassifierMixin, BaseEstimator):
     correlation : float, default=0.2
         How much two features' evidence is correlated within a class, on average, from 0 (naive
         Bayes as it is known) to 1 (all features say the same). The default was chosen on tables of
-        diamonds, flights, incomes and patients (``benchmarks/learning.py``).
+        diamonds, flights, incomes and patients (``benchmarks/accuracy/learning.py``).
     input : {"values", "reports"}, default="values"
         Whether `fit` and `partial_fit` read users' records or their reports.
     random_state : int, RandomState, Generator or None, default=None

@@ -19,7 +19,7 @@ from ..numerics.simplex import norm_sub
 from ._base import NOISE_CONSTRAINT, BasePostProcessor, per_row, resolve_noise
 from ._count_priors import FAMILIES, Known, PowerLaw, as_family, fit_likelihood, fit_moments
 
-_FITS = StrOptions({"mean-variance", "positive-mean", "mle"})
+_FITS = StrOptions({"mean-variance", "mle"})
 _EXPONENTS = (1e-6, 30.0)
 _NARROW = 1e-2  # of the noise: standard deviation of the prior where noise explains all
 
@@ -128,7 +128,16 @@ def power_law_exponent(n_samples: int, n_categories: int) -> float | None:
     """
     if n_categories == 1:
         return 0.0
-    return _exponent_of_mean(n_samples, n_samples / n_categories)
+    law, mean = FAMILIES["power-law"], n_samples / n_categories
+
+    def excess(exponent):
+        return prior_moments(law.prior([exponent], n_samples))[0] - mean
+
+    if excess(_EXPONENTS[1]) >= 0:
+        return None
+    if excess(_EXPONENTS[0]) <= 0:  # such as two categories, whose counts are uniform on 0 .. n
+        return _EXPONENTS[0]
+    return brentq(excess, *_EXPONENTS, xtol=1e-12)
 
 
 def power_law_likelihood(F: ArrayLike, std: float, n_samples: int) -> float:
@@ -151,20 +160,6 @@ def power_law_likelihood(F: ArrayLike, std: float, n_samples: int) -> float:
     return float(fit_row(FAMILIES["power-law"], F, std, n_samples, "mle", "Power")[0])
 
 
-def _exponent_of_mean(n_samples, mean):
-    """Exponent of the power law on 1 .. n with a mean; None if that is 1 or less."""
-    law = FAMILIES["power-law"]
-
-    def excess(exponent):
-        return prior_moments(law.prior([exponent], n_samples))[0] - mean
-
-    if excess(_EXPONENTS[1]) >= 0:
-        return None
-    if excess(_EXPONENTS[0]) <= 0:  # such as two categories, whose counts are uniform on 0 .. n
-        return _EXPONENTS[0]
-    return brentq(excess, *_EXPONENTS, xtol=1e-12)
-
-
 # -- fits of a row ----------------------------------------------------------------------------
 def fit_row(family, row, std, n_samples, method, name):
     """Parameters of the family for one row of estimated frequencies."""
@@ -172,56 +167,23 @@ def fit_row(family, row, std, n_samples, method, name):
     noise = std * n_samples
     if method == "mle":
         return fit_likelihood(family, _plausible(counts, noise, n_samples), noise, n_samples)
-    if method == "positive-mean":
-        return _fit_positive_mean(family, counts, n_samples, name)
     d = len(counts)
     if isinstance(family, PowerLaw):
-        mean = f"n / d = {n_samples} / {d}: there are no more users than categories"
-        return _power_law(power_law_exponent(n_samples, d), mean, name)
+        exponent = power_law_exponent(n_samples, d)
+        if exponent is None:
+            exponent = _EXPONENTS[1]
+            _warn(
+                f"{name} found no power law of mean n / d = {n_samples} / {d}: there are no more "
+                f"users than categories. It takes the exponent {exponent:g}; "
+                'fit_method="mle" or a known prior may serve better.'
+            )
+        return np.array([exponent])
     if len(family.names) > 2:
         raise ValueError(
             f'{name}: fit_method="mean-variance" solves for two parameters at most, and this prior '
             f'has {", ".join(family.names)}; take fit_method="mle", or freeze the prior.'
         )
     mean, spread = _target(family, counts, noise, n_samples, name)
-    return _of_moments(family, mean, spread, n_samples, name)
-
-
-def _fit_positive_mean(family, counts, n_samples, name):
-    """The member of a one-parameter family with the mean of the estimates above 0."""
-    if len(family.names) != 1:
-        raise ValueError(
-            f'{name}: fit_method="positive-mean" solves for one parameter, and this prior has '
-            f'{len(family.names)}, {", ".join(family.names)}; take fit_method="mle" or '
-            '"mean-variance".'
-        )
-    positive = counts[counts > 0]
-    if not positive.size:
-        _warn(
-            f"{name}: no estimate is above 0, so that there is no mean of the positive ones; it "
-            "takes n / d, the mean of counts that sum to n."
-        )
-        positive = np.array([n_samples / max(len(counts), 2)])
-    mean = min(positive.mean(), n_samples)
-    if isinstance(family, PowerLaw):
-        what = f"{mean:.4g}, that of the positive estimates: all of them have means above 1"
-        return _power_law(_exponent_of_mean(n_samples, mean), what, name)
-    return _of_moments(family, mean, 0.0, n_samples, name)
-
-
-def _power_law(exponent, mean, name):
-    """The power law of an exponent; the steepest one if there is none of that mean."""
-    if exponent is None:
-        exponent = _EXPONENTS[1]
-        _warn(
-            f"{name} found no power law of mean {mean}. It takes the exponent {exponent:g}; "
-            'fit_method="mle" or a known prior may serve better.'
-        )
-    return np.array([exponent])
-
-
-def _of_moments(family, mean, spread, n_samples, name):
-    """The member of a family with these moments, or the nearest one."""
     theta, solved = fit_moments(family, mean, spread, n_samples)
     if not solved:
         nearest = (
@@ -297,11 +259,9 @@ class Calibrate(BaseCalibrate):
     the estimates (Eq. 16). "mean-variance" equates the mean and the variance of the prior with
     those of the estimates, less the variance of the noise (Eqs. 17 to 20); for a family of one
     parameter it equates the mean alone (for a power law with n / d, the mean that Eq. 19 estimates,
-    which is known exactly because the frequencies sum to 1). "positive-mean" equates the mean of a
-    family of one parameter with that of the estimates above 0, as the authors' code is reported to
-    do; where noise exceeds most counts this mean is that of the noise, and far too large. For a
-    family of :mod:`scipy.stats`, the fitted parameters are the shapes, the scale if it is
-    continuous, and the location if its support is the whole line; otherwise the location is 0.
+    which is known exactly because the frequencies sum to 1). For a family of :mod:`scipy.stats`,
+    the fitted parameters are the shapes, the scale if it is continuous, and the location if its
+    support is the whole line; otherwise the location is 0.
 
     Parameters
     ----------
@@ -309,7 +269,7 @@ class Calibrate(BaseCalibrate):
             default="power-law"
         A family, such as ``scipy.stats.gamma``, is fitted; a frozen distribution, such as
         ``scipy.stats.norm(10, 3)``, is used as it is.
-    fit_method : {"mean-variance", "positive-mean", "mle"}, default="mle"
+    fit_method : {"mean-variance", "mle"}, default="mle"
         How the parameters are fitted. The default differs from that of :class:`Power`: the moments
         need no search but do not suit every family, and for a power law the likelihood is the fit
         that reproduces the Calibrate paper, the mean n / d the one that reproduces the 2020 paper's
@@ -334,8 +294,7 @@ class Calibrate(BaseCalibrate):
         estimates is not in 0 .. n, n / d is used instead. If no member of the family has these
         moments on 0 .. n, a family on the whole line takes the member that has them there (which is
         too wide for the mean), and any other family the nearest member. If there are no more users
-        than categories, the power law has the exponent 30. If no estimate is above 0,
-        "positive-mean" takes n / d.
+        than categories, the power law has the exponent 30.
 
     See Also
     --------
@@ -402,13 +361,12 @@ class Power(BaseCalibrate):
     large ones hardly change.
 
     The exponent is fitted for each row. "mean-variance" equates the mean of the prior with the mean
-    count n / d, which is known exactly because the frequencies sum to 1; "positive-mean" with the
-    mean of the estimates above 0, as Calibrate's own code is reported to do; "mle" maximises the
+    count n / d, which is known exactly because the frequencies sum to 1; "mle" maximises the
     marginal likelihood of the estimates, which takes their spread into account as well.
 
     Parameters
     ----------
-    fit_method : {"mean-variance", "positive-mean", "mle"}, default="mean-variance"
+    fit_method : {"mean-variance", "mle"}, default="mean-variance"
         How the exponent is fitted. The default is what the 2020 paper calls Power; that of
         :class:`Calibrate`, the same prior, is "mle", which reproduces the Calibrate paper.
     exponent : float, default=None
@@ -427,8 +385,7 @@ class Power(BaseCalibrate):
     -----
     UserWarning
         If the mean-variance equation has no solution, because there are no more users than
-        categories, or the positive estimates have a mean of 1 or less. The steepest prior is used
-        then, which shrinks estimates near 0 to almost 0.
+        categories. The steepest prior is used then, which shrinks estimates near 0 to almost 0.
 
     See Also
     --------
@@ -486,7 +443,7 @@ class PowerNS(Power):
 
     Parameters
     ----------
-    fit_method : {"mean-variance", "positive-mean", "mle"}, default="mean-variance"
+    fit_method : {"mean-variance", "mle"}, default="mean-variance"
         How the exponent is fitted; see :class:`Power`.
     exponent : float, default=None
         The exponent, if it is known. None fits it.

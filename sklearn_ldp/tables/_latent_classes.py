@@ -23,7 +23,8 @@ from ._table_set import TableSet
 from ._views import TableView, best_components
 
 # Below this expected squared error of a table, what the model leaves of the tables is worth
-# looking at. Chosen on flights, incomes and diamonds, which benchmarks/_real_tables.py writes.
+# looking at. Chosen on flights, incomes and diamonds, which benchmarks/accuracy/_real_tables.py
+# writes.
 _LITTLE_NOISE = 0.03
 
 
@@ -80,7 +81,7 @@ class LatentClasses(BaseTableProcessor):
     variances of the cells; then once more with the variances that it implies. What it leaves is
     shrunk cell by cell, by a factor that is estimated for each table from the size of what is left
     in comparison with its noise. Measured in the guide on tables, with
-    ``python -m benchmarks.table_models``.
+    ``python -m benchmarks.accuracy.table_models``.
 
     The model sees tables of one and of two columns; those of more columns are reduced to pairs.
 

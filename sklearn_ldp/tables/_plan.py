@@ -242,7 +242,7 @@ def column_share(index: float) -> float:
 
     Where tables are so noisy that a model can hardly tell more than the columns alone, the columns
     are worth asking for. The error is flat around the best share. The thresholds were chosen on
-    flights, incomes and diamonds, which benchmarks/_real_tables.py writes.
+    flights, incomes and diamonds, which benchmarks/accuracy/_real_tables.py writes.
 
     Parameters
     ----------

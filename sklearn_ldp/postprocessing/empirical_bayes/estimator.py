@@ -80,7 +80,7 @@ class EmpiricalBayes(LearntPrior):
     -----
     The table shows the full-domain error divided by that of Bayes with the true prior, in 100
     collections through OLH at epsilon 1. The average was designed on other distributions than these
-    (``python -m benchmarks.seven_distributions`` has all of them). The last four are real
+    (``python -m benchmarks.accuracy.seven_distributions`` has all of them). The last four are real
     histograms.
 
     ================================  =======  =======  =====

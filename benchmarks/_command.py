@@ -1,0 +1,34 @@
+"""The command line of a benchmark, and the folder of the real histograms.
+
+The histograms are beside the checkout, and not part of the project.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from importlib.machinery import ModuleSpec
+from pathlib import Path
+
+_BESIDE = Path(__file__).parents[2] / "shared" / "data"
+DATA = Path(os.environ.get("SKLEARN_LDP_DATA", _BESIDE)).resolve()
+
+
+def command(docstring: str, spec: ModuleSpec, *, whole: bool = False) -> argparse.ArgumentParser:
+    """Return the parser of a module: its help is the first line of the docstring, or all of it."""
+    return argparse.ArgumentParser(
+        prog=f"python -m {spec.name.removesuffix('.__main__')}",
+        description=docstring if whole else docstring.split("\n", 1)[0],
+        formatter_class=argparse.RawDescriptionHelpFormatter if whole else argparse.HelpFormatter,
+    )
+
+
+def add_data_argument(parser: argparse.ArgumentParser) -> None:
+    """Add an option for the folder of the histograms to a script."""
+    parser.add_argument(
+        "--data",
+        type=Path,
+        default=DATA,
+        metavar="DIR",
+        help="folder of the histograms (default: $SKLEARN_LDP_DATA, or ../shared/data)",
+    )

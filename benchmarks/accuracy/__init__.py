@@ -1,0 +1,1 @@
+"""Benchmarks of errors, coverage and learning: how good the estimates are."""

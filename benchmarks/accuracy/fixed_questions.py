@@ -1,0 +1,224 @@
+"""Errors of the answers to fixed questions: groups, ranges, the most frequent, every category.
+
+    python benchmarks/accuracy/_real_populations.py > FILE    (with the packages of populations.txt)
+    python -m benchmarks.accuracy.fixed_questions --populations FILE
+
+Each cell is a population, a question, an epsilon and a number of users, who are drawn from the
+population and report through OUE, by its exact law. The errors of a method are means over the
+repeats; those of answers are divided by the least error of one of the 13 default candidates in the
+same cell, and those of every category by those of EmpiricalBayes. The settings of the methods were
+chosen on the populations called "tuned".
+
+With --data the emoji, city and fire histograms are among these. Groups "by lot" are the natural
+ones with shuffled labels, in which there is nothing to learn. No population is sorted by frequency.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import warnings
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from joblib import Parallel, delayed
+from threadpoolctl import threadpool_limits
+
+from sklearn_ldp import OUE, EmpiricalBayes
+from sklearn_ldp.datasets import read_histogram
+from sklearn_ldp.metrics import query_errors
+from sklearn_ldp.model_selection import candidate_name, default_candidates
+from sklearn_ldp.queries import QuerySet, full_domain, groups, ranges, top_k
+
+from .._command import add_data_argument, command
+from .._tables import markdown
+
+COLLECTIONS = [(0.5, 10**5), (1, 10**5), (1, 10**6), (2, 10**6), (4, 10**6), (1, 10**7)]
+FILES = [
+    "EMOJI_TRACKER2019_N884427.csv.gz",
+    "US1940_CITY_1PCT_TOP915.csv.gz",
+    "FIRE_WEEK_JAN2017.csv.gz",
+]
+NATURAL_COLUMNS = ("category", "subcategory", "division", "region")
+REPORTED = (
+    *(f"cities of {country}" for country in ("US", "GB", "IT", "ES", "TR", "ID", "PL", "NG")),
+    *(f"cities of {country}, west to east" for country in ("GB", "ES", "TR", "PL", "NG")),
+    *(f"words of {language}" for language in ("fr", "it", "pt", "nl", "pl")),
+    "pairs of characters",
+    "delays of departure",
+    "times of arrival",
+    "humidities",
+    "pressures",
+    "speeds of wind",
+)
+KINDS = ("natural groups", "groups by lot", "ten ranges", "400 ranges", "top 10", "top 50")
+ASKED = "EmpiricalBayes(queries)"
+SHOWN = ("Base", "NormSub", "EmpiricalBayes", ASKED)
+
+
+class Population(NamedTuple):
+    """A histogram, its natural groups, and whether its categories are in a natural order."""
+
+    counts: np.ndarray
+    columns: dict[str, np.ndarray]
+    ordered: bool
+
+
+def main() -> None:
+    """Print tables for the populations that settings were chosen on, and for the others."""
+    parser = command(__doc__, __spec__)
+    add_data_argument(parser)
+    parser.add_argument("--populations", type=Path, metavar="FILE", help="what the first printed")
+    parser.add_argument("--repeats", type=int, default=3, help="collections per cell")
+    parser.add_argument("--n-jobs", type=int, default=1, help="(default: 1)")
+    parser.add_argument("--seed", type=int, default=0, help="(default: 0)")
+    arguments = parser.parse_args()
+    populations = read(arguments.data, arguments.populations)
+    for title, is_mine in (
+        ("tuned", lambda name: name not in REPORTED),
+        ("not tuned", lambda name: name in REPORTED),
+    ):
+        mine = [name for name in populations if is_mine(name)]
+        if mine:
+            print_tables(title, {name: populations[name] for name in mine}, arguments)
+
+
+def read(data: Path, file: Path | None) -> dict[str, Population]:
+    """Return all populations that are there."""
+    found = {}
+    if file is not None:
+        for name, one in json.loads(file.read_text(encoding="utf-8")).items():
+            columns = {column: np.array(labels) for column, labels in one["groups"].items()}
+            found[name] = Population(np.array(one["counts"]), columns, one["ordered"])
+    for path in (data / name for name in FILES):
+        if path.exists():
+            histogram = read_histogram(path)
+            columns = {c: histogram.groups[c] for c in NATURAL_COLUMNS if c in histogram.groups}
+            name = path.name.split("_")[0].lower()
+            found[name] = Population(histogram.counts, columns, False)
+    return found
+
+
+def print_tables(
+    title: str, populations: dict[str, Population], arguments: argparse.Namespace
+) -> None:
+    """Run all cells, and print what the ratios are."""
+    cells = [(name, *collection) for name in populations for collection in COLLECTIONS]
+    work = (
+        delayed(errors_in)(populations[name], *collection, arguments.repeats, arguments.seed)
+        for name, *collection in cells
+    )
+    results = [
+        (kind, f"{name} ({of}), epsilon {epsilon:g}, n {n:,}", errors)
+        for (name, epsilon, n), found in zip(
+            cells, Parallel(n_jobs=arguments.n_jobs)(work), strict=True
+        )
+        for (kind, of), errors in found.items()
+    ]
+    candidates = [candidate_name(candidate) for candidate in default_candidates()]
+    kinds = [kind for kind in KINDS if any(found == kind for found, *_ in results)]
+    print(f"\n{title}: {len(populations)} populations, {len(results)} cells")
+    print("\nAnswers: error over that of the best default candidate in hindsight\n")
+    rows, worst = [], []
+    for method in SHOWN:
+        row = [method]
+        for kind in kinds:
+            ratios = {
+                cell: errors[method][0] / min(errors[name][0] for name in candidates)
+                for found, cell, errors in results
+                if found == kind
+            }
+            row.append(_summary(list(ratios.values())))
+            if method == ASKED:
+                name = max(ratios, key=ratios.__getitem__)
+                worst.append(f"{kind}: {ratios[name]:.2f} ({name})")
+        rows.append(row)
+    count = {kind: sum(found == kind for found, *_ in results) for kind in kinds}
+    print(markdown(["", *(f"{kind} ({count[kind]})" for kind in kinds)], rows))
+    print("\n" + "\n".join(f"worst of {one}" for one in worst))
+    print("\nEvery category: error over that of EmpiricalBayes\n")
+    about = [kind for kind in kinds if not kind.startswith("top")]
+    row = [
+        _summary([e[ASKED][1] / e["EmpiricalBayes"][1] for found, _, e in results if found == kind])
+        for kind in about
+    ]
+    print(markdown(["", *about], [[ASKED, *row]]))
+
+
+def questions(
+    population: Population, rng: np.random.Generator
+) -> dict[tuple[str, str], tuple[QuerySet, QuerySet]]:
+    """Return what is asked, and what EmpiricalBayes is told, by the kind and the name of it."""
+    counts, columns, ordered = population
+    found: dict[tuple[str, str], Any] = {}
+    for column, labels in columns.items():
+        found["natural groups", column] = groups(labels)
+        found["groups by lot", column] = groups(rng.permutation(labels))
+    if ordered:
+        ends = np.sort(rng.integers(0, len(counts) + 1, (500, 2)), axis=1)
+        ends = ends[ends[:, 0] < ends[:, 1]][:400]
+        found["ten ranges", "order"] = ranges(10)
+        found["400 ranges", "order"] = ranges(ends)
+    found.update({(f"top {k}", "all"): top_k(k) for k in (10, 50) if len(counts) >= 4 * k})
+    return found
+
+
+def errors_in(
+    population: Population, epsilon: float, n: int, repeats: int, seed: int
+) -> dict[tuple[str, str], dict[str, np.ndarray]]:
+    """Return mean squared errors of answers and of every category, by question and method.
+
+    Parameters
+    ----------
+    population : Population
+        The users are drawn from it.
+    epsilon : float
+        Privacy budget.
+    n : int
+        Number of users.
+    repeats : int
+        Number of collections.
+    seed : int
+        Seed of all draws.
+
+    Returns
+    -------
+    dict of dict of ndarray of shape (2,)
+        By kind and name of the question, and by the method's name.
+    """
+    counts = population.counts
+    rng = np.random.default_rng([seed, n, round(100 * epsilon), len(counts)])
+    sums: dict[tuple[str, str], dict[str, np.ndarray]] = {}
+    with threadpool_limits(1), warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # fits to pure noise fall back and warn
+        for _ in range(repeats):
+            users = rng.multinomial(n, counts / counts.sum())
+            truth = users / n
+            estimate = OUE(epsilon, categories=len(counts), random_state=rng).simulate(users)
+            made = {
+                candidate_name(candidate): candidate.fit_transform(estimate)
+                for candidate in default_candidates()
+            }
+            for question, queries in questions(population, rng).items():
+                made[ASKED] = EmpiricalBayes(queries=queries).fit_transform(estimate)
+                of_question = sums.setdefault(question, {})
+                for method, result in made.items():
+                    errors = np.array(
+                        [
+                            query_errors(truth, result, queries=asked)[0]
+                            for asked in (queries, full_domain())
+                        ]
+                    )
+                    of_question[method] = of_question.get(method, 0) + errors / repeats
+    return sums
+
+
+def _summary(ratios: list[float]) -> str:
+    """Return the geometric mean, the 90 % quantile and the greatest of some ratios."""
+    mean, high = np.exp(np.mean(np.log(ratios))), np.quantile(ratios, 0.9)
+    return f"{mean:.2f} / {high:.2f} / {max(ratios):.2f}"
+
+
+if __name__ == "__main__":
+    main()

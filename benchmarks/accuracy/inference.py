@@ -1,0 +1,464 @@
+"""How often the statements of `sklearn_ldp.inference` hold: coverage, size, false discoveries.
+
+    python -m benchmarks.accuracy.inference
+    python -m benchmarks.accuracy.inference --repeats 50 --parts answers sizes
+
+prints the tables of doc/user_guide/inference.md.
+
+The coverage of one category is exact: the probabilities of all counts are added up. Everything else
+is simulated.
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from scipy import stats
+from sklearn.base import clone
+
+from sklearn_ldp import (
+    BLH,
+    GRR,
+    OLH,
+    OUE,
+    SUE,
+    HadamardResponse,
+    ProjectiveGeometryResponse,
+    SubsetSelection,
+)
+from sklearn_ldp.inference import (
+    EstimateCovariances,
+    goodness_of_fit,
+    independence,
+    ranks,
+    top_categories,
+)
+from sklearn_ldp.inference._discoveries import adjusted_p_values
+from sklearn_ldp.inference._intervals import score_intervals, two_sided
+
+from .._command import command
+from .._tables import markdown
+
+PURE = [GRR, OUE, OLH, HadamardResponse, SubsetSelection, ProjectiveGeometryResponse]
+ALL = [SUE(), BLH(), HadamardResponse(n_blocks="auto"), *(kind() for kind in PURE)]
+LEVEL = 0.95
+SUSPECT = 0.93  # cells that cover less at first are measured more exactly
+LARGE = 42_178  # categories, as many as Kosarak has
+VARIANCES = [0, 1, 3, 10, 20, 50, 300, np.inf]
+
+
+def populations(d: int, rng: np.random.Generator) -> Iterator[tuple[str, np.ndarray]]:
+    """Yield names and distributions over d categories."""
+    shapes = {
+        "zipf": 1 / np.arange(1, d + 1),
+        "uniform": np.ones(d),
+        "geometric": 0.7 ** np.arange(d),
+        "two": np.r_[1.0, 1.0, np.zeros(d - 2)],
+        "half": np.repeat([1.0, 0.0], [d // 2, d - d // 2]),
+        "sparse": rng.dirichlet(np.full(d, 0.2)),
+    }
+    yield from ((name, weights / weights.sum()) for name, weights in shapes.items())
+
+
+# -- one category -----------------------------------------------------------------------------
+def law_of_count(
+    n: int, n_own: int, p: float, q: float, of: str
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """Return the likely counts of reports that support a category, their law and its variance."""
+
+    def window(m: int, share: float) -> tuple[int, np.ndarray]:
+        radius = 12 * np.sqrt(m * share * (1 - share)) + 30
+        first = max(0, int(m * share - radius))
+        last = min(m, int(m * share + radius))
+        return first, stats.binom.pmf(np.arange(first, last + 1), m, share)
+
+    if of == "population":
+        share = q + (p - q) * n_own / n
+        first, law = window(n, share)
+        return first + np.arange(len(law)), law, n * share * (1 - share)
+    (one, own), (two, others) = window(n_own, p), window(n - n_own, q)
+    law = np.convolve(own, others)
+    variance = n_own * p * (1 - p) + (n - n_own) * q * (1 - q)
+    return one + two + np.arange(len(law)), law, variance
+
+
+def one_category(of: str) -> str:
+    """Exact coverage of score intervals with half a count, and of Wald's, by variance."""
+    found: dict[int, list[tuple[float, float, float]]] = defaultdict(list)
+    epsilons, domains, users = (
+        (0.2, 0.5, 1, 2, 4, 6),
+        (2, 10, 100, 1000),
+        (200, 1000, 10_000, 100_000),
+    )
+    shares = (0, 0.001, 0.01, 0.1, 0.5, 1)
+    for kind, epsilon, d, n, share in itertools.product(PURE, epsilons, domains, users, shares):
+        channel = kind(epsilon).channel(d)
+        p, q, noise, n_own = float(channel.p), float(channel.q), channel.noise(n), int(n * share)
+        counts, law, variance = law_of_count(n, n_own, p, q, of)
+        x, truth = (counts / n - q) / (p - q), n_own / n
+        plug_in = np.clip(x, 0, 1)
+        ends = score_intervals(x, EstimateCovariances(noise, of, plug_in), two_sided(LEVEL))
+        half = two_sided(LEVEL) * np.sqrt(noise.variance(plug_in))  # what forgets the sampling
+        wald = x - half, x + half
+        covered = [law[(low <= truth) & (truth <= high)].sum() for low, high in (ends, wald)]
+        lengths = [law @ np.diff(np.clip(pair, 0, 1), axis=0)[0] for pair in (ends, wald)]
+        place = int(np.searchsorted(VARIANCES, variance, side="right")) - 1
+        found[place].append((*covered, lengths[0] / max(lengths[1], 1e-300)))
+    rows = []
+    for place, cells in sorted(found.items()):
+        score, wald, length = np.array(cells).T
+        rows.append(
+            [
+                f"{VARIANCES[place]:g} to {VARIANCES[place + 1]:g}",
+                f"{len(cells):,}",
+                f"{score.min():.3f}",
+                f"{score.mean():.3f}",
+                f"{wald.min():.3f}",
+                f"{np.mean(wald < 0.94):.0%}",
+                f"{np.exp(np.mean(np.log(length))):.2f}",
+            ]
+        )
+    head = ["variance of the count", "cells", "score, least", "mean", "Wald, least", "below .94"]
+    return markdown([*head, "length / clipped Wald"], rows)
+
+
+# -- linear answers and bands -----------------------------------------------------------------
+def queries(d: int) -> dict[str, np.ndarray]:
+    """Return the queries of each kind, one per row."""
+    groups = np.array([np.arange(d) % 4 == i for i in range(4)], dtype=float)
+    prefixes = np.tril(np.ones((d, d)))[[d // 4, d // 2, d - 2]]
+    pairs = np.eye(d)[[0, 0, 1, 2]] - np.eye(d)[[1, d - 1, d - 1, 3]]
+    return {"groups": groups, "prefixes": prefixes, "differences": pairs}
+
+
+def is_inside(ends: Any, truth: np.ndarray) -> np.ndarray:
+    """Whether intervals cover the truth; both may be the same number up to rounding."""
+    return (ends.low <= truth + 1e-12) & (truth - 1e-12 <= ends.high)
+
+
+def cells(
+    kinds: list[Any], epsilons: tuple[float, ...], rng: np.random.Generator
+) -> Iterator[tuple[str, Any, int, np.ndarray]]:
+    """Yield row of the table, oracle, number of users and distribution of each cell."""
+    for kind, d, n, epsilon in itertools.product(kinds, (8, 60), (200, 2000, 20_000), epsilons):
+        for _, shares in populations(d, rng):
+            oracle = clone(kind).set_params(epsilon=epsilon, categories=d, random_state=rng)
+            channel = oracle.channel(d)
+            variance = n * channel.null_variance * float(channel.p - channel.q) ** 2
+            size = "20 and more" if variance >= 20 else "below 20"
+            yield f"{label(kind)} | {size}", oracle, n, shares
+
+
+def label(oracle: Any) -> str:
+    """Return the name of an oracle, with blocks if it has any."""
+    blocks = getattr(oracle, "n_blocks", 1)
+    return type(oracle).__name__ + ("" if blocks == 1 else ", blocks")
+
+
+def answers_of_users(
+    oracle: Any, n: int, shares: np.ndarray, repeats: int, rng: np.random.Generator
+) -> dict[str, float]:
+    """Return how often the intervals of each kind of linear answer cover those of the users."""
+    kinds = queries(len(shares))
+    counts = rng.multinomial(n, shares)
+    matrix = np.vstack(list(kinds.values()))
+    names = np.repeat(list(kinds), [len(rows) for rows in kinds.values()])
+    ends = oracle.simulate(counts, n_repeats=repeats).confidence_interval(LEVEL, matrix)
+    inside = is_inside(ends, matrix @ counts / n).mean(axis=0)
+    return {name: inside[names == name].mean() for name in kinds}
+
+
+def answers_of_differences(
+    oracle: Any, n: int, shares: np.ndarray, repeats: int, rng: np.random.Generator
+) -> dict[str, float]:
+    """Return the same of what changed between two populations, of which nothing has."""
+    d = len(shares)
+    matrix = np.vstack([np.eye(d)[: d // 2], queries(d)["groups"]])
+    inside = []
+    for _ in range(repeats):
+        one, other = (oracle.simulate(rng.multinomial(m, shares)) for m in (n, 2 * n))
+        inside.append(is_inside((one - other).confidence_interval(LEVEL, matrix), np.zeros(1)))
+    by_query = np.concatenate(inside).mean(axis=0)
+    return {"categories": by_query[: d // 2].mean(), "groups": by_query[d // 2 :].mean()}
+
+
+def covered(
+    measure: Callable[..., dict[str, float]],
+    epsilons: tuple[float, ...],
+    repeats: int,
+    rng: np.random.Generator,
+) -> str:
+    """Return the table of what is covered; what looks bad is measured in new collections."""
+    found: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for row, *cell in cells(ALL, epsilons, rng):
+        coverage = measure(*cell, repeats, rng)
+        if min(coverage.values()) < SUSPECT:
+            coverage = measure(*cell, 20 * repeats, rng)
+        for name, share in coverage.items():
+            found[row][name].append(share)
+    names = list(next(iter(found.values())))
+    rows = [
+        [*row.split(" | "), f"{len(of_row[names[0]])}"]
+        + [mean_and_range(of_row[name]) for name in names]
+        for row, of_row in found.items()
+    ]
+    head = ["oracle", "variance of an empty category's count", "cells"]
+    return markdown([*head, *names], rows)
+
+
+def answers(repeats: int, rng: np.random.Generator) -> str:
+    """Simulated coverage of intervals of linear answers."""
+    return covered(answers_of_users, (1, 4), repeats, rng)
+
+
+def two_collections(repeats: int, rng: np.random.Generator) -> str:
+    """Simulated coverage of intervals of what changed."""
+    return covered(answers_of_differences, (2,), repeats, rng)
+
+
+def mean_and_range(coverage: list[float]) -> str:
+    """Return mean, least and most."""
+    return f"{np.mean(coverage):.3f} ({np.min(coverage):.3f} to {np.max(coverage):.3f})"
+
+
+def small_bands(repeats: int, rng: np.random.Generator) -> str:
+    """Simulated coverage of the bands over some answers and over all of few categories."""
+    found: dict[str, list[tuple[float, float]]] = defaultdict(list)
+    for row, oracle, n, shares in cells(ALL, (2,), rng):
+        counts = rng.multinomial(n, shares)
+        matrix = np.vstack(list(queries(len(shares)).values()))
+        estimate = oracle.simulate(counts, n_repeats=max(1, repeats // 4))
+        of_answers = estimate.confidence_interval(LEVEL, matrix, simultaneous=True)
+        of_all = estimate.confidence_interval(LEVEL, simultaneous=True)
+        held = [
+            is_inside(ends, truth).all(axis=1).mean()
+            for ends, truth in [(of_answers, matrix @ counts / n), (of_all, counts / n)]
+        ]
+        found[row].append((held[0], held[1]))
+    rows = [
+        [*row.split(" | "), f"{len(of_row)}", *(f"{x:.3f}" for x in np.mean(of_row, axis=0))]
+        for row, of_row in found.items()
+    ]
+    head = ["oracle", "variance of an empty category's count", "cells"]
+    return markdown([*head, "11 answers at once", "all categories at once"], rows)
+
+
+def large_bands(repeats: int, rng: np.random.Generator) -> str:
+    """Simulated coverage of the band over all categories of large domains."""
+    rows = []
+    for kind, d, n in [
+        (OUE, 1024, 100),
+        (OUE, 1024, 10_000),
+        (GRR, 1024, 100_000),
+        (OLH, 1024, 5000),
+    ]:
+        shares = 1 / np.arange(1, d + 1)
+        counts = rng.multinomial(n, shares / shares.sum())
+        oracle = kind(1.0, categories=d, random_state=rng)
+        estimate = oracle.simulate(counts, n_repeats=4 * repeats)
+        low, high = estimate.confidence_interval(LEVEL, simultaneous=True)
+        held = np.all((low <= counts / n) & (counts / n <= high), axis=1)
+        channel = oracle.channel(d)
+        variance = n * float(channel.q * (1 - channel.q))
+        rows.append([f"{kind.__name__}, d {d:,}", f"{variance:.0f}", f"{held.mean():.3f}"])
+    return markdown(
+        ["band", "variance of an empty category's count", "all categories covered"], rows
+    )
+
+
+# -- tests ------------------------------------------------------------------------------------
+def sizes(repeats: int, rng: np.random.Generator) -> str:
+    """Simulated size of the tests at 5 %, on populations that users are drawn from."""
+    rows = []
+    pairs = [(GRR, GRR), (OUE, GRR), (OLH, HadamardResponse)]
+    pairs.append((SubsetSelection, ProjectiveGeometryResponse))
+    runs = 15 * repeats
+    for (one, other), epsilon, d in itertools.product(pairs, (0.5, 2, 8), (8, 64)):
+        a, b = (kind(epsilon, categories=d, random_state=rng) for kind in (one, other))
+        change, fit, users = rejected(a, b, 20_000, runs, rng)
+        columns = [f"{x:.3f}" for x in (change, fit, users)]
+        rows.append([f"{one.__name__} and {other.__name__}", f"{epsilon:g}", f"{d}", *columns])
+    head = ["oracles", "epsilon", "d", "test of change", "goodness of fit of the first"]
+    return markdown([*head, "negative control: users taken as fixed"], rows)
+
+
+def rejected(a: Any, b: Any, n: int, runs: int, rng: np.random.Generator) -> np.ndarray:
+    """Return how often the tests of change and of fit reject at 5 % what is true.
+
+    The third number is that of the test of change of the users, of a fifth of the runs.
+    """
+    shares = 1 / np.arange(1, a.categories + 1)
+    shares /= shares.sum()
+    found = np.full((runs, 3), np.nan)
+    for run in range(runs):
+        first, second = (o.simulate(rng.multinomial(n, shares)) for o in (a, b))
+        change = first - second
+        found[run, 0] = change.test().p_value[0]
+        found[run, 1] = goodness_of_fit(first, shares).p_value[0]
+        if run % 5 == 0:
+            found[run, 2] = change.test(of="users").p_value[0]
+    return np.nanmean(np.where(np.isnan(found), np.nan, found < 0.05), axis=0)
+
+
+def large_sizes(repeats: int, rng: np.random.Generator) -> str:
+    """Simulated size of the test of change in a large domain, and how its statistic spreads."""
+    rows = []
+    shares = 1 / np.arange(1, LARGE + 1)
+    shares /= shares.sum()
+    quick, slow = 15 * repeats, 2 * repeats
+    for one, other, runs in [
+        (OUE, GRR, quick),
+        (SubsetSelection, SUE, quick),
+        (BLH, HadamardResponse, slow),
+        (OLH, OLH, slow),
+        (ProjectiveGeometryResponse, ProjectiveGeometryResponse, slow),
+    ]:
+        a, b = (kind(1.0, categories=LARGE, random_state=rng) for kind in (one, other))
+        tests = []
+        for _ in range(runs):
+            first, second = (o.simulate(rng.multinomial(10**6, shares)) for o in (a, b))
+            tests.append((first - second).test())
+        df = LARGE - 1
+        z = [(test.statistic[0] - df) / np.sqrt(2 * df) for test in tests]
+        size = np.mean([test.p_value[0] < 0.05 for test in tests])
+        name = f"{one.__name__} and {other.__name__}"
+        rows.append([name, f"{runs:,}", f"{size:.3f}", f"{np.mean(z):.2f}", f"{np.std(z):.2f}"])
+    head = ["oracles", "runs", "test of change", "mean of (W - df) / sqrt(2 df)"]
+    return markdown([*head, "its standard deviation"], rows)
+
+
+def of_independence(repeats: int, rng: np.random.Generator) -> str:
+    """Simulated size of the test of independence at 5 %."""
+    rows = []
+    pairs = list(itertools.product(range(6), range(5)))
+    joint = np.outer(np.arange(1, 7), [4, 3, 2, 2, 1]).ravel()
+    for kind in (OUE(), GRR(), OLH(), HadamardResponse(), HadamardResponse(n_blocks="auto")):
+        row = [label(kind)]
+        for epsilon in (1, 4):
+            oracle = clone(kind).set_params(epsilon=epsilon, categories=pairs, random_state=rng)
+            draws = (rng.multinomial(50_000, joint / joint.sum()) for _ in range(15 * repeats))
+            p_values = [independence(oracle.simulate(counts)).p_value[0] for counts in draws]
+            row.append(f"{np.mean(np.array(p_values) < 0.05):.3f}")
+        rows.append(row)
+    return markdown(["oracle", "size at 5 %, epsilon 1", "epsilon 4"], rows)
+
+
+# -- discoveries and ranks --------------------------------------------------------------------
+def false_discoveries(repeats: int, rng: np.random.Generator) -> str:
+    """Simulated false-discovery rates and powers of `detected` at 5 %."""
+    rows = []
+    cases = [(GRR, 4.0, 10_000, 20), (GRR, 1.0, 100_000, 8), (OUE, 1.0, 10_000, 8)]
+    for kind, epsilon, n, n_there in cases:
+        d = 1024
+        counts = np.r_[np.full(n_there, n // n_there), np.zeros(d - n_there, dtype=np.int64)]
+        estimate = kind(epsilon, categories=d, random_state=rng).simulate(counts, 5 * repeats)
+        normal = adjusted_p_values(stats.norm.sf(estimate.values / estimate.noise.std), "fdr")
+        masks = {
+            "exact": estimate.detected(LEVEL).mask,
+            "Holm": estimate.detected(LEVEL, error_rate="fwer").mask,
+            "normal": normal <= 1 - LEVEL,
+        }
+        channel = kind(epsilon).channel(d)
+        variance = n * float(channel.q * (1 - channel.q))
+        row = [f"{kind.__name__}, {n_there} of {d:,} there", f"{variance:.0f}"]
+        for mask in masks.values():
+            false = mask[:, n_there:].sum(axis=1) / np.maximum(mask.sum(axis=1), 1)
+            row.append(f"{false.mean():.3f} / {mask[:, :n_there].mean():.2f}")
+        rows.append(row)
+    head = ["population", "variance of an empty category's count", "Benjamini-Hochberg, exact"]
+    return markdown([*head, "Holm, exact", "negative control: normal p-values"], rows)
+
+
+def of_ranks(repeats: int, rng: np.random.Generator) -> str:
+    """Simulated share of collections in which all ranks hold, and both sets of the top k."""
+    rows = []
+    for kind, d in itertools.product(ALL, (12, 400)):
+        oracle = clone(kind).set_params(epsilon=2.0, categories=d, random_state=rng)
+        row, k = [f"{label(kind)}, d {d}"], d // 4
+        for counts in (
+            np.full(d, 60),
+            30 * np.arange(1, d + 1)[::-1],
+            np.repeat([90, 60], [k, d - k]),
+        ):
+            estimate = oracle.simulate(counts, 10 * repeats)
+            low, high = ranks(estimate, LEVEL)
+            least = 1 + np.sum(counts[:, None] < counts, axis=1)
+            most = d - np.sum(counts[:, None] > counts, axis=1)
+            row.append(f"{np.mean(np.all((low <= least) & (most <= high), axis=1)):.3f}")
+            if counts[k - 1] > counts[k]:  # else no k categories are more frequent than the others
+                surely, possibly = top_categories(estimate, k, LEVEL)
+                is_top = np.arange(d) < k
+                held = np.all((surely <= is_top) & (is_top <= possibly), axis=1)
+                row.append(f"{np.mean(held):.3f}")
+        rows.append(row)
+    head = ["oracle", "ranks, all equal", "all different", "top quarter", "two levels"]
+    return markdown([*head, "top quarter"], rows)
+
+
+# -- time -------------------------------------------------------------------------------------
+def speed(repeats: int, rng: np.random.Generator) -> str:
+    """Seconds of processor time of each call, the median of five."""
+    rows = []
+    kinds = (GRR, OUE, OLH, HadamardResponse, ProjectiveGeometryResponse)
+    for kind, d in itertools.product(kinds, (1024, LARGE)):
+        oracle = kind(1.0, categories=d, random_state=rng)
+        weights = 1 / np.arange(1, d + 1)
+        one, other = oracle.simulate(rng.multinomial(50 * d, weights / weights.sum()), n_repeats=2)
+        calls: list[Callable[[], object]] = [
+            lambda e=one: e.confidence_interval(LEVEL),
+            lambda e=one: e.confidence_interval(LEVEL, simultaneous=True),
+            lambda e=one: e.confidence_interval(LEVEL, coverage="average"),
+            lambda e=one: e.detected(LEVEL),
+            lambda e=one: ranks(e, LEVEL),
+            lambda a=one, b=other: (a - b).changed(LEVEL),
+            lambda a=one, b=other: (a - b).test(),
+        ]
+        row = [f"{kind.__name__}, d {d:,}"]
+        for call in calls:
+            seconds = []
+            for _ in range(5):
+                start = time.process_time()
+                call()
+                seconds.append(time.process_time() - start)
+            row.append(f"{np.median(seconds):.3f}")
+        rows.append(row)
+    head = ["oracle", "intervals", "band", "average", "detected", "ranks", "changed", "test"]
+    return markdown(head, rows)
+
+
+PARTS: dict[str, Callable[[int, np.random.Generator], str]] = {
+    "users": lambda repeats, rng: one_category("users"),
+    "population": lambda repeats, rng: one_category("population"),
+    "answers": answers,
+    "two_collections": two_collections,
+    "small_bands": small_bands,
+    "bands": large_bands,
+    "sizes": sizes,
+    "large_sizes": large_sizes,
+    "independence": of_independence,
+    "discoveries": false_discoveries,
+    "ranks": of_ranks,
+    "speed": speed,
+}
+
+
+def main() -> None:
+    """Print the tables."""
+    parser = command(__doc__, __spec__)
+    parser.add_argument("--repeats", type=int, default=100, help="collections per cell")
+    parser.add_argument("--parts", nargs="+", choices=list(PARTS), default=list(PARTS))
+    parser.add_argument("--seed", type=int, default=0)
+    arguments = parser.parse_args()
+    for part in arguments.parts:
+        rng = np.random.default_rng(arguments.seed)
+        print(f"\n{part} ({arguments.repeats} repeats, seed {arguments.seed})\n")
+        print(PARTS[part](arguments.repeats, rng), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,44 @@
+"""Print the table of doc/oracles.md: distance from the bound, size of a report, decoding work.
+
+python -m benchmarks.accuracy.oracle_table
+"""
+
+from __future__ import annotations
+
+from sklearn_ldp.oracles import compare_oracles
+
+SETTINGS = [(0.5, 16), (0.5, 1024), (1.0, 16), (1.0, 1024), (2.0, 16), (2.0, 1024), (4.0, 16)]
+SETTINGS += [(4.0, 1024)]
+BITS = (1.0, 1024)
+
+
+def table() -> str:
+    """Return the table in Markdown.
+
+    Returns
+    -------
+    str
+        One row per oracle: how far its total variance is above the minimax bound at each epsilon
+        and d, the bits of a report, and the operations to decode a million reports at epsilon 1,
+        d 1,024.
+    """
+    heads = [f"ε {epsilon:g}, d {d:,}" for epsilon, d in SETTINGS]
+    rows = [["oracle", *heads, "bits per report", "decode 10⁶ reports"]]
+    rows.append(["---", *["---:"] * (len(heads) + 2)])
+    columns = [compare_oracles(*setting)["excess"] for setting in SETTINGS]
+    costs = compare_oracles(*BITS)
+    for i, oracle in enumerate(costs["oracle"]):
+        excess = [_percent(column[i]) for column in columns]
+        bits, work = costs["report_bits"][i], costs["decode_operations"][i]
+        rows.append([f"`{oracle.removesuffix('()')}`", *excess, f"{bits:,}", f"{work:.1e}"])
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
+def _percent(excess: float) -> str:
+    if excess < 5e-4:
+        return "0 %"
+    return f"{100 * excess:.1f} %" if excess < 1 else f"{1 + excess:.3g} ×"
+
+
+if __name__ == "__main__":
+    print(table())

@@ -1,0 +1,284 @@
+"""Tables of two columns, binary columns, and models trained on synthetic rows: the errors measured.
+
+The first table has the mean total variation (half the L1 error) and the mean sum of squared errors
+of all tables of two columns, for one report per user: the product of the true columns; of columns
+that were collected uniformly by subset selection and clipped, as multi-freq-ldpy does it (its law,
+by our code); of columns by EmpiricalBayes; Consistent; LatentClasses. The second one has n times
+the squared error of tables of 16 binary columns, by the formula of "auto" and as measured.
+The third one has the test accuracy of a logistic regression that is trained on synthetic rows.
+
+The constants of LatentClasses and of the share of single columns were chosen on three tables that
+_real_tables.py writes: flights, incomes and diamonds (--population). Adult is only reported on.
+
+    python -m benchmarks.accuracy.table_models
+    python -m benchmarks.accuracy.table_models --n-users 1000000 --repeats 6
+    python -m benchmarks.accuracy.table_models --population flights.csv
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Iterator
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from sklearn_ldp import (
+    ColumnOracle,
+    Consistent,
+    EmpiricalBayes,
+    LatentClasses,
+    MarginalOracle,
+    SubsetSelection,
+)
+from sklearn_ldp.tables import compare_methods
+
+from .._command import DATA, command
+
+EPSILONS = [0.5, 1.0, 2.0, 4.0]
+NOT_ASKED = ["fnlwgt", "education", "native_country"]
+
+#: Public cuts of the numeric columns of Adult.
+CUTS = {
+    "age": [20, 25, 30, 35, 40, 45, 50, 55, 65],
+    "capital_gain": [1, 5000, 10000],
+    "capital_loss": [1, 1600, 1900],
+    "hours_per_week": [20, 30, 40, 41, 50, 60],
+}
+
+
+def adult(part: str = "TRAIN") -> Any:
+    """Return 12 columns of Adult as codes, a data frame."""
+    import pandas as pd
+
+    raw = pd.read_csv(DATA / f"ADULT_{part}.csv.gz", keep_default_na=False)
+    codes = {}
+    for name in raw.columns.drop(NOT_ASKED):
+        if name in CUTS:
+            codes[name] = np.searchsorted(CUTS[name], raw[name].astype(float), side="right")
+        else:
+            codes[name] = raw[name].astype("category").cat.codes.astype(int)
+    return pd.DataFrame(codes)
+
+
+def grouped_adult(part: str) -> Any:
+    """Return Adult with the values of each column in two to four public groups."""
+    import pandas as pd
+
+    raw = pd.read_csv(DATA / f"ADULT_{part}.csv.gz", keep_default_na=False)
+    married = ("Married-civ-spouse", "Married-AF-spouse")
+    office = ("Sales", "Tech-support", "Adm-clerical", "Protective-serv", "Craft-repair")
+    leading = ("Exec-managerial", "Prof-specialty")
+
+    def cut(name, edges):
+        return np.searchsorted(edges, raw[name].astype(float), side="right")
+
+    return pd.DataFrame(
+        {
+            "age": cut("age", [25, 35, 50]),
+            "employer": 3 * raw.workclass.isin(["?"])
+            + raw.workclass.str.startswith("Self")
+            + 2 * raw.workclass.str.contains("gov"),
+            "education": cut("education_num", [9, 10, 13]),
+            "married": raw.marital_status.isin(married).astype(int),
+            "occupation": raw.occupation.isin(office) + 2 * raw.occupation.isin(leading),
+            "relationship": raw.relationship.map({"Husband": 0, "Wife": 0, "Own-child": 1})
+            .fillna(2)
+            .astype(int),
+            "white": (raw.race == "White").astype(int),
+            "sex": (raw.sex == "Male").astype(int),
+            "gain": cut("capital_gain", [5000]),
+            "loss": cut("capital_loss", [1500]),
+            "hours": cut("hours_per_week", [35, 41, 50]),
+            "income": (raw.income.str.strip(" .") == ">50K").astype(int),
+        }
+    )
+
+
+def domains_of(people: Any) -> dict[str, int]:
+    """Return the number of categories of each column of codes."""
+    return {name: int(people[name].max()) + 1 for name in people}
+
+
+def true_tables(people: Any, domains: dict[str, int]) -> dict[tuple[str, str], np.ndarray]:
+    """Return the frequencies of the cells of all tables of two columns, in C order."""
+    return {
+        (a, b): np.bincount(people[a] * domains[b] + people[b], minlength=domains[a] * domains[b])
+        / len(people)
+        for a, b in combinations(domains, 2)
+    }
+
+
+def products(columns: Any, truth: Any) -> dict[tuple[str, str], np.ndarray]:
+    """Return all tables as if columns were independent."""
+    return {(a, b): np.outer(columns[a].values, columns[b].values).ravel() for a, b in truth}
+
+
+def as_the_peer(people: Any, domains: Any, epsilon: float, seed: int) -> Any:
+    """Return the columns by multi-freq-ldpy's SMP with subset selection: its law."""
+    totals = {
+        name: SubsetSelection(epsilon).channel(size).total_variance()
+        for name, size in domains.items()
+    }
+    survey = ColumnOracle(
+        epsilon,
+        domains=domains,
+        oracle=SubsetSelection(),
+        weights={name: 1 / total for name, total in totals.items()},  # all columns alike
+        random_state=seed,
+    )
+    return survey.fit_transform(people).map(_clipped)
+
+
+def _clipped(estimate):
+    clipped = np.maximum(estimate.values, 0)
+    return estimate.with_values(clipped / clipped.sum(axis=1, keepdims=True), by="clipping")
+
+
+def estimates(people: Any, domains: Any, epsilon: float, seed: int, truth: Any) -> Iterator:
+    """Yield each way to estimate the tables, with its tables and the seconds that it took."""
+    true = {
+        name: np.bincount(people[name], minlength=size)[None] / len(people)
+        for name, size in domains.items()
+    }
+    of_true = {(a, b): np.outer(true[a], true[b]).ravel() for a, b in truth}
+    yield "true columns, independent", of_true, 0
+    yield "multi-freq-ldpy's law", products(as_the_peer(people, domains, epsilon, seed), truth), 0
+    survey = ColumnOracle(epsilon, domains=domains, random_state=seed)
+    columns = EmpiricalBayes().fit_transform(survey.fit_transform(people))
+    yield "independent columns", products(columns, truth), 0
+    raw = MarginalOracle(epsilon, domains=domains, random_state=seed).fit_transform(people)
+    for processor in (Consistent(), LatentClasses()):
+        start = time.process_time()
+        tables = processor.fit_transform(raw)
+        seconds = time.process_time() - start
+        yield type(processor).__name__, {name: tables.row(name) for name in truth}, seconds
+
+
+def pairs_table(people: Any, n_repeats: int) -> Iterator[str]:
+    """Yield the lines of the table of two-way tables."""
+    domains = domains_of(people)
+    truth = true_tables(people, domains)
+    yield f"{len(people):,} users, {len(domains)} columns, {len(truth)} tables of two columns"
+    yield "| | " + " | ".join(f"epsilon {epsilon:g}" for epsilon in EPSILONS) + " |"
+    yield "|---|" + "---|" * len(EPSILONS)
+    cells: dict[str, list[str]] = {}
+    for epsilon in EPSILONS:
+        found: dict[str, list[tuple[float, float, float]]] = {}
+        for seed in range(n_repeats):
+            for name, tables, seconds in estimates(people, domains, epsilon, seed, truth):
+                errors = [tables[pair] - truth[pair] for pair in truth]
+                variation = np.mean([np.abs(error).sum() / 2 for error in errors])
+                squares = np.mean([np.square(error).sum() for error in errors])
+                found.setdefault(name, []).append((variation, squares, seconds))
+        for name, rows in found.items():
+            variation, squares, seconds = np.mean(rows, axis=0)
+            time_spent = f", {seconds:.2f} s" if seconds else ""
+            cells.setdefault(name, []).append(f"{variation:.4f} ({squares:.2g}{time_spent})")
+    for name, row in cells.items():
+        yield f"| {name} | " + " | ".join(row) + " |"
+
+
+def binary_table(n_users: int, n_repeats: int) -> Iterator[str]:
+    """Yield the lines of the table of 16 binary columns."""
+    rng = np.random.default_rng(0)
+    users = (rng.random((n_users, 16)) < 0.5).astype(int)  # the formula is for uniform frequencies
+    domains = {f"q{j}": 2 for j in range(16)}
+    yield f"16 binary columns, {n_users:,} users: n times the squared error of a table"
+    yield "| order | epsilon | way | formula | measured |"
+    yield "|---|---|---|---|---|"
+    for order in (2, 3):
+        for epsilon in (1.0, 2.0, 4.0):
+            ways = compare_methods(epsilon, domains, order)
+            errors = []
+            for seed in range(n_repeats):
+                oracle = MarginalOracle(
+                    epsilon, domains=domains, order=order, column_share=0, random_state=seed
+                )
+                tables = Consistent(non_negative=False).fit_transform(oracle.fit_transform(users))
+                for name, columns in tables.columns_of.items():
+                    if len(columns) == order:
+                        code = users[:, columns] @ (1 << np.arange(order)[::-1])
+                        truth = np.bincount(code, minlength=2**order) / n_users
+                        errors.append(n_users * np.square(tables.row(name) - truth).sum())
+            way = f"{ways['method'][0]}, views of {ways['order'][0]}"
+            formula = ways["squared_error"][0]
+            yield f"| {order} | {epsilon:g} | {way} | {formula:.1f} | {np.mean(errors):.1f} |"
+
+
+def rows_table(n_repeats: int) -> Iterator[str]:
+    """Yield the lines of the table of models that are trained on synthetic rows."""
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import OneHotEncoder
+
+    train, test = grouped_adult("TRAIN"), grouped_adult("TEST")
+    domains = domains_of(train)
+    features = list(domains)[:-1]
+    with_label = [(name, "income") for name in features]
+
+    def accuracy(rows):
+        encoder = OneHotEncoder(categories=[range(domains[name]) for name in features])
+        model = make_pipeline(encoder, LogisticRegression(C=0.1, max_iter=500))
+        if rows.income.nunique() < 2:
+            return np.mean(test.income == rows.income.iloc[0])
+        return model.fit(rows[features], rows.income).score(test[features], test.income)
+
+    ways: dict[str, dict[str, Any]] = {
+        "all pairs": {},
+        "all pairs, those with the label weigh 100": {"weights": dict.fromkeys(with_label, 100)},
+        "pairs with the label alone": {"order": with_label},
+    }
+    yield f"Accuracy on Adult's test part, true rows {accuracy(train):.4f}"
+    yield "| | " + " | ".join(f"epsilon {epsilon:g}" for epsilon in EPSILONS) + " |"
+    yield "|---|" + "---|" * len(EPSILONS)
+    for name, parameters in ways.items():
+        cells = []
+        for epsilon in EPSILONS:
+            scores = []
+            for seed in range(n_repeats):
+                oracle = MarginalOracle(
+                    epsilon, domains=domains, method="split", random_state=seed, **parameters
+                )
+                tables = LatentClasses().fit_transform(oracle.fit_transform(train))
+                scores.append(accuracy(tables.sample(30_000, random_state=seed)))
+            cells.append(f"{np.mean(scores):.4f}")
+        yield f"| {name} | " + " | ".join(cells) + " |"
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Print the tables."""
+    parser = command(__doc__, __spec__)
+    parser.add_argument("--population", help="CSV of codes instead of Adult: the first table only")
+    parser.add_argument("--n-users", type=int, help="draw so many users with replacement")
+    parser.add_argument("--repeats", type=int, default=8)
+    parser.add_argument("--only", choices=["pairs", "binary", "rows"])
+    args = parser.parse_args(argv)
+    if args.population is None and not DATA.exists():
+        raise SystemExit(f"table_models: there are no real data in {DATA}; give --population FILE")
+    wanted = [args.only] if args.only else ["pairs", "binary", "rows"]
+    if args.population or (args.n_users and not args.only):
+        wanted = ["pairs"]
+    warnings.filterwarnings("ignore", category=FutureWarning)
+    for name in wanted:
+        if name == "pairs":
+            import pandas as pd
+
+            people = pd.read_csv(args.population) if args.population else adult()
+            if args.n_users:
+                rng = np.random.default_rng(0)
+                people = people.iloc[rng.integers(0, len(people), args.n_users)]
+            lines = pairs_table(people.reset_index(drop=True), args.repeats)
+        elif name == "binary":
+            lines = binary_table(args.n_users or 200_000, min(args.repeats, 5))
+        else:
+            lines = rows_table(args.repeats)
+        for line in lines:
+            print(line, flush=True)
+        print()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,338 @@
+"""The papers' data sets, or what stands in for them; how they differ is part of the report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+from scipy.stats import poisson
+
+from sklearn_ldp.datasets import make_beta, make_zipf, read_histogram
+
+_POPULATION_SEED = 0  # the users are the same in every run; --seed draws their reports
+
+
+@dataclass(frozen=True, eq=False)
+class Population:
+    """Users by category.
+
+    Parameters
+    ----------
+    name : str
+        What figures call it.
+    counts : ndarray of shape (d,)
+        Users of each category.
+    paper : str
+        The data set and size that the paper names.
+    ours : str
+        What is used here, and how it differs.
+    is_exact : bool
+        Whether it is the paper's own data, or drawn from the law that the paper states.
+    groups : dict of ndarray of shape (d,)
+        Labels of the categories.
+    """
+
+    name: str
+    counts: np.ndarray
+    paper: str
+    ours: str
+    is_exact: bool = False
+    groups: dict[str, np.ndarray] = field(default_factory=dict)
+
+    @property
+    def n_samples(self) -> int:
+        """Number of users."""
+        return int(self.counts.sum())
+
+    @property
+    def frequencies(self) -> np.ndarray:
+        """True frequencies."""
+        return self.counts / self.n_samples
+
+
+# -- a whole data set made of a part, at the paper's n and d --------------------------------------
+_ITERATIONS = 500
+
+
+def scaled(counts: np.ndarray, n_samples: int) -> np.ndarray:
+    """As many users with the same frequencies, to the nearest whole numbers."""
+    exact = counts / counts.sum() * n_samples
+    floor = np.floor(exact).astype(np.int64)
+    missing = n_samples - int(floor.sum())
+    floor[np.argsort(floor - exact, kind="stable")[:missing]] += 1
+    return floor
+
+
+def widened(counts: np.ndarray, n_categories: int) -> np.ndarray:
+    """The counts, and zeros for the categories that the part has not seen."""
+    return np.concatenate([counts, np.zeros(n_categories - len(counts), dtype=counts.dtype)])
+
+
+def completed(
+    part: np.ndarray, share: float, rng: np.random.Generator, *, least: int = 1
+) -> np.ndarray:
+    """Draw whole counts, given those of a part.
+
+    A category with k users in all has Poisson(share * k) of them in the part. The distribution of k
+    over the categories is the mixture of greatest likelihood (by EM, on a geometric grid). Each
+    category then has its users in the part, and others drawn given these.
+
+    Parameters
+    ----------
+    part : ndarray of shape (d,)
+        Users in the part; 0 for categories that are in the whole only.
+    share : float
+        The part's share of all users.
+    rng : Generator
+        Draws what the part does not tell.
+    least : {0, 1}
+        Least users of a category in the whole: 1 if d counts the categories that occur.
+
+    Returns
+    -------
+    ndarray of shape (d,)
+        Users of each category in the whole.
+    """
+    distinct, place, times = np.unique(part, return_inverse=True, return_counts=True)
+    most = 1.5 * distinct[-1] / share + 10
+    support = np.unique(np.round(np.geomspace(1, most, 200)))
+    support = np.concatenate([[0.0], support]) if least == 0 else support
+    likelihood = poisson.pmf(distinct[:, None], support * share)
+    weights = np.full(len(support), 1 / len(support))
+    for _ in range(_ITERATIONS):
+        given = likelihood * weights
+        given /= given.sum(axis=1, keepdims=True)
+        weights = times @ given / len(part)
+    whole = np.empty(len(part), dtype=np.int64)
+    for i, k in enumerate(distinct):
+        where = np.flatnonzero(place == i)
+        rate = rng.choice(support, p=given[i], size=len(where))
+        whole[where] = np.maximum(k + rng.poisson(rate * (1 - share)), least)
+    return whole
+
+
+def head_and_tail(
+    head: np.ndarray, part: np.ndarray, share: float, n_samples: int, rng: np.random.Generator
+) -> np.ndarray:
+    """Known counts of the largest categories, and completed ones of all others.
+
+    Parameters
+    ----------
+    head : ndarray of shape (h,)
+        Counts in the whole.
+    part : ndarray of shape (d - h,)
+        Counts of the other categories in the part.
+    share, rng
+        See `completed`.
+    n_samples : int
+        Users of the whole.
+
+    Returns
+    -------
+    ndarray of shape (d,)
+        Counts in the whole: those of the head first.
+    """
+    tail = completed(part, share, rng)
+    return np.concatenate([head, scaled(tail, n_samples - int(head.sum()))])
+
+
+def scaled_part(part: np.ndarray, n_samples: int, n_categories: int) -> np.ndarray:
+    """The part's frequencies at the size of the whole; no users where the part has none."""
+    return widened(scaled(part, n_samples), n_categories)
+
+
+# -- the data sets --------------------------------------------------------------------------------
+def load(name: str, data: Path) -> Population | None:
+    """Return a population by its key, None where its file is not there."""
+    return _load(name, str(data))
+
+
+@lru_cache(maxsize=32)
+def _load(name: str, data: str) -> Population | None:
+    try:
+        return _MAKERS[name](Path(data))
+    except FileNotFoundError:
+        return None
+
+
+def _zipf(data: Path) -> Population:
+    counts = make_zipf(return_counts=True, random_state=_POPULATION_SEED)
+    return Population(
+        "Zipf's",
+        counts,
+        "Zipf's law with s = 1.5, n = 1,000,000, d = 1,024",
+        "drawn from the same law: other draws, the same sizes",
+        is_exact=True,
+    )
+
+
+def _beta(data: Path) -> Population:
+    counts = make_beta(return_counts=True, random_state=_POPULATION_SEED)
+    return Population(
+        "Beta",
+        counts,
+        "Beta(50, 2) in 400 buckets, n = 100,000",
+        "drawn from the same law: other draws, the same sizes",
+        is_exact=True,
+    )
+
+
+def _emoji(data: Path) -> Population:
+    found = read_histogram(data / "EMOJI_TRACKER2019_N884427.csv.gz")
+    return Population(
+        "Emoji",
+        found.counts,
+        "emoji keyboard statistics, n = 884,427, d = 1,573, 68 categories of 10.4 emojis",
+        "emoji use on Twitter scaled to the same n, but d = 845 (the rarest emojis are missing) "
+        "and 93 subcategories of 9.1 emojis",
+        groups=dict(found.groups),
+    )
+
+
+_RAREST = 6  # users of the rarest emoji that the data know; those that they lack have fewer
+
+
+def _emoji_at_full_size(data: Path) -> Population:
+    found = read_histogram(data / "EMOJI_TRACKER2019_N884427.csv.gz")
+    d, known = 1573, len(found.counts)
+    rest = np.round(np.geomspace(_RAREST, 0.3, d - known)).astype(np.int64)
+    rng = np.random.default_rng(_POPULATION_SEED)
+    labels = np.asarray(found.groups["subcategory"]).astype(str)
+    labels = np.concatenate([labels, rng.choice(labels, size=d - known)])
+    names, sizes = np.unique(labels, return_counts=True)
+    candidates = np.flatnonzero(np.isin(labels, names[np.argsort(-sizes, kind="stable")[:68]]))
+    covered = np.zeros(d, dtype=bool)
+    covered[rng.choice(candidates, size=707, replace=False)] = True
+    return Population(
+        "Emoji",
+        scaled(np.concatenate([found.counts, rest]), 884_427),
+        "emoji keyboard statistics, n = 884,427, d = 1,573, 68 categories of 10.4 emojis (707 of "
+        "them are in one)",
+        "emoji use on Twitter (845 emojis) and 728 rarer ones whose counts fall from 6 to 0; 707 "
+        "emojis at random are in 68 sets by their subcategory on Twitter, a rarer one by chance",
+        groups={"set": np.where(covered, labels, "")},
+    )
+
+
+def _census(data: Path) -> Population:
+    found = read_histogram(data / "US1940_CITY_1PCT_TOP915.csv.gz")
+    return Population(
+        "IPUMS",
+        found.counts,
+        "1 % sample of the 1940 census, n = 602,325, d = 915 cities",
+        "1 % of the published populations of the 915 largest cities of 1940, n = 612,404, d = 915; "
+        "states and the nine census divisions (the paper's regions) as groups; the state economic "
+        "areas (SEA) are not in it",
+        groups=dict(found.groups),
+    )
+
+
+def _pos(data: Path) -> Population:
+    found = read_histogram(data / "RETAIL_one_item.csv.gz")
+    return Population(
+        "POS",
+        scaled(-np.sort(-found.counts)[:1657], 515_597),
+        "one item of each merchant transaction, n = 515,597, d = 1,657",
+        "one random item of each basket of Retail Market Basket: the 1,657 most frequent items, "
+        "scaled to the paper's n; another shop",
+    )
+
+
+def _fire(data: Path) -> Population:
+    found = read_histogram(data / "FIRE_WEEK_JAN2017.csv.gz")
+    n, d = 305_132, 742
+    share = found.counts.sum() / n
+    rng = np.random.default_rng(_POPULATION_SEED)
+    return Population(
+        "Fire",
+        scaled(completed(widened(found.counts, d), share, rng), n),
+        "units of the San Francisco fire calls of 2016, n = 305,132, d = 742",
+        "the calls of one week of January 2017 (7,704 calls of 178 units), completed to the "
+        "paper's n and d by a Poisson mixture",
+    )
+
+
+_USERS, _CLICKS, _PAGES = 990_002, 8_019_015, 41_270
+KOSARAK_SHARE = 36_682 / _USERS  # of the streams, that of our prefix
+
+
+def _kosarak(data: Path) -> Population:
+    counts = read_histogram(data / "KOSARAK_PREFIX36682_one_item.csv.gz").counts
+    n, d = _USERS, 42_178
+    rng = np.random.default_rng(_POPULATION_SEED)
+    whole = completed(widened(counts, d), KOSARAK_SHARE, rng, least=0)
+    return Population(
+        "Kosarak",
+        scaled(whole, n),
+        "one random click of each stream, n = 990,002, d = 42,178",
+        "one random click of each of the first 36,682 streams (6,234 pages), completed to the "
+        "paper's n and d by a Poisson mixture",
+    )
+
+
+_KOSARAK_PAPER = "all clicks, n = 8,019,015, d = 41,270 pages"
+
+
+def _kosarak_head_and_tail(data: Path) -> Population:
+    head = read_histogram(data / "KOSARAK_FULL_HEAD156.csv.gz")
+    prefix = read_histogram(data / "KOSARAK_PREFIX36682_all_clicks.csv.gz")
+    is_tail = ~np.isin(prefix.categories, head.categories)
+    part = widened(prefix.counts[is_tail], _PAGES - len(head.counts))
+    rng = np.random.default_rng(_POPULATION_SEED)
+    return Population(
+        "Kosarak (head, tail)",
+        head_and_tail(head.counts, part, KOSARAK_SHARE, _CLICKS, rng),
+        _KOSARAK_PAPER,
+        "the exact clicks of the 156 most frequent pages, which are 45 % of all clicks; the other "
+        "41,114 pages have the clicks of the first 36,682 streams, completed to the paper's n by "
+        "a Poisson mixture",
+    )
+
+
+def _kosarak_scaled_prefix(data: Path) -> Population:
+    prefix = read_histogram(data / "KOSARAK_PREFIX36682_all_clicks.csv.gz")
+    return Population(
+        "Kosarak (prefix)",
+        scaled_part(prefix.counts, _CLICKS, _PAGES),
+        _KOSARAK_PAPER,
+        "all 294,022 clicks of the first 36,682 streams on 17,034 pages, scaled to the paper's n; "
+        "the other 24,236 pages have no clicks, and none has 1 to 26",
+    )
+
+
+def _retail(data: Path) -> Population:
+    found = read_histogram(data / "RETAIL.csv.gz")
+    return Population(
+        "Retail",
+        found.counts,
+        "Retail Market Basket, n = 908,576, d = 16,470",
+        "the same data",
+        is_exact=True,
+    )
+
+
+def kosarak_head(data: Path) -> np.ndarray | None:
+    """Exact users of Kosarak's 156 most frequent pages, falling; None where they are missing."""
+    try:
+        counts = read_histogram(data / "KOSARAK_FULL_HEAD156.csv.gz").counts
+    except FileNotFoundError:
+        return None
+    return -np.sort(-counts)
+
+
+_MAKERS: dict[str, Callable[[Path], Population]] = {
+    "zipf": _zipf,
+    "beta": _beta,
+    "emoji-twitter": _emoji,
+    "emoji": _emoji_at_full_size,
+    "census": _census,
+    "pos": _pos,
+    "fire": _fire,
+    "kosarak": _kosarak,
+    "kosarak-clicks": _kosarak_head_and_tail,
+    "kosarak-prefix": _kosarak_scaled_prefix,
+    "retail": _retail,
+}

@@ -1,0 +1,173 @@
+"""T. Wang et al., "Consistent and accurate frequency oracles under LDP" (2019)."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from sklearn_ldp import OUE, FrequencyEstimate
+from sklearn_ldp.inspection import FrequencyDisplay
+from sklearn_ldp.queries import groups, random_sets, top_k
+
+from ._experiment import Experiment, rows_of_panels
+from ._figure import Registry, Settings, Table
+from ._methods import METHODS_2019, RIGHT_2019_BOTH, STUDIED_2019
+from .paper2020 import properties
+
+FIGURES = Registry()
+_PAPER = Experiment("2019", FIGURES, ("zipf", "census"), OUE(), STUDIED_2019, RIGHT_2019_BOTH)
+
+_EPSILONS = np.arange(1, 11) / 5
+_QUICK_EPSILONS = [0.2, 1, 2]
+_APPENDIX = ["beta", "pos", "fire", "kosarak"]
+
+
+@FIGURES.add("2019-table1", "Table 1: what the methods promise, as measured", ("zipf",))
+def _(settings: Settings) -> Table:
+    return properties(settings, METHODS_2019)
+
+
+@FIGURES.add("2019-table2", "Table 2: the data sets", ())
+def _(settings: Settings) -> Table:
+    published = {
+        "census": (602_325, 915),
+        "kosarak": (990_002, 42_178),
+        "pos": (515_597, 1_657),
+        "fire": (305_132, 742),
+        "beta": (100_000, 400),
+        "zipf": (1_000_000, 1_024),
+    }
+    rows = []
+    for key, (n, d) in published.items():
+        population = settings.population(key)
+        if population is not None:
+            rows.append(
+                {
+                    "population": population.name,
+                    "published_n": n,
+                    "n": population.n_samples,
+                    "published_d": d,
+                    "d": len(population.counts),
+                    "is_exact": population.is_exact,
+                }
+            )
+    return Table.of(rows)
+
+
+@FIGURES.add("2019-fig1", "Figure 1: full-domain MSE", ("zipf", "census"), draw=_PAPER.draw())
+def _(settings: Settings) -> Any:
+    epsilons = settings.grid(_EPSILONS, _QUICK_EPSILONS)
+    return _PAPER.errors(settings, epsilons=epsilons, n_repeats=2 * settings.n_repeats)
+
+
+_PAPER.add_sets(2, range(10, 91, 10), [10, 50, 90])
+_PAPER.add_sets(3, range(1, 11), [1, 5, 10], n_repeats=90)
+
+
+@FIGURES.add(
+    "2019-fig4",
+    "Figure 4: MSE on the states and regions of the census cities",
+    ("census",),
+    draw=_PAPER.draw(row="queries"),
+    note="The paper's first pair of panels asks for state economic areas, which our data lack.",
+)
+def _(settings: Settings) -> Any:
+    labels = settings.population("census").groups
+    queries = {"State": groups(labels["category"]), "Region": groups(labels["division"])}
+    epsilons = settings.grid(_EPSILONS, _QUICK_EPSILONS)
+    n_repeats = 10 * settings.n_repeats
+    return _PAPER.errors(
+        settings, ["census"], epsilons=epsilons, queries=queries, n_repeats=n_repeats
+    )
+
+
+_PAPER.add_top(5)
+
+
+# -- Appendix C -----------------------------------------------------------------------------------
+def _draw_densities(table: Table) -> Any:
+    names = list(dict.fromkeys(table["population"].tolist()))
+    figure, axes = rows_of_panels(-(-len(names) // 2))
+    for ax in axes.ravel()[len(names) :]:
+        ax.remove()
+    for name, ax in zip(names, axes.ravel(), strict=False):
+        part = table.select(population=name)
+        n = part["count"].sum()
+        estimate = FrequencyEstimate([part["count"] / n], part["rank"])
+        FrequencyDisplay.from_estimate(estimate, k=None, by="rank", ax=ax, name="true frequency")
+        least = part["count"][part["count"] > 0].min() / n
+        ax.set(title=name, yscale="log", ylim=(least / 2, None))
+    return figure
+
+
+@FIGURES.add(
+    "2019-fig6",
+    "Figure 6: the data sets",
+    ("census", "beta", "pos", "fire", "kosarak", "zipf"),
+    draw=_draw_densities,
+)
+def _(settings: Settings) -> Table:
+    found = [settings.population(key) for key in ["census", *_APPENDIX, "zipf"]]
+    parts = [
+        {
+            "population": np.full(len(p.counts), p.name, dtype=object),
+            "rank": np.arange(1, len(p.counts) + 1),
+            "count": -np.sort(-p.counts),
+        }
+        for p in found
+        if p is not None
+    ]
+    return Table({key: np.concatenate([part[key] for part in parts]) for key in parts[0]})
+
+
+_QUERIES = {"every value": None, "sets of 5 %": random_sets(0.05), "top 10": top_k(10)}
+
+
+@cache
+def _appendix(settings: Settings) -> Any:
+    """Three figures of the appendix, which ask the same collections."""
+    return _PAPER.errors(
+        settings,
+        _APPENDIX,
+        epsilons=settings.grid(_EPSILONS, _QUICK_EPSILONS),
+        queries=_QUERIES,
+        metrics=["mse", "mae"],
+    )
+
+
+_POWER = "The paper left out Power on Kosarak, where it took more than four hours a run."
+
+
+@FIGURES.add(
+    "2019-fig7",
+    "Figure 7: full-domain MAE",
+    ("beta", "pos", "fire", "kosarak"),
+    draw=_PAPER.draw(y_label="MAE"),
+    note=_POWER,
+)
+def _(settings: Settings) -> Any:
+    return _appendix(settings).select(queries=["every value"], metric=["mae"])
+
+
+@FIGURES.add(
+    "2019-fig8",
+    "Figure 8: MSE on random sets of 5 % of the domain",
+    ("beta", "pos", "fire", "kosarak"),
+    draw=_PAPER.draw(),
+    note=_POWER,
+)
+def _(settings: Settings) -> Any:
+    return _appendix(settings).select(queries=["sets of 5 %"], metric=["mse"])
+
+
+@FIGURES.add(
+    "2019-fig9",
+    "Figure 9: MSE of the ten most frequent values",
+    ("beta", "pos", "fire", "kosarak"),
+    draw=_PAPER.draw(),
+    note=_POWER,
+)
+def _(settings: Settings) -> Any:
+    return _appendix(settings).select(queries=["top 10"], metric=["mse"])

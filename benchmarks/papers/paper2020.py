@@ -1,0 +1,393 @@
+"""T. Wang et al., "Locally differentially private frequency estimation with consistency" (2020)."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+from sklearn.base import clone
+
+from sklearn_ldp import (
+    GRR,
+    OLH,
+    BaseCut,
+    FrequencyEstimate,
+    HadamardResponse,
+    NormCut,
+    NormSub,
+    PowerNS,
+    SubsetSelection,
+    SyntheticSearch,
+)
+from sklearn_ldp.inspection import ErrorCurveDisplay, FrequencyDisplay
+from sklearn_ldp.metrics import bias_variance, equivalent_n_samples
+from sklearn_ldp.queries import QuerySet, full_domain, query_matrix, top_k
+
+from ._experiment import Experiment, error_panels, rows_of_panels
+from ._figure import Registry, Settings, Table
+from ._methods import LEFT, METHODS_2020, PAPER_OLH, RIGHT_2020, paper_olh
+from ._populations import Population
+
+FIGURES = Registry()
+_PAPER = Experiment("2020", FIGURES, ("zipf", "emoji"), PAPER_OLH, METHODS_2020, RIGHT_2020)
+
+_EPSILONS = np.arange(1, 21) / 5
+_QUICK_EPSILONS = [0.2, 1, 4]
+# Figures 1 to 3 have nine panels: Post-Pos is Base for single values, MLE-Apx is Norm-Sub.
+_NINE = [
+    *("Base", "Base-Pos", "Base-Cut"),
+    *("Norm", "Norm-Mul", "Norm-Cut"),
+    *("Norm-Sub", "Power", "PowerNS"),
+]
+_CUT_RESCALED = "Norm-Cut, rescaled"
+_CUT_ONE_BY_ONE = "Norm-Cut, ties one by one"
+
+
+def norm_cut_one_by_one(F: Any) -> np.ndarray:
+    """Norm-Cut that does not keep or cut tied estimates together: a little more is kept."""
+    F = np.asarray(F)
+    order = np.argsort(-F, axis=1, kind="stable")
+    falling = np.maximum(np.take_along_axis(F, order, axis=1), 0)
+    kept = np.where(np.cumsum(falling, axis=1) <= 1 + 1e-12, falling, 0)
+    result = np.empty_like(F)
+    np.put_along_axis(result, order, kept, axis=1)
+    return result
+
+
+# -- Table I --------------------------------------------------------------------------------------
+def properties(settings: Settings, methods: dict) -> Table:
+    """What the methods promise, held against what they return."""
+    population = settings.population("zipf")
+    raw = paper_olh(1.0, len(population.counts), settings.seed).simulate(
+        population.counts, settings.n_repeats
+    )
+    rows = []
+    for name, method in methods.items():
+        processed = method.fit_transform(raw)
+        total = processed.values.sum(axis=1)
+        order = np.take_along_axis(processed.values, np.argsort(raw.values, axis=1), axis=1)
+        rows.append(
+            {
+                "postprocessor": name,
+                "least_answer": processed.answer(full_domain()).min(),
+                "least_sum": total.min(),
+                "greatest_sum": total.max(),
+                "is_non_negative": bool(processed.answer(full_domain()).min() >= 0),
+                "sums_to_one": bool(np.allclose(total, 1, rtol=0, atol=1e-9)),
+                "keeps_order": bool(np.diff(order, axis=1).min() >= 0),
+                "mean_threshold": np.mean(getattr(_fitted(method, raw), "threshold_", np.nan)),
+                "reliable": int(np.sum((processed.values > 0).mean(axis=0) >= 0.95)),
+            }
+        )
+    return Table.of(rows)
+
+
+def _fitted(method: Any, raw: FrequencyEstimate) -> Any:
+    return clone(method).fit(raw)
+
+
+@FIGURES.add(
+    "2020-table1",
+    "Table I: what the methods promise, as measured",
+    ("zipf",),
+    note="`least_answer` and the sums are over all simulated collections at epsilon 1. Norm-Cut's "
+    "sum is at most 1, not 1: see Figure 2. `mean_threshold` is that of the methods that have one, "
+    "and `reliable` the number of categories above 0 in 95 % of the collections.",
+)
+def _(settings: Settings) -> Table:
+    return properties(settings, METHODS_2020)
+
+
+# -- section III: oracles -------------------------------------------------------------------------
+_ORACLES = {
+    "GRR": GRR(),
+    "OLH": OLH(hash_family="mixing"),
+    "Hadamard": HadamardResponse(),
+    "Subset": SubsetSelection(),
+}
+
+
+@FIGURES.add(
+    "2020-oracles",
+    "Section III: noise of the oracles, and of the sums of their estimates",
+    ("zipf",),
+    note="`noise` is n times the variance of the estimate of a category that nobody has; `sum_std` "
+    "the standard deviation of the sum of all estimates, which Norm makes 1.",
+)
+def _(settings: Settings) -> Table:
+    counts = settings.population("zipf").counts
+    rows = []
+    for epsilon in (0.5, 1.0, 2.0, 4.0):
+        for name, oracle in _ORACLES.items():
+            for d in (len(counts) // 2, len(counts)):
+                made = clone(oracle).set_params(
+                    epsilon=epsilon, categories=d, random_state=settings.seed
+                )
+                raw = made.simulate(counts[:d], settings.n_repeats)
+                rows.append(
+                    {
+                        "oracle": name,
+                        "epsilon": epsilon,
+                        "d": d,
+                        "noise": raw.noise.n_samples * float(raw.noise.std) ** 2,
+                        "sum_std": raw.values.sum(axis=1).std(),
+                    }
+                )
+    return Table.of(rows)
+
+
+@FIGURES.add(
+    "2020-alpha",
+    "Section IV-A: Base-Cut with alpha = 2, and with 5 %",
+    ("zipf", "emoji"),
+    draw=lambda study: error_panels(
+        study.select(queries=["every value"]),
+        ["Base-Cut", "Base-Cut, 5 %"],
+        left=["Base", "Base-Cut", "Base-Cut, 5 %"],
+        x="epsilon",
+        x_label="epsilon",
+    ),
+)
+def _(settings: Settings) -> Any:
+    methods = {
+        "Base": METHODS_2020["Base"],
+        "Base-Cut": METHODS_2020["Base-Cut"],
+        "Base-Cut, 5 %": BaseCut(alpha=0.05),
+    }
+    return settings.errors(
+        ["zipf", "emoji"],
+        PAPER_OLH,
+        methods,
+        epsilons=settings.grid(_EPSILONS, _QUICK_EPSILONS),
+        queries={"every value": full_domain(), "the 32 most frequent": top_k(32)},
+    )
+
+
+# -- Figures 1 to 3 -------------------------------------------------------------------------------
+@cache
+def bias_and_variance(settings: Settings) -> Table:
+    """Mean, bias and variance of each count over many runs, a row a method and rank.
+
+    Figures 1 to 3 share it.
+    """
+    population = settings.population("zipf")
+    oracle = paper_olh(1.0, len(population.counts), settings.seed)
+    raw = oracle.simulate(population.counts, settings.n_runs)
+    made = {name: METHODS_2020[name].fit_transform for name in _NINE}
+    made[_CUT_RESCALED] = NormCut(rescale=True).fit_transform
+    made[_CUT_ONE_BY_ONE] = norm_cut_one_by_one
+    parts = Parallel(n_jobs=settings.n_jobs)(
+        delayed(_moments)(name, process, raw, population.counts) for name, process in made.items()
+    )
+    return Table({key: np.concatenate([part[key] for part in parts]) for key in parts[0]})
+
+
+def _moments(name: str, process: Any, raw: FrequencyEstimate, counts: np.ndarray) -> dict:
+    n, d = counts.sum(), len(counts)
+    processed = process(raw)
+    found = bias_variance(counts / n, processed)
+    total = n * (np.asarray(processed).sum(axis=1) - 1)
+    order = np.argsort(-counts, kind="stable")
+    return {
+        "postprocessor": np.full(d, name, dtype=object),
+        "rank": np.arange(1, d + 1),
+        "count": counts[order],
+        "mean": n * found.mean[order],
+        "bias": n * found.bias[order],
+        "bias_error": n * found.bias_error[order],
+        "variance": n**2 * found.variance[order],
+        "bias_sum": np.full(d, total.mean()),
+        "bias_sum_error": np.full(d, total.std(ddof=1) / np.sqrt(len(total))),
+        "n_runs": np.full(d, len(total)),
+    }
+
+
+def _nine_panels(table: Table) -> Any:
+    figure, axes = rows_of_panels(3, 3)
+    for name, ax in zip(_NINE, axes.ravel(), strict=True):
+        ax.set_title("Base (Post-Pos)" if name == "Base" else name)
+        yield figure, ax, table.select(postprocessor=name)
+
+
+def _draw_means(table: Table) -> Any:
+    for figure, ax, part in _nine_panels(table):  # noqa: B007
+        n = part["count"].sum()
+        estimate = FrequencyEstimate([part["mean"] / n], part["rank"])
+        FrequencyDisplay.from_estimate(
+            estimate, k=None, truth=part["count"] / n, by="rank", ax=ax, name="mean estimate"
+        )
+        ax.set(xscale="log", yscale="log", ylim=(1e-6, 1))
+    return figure
+
+
+def _draw_biases(table: Table) -> Any:
+    for figure, ax, part in _nine_panels(table):  # noqa: B007
+        ax.axhline(0, color="grey", linewidth=0.8)
+        ax.plot(part["rank"], part["bias"], ".", markersize=2, color="#0072b2")
+        total, error = part["bias_sum"][0], part["bias_sum_error"][0]
+        ax.set(title=f"{ax.get_title()}: sum {round(total):,} ± {round(error):,}")
+        ax.set(xscale="log", xlabel="rank", ylabel="bias of the count")
+        ax.set_yscale("symlog", linthresh=100)
+    return figure
+
+
+def _draw_variances(table: Table) -> Any:
+    for figure, ax, part in _nine_panels(table):  # noqa: B007
+        ax.plot(part["rank"], part["variance"] / 1e6, ".", markersize=2, color="#0072b2")
+        ax.set(xscale="log", xlabel="rank", ylabel="variance / 10⁶", ylim=(0, None))
+    return figure
+
+
+_RUNS = "Epsilon 1; 5,000 runs in the whole study, as in the paper."
+
+
+for _number, _what, _draw in [
+    (1, "mean estimate of each count", _draw_means),
+    (2, "bias of each count, and the sum of the biases", _draw_biases),
+    (3, "variance of each count", _draw_variances),
+]:
+    FIGURES.add(
+        f"2020-fig{_number}", f"Figure {_number}: {_what}", ("zipf",), draw=_draw, note=_RUNS
+    )(bias_and_variance)
+
+
+# -- Figures 4 to 8, 10: errors -------------------------------------------------------------------
+@FIGURES.add("2020-fig4", "Figure 4: full-domain MSE", ("zipf", "emoji"), draw=_PAPER.draw())
+def _(settings: Settings) -> Any:
+    return _PAPER.errors(settings, epsilons=settings.grid(_EPSILONS, _QUICK_EPSILONS))
+
+
+def _draw_equivalents(table: Table) -> Any:
+    figure, (axes,) = rows_of_panels(1)
+    for ax, methods in zip(axes, (LEFT, RIGHT_2020), strict=True):
+        display = ErrorCurveDisplay.from_results(
+            table.select(postprocessor=methods),
+            x="n_samples",
+            error="equivalent_n_samples",
+            ax=ax,
+            error_scale="linear",
+        )
+        display.ax_.set(title="Zipf's", xlabel="n", ylabel="n' with Base")
+    return figure
+
+
+@FIGURES.add("2020-fig5", "Figure 5: n against n'", ("zipf",), draw=_draw_equivalents)
+def _(settings: Settings) -> Table:
+    population = settings.population("zipf")
+    sizes = [int(n) for n in settings.grid(np.arange(1, 11) * 2e5, [2e5, 1e6, 2e6])]
+    d = len(population.counts)
+    # The law itself: its users at each n, so that all sizes share their shape.
+    law = np.arange(1, d + 1) ** -1.5
+    study = _PAPER.errors(
+        settings,
+        ["zipf"],
+        epsilons=1.0,
+        frequencies={population.name: law / law.sum()},
+        n_samples=sizes,
+    )
+    noise = paper_olh(1.0, d, 0).simulate(population.counts).noise
+    worth = equivalent_n_samples(noise, study.error, d)
+    return Table(
+        **study.columns,
+        equivalent_n_samples=worth,
+        standard_error=worth * study.standard_error / study.error,  # by the delta method
+        saved=1 - study["n_samples"] / worth,
+    )
+
+
+_PAPER.add_sets(6, range(10, 91, 10), [10, 50, 90])
+_PAPER.add_sets(7, range(1, 11), [1, 5, 10], n_repeats=90)
+
+
+def emoji_sets(population: Population) -> QuerySet:
+    """The sets of emojis; most emojis are in none."""
+    labels = population.groups["set"]
+    names = [name for name in np.unique(labels) if name != ""]
+    return query_matrix(np.array([labels == name for name in names], dtype=float))
+
+
+@FIGURES.add(
+    "2020-fig8", "Figure 8: MSE on the categories of emojis", ("emoji",), draw=_PAPER.draw()
+)
+def _(settings: Settings) -> Any:
+    epsilons = settings.grid(_EPSILONS, _QUICK_EPSILONS)
+    queries = emoji_sets(settings.population("emoji"))
+    return _PAPER.errors(settings, ["emoji"], epsilons=epsilons, queries=queries)
+
+
+# -- Figure 9 -------------------------------------------------------------------------------------
+_CHOICE_EPSILONS = [0.2, 0.4, 0.6, 0.8, 1, 1.5, 2, 2.5, 3, 4]
+
+
+def synthetic_choice(settings: Settings) -> Table:
+    """Errors on synthetic data fitted by Norm-Sub and by PowerNS, beside the true errors."""
+    population = settings.population("emoji")
+    queries = emoji_sets(population)
+    epsilons = settings.grid(_CHOICE_EPSILONS, _QUICK_EPSILONS)
+    study = _PAPER.errors(settings, ["emoji"], epsilons=epsilons, queries=queries)
+    tasks = []
+    for epsilon in epsilons:
+        oracle = paper_olh(epsilon, len(population.counts), settings.seed + 1)
+        collections = oracle.simulate(population.counts, 1 if settings.quick else 4)
+        true_error = study.select(epsilon=epsilon).error
+        tasks += [
+            delayed(_choice)(settings, estimate, synthesizer, queries, true_error, i)
+            for i, estimate in enumerate(collections)
+            for synthesizer in (NormSub(), PowerNS())
+        ]
+    return Table.of([row for rows in Parallel(n_jobs=settings.n_jobs)(tasks) for row in rows])
+
+
+def _choice(
+    settings: Settings,
+    estimate: FrequencyEstimate,
+    synthesizer: Any,
+    queries: Any,
+    true_error: np.ndarray,
+    i: int,
+) -> list[dict[str, Any]]:
+    search = SyntheticSearch(
+        list(METHODS_2020.values()),
+        queries=queries,
+        synthesizer=synthesizer,
+        n_repeats=settings.n_repeats,
+        random_state=settings.seed + i,
+    ).fit(estimate)
+    return [
+        {
+            "synthesizer": type(synthesizer).__name__,
+            "epsilon": estimate.oracle.epsilon,
+            "collection": i,
+            "postprocessor": name,
+            "error": search.results_["mean_error"][j],
+            "standard_error": search.results_["standard_error"][j],
+            "true_error": true_error[j],
+            "is_chosen": j == search.best_index_,
+            "regret": true_error[search.best_index_] / true_error.min() - 1,
+        }
+        for j, name in enumerate(METHODS_2020)
+    ]
+
+
+def _draw_choice(table: Table) -> Any:
+    figure, (axes,) = rows_of_panels(1)
+    names = {"NormSub": "synthetic data by Norm-Sub", "PowerNS": "synthetic data by PowerNS"}
+    for ax, (synthesizer, title) in zip(axes, names.items(), strict=True):
+        part = table.select(synthesizer=synthesizer, collection=0)
+        ErrorCurveDisplay.from_results(part, ax=ax)
+        ax.set(title=title, ylabel="MSE on synthetic data")
+    return figure
+
+
+FIGURES.add(
+    "2020-fig9",
+    "Figure 9: choosing the method on a synthetic data set",
+    ("emoji",),
+    draw=_draw_choice,
+    note="Drawn for one collection at each epsilon; the table holds four, with the true error of "
+    "what each would choose (`regret`: that error over the least one, less 1).",
+)(synthetic_choice)
+
+_PAPER.add_top(10)

@@ -1,0 +1,1 @@
+"""Benchmarks of attacks and of hostile files: what an enemy costs, and what is seen of one."""

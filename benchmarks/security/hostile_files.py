@@ -1,0 +1,156 @@
+"""What a megabyte of hostile reports can cost: ``python -m benchmarks.security.hostile_files``.
+
+Each row is an oracle at an epsilon. *Honest* is a Parquet file that `write_reports` wrote. *Worst*
+is the most that a collector reads of a file before it refuses it: as many reports as the limits
+allow (see `sklearn_ldp.collection._formats`), each at the cost of an honest one. *Bomb* is
+measured: a file of equal reports that is filled up to that limit. Below stand files with as many
+pages and messages as fit into a megabyte.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import time
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from threadpoolctl import threadpool_limits
+
+from sklearn_ldp import GRR, OLH, OUE, HadamardResponse, SubsetSelection
+from sklearn_ldp._table import format_table
+from sklearn_ldp.collection import RefusedBatchError, tally_file, write_reports
+from sklearn_ldp.collection import _formats as formats
+from sklearn_ldp.collection._arrow import report_fields, row_bytes, to_batch, to_columns
+
+from .._command import command
+
+MEGABYTE = 1_000_000
+N_HONEST = 100_000
+
+
+def written(oracle: Any, reports: np.ndarray, form: str = "parquet") -> bytes:
+    """Return a file of reports."""
+    file = io.BytesIO()
+    write_reports(file, reports, oracle, batch_id="x", format=form, random_state=0)
+    return file.getvalue()
+
+
+def seconds(content: bytes, oracle: Any, form: str = "parquet", repeats: int = 3) -> float:
+    """Return the least time that a collector takes to count or refuse a file."""
+    times = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        with contextlib.suppress(RefusedBatchError):
+            tally_file(content, oracle, format=form)
+        times.append(time.perf_counter() - start)
+    return min(times)
+
+
+def most_reports(oracle: Any, n_bytes: int) -> int:
+    """Return how many reports a file of that size may promise."""
+    n_group = formats.n_group(report_fields(oracle.protocol()))
+    return formats.most_reports(n_bytes, oracle.channel().report_entropy(), n_group)
+
+
+def promising(oracle: Any, n: int, padding: int = 0) -> tuple[Any, Any]:
+    """Return the schema of a file that promises n reports, and a batch of one report."""
+    one = oracle.privatize([0])
+    schema = pq.read_schema(io.BytesIO(written(oracle, one)))
+    header = json.loads(schema.metadata[b"sklearn_ldp"])
+    header["batch"]["n_samples"] = n
+    metadata = {b"sklearn_ldp": json.dumps(header).encode()}
+    metadata |= {b"%d" % i: b"x" * 100_000 for i in range(padding // 100_000)}
+    return schema.with_metadata(metadata), to_columns(one, report_fields(oracle.protocol()))
+
+
+def bomb(oracle: Any, n_bytes: int) -> bytes:
+    """Return a Parquet file of equal reports, as many as a file of this size may hold."""
+    n = most_reports(oracle, n_bytes)
+    schema, columns = promising(oracle, n, n_bytes)
+    size = min(n, formats.n_group(report_fields(oracle.protocol())))
+    batch = to_batch([np.repeat(column, size, axis=0) for column in columns], schema)
+    file = io.BytesIO()
+    with pq.ParquetWriter(file, schema, compression="zstd", write_statistics=False) as writer:
+        for start in range(0, n, size):
+            piece = batch.slice(0, min(size, n - start))
+            writer.write_batch(piece, row_group_size=len(piece))
+    return file.getvalue()
+
+
+def row_of(oracle: Any, bomb_bytes: int) -> list[str]:
+    """Return the cells of an oracle's row."""
+    d = oracle.channel().n_categories
+    honest = written(oracle, oracle.privatize(np.arange(N_HONEST) % d))
+    spent = seconds(honest, oracle)
+    hostile = bomb(oracle, bomb_bytes)
+    most = most_reports(oracle, MEGABYTE)
+    return [
+        f"{type(oracle).__name__}({oracle.epsilon:g}), d = {d:,}",
+        f"{row_bytes(report_fields(oracle.protocol())):,}",
+        f"{spent / N_HONEST * 1e9:,.0f}",
+        f"{N_HONEST / len(honest) * MEGABYTE:,.0f}",
+        f"{spent / len(honest) * MEGABYTE:.2f}",
+        f"{most:,}",
+        f"{spent / N_HONEST * most:.2f}",
+        f"{seconds(hostile, oracle, repeats=1) / len(hostile) * MEGABYTE:.2f}",
+    ]
+
+
+def fragments(oracle: Any) -> list[list[str]]:
+    """Return rows for files with as many row groups, pages and messages as fit into a megabyte."""
+    rows = []
+    for name, options, group in (
+        ("Parquet, row groups of one report", {}, 1),
+        ("Parquet, pages of one report", {"data_page_size": 1, "write_batch_size": 1}, 1 << 20),
+    ):
+        n = 6_000 if group == 1 else 30_000
+        schema, columns = promising(oracle, n)
+        batch = to_batch([np.repeat(column, n, axis=0) for column in columns], schema)
+        file = io.BytesIO()
+        with pq.ParquetWriter(file, schema, use_dictionary=False, **options) as writer:
+            writer.write_batch(batch, row_group_size=group)
+        rows.append([name, file.getvalue(), "parquet"])
+    schema, columns = promising(oracle, 5_000)
+    for name, size in (("Arrow, messages of one report", 1), ("Arrow, empty messages", 0)):
+        file = io.BytesIO()
+        with pa.ipc.new_stream(file, schema) as writer:
+            for _ in range(5_000):
+                writer.write_batch(to_batch(columns, schema).slice(0, size))
+        rows.append([name, file.getvalue(), "arrow"])
+    reports = oracle.privatize(np.zeros(N_HONEST, int))
+    rows.append(["Arrow, honest", written(oracle, reports, "arrow"), "arrow"])
+    rows.append(["JSON lines, honest", written(oracle, reports, "jsonl"), "jsonl"])
+    return [
+        [name, f"{len(content):,}", f"{seconds(content, oracle, form) / len(content) * 1e6:.2f}"]
+        for name, content, form in rows
+    ]
+
+
+def main() -> None:
+    """Print both tables, measured on one core."""
+    parser = command(__doc__, __spec__)
+    parser.add_argument("--epsilon", type=float, nargs="+", default=[1.0, 8.0])
+    parser.add_argument("--categories", type=int, default=1000)
+    parser.add_argument("--bytes", type=int, default=200_000, help="about the size of a bomb")
+    arguments = parser.parse_args()
+    kinds = (GRR, OUE, OLH, SubsetSelection, HadamardResponse)
+    with threadpool_limits(limits=1):
+        rows = [
+            row_of(kind(epsilon, categories=arguments.categories, random_state=0), arguments.bytes)
+            for epsilon in arguments.epsilon
+            for kind in kinds
+        ]
+        rows.append(row_of(GRR(20.0, categories=2, random_state=0), arguments.bytes))
+        other = fragments(GRR(1.0, categories=arguments.categories, random_state=0))
+    header = ["oracle", "bytes\na report", "ns\na report", "honest\nreports/MB", "honest\ns/MB"]
+    print(format_table([*header, "most\nreports/MB", "worst\ns/MB", "bomb\ns/MB"], rows))
+    print()
+    print(format_table(["GRR(1), in many pieces", "bytes", "s/MB"], other))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Benchmarks of time and memory, alone and beside other packages."""

@@ -1,0 +1,105 @@
+"""Compare our oracles with those of public packages, on the same users: ``make race``.
+
+Each oracle collects one value per user end to end (privatize, aggregate, estimate) and projects the
+estimate on the simplex (Norm-Sub), on one core and in a separate process, ours with secure
+randomness. What would take more than a minute, or more memory than allowed, is measured with fewer
+users, extrapolated, and marked. Then follow the growth of our own cost, and the design's targets.
+
+The other packages need a separate environment, which `make race` builds::
+
+    python -m venv peers && peers/bin/pip install -r benchmarks/peers.txt
+    python -m benchmarks.speed.race --peers-python peers/bin/python
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import os
+from collections.abc import Iterator
+from dataclasses import asdict, fields
+from functools import partial
+from pathlib import Path
+
+from threadpoolctl import threadpool_limits
+
+import sklearn_ldp
+from sklearn_ldp.datasets import make_zipf
+
+from .._command import command
+from . import _race_report as report
+from ._contest import ORACLES, SECONDS, SIZES, Result, race
+from ._race_targets import check_targets
+from .main_job import best_time
+
+# How our cost grows: one parameter is varied, the others stay fixed.
+GROWTH = {
+    "n": [50_000, 100_000, 200_000, 400_000, 800_000],
+    "d": [256, 1_024, 4_096, 16_384],
+    "epsilon": [0.5, 1.0, 2.0, 4.0],
+}
+GROWTH_BASE = {"n": 100_000, "d": 1_024, "epsilon": 1.0}
+
+
+def main() -> None:
+    """Race, and write the table, the figures and, on request, the page of the user guide."""
+    arguments = _parse_arguments()
+    os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})  # the processes it starts inherit it
+    sizes = SIZES[:1] if arguments.quick else SIZES
+    arguments.output.mkdir(parents=True, exist_ok=True)
+    results = []
+    for result in race(arguments.peers_python, sizes, arguments.epsilon, arguments.seconds):
+        results.append(result)
+        write_csv(arguments.output / "race.csv", results)  # in case it is interrupted
+        print(report.progress(result), flush=True)
+    with threadpool_limits(limits=1):
+        growth = [] if arguments.quick else list(measure_growth())
+        checks = [] if arguments.quick else check_targets(results)
+    page = report.page(results, growth, checks, arguments.epsilon, arguments.seconds)
+    (arguments.output / "race.md").write_text(page, encoding="utf-8")
+    report.draw(results, arguments.output / "race.svg")
+    if arguments.page:
+        report.refresh(arguments.page, page)
+        report.draw(results, arguments.page.parents[1] / "_static" / "race.svg")
+    print("\n" + page)
+
+
+def _parse_arguments() -> argparse.Namespace:
+    parser = command(__doc__, __spec__, whole=True)
+    parser.add_argument("--peers-python", metavar="PATH", help="interpreter with the packages")
+    parser.add_argument("--epsilon", type=float, default=1.0, help="(default: 1)")
+    parser.add_argument(
+        "--seconds", type=float, default=SECONDS, help="what takes longer is extrapolated"
+    )
+    parser.add_argument("--quick", action="store_true", help="the first size and no growth")
+    parser.add_argument(
+        "--output", type=Path, default=Path("benchmarks/results/race"), metavar="DIR"
+    )
+    parser.add_argument("--page", type=Path, metavar="FILE", help="page to refresh, and its figure")
+    return parser.parse_args()
+
+
+def measure_growth() -> Iterator[report.Growth]:
+    """Time our oracles while the numbers of users and categories, and the budget, are varied."""
+    for name in ORACLES:
+        for varied, at in GROWTH.items():
+            seconds = []
+            for x in at:
+                setting = {**GROWTH_BASE, varied: x}
+                n, d = int(setting["n"]), int(setting["d"])
+                values = make_zipf(n, d, exponent=1.1, random_state=0)
+                oracle = getattr(sklearn_ldp, name)(setting["epsilon"], categories=d)
+                seconds.append(best_time(partial(oracle.fit_transform, values)))
+            yield report.Growth(name, varied, list(map(float, at)), seconds)
+
+
+def write_csv(path: Path, results: list[Result]) -> None:
+    """Write one row per result."""
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, [field.name for field in fields(Result)])
+        writer.writeheader()
+        writer.writerows(asdict(result) for result in results)
+
+
+if __name__ == "__main__":
+    main()

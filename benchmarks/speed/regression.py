@@ -1,0 +1,219 @@
+"""Has anything become slow or large?
+
+    python -m benchmarks.speed.regression    (or make regression)
+
+Times the hot paths on one core, alternately with a yardstick of plain NumPy, so that neither the
+machine nor what else runs on it matters. Compares the ratios with ``regression_baselines.json``,
+and does the same with the peak memory, and with a cold import in units of scikit-learn's. A path
+that exceeds its baseline is measured again; if it exceeds it again, the exit code is 1.
+``--update`` writes the baselines.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import tracemalloc
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+import sklearn_ldp
+from sklearn_ldp import OLH, EmpiricalBayes, HeldOutSearch, SyntheticSearch
+from sklearn_ldp._table import format_table
+from sklearn_ldp.datasets import make_zipf
+from sklearn_ldp.model_selection import default_candidates
+from sklearn_ldp.postprocessing import _calibrate
+from sklearn_ldp.queries import groups, ranges, top_k
+
+from .._command import command
+from ._contest import ORACLES
+from .oracle_speed import peak_memory
+
+BASELINES = Path(__file__).with_name("regression_baselines.json")
+FACTOR = 2.0
+MEMORY_FACTOR, MEMORY_SLACK = 1.5, 10.0  # MiB
+N_USERS, N_CATEGORIES, N_CATEGORIES_POST, N_ROWS = 100_000, 1_024, 42_178, 5
+ROUNDS = 5
+QUICK = 0.02  # seconds: quicker work is repeated more often
+
+Path_ = tuple[str, Callable[[], object]]
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Measure, compare and print; return 1 if a path is worse than its baseline allows."""
+    parser = command(__doc__, __spec__)
+    parser.add_argument("--update", action="store_true", help="write the baselines")
+    parser.add_argument("--factor", type=float, default=FACTOR, help="(default: 2)")
+    options = parser.parse_args(arguments)
+    os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})  # the processes it starts inherit it
+    with threadpool_limits(limits=1):
+        measured = measure_all()
+        if options.update:
+            rounded = {name: float(f"{value:.3g}") for name, value in measured.items()}
+            BASELINES.write_text(json.dumps(rounded, indent=1) + "\n", encoding="ascii")
+        baselines = json.loads(BASELINES.read_text(encoding="ascii"))
+        suspects = worse(measured, baselines, options.factor)
+        if suspects:
+            again = measure_all(only=suspects)
+            measured |= {name: min(value, measured[name]) for name, value in again.items()}
+    print(table(measured, baselines, options.factor))
+    failed = worse(measured, baselines, options.factor)
+    print(f"\n{len(measured)} paths, {len(failed)} worse than allowed: {', '.join(failed) or '-'}")
+    missing = sorted(set(measured) ^ set(baselines))
+    if missing:
+        print(f"without a baseline, or a baseline without its path (--update): {missing}")
+    return 1 if failed or missing else 0
+
+
+def allowed(name: str, baseline: float, factor: float = FACTOR) -> float:
+    """Return the largest value that a measurement may have."""
+    if name.startswith("memory"):
+        return MEMORY_FACTOR * baseline + MEMORY_SLACK
+    return factor * baseline
+
+
+def worse(
+    measured: dict[str, float], baselines: dict[str, float], factor: float = FACTOR
+) -> list[str]:
+    """Return the names of the paths that exceed their baseline by more than is allowed."""
+    return [
+        name
+        for name, value in measured.items()
+        if name in baselines and value > allowed(name, baselines[name], factor)
+    ]
+
+
+def table(measured: dict[str, float], baselines: dict[str, float], factor: float) -> str:
+    """Return a table of all measurements and their baselines."""
+    rows = []
+    for name, value in measured.items():
+        baseline = baselines.get(name, float("nan"))
+        verdict = "" if value <= allowed(name, baseline, factor) else "worse"
+        rows.append([name, f"{value:.3g}", f"{baseline:.3g}", verdict])
+    header = ["path", "now", "baseline", ""]
+    units = (
+        "times: of a NumPy yardstick's; import: of sklearn.pipeline's, after it; "
+        "memory: MiB at the peak"
+    )
+    return f"{units}\n{format_table(header, rows)}"
+
+
+# -- measuring ----------------------------------------------------------------------------------
+def measure_all(only: list[str] | None = None) -> dict[str, float]:
+    """Measure every ratio and peak, or some of them, by name."""
+    measured = {}
+    for name, work in hot_paths():
+        if only is None or name in only:
+            measured[name] = ratio(work)
+    if only is None or "import" in only:
+        pipeline, own = import_seconds()
+        measured["import"] = own / pipeline
+    for name in ORACLES:
+        key = f"memory {name} fit"
+        if only is None or key in only:
+            measured[key] = peak_memory(name, N_USERS, N_CATEGORIES, 1.0, None)
+    for name, work in postprocessor_paths():
+        key = f"memory {name}"
+        if only is None or key in only:
+            measured[key] = traced_peak(work)
+    return measured
+
+
+def ratio(work: Callable[[], object]) -> float:
+    """Return the best time of some work in units of the yardstick, the two measured alternately."""
+    rounds = ROUNDS if _seconds(work) > QUICK else 4 * ROUNDS
+    pairs = [(_seconds(work), _seconds(yardstick)) for _ in range(rounds)]
+    own, plain = (min(times) for times in zip(*pairs, strict=True))
+    return own / plain
+
+
+def yardstick() -> None:
+    """Draw a million integers, count them and add them up.
+
+    None of these has special code for wide registers. np.sort has, so that ratios to it would tell
+    more about the processor than about the paths.
+    """
+    codes = np.random.default_rng(0).integers(1_024, size=1_000_000)
+    np.bincount(codes)
+    np.cumsum(codes)
+
+
+def _seconds(work: Callable[[], object]) -> float:
+    # Power caches results for a noise level and prior, which must not make the repeats faster.
+    _calibrate._posterior.cache_clear()
+    _calibrate.power_law_exponent.cache_clear()
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+def import_seconds(rounds: int = ROUNDS) -> tuple[float, float]:
+    """Return the best times of importing sklearn.pipeline, and then sklearn_ldp, in new processes.
+
+    The bytecode is already compiled, as after an installation by pip.
+    """
+    code = (
+        "import time; a = time.perf_counter(); import sklearn.pipeline; b = time.perf_counter(); "
+        "import sklearn_ldp; print(b - a, time.perf_counter() - b)"
+    )
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, "-X", f"pycache_prefix={folder}", "-c", code]
+        run = partial(subprocess.run, check=True, capture_output=True, text=True, env=environment)
+        run(command)  # compiles the bytecode
+        times = [[float(t) for t in run(command).stdout.split()] for _ in range(rounds)]
+    pipeline, own = (min(column) for column in zip(*times, strict=True))
+    return pipeline, own
+
+
+def traced_peak(work: Callable[[], object]) -> float:
+    """Return the MiB that NumPy and Python allocate at the peak of some work."""
+    tracemalloc.start()
+    try:
+        work()
+        return tracemalloc.get_traced_memory()[1] / 2**20
+    finally:
+        tracemalloc.stop()
+
+
+# -- what is measured ---------------------------------------------------------------------------
+def hot_paths() -> Iterator[Path_]:
+    """Return the paths: client and server of every oracle, post-processors, and searches."""
+    values = make_zipf(N_USERS, N_CATEGORIES, exponent=1.1, random_state=0)
+    for name in ORACLES:
+        make = partial(getattr(sklearn_ldp, name), 1.0, categories=N_CATEGORIES)
+        reports = make(random_state=0).privatize(values)
+        yield f"privatize {name}", lambda make=make: make().privatize(values)
+        yield (
+            f"aggregate {name}",
+            lambda make=make, reports=reports: make().aggregate(reports).estimate_,
+        )
+    yield from postprocessor_paths()
+    oracle = OLH(categories=N_CATEGORIES, random_state=0)
+    estimate = oracle.fit_transform(values)
+    yield "SyntheticSearch", lambda: SyntheticSearch(random_state=0).fit(estimate)
+    yield "HeldOutSearch", lambda: HeldOutSearch().fit(estimate)
+
+
+def postprocessor_paths() -> Iterator[Path_]:
+    """Return the paths of the default candidates on several rows of a large domain."""
+    counts = make_zipf(1_000_000, N_CATEGORIES_POST, return_counts=True, random_state=0)
+    rows = OLH(categories=N_CATEGORIES_POST, random_state=0).simulate(counts, N_ROWS)
+    for post in default_candidates():
+        yield f"post {type(post).__name__}", lambda post=post: post.fit(rows)
+    labels = np.arange(N_CATEGORIES_POST) % 50
+    for queries in (groups(labels), ranges(10), top_k(10)):
+        told = EmpiricalBayes(queries=queries)
+        yield f"post EmpiricalBayes, {queries!r}", lambda told=told: told.fit(rows)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

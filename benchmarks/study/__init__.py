@@ -1,1 +1,0 @@
-"""The experiments of the three papers, each on one command: ``python -m benchmarks.study``."""
