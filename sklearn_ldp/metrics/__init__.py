@@ -1,7 +1,6 @@
 """Errors of estimates, expected errors of planned collections, and scorers for searches."""
 
 from ._audit import AuditResult, audit_epsilon
-from ._epsilon_scorer import make_epsilon_scorer
 from ._errors import frequency_mae, frequency_mse, query_errors
 from ._frequency_scorer import make_frequency_scorer
 from ._held_out_score import held_out_score, make_held_out_scorer
@@ -12,6 +11,7 @@ from ._planning import (
     required_n_samples,
 )
 from ._power import expected_power
+from ._scorer import BaseScorer as BaseScorer
 from ._scores import BiasVariance, HeavyHitterScores, bias_variance, heavy_hitter_scores
 
 __all__ = [
@@ -28,7 +28,6 @@ __all__ = [
     "frequency_mse",
     "heavy_hitter_scores",
     "held_out_score",
-    "make_epsilon_scorer",
     "make_frequency_scorer",
     "make_held_out_scorer",
     "query_errors",

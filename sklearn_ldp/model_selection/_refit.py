@@ -1,8 +1,9 @@
-"""How scikit-learn's searches choose an epsilon: the least one whose error is good enough."""
+"""The rule by which a search of scikit-learn takes the least epsilon with a good error."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import dataclass
 from numbers import Real
 from typing import Any
 
@@ -10,16 +11,12 @@ import numpy as np
 
 from .._cv_results import mean_errors, metric_names, split_scores
 
+_LIMITS = ("max_error", "tolerance", "standard_errors")
 
-def least_epsilon(
-    *,
-    max_error: float | None = None,
-    tolerance: float | None = None,
-    standard_errors: float | None = None,
-    epsilon: str | None = None,
-    score: str | None = None,
-) -> LeastEpsilon:
-    """Make a `refit` for GridSearchCV that chooses the least epsilon with a good error.
+
+@dataclass(frozen=True, kw_only=True)
+class least_epsilon:  # noqa: N801 - it is called as a function is, and can be pickled
+    """The `refit` for GridSearchCV that chooses the least epsilon with a good error.
 
     The error nearly always falls as epsilon grows, so a search that looks at the error alone
     chooses the largest epsilon of its grid: nothing in a score knows what privacy costs. This rule
@@ -46,13 +43,6 @@ def least_epsilon(
         Name of the scorer in a search with several, whose score is minus the error; None takes the
         only one.
 
-    Returns
-    -------
-    callable
-        ``refit(cv_results) -> int``, the index of the chosen candidate. As for every callable
-        `refit`, the search then has no ``best_score_``; its error is
-        ``-search.cv_results_["mean_test_score"][search.best_index_]``.
-
     Raises
     ------
     ValueError
@@ -62,11 +52,14 @@ def least_epsilon(
     See Also
     --------
     sklearn_ldp.metrics.make_frequency_scorer : The scorer of such a search, in simulations.
-    sklearn_ldp.metrics.make_epsilon_scorer : Puts the cost beside the error.
     sklearn_ldp.metrics.required_n_samples : Plans the number of users, without a simulation.
 
     Notes
     -----
+    It is called with the `cv_results_`, and returns the index of the chosen candidate. As for every
+    callable `refit`, the search then has no ``best_score_``; its error is
+    ``-search.cv_results_["mean_test_score"][search.best_index_]``.
+
     A search over epsilon collects from the same users again and again, so it is for simulations.
 
     The error of a search is that of its folds: the estimate comes from fewer users than there are,
@@ -96,115 +89,65 @@ def least_epsilon(
     >>> least_epsilon(tolerance=1)(search.cv_results_)  # any error up to twice the least
     2
     """
-    limits = {
-        "max_error": max_error,
-        "tolerance": tolerance,
-        "standard_errors": standard_errors,
-    }
-    given = {name: value for name, value in limits.items() if value is not None}
-    if len(given) > 1:
-        raise ValueError(
-            "least_epsilon takes one of max_error, tolerance and standard_errors, got "
-            f"{' and '.join(given)}."
-        )
-    name, value = next(iter(given.items()), ("standard_errors", 1.0))
-    if not isinstance(value, Real) or not 0 <= float(value) < np.inf:
-        raise ValueError(f"Argument {name} must be a finite number >= 0, got {value!r}.")
-    return LeastEpsilon(name, float(value), epsilon, score)
 
+    max_error: float | None = None
+    tolerance: float | None = None
+    standard_errors: float | None = None
+    epsilon: str | None = None
+    score: str | None = None
 
-class LeastEpsilon:
-    """The rule that `least_epsilon` returns; it is a class so that it can be pickled."""
-
-    def __init__(self, criterion: str, value: float, epsilon: str | None, score: str | None):
-        self.criterion = criterion
-        self.value = value
-        self.epsilon = epsilon
-        self.score = score
+    def __post_init__(self) -> None:
+        given = {n: getattr(self, n) for n in _LIMITS if getattr(self, n) is not None}
+        if len(given) > 1 or not all(_is_limit(value) for value in given.values()):
+            names = ", ".join(_LIMITS)
+            raise ValueError(f"least_epsilon takes one of {names}, finite and >= 0, got {given}.")
 
     def __call__(self, cv_results: Mapping[str, Any]) -> int:
-        epsilons = _epsilons(cv_results["params"], self.epsilon)
-        metric = _metric(cv_results, self.score)
-        errors = mean_errors(cv_results, metric)
-        is_known = np.isfinite(errors)
-        if "iter" in cv_results:
-            is_known &= np.asarray(cv_results["iter"]) == np.max(cv_results["iter"])
-        if not is_known.any():
+        params, metrics = cv_results["params"], sorted(metric_names(cv_results))
+        keys = sorted({key for one in params for key in one})
+        name = _named("epsilon", self.epsilon, [key for key in keys if key[-7:] == "epsilon"], keys)
+        metric = _named("score", self.score, metrics, metrics)
+        epsilons, errors = [one.get(name) for one in params], mean_errors(cv_results, metric)
+        if not all(isinstance(epsilon, Real) for epsilon in epsilons):
+            raise ValueError(f"least_epsilon needs a number {name!r} everywhere, got {epsilons}.")
+        rounds = np.asarray(cv_results.get("iter", 0))
+        errors = np.where(np.isfinite(errors) & (rounds == rounds.max()), errors, np.inf)
+        best = int(np.argmin(errors))
+        most = self._most(cv_results, metric, best, float(errors[best]))
+        if not errors[best] <= most < np.inf:
             raise ValueError(
-                "least_epsilon found no candidate with a finite score; give the search "
-                'error_score="raise" to see what went wrong.'
+                f"least_epsilon found no candidate with a finite error of at most {most:g}: the "
+                f"least error is {errors[best]:.3g}, at epsilon={epsilons[best]:g}. If fits "
+                'failed, give the search error_score="raise" to see what went wrong.'
             )
-        best = int(np.argmin(np.where(is_known, errors, np.inf)))
-        is_good = is_known & (errors <= self._limit(cv_results, metric, errors[best], best))
-        if not is_good.any():
+        # The least epsilon first, and of equal ones the least error.
+        good = np.flatnonzero(errors <= most)
+        return int(min(good, key=lambda i: (epsilons[i], errors[i])))
+
+    def _most(self, cv_results: Mapping[str, Any], metric: str, best: int, least: float) -> float:
+        """The largest error that is good enough."""
+        if np.isinf(least):
+            return least
+        if self.max_error is not None:
+            return self.max_error
+        if self.tolerance is not None:
+            return least + self.tolerance * abs(least)
+        scores = [split[best] for split in split_scores(cv_results, metric)]
+        if len(scores) < 2:
             raise ValueError(
-                f"least_epsilon found no candidate with an error of at most {self.value:g}: the "
-                f"least error is {errors[best]:.3g}, at epsilon={epsilons[best]:g}."
+                f"least_epsilon needs 2 folds, or a max_error, got {len(scores)} fold."
             )
-        is_least = is_good & (epsilons == epsilons[is_good].min())
-        return int(np.argmin(np.where(is_least, errors, np.inf)))
-
-    def _limit(self, cv_results: Mapping[str, Any], metric: str, least: float, best: int) -> float:
-        """Return the largest error that is good enough."""
-        if self.criterion == "max_error":
-            return self.value
-        if self.criterion == "tolerance":
-            return least + self.value * abs(least)
-        return least + self.value * _standard_error(cv_results, metric, best)
-
-    def __repr__(self) -> str:
-        arguments = [f"{self.criterion}={self.value:g}"]
-        arguments += [
-            f"{name}={getattr(self, name)!r}"
-            for name in ("epsilon", "score")
-            if getattr(self, name) is not None
-        ]
-        return f"least_epsilon({', '.join(arguments)})"
+        n_errors = 1.0 if self.standard_errors is None else self.standard_errors
+        return least + n_errors * float(np.std(scores, ddof=1) / np.sqrt(len(scores)))
 
 
-def _epsilons(params: Sequence[Mapping[str, Any]], name: str | None) -> np.ndarray:
-    """Return the epsilon of each candidate."""
-    names = sorted({key for one in params for key in one})
-    if name is None:
-        found = [key for key in names if key.endswith("epsilon")]
-        if len(found) != 1:
-            raise ValueError(
-                "least_epsilon needs one parameter whose name ends in epsilon in the grid"
-                + (
-                    f", got {found}: name one of them, as in epsilon={found[0]!r}."
-                    if found
-                    else f', such as "oracle__epsilon", got {names}.'
-                )
-            )
-        name = found[0]
-    values = [one.get(name) for one in params]
-    if not all(isinstance(value, Real) for value in values):
-        raise ValueError(
-            f"least_epsilon needs a number for the parameter {name!r} in every candidate of the "
-            f"grid, got {next(one for one in params if not isinstance(one.get(name), Real))}."
-        )
-    return np.array(values, dtype=float)
+def _is_limit(value: Any) -> bool:
+    return isinstance(value, Real) and 0 <= float(value) < np.inf
 
 
-def _metric(cv_results: Mapping[str, Any], score: str | None) -> str:
-    """Return the name of the score, as it stands in the columns of the results."""
-    names = sorted(metric_names(cv_results))
-    if score is None and len(names) == 1:
-        return names[0]
-    if score not in names:
-        raise ValueError(
-            f"Argument score of least_epsilon must name a scorer of the search, one of {names}, "
-            f"got {score!r}."
-        )
-    return score
-
-
-def _standard_error(cv_results: Mapping[str, Any], metric: str, candidate: int) -> float:
-    """Return the standard error of a candidate's mean score over the folds."""
-    scores = [split[candidate] for split in split_scores(cv_results, metric)]
-    if len(scores) < 2:
-        raise ValueError(
-            f"least_epsilon needs at least 2 folds for a standard error, got {len(scores)}: take "
-            "more folds, or give max_error or tolerance."
-        )
-    return float(np.std(scores, ddof=1) / np.sqrt(len(scores)))
+def _named(argument: str, given: str | None, found: list[str], known: list[str]) -> str:
+    if given is None and len(found) == 1:
+        return found[0]
+    if given not in known:
+        raise ValueError(f"Name {argument}= of least_epsilon, one of {known}, got {given!r}.")
+    return given
