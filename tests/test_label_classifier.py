@@ -39,7 +39,7 @@ from sklearn_ldp.learning import (
     make_label_dp_scorer,
 )
 from sklearn_ldp.learning._label_channel import LabelChannel
-from sklearn_ldp.learning._linear import (
+from sklearn_ldp.learning._label_classifier import (
     corrected_loss,
     minimise,
     report_likelihood,

@@ -48,7 +48,7 @@ for params, one in zip(results["params"], -results["mean_test_score"], strict=Tr
 # The same results answer other questions without another collection, such as the least epsilon
 # whose error is at most twice the least one.
 rule = least_epsilon(tolerance=1)
-print(rule, results["params"][rule(results)])
+print(results["params"][rule(results)])
 
 # %%
 # The error of each post-processor against epsilon, and the choice. A better post-processor needs

@@ -511,7 +511,7 @@ class CorrectedLogisticRegression(ClassifierMixin, _CorrectedModel):
                 added, n_raised = _raise(X[rows], blocks, weight[rows])
                 penalty += added
                 self.n_raised_ += n_raised
-        loss = _corrected_log_loss(X, numbers == 1, weight, blocks, penalty, self.fit_intercept)
+        loss = corrected_log_loss(X, numbers == 1, weight, blocks, penalty, self.fit_intercept)
         x, self.n_iter_ = minimised(loss, X.shape[1] + 1, self.tol, self.max_iter, name)
         self.coef_, self.intercept_ = x[None, :-1], x[-1:]
         return self
@@ -580,7 +580,7 @@ def _raise(X: np.ndarray, blocks: list[np.ndarray], weight: np.ndarray) -> tuple
     return (vectors * added) @ vectors.T, int(np.sum(added > scale))
 
 
-def _corrected_log_loss(
+def corrected_log_loss(
     X: np.ndarray,
     is_second: np.ndarray,
     weight: np.ndarray,

@@ -111,6 +111,7 @@ class LDPNaiveBayes(Documented, ClassifierMixin, BaseEstimator):
     Examples
     --------
     >>> import numpy as np
+    >>> import pandas as pd
     >>> from sklearn_ldp import Domain
     >>> from sklearn_ldp.learning import LDPNaiveBayes
     >>> rng = np.random.default_rng(0)
@@ -123,14 +124,14 @@ class LDPNaiveBayes(Documented, ClassifierMixin, BaseEstimator):
     ...     classes=["no", "yes"],
     ...     random_state=0,
     ... )
-    >>> users = np.column_stack([age, smokes])
+    >>> users = pd.DataFrame({"age": age, "smokes": smokes})
     >>> model.fit(users, ill).predict([[80, True], [30, False]]).tolist()
     ['yes', 'no']
 
     Clients and a server:
 
     >>> survey = model.oracle()
-    >>> reports = survey.privatize(np.column_stack([age, smokes, ill]).astype(object))
+    >>> reports = survey.privatize(users.assign(**{"class": ill}))
     >>> model.fit_tables(survey.aggregate(reports).estimate_).n_samples_seen_
     50000
     """
@@ -221,15 +222,16 @@ class LDPNaiveBayes(Documented, ClassifierMixin, BaseEstimator):
             features = _learned(X, self._name)
         else:
             features = RecordDomain.declared(self.domains, self._name)
+        survey = self._survey(features, np.unique(labels) if self.classes is None else self.classes)
         columns = features.columns_of(X, self._name)
         if len(labels) != len(columns[0]):
             raise ValueError(
                 f"{self._name} found input variables with inconsistent numbers of samples: "
                 f"{len(columns[0])} rows of X and {len(labels)} labels."
             )
-        survey = self._survey(features, np.unique(labels) if self.classes is None else self.classes)
         records: Any = _Table([*features.columns, _LABEL], [*columns, labels])
-        self.fit_tables(survey.fit(records, sample_weight=sample_weight).estimate_)
+        tables: Any = survey.fit(records, sample_weight=sample_weight).estimate_
+        self.fit_tables(tables)
         names = column_names(X)
         if names is not None and all(isinstance(name, str) for name in names):
             self.feature_names_in_ = np.array(list(features.columns), dtype=object)
@@ -354,7 +356,8 @@ class LDPNaiveBayes(Documented, ClassifierMixin, BaseEstimator):
         ndarray of shape (n_samples,)
             Labels.
         """
-        return self.classes_[self.predict_joint_log_proba(X).argmax(axis=1)]
+        best = self.predict_joint_log_proba(X).argmax(axis=1)
+        return self.classes_[best]
 
     def predict_proba(self, X: Values) -> np.ndarray:
         """Return the probability of each class.
