@@ -294,10 +294,12 @@ def channels_table(n_repeats: int) -> Iterator[str]:
     yield "true labels: {:.4f}, {:.4f}".format(*judged(clean, y_test))
 
     def fitted(rows: np.ndarray, likelihoods: np.ndarray, signal: float) -> Any:
-        fit = minimise(
-            _mixture(likelihoods), Z[rows], n_classes, C=1.0, tol=1e-4 * signal, max_iter=400
+        objective, weights = _mixture(likelihoods), np.ones(len(rows))
+        model = LogisticRegression(C=1.0, max_iter=400)
+        coef, intercept, _ = minimise(
+            objective, Z[rows], weights, n_classes, model, tol=1e-4 * signal
         )
-        return lambda features: _probabilities(features @ fit.coef.T + fit.intercept)
+        return lambda features: _probabilities(features @ coef.T + intercept)
 
     def randomised_response(epsilon: float, seed: int) -> tuple[np.ndarray, float]:
         channel = LabelChannel(epsilon, np.arange(n_classes))

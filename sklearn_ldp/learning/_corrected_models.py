@@ -30,11 +30,7 @@ _MANY_ROWS, _FAR_OFF = 30, 6.0  # rows from which on sums are judged, and by how
 
 
 def corrected_gram(
-    X: ArrayLike,
-    private: Any,
-    sample_weight: ArrayLike | None = None,
-    *,
-    centered: bool = False,
+    X: ArrayLike, private: Any, sample_weight: ArrayLike | None = None, *, centered: bool = False
 ) -> np.ndarray:
     """Return an unbiased estimate of the Gram matrix of the true features.
 
@@ -105,6 +101,8 @@ class _CorrectedModel(Documented, BaseEstimator):
         "fit_intercept": ["boolean"],
     }
     private: Any
+    coef_: np.ndarray
+    intercept_: Any
 
     def _checked(
         self, X: Any, y: Any, sample_weight: ArrayLike | None, **checks: Any
@@ -116,6 +114,11 @@ class _CorrectedModel(Documented, BaseEstimator):
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         blocks = private_blocks(self.private, X.shape[1], name)
         return with_sums_of_one(X, blocks, weight, name), y, weight, blocks
+
+    def _scores(self, X: Any) -> np.ndarray:
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=np.float64, reset=False)
+        return X @ self.coef_.ravel() + self.intercept_
 
 
 class CorrectedRidge(RegressorMixin, _CorrectedModel):
@@ -293,9 +296,7 @@ class CorrectedRidge(RegressorMixin, _CorrectedModel):
         ndarray of shape (n_samples,)
             The predictions.
         """
-        check_is_fitted(self)
-        X = validate_data(self, X, dtype=np.float64, reset=False)
-        return X @ self.coef_ + self.intercept_
+        return self._scores(X)
 
     def corrected_score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
         """Estimate, from noisy rows, the coefficient of determination that true rows would have.
@@ -529,9 +530,7 @@ class CorrectedLogisticRegression(ClassifierMixin, _CorrectedModel):
         ndarray of shape (n_samples,)
             The log odds.
         """
-        check_is_fitted(self)
-        X = validate_data(self, X, dtype=np.float64, reset=False)
-        return X @ self.coef_[0] + self.intercept_[0]
+        return self._scores(X)
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return the probabilities of the classes.
@@ -772,17 +771,15 @@ def private_blocks(private: Any, n_features: int, name: str) -> list[np.ndarray]
 
 def _positions(one: Any, n_features: int, what: str) -> np.ndarray:
     """The positions that an index of columns stands for."""
-    if isinstance(one, slice):
-        positions = np.arange(n_features)[one]
-    else:
-        index = np.asarray(one)
-        is_mask = index.dtype.kind == "b" and index.shape == (n_features,)
-        if not is_mask and (index.ndim != 1 or index.dtype.kind not in "iu"):
-            raise ValueError(
-                f"{what} must be a slice, a range, an array of positions or a mask of "
-                f"{n_features} booleans, got {one!r}."
-            )
-        positions = np.flatnonzero(index) if is_mask else index.astype(np.intp)
+    index = np.arange(n_features)[one] if isinstance(one, slice) else np.asarray(one)
+    if index.dtype.kind == "b" and index.shape == (n_features,):
+        index = np.flatnonzero(index)
+    if index.ndim != 1 or index.dtype.kind not in "iu":
+        raise ValueError(
+            f"{what} must be a slice, a range, an array of positions or a mask of "
+            f"{n_features} booleans, got {one!r}."
+        )
+    positions = index.astype(np.intp)
     outside = positions[(positions < 0) | (positions >= n_features)]
     if outside.size:
         raise ValueError(

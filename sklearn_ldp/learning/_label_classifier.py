@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from numbers import Integral, Real
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 from zlib import crc32
 
 import numpy as np
@@ -23,11 +23,7 @@ from sklearn.utils.metadata_routing import (
     process_routing,
 )
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import (
-    _check_sample_weight,
-    check_is_fitted,
-    validate_data,
-)
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from .._documentation import Documented
 from .._random import RandomState
@@ -206,13 +202,12 @@ class LabelDPClassifier(Documented, MetaEstimatorMixin, ClassifierMixin, BaseEst
                 f"{self._name}.privatize needs the classes, which clients must know before any "
                 "label is reported: declare them in classes=."
             )
-        channel = self._channel(getattr(self, "classes_", None))
-        return channel.privatize(self._codes(channel, y), self.random_state)
+        channel, codes = self._encoded(y)
+        return channel.privatize(codes, self.random_state)
 
     def _privatize_held_out(self, y: ArrayLike) -> np.ndarray:
         """Randomise labels for a score, with other coins than those of `fit` and other folds."""
-        channel, state = self._channel(getattr(self, "classes_", None)), self.random_state
-        codes = self._codes(channel, y)
+        (channel, codes), state = self._encoded(y), self.random_state
         if isinstance(state, Integral):
             state = np.random.default_rng([int(state), crc32(codes.astype(np.int64).tobytes())])
         return channel.privatize(codes, state)
@@ -248,9 +243,8 @@ class LabelDPClassifier(Documented, MetaEstimatorMixin, ClassifierMixin, BaseEst
             any signal, or the correction does not fit the classifier.
         """
         self._validate_params()
-        labels = checked_labels(y, self._name)
-        channel = self._channel(labels)
-        codes, routed = self._codes(channel, labels), self._routed(sample_weight, fit_params)
+        channel, codes = self._encoded(y, learn=True)
+        routed = self._routed(sample_weight, fit_params)
         error = channel.error_of_rates(len(codes))
         if error > 1:
             raise ValueError(
@@ -360,14 +354,9 @@ class LabelDPClassifier(Documented, MetaEstimatorMixin, ClassifierMixin, BaseEst
         MetadataRouter
             The routing of `fit`.
         """
-        return (
-            MetadataRouter(owner=self)
-            .add_self_request(self)
-            .add(
-                estimator=self._base(),
-                method_mapping=MethodMapping().add(caller="fit", callee="fit"),
-            )
-        )
+        router = MetadataRouter(owner=self).add_self_request(self)
+        mapping = MethodMapping().add(caller="fit", callee="fit")
+        return router.add(estimator=self._base(), method_mapping=mapping)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -396,20 +385,18 @@ class LabelDPClassifier(Documented, MetaEstimatorMixin, ClassifierMixin, BaseEst
     def _base(self) -> Any:
         return LogisticRegression() if self.estimator is None else self.estimator
 
-    def _channel(self, labels: Any) -> LabelChannel:
-        """Return the channel of labels; they say what the classes are if nothing else does."""
-        given = np.unique(labels) if self.classes is None else self.classes
-        channel = LabelChannel(self.epsilon, checked_classes(given, self._name))
+    def _encoded(self, y: ArrayLike, *, learn: bool = False) -> tuple[LabelChannel, np.ndarray]:
+        """Return the channel and the codes of labels, which may say what the classes are."""
+        labels, classes = checked_labels(y, self._name), self.classes
+        if classes is None:
+            classes = np.unique(labels) if learn else self.classes_
+        channel = LabelChannel(self.epsilon, checked_classes(classes, self._name))
         if channel.signal <= 0:
             raise ValueError(
                 f"{self._name} needs an epsilon that is large enough for a report to tell anything "
                 f"at a resolution of 2**-64, got {self.epsilon!r}."
             )
-        return channel
-
-    def _codes(self, channel: LabelChannel, y: ArrayLike) -> np.ndarray:
-        """Return the codes of labels, all of which are classes."""
-        return channel.encode(checked_labels(y, self._name), self._name)
+        return channel, channel.encode(labels, self._name)
 
     def _correction(self) -> str:
         """Return how this classifier can be corrected, as far as it is known before the fit."""
@@ -466,14 +453,15 @@ class _CorrectedFit(ClassifierMixin, BaseEstimator):
         weights = _check_sample_weight(sample_weight, X, dtype=float, ensure_non_negative=True)
         rows = X, np.searchsorted(channel.classes, y), weights
         self.correction_ = self._better(*rows) if self.correction == "auto" else self.correction
-        found = self._least(self.correction_, *rows)
         model.classes_ = channel.classes
-        model.coef_, model.intercept_ = found.coef, found.intercept
-        model.n_iter_ = np.array([found.n_iter], dtype=np.int32)
+        model.coef_, model.intercept_, n_iter = self._least(self.correction_, *rows)
+        model.n_iter_ = np.array([n_iter], dtype=np.int32)
         self.model_ = model
         return self
 
-    def _least(self, correction: str, X: Any, codes: np.ndarray, weights: np.ndarray) -> LinearFit:
+    def _least(
+        self, correction: str, X: Any, codes: np.ndarray, weights: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, int]:
         """The coefficients by a correction."""
         model, channel = self.model, self.channel
         if correction == "loss":
@@ -482,16 +470,7 @@ class _CorrectedFit(ClassifierMixin, BaseEstimator):
         else:
             # Its slopes are smaller than those of true labels, by the signal of the reports.
             objective, tol = self._likelihood(codes), model.tol * channel.signal
-        return minimise(
-            objective,
-            X,
-            len(channel.classes),
-            C=model.C,
-            fit_intercept=model.fit_intercept,
-            sample_weight=weights,
-            tol=tol,
-            max_iter=model.max_iter,
-        )
+        return minimise(objective, X, weights, len(channel.classes), model, tol)
 
     def _better(self, X: Any, codes: np.ndarray, weights: np.ndarray) -> str:
         """The correction under which reports that it has not seen are more likely."""
@@ -502,9 +481,10 @@ class _CorrectedFit(ClassifierMixin, BaseEstimator):
             some, others = folds != fold, folds == fold
             if weights[some].any() and weights[others].any():
                 for correction in losses:
-                    found = self._least(correction, X[some], codes[some], weights[some])
-                    scores = X[others] @ found.coef.T + found.intercept
-                    loss, _ = self._likelihood(codes[others])(scores)
+                    coef, intercept, _ = self._least(
+                        correction, X[some], codes[some], weights[some]
+                    )
+                    loss, _ = self._likelihood(codes[others])(X[others] @ coef.T + intercept)
                     losses[correction] += float(loss @ weights[others])
         return min(losses, key=lambda correction: losses[correction])
 
@@ -532,24 +512,6 @@ def _fit_corrected(
 
 
 # -- objectives, and how they are minimised ---------------------------------------------------
-class LinearFit(NamedTuple):
-    """Coefficients as scikit-learn's linear classifiers have them.
-
-    Parameters
-    ----------
-    coef : ndarray of shape (n_scores, n_features)
-        Coefficients.
-    intercept : ndarray of shape (n_scores,)
-        Intercepts; zeros if there is none.
-    n_iter : int
-        Number of iterations.
-    """
-
-    coef: np.ndarray
-    intercept: np.ndarray
-    n_iter: int
-
-
 def corrected_loss(labels: np.ndarray) -> Objective:
     """Return the log loss, linear in the labels: unbiased if the labels are, and convex.
 
@@ -582,7 +544,7 @@ def corrected_loss(labels: np.ndarray) -> Objective:
     return multinomial
 
 
-def with_possible_totals(labels: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
+def with_possible_totals(labels: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Return corrected labels whose mean is a distribution, moved by a constant if it is not.
 
     At the minimum of the loss the mean probabilities are the mean labels, if there is an intercept.
@@ -592,7 +554,7 @@ def with_possible_totals(labels: np.ndarray, weights: np.ndarray | None) -> np.n
     ----------
     labels : ndarray of shape (n, n_classes)
         Corrected labels.
-    weights : ndarray of shape (n,) or None
+    weights : ndarray of shape (n,)
         Weight of each row.
 
     Returns
@@ -601,8 +563,7 @@ def with_possible_totals(labels: np.ndarray, weights: np.ndarray | None) -> np.n
         The same labels, if each class has a positive mean.
     """
     mean = np.average(labels, axis=0, weights=weights)
-    total = len(labels) if weights is None else weights.sum()
-    least = 1 / (total + labels.shape[1])
+    least = 1 / (weights.sum() + labels.shape[1])
     if mean.min() >= least:
         return labels
     possible = np.maximum(norm_sub(mean), least)
@@ -658,15 +619,11 @@ def report_likelihood(codes: np.ndarray, q: float, signal: float, n_classes: int
 def minimise(
     objective: Objective,
     X: Any,
+    weights: np.ndarray,
     n_classes: int,
-    *,
-    C: float,
-    fit_intercept: bool = True,
-    sample_weight: np.ndarray | None = None,
-    tol: float = 1e-4,
-    max_iter: int = 100,
-    name: str = "LogisticRegression",
-) -> LinearFit:
+    model: LogisticRegression,
+    tol: float,
+) -> tuple[np.ndarray, np.ndarray, int]:
     """Minimise ``C sum_i loss_i + |coef|^2 / 2`` over linear scores, as LogisticRegression does.
 
     Parameters
@@ -675,44 +632,38 @@ def minimise(
         Loss and slope of each row, for scores.
     X : ndarray or sparse matrix of shape (n, n_features)
         Features.
+    weights : ndarray of shape (n,)
+        Weight of each row.
     n_classes : int
         Number of classes; two classes have one score.
-    C : float
-        Weight of the losses, > 0.
-    fit_intercept : bool
-        Whether scores have an intercept, which is not penalised.
-    sample_weight : ndarray of shape (n,), default=None
-        Weight of each row.
+    model : LogisticRegression
+        Its `C`, `fit_intercept` and `max_iter` are used.
     tol : float
         Largest entry of the gradient of the mean loss at which to stop.
-    max_iter : int
-        Number of iterations after which to give up.
-    name : str
-        The class to name in warnings.
 
     Returns
     -------
-    LinearFit
-        The coefficients.
+    (ndarray of shape (n_scores, n_features), ndarray of shape (n_scores,), int)
+        Coefficients, intercepts (zeros if there are none), and the number of iterations.
     """
     n_features, n_scores = X.shape[1], 1 if n_classes == 2 else n_classes
-    weights = np.ones(X.shape[0]) if sample_weight is None else sample_weight
     total = weights.sum()
-    penalty = 1 / (C * total)
+    penalty = 1 / (model.C * total)
     share = (weights / total)[:, None]
     n_coef = n_scores * n_features
 
     def value_and_gradient(flat: np.ndarray) -> tuple[float, np.ndarray]:
-        coef, intercept = flat[:n_coef].reshape(n_scores, n_features), flat[n_coef:]
-        scores = X @ coef.T + (intercept if fit_intercept else 0.0)
-        loss, slope = objective(scores)
+        coef = flat[:n_coef].reshape(n_scores, n_features)
+        loss, slope = objective(X @ coef.T + (flat[n_coef:] if model.fit_intercept else 0.0))
         slope = slope * share
         gradient = (X.T @ slope).T + penalty * coef
         value = float(loss @ share[:, 0] + 0.5 * penalty * (coef.ravel() @ coef.ravel()))
-        parts = [gradient.ravel(), slope.sum(axis=0)] if fit_intercept else [gradient.ravel()]
-        return value, np.concatenate(parts)
+        of_intercept = slope.sum(axis=0) if model.fit_intercept else []
+        return value, np.concatenate([gradient.ravel(), of_intercept])
 
-    n_free = n_coef + (n_scores if fit_intercept else 0)
-    x, n_iter = minimised(value_and_gradient, n_free, tol, max_iter, name, maxls=50)
-    intercept = x[n_coef:] if fit_intercept else np.zeros(n_scores)
-    return LinearFit(x[:n_coef].reshape(n_scores, n_features), intercept, n_iter)
+    n_free = n_coef + (n_scores if model.fit_intercept else 0)
+    x, n_iter = minimised(
+        value_and_gradient, n_free, tol, model.max_iter, type(model).__name__, maxls=50
+    )
+    intercept = x[n_coef:] if model.fit_intercept else np.zeros(n_scores)
+    return x[:n_coef].reshape(n_scores, n_features), intercept, n_iter

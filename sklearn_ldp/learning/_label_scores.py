@@ -39,29 +39,24 @@ def _accuracy(labels: np.ndarray, predicted: np.ndarray) -> float:
     return float(labels[np.arange(len(labels)), predicted].sum() / labels.sum())
 
 
-def _confusion(labels: np.ndarray, predicted: np.ndarray) -> np.ndarray:
-    """Weight of the rows of each true class (rows) for which each class is predicted."""
-    indicators = np.eye(labels.shape[1])[predicted]
-    return labels.T @ indicators
+def _of_confusion(score: Callable[[np.ndarray], float]) -> Callable:
+    """A score of the weights of the rows by true class (rows) and predicted class."""
+    return lambda labels, predicted: score(labels.T @ np.eye(labels.shape[1])[predicted])
 
 
-def _balanced_accuracy(labels: np.ndarray, predicted: np.ndarray) -> float:
-    confusion = _confusion(labels, predicted)
+def _balanced_accuracy(confusion: np.ndarray) -> float:
     return float(np.mean([_ratio(row[k], row.sum()) for k, row in enumerate(confusion)]))
 
 
-def _precision(labels: np.ndarray, predicted: np.ndarray) -> float:
-    confusion = _confusion(labels, predicted)
+def _precision(confusion: np.ndarray) -> float:
     return _ratio(confusion[1, 1], confusion[:, 1].sum())
 
 
-def _recall(labels: np.ndarray, predicted: np.ndarray) -> float:
-    confusion = _confusion(labels, predicted)
+def _recall(confusion: np.ndarray) -> float:
     return _ratio(confusion[1, 1], confusion[1].sum())
 
 
-def _f1(labels: np.ndarray, predicted: np.ndarray) -> float:
-    confusion = _confusion(labels, predicted)
+def _f1(confusion: np.ndarray) -> float:
     return _ratio(2 * confusion[1, 1], confusion[1].sum() + confusion[:, 1].sum())
 
 
@@ -99,12 +94,12 @@ def _roc_auc(labels: np.ndarray, decision: np.ndarray) -> float:
 
 _METRICS = {
     "accuracy": _Metric(_accuracy),
-    "balanced_accuracy": _Metric(_balanced_accuracy),
-    "f1": _Metric(_f1, is_binary=True),
+    "balanced_accuracy": _Metric(_of_confusion(_balanced_accuracy)),
+    "f1": _Metric(_of_confusion(_f1), is_binary=True),
     "neg_brier_score": _Metric(_neg_brier_score, "probabilities"),
     "neg_log_loss": _Metric(_neg_log_loss, "probabilities"),
-    "precision": _Metric(_precision, is_binary=True),
-    "recall": _Metric(_recall, is_binary=True),
+    "precision": _Metric(_of_confusion(_precision), is_binary=True),
+    "recall": _Metric(_of_confusion(_recall), is_binary=True),
     "roc_auc": _Metric(_roc_auc, "decision", is_binary=True),
 }
 
@@ -272,11 +267,7 @@ class LabelDPScorer(BaseScorer):
         self.classes = classes
 
     def __call__(
-        self,
-        estimator: Any,
-        X: Any,
-        y: Any = None,
-        sample_weight: ArrayLike | None = None,
+        self, estimator: Any, X: Any, y: Any = None, sample_weight: ArrayLike | None = None
     ) -> float:
         model, epsilon, reports = _label_classifier(estimator), self.epsilon, y
         if epsilon is None:
@@ -303,9 +294,7 @@ class LabelDPScorer(BaseScorer):
 
     def __repr__(self) -> str:
         given = {"epsilon": self.epsilon, "classes": self.classes}
-        options = "".join(
-            f", {name}={value!r}" for name, value in given.items() if value is not None
-        )
+        options = "".join(f", {k}={value!r}" for k, value in given.items() if value is not None)
         return f"make_label_dp_scorer({self.metric!r}{options})"
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from numbers import Integral, Real
+from types import SimpleNamespace
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit, log_softmax, logit
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import assert_all_finite
+from sklearn.utils import assert_all_finite, check_consistent_length
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
@@ -224,12 +225,11 @@ class LDPNaiveBayes(Documented, ClassifierMixin, BaseEstimator):
             features = RecordDomain.declared(self.domains, self._name)
         survey = self._survey(features, np.unique(labels) if self.classes is None else self.classes)
         columns = features.columns_of(X, self._name)
-        if len(labels) != len(columns[0]):
-            raise ValueError(
-                f"{self._name} found input variables with inconsistent numbers of samples: "
-                f"{len(columns[0])} rows of X and {len(labels)} labels."
-            )
-        records: Any = _Table([*features.columns, _LABEL], [*columns, labels])
+        check_consistent_length(columns[0], labels)
+        # What a survey asks of a data frame, without the cost of making one.
+        records: Any = SimpleNamespace(
+            columns=[*features.columns, _LABEL], get_columns=lambda: [*columns, labels]
+        )
         tables: Any = survey.fit(records, sample_weight=sample_weight).estimate_
         self.fit_tables(tables)
         names = column_names(X)
@@ -419,20 +419,6 @@ class LDPNaiveBayes(Documented, ClassifierMixin, BaseEstimator):
         tags.input_tags.categorical = True
         tags.non_deterministic = self.random_state is None
         return tags
-
-
-class _Table:
-    """Columns by name, as a survey reads them from a data frame."""
-
-    def __init__(self, columns: list, arrays: list[np.ndarray]) -> None:
-        self.columns = columns
-        self._arrays = arrays
-
-    def get_columns(self) -> list[np.ndarray]:
-        return self._arrays
-
-    def __len__(self) -> int:
-        return len(self._arrays[0])
 
 
 def _learned(X: Any, name: str) -> RecordDomain:
