@@ -13,7 +13,6 @@ from numpy.typing import ArrayLike
 from ._noise import Noise
 from ._pandas import import_pandas
 from ._typing import (
-    CategoryEncoder,
     DataFrame,
     FrequencyDisplay,
     Rows,
@@ -448,43 +447,6 @@ class FrequencyEstimate:
         if not isinstance(other, FrequencyEstimate):
             return NotImplemented
         return EstimateDifference(self, other)
-
-    def encoder(
-        self, *, handle_unknown: str = "error", unknown_value: float | None = None
-    ) -> CategoryEncoder:
-        """Return a transformer that replaces each category by its estimated frequency.
-
-        Privacy: costs none.
-
-        Parameters
-        ----------
-        handle_unknown : {"error", "use_encoded_value"}, default="error"
-            What happens to missing values and to others that are no category.
-        unknown_value : float, default=None
-            What they become with ``handle_unknown="use_encoded_value"``.
-
-        Returns
-        -------
-        FrequencyEncoder
-            Fitted, for any Pipeline on other data.
-
-        Raises
-        ------
-        ValueError
-            If the estimate has no row, or several.
-
-        Examples
-        --------
-        >>> from sklearn_ldp import FrequencyEstimate
-        >>> estimate = FrequencyEstimate([[0.75, 0.25]], ["left", "right"])
-        >>> estimate.encoder().transform(["right", "left"])
-        array([[0.25],
-               [0.75]])
-        """
-        from .learning import FrequencyEncoder
-
-        self._single_row("encoder")
-        return FrequencyEncoder(self, handle_unknown=handle_unknown, unknown_value=unknown_value)
 
     def plot(self, **kwargs: Any) -> FrequencyDisplay:
         """Plot the estimate (needs matplotlib).

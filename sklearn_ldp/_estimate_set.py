@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ._estimate import FrequencyEstimate
 from ._pandas import import_pandas
-from ._typing import CategoryEncoder, DataFrame, EstimateDifference
+from ._typing import DataFrame, EstimateDifference
 
 
 class EstimateSet(Mapping[Any, FrequencyEstimate]):
@@ -178,58 +178,6 @@ class EstimateSet(Mapping[Any, FrequencyEstimate]):
         """
         made = {name: self[name].of_shards(of_part) for name, of_part in shards.items()}
         return self.with_parts({**self, **made})
-
-    def encoder(
-        self,
-        columns: Sequence[Any] | None = None,
-        *,
-        handle_unknown: str = "error",
-        unknown_value: float | None = None,
-    ) -> CategoryEncoder:
-        """Return a transformer that replaces categories by their estimated frequencies.
-
-        Privacy: costs none.
-
-        Parameters
-        ----------
-        columns : sequence of names, default=None
-            The parts to make columns of; None takes all.
-        handle_unknown : {"error", "use_encoded_value"}, default="error"
-            What happens to missing values and to others that are no category.
-        unknown_value : float, default=None
-            What they become with ``handle_unknown="use_encoded_value"``.
-
-        Returns
-        -------
-        FrequencyEncoder
-            Fitted, for any Pipeline on other data that has columns of these names.
-
-        Raises
-        ------
-        KeyError
-            If there is no such part.
-        ValueError
-            If a part has no users, or several estimates.
-
-        Examples
-        --------
-        >>> from sklearn_ldp import EstimateSet, FrequencyEstimate
-        >>> sex = FrequencyEstimate([[0.6, 0.4]], ["F", "M"])
-        >>> smokes = FrequencyEstimate([[0.9, 0.1]], [0, 1])
-        >>> EstimateSet({"sex": sex, "smokes": smokes}).encoder().transform([["M", 0], ["F", 1]])
-        array([[0.4, 0.9],
-               [0.6, 0.1]])
-        """
-        from .learning import FrequencyEncoder
-
-        chosen = (
-            self if columns is None else self.with_parts({name: self[name] for name in columns})
-        )
-        encoder = FrequencyEncoder(
-            chosen, handle_unknown=handle_unknown, unknown_value=unknown_value
-        )
-        encoder._check()
-        return encoder
 
     # -- showing ------------------------------------------------------------------------------
     def to_frame(self) -> DataFrame:

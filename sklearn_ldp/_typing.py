@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from .inference import Discoveries as Discoveries
     from .inference import EstimateDifference as EstimateDifference
     from .inspection import FrequencyDisplay as FrequencyDisplay
-    from .learning._encoder import CategoryEncoder as CategoryEncoder
     from .oracles import BaseOracle as BaseOracle
     from .oracles._collector import BaseCollector
     from .postprocessing import BasePostProcessor as BasePostProcessor
@@ -107,7 +106,7 @@ if TYPE_CHECKING:
 else:
     # The names exist, so that `typing.get_type_hints` can read the signatures.
     Axes = DataFrame = PolarsDataFrame = Series = Any
-    CategoryEncoder = ConfidenceInterval = Discoveries = EstimateDifference = Any
+    ConfidenceInterval = Discoveries = EstimateDifference = Any
     BaseOracle = BasePostProcessor = FrequencyDisplay = FrequencyEstimate = EstimateSet = Any
     SupportsArray = SupportsToNumpy = SupportsArrowStream = SupportsCategories = SparseMatrix = Any
     Distribution = Table = SupportsRead = SupportsWrite = ReportSource = ReportSink = Any

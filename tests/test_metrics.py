@@ -33,7 +33,6 @@ from sklearn_ldp import (
 from sklearn_ldp.metrics import (
     frequency_mae,
     frequency_mse,
-    make_epsilon_scorer,
     make_frequency_scorer,
     query_errors,
 )
@@ -454,27 +453,3 @@ def test_a_seed_is_a_simulation(kind):
     """No warning, which would be an error here."""
     pipe = pipeline(NormSub(), oracle=OUE(2.0, categories=CATEGORIES, random_state=kind(0)))
     make_frequency_scorer()(pipe.fit(VALUES), HELD_OUT)
-
-
-# -- the cost ---------------------------------------------------------------------------------
-def test_epsilon_scorer():
-    scorer = make_epsilon_scorer()
-    pipe = pipeline(NormSub()).fit(VALUES)
-    assert scorer(pipe, HELD_OUT) == scorer(pipe[0], HELD_OUT, None, [1] * 50) == -2.0
-    assert repr(pickle.loads(pickle.dumps(scorer))) == repr(scorer) == "make_epsilon_scorer()"
-    with pytest.raises(TypeError, match="needs an oracle"):
-        scorer(NormSub(), HELD_OUT)
-
-
-def test_epsilon_of_whole_oracles():
-    """Where the grid has oracles, no parameter is called epsilon, but the score tells it."""
-    scoring = {"error": make_frequency_scorer(), "epsilon": make_epsilon_scorer()}
-    oracles = [GRR(0.5, categories=4, random_state=0), OUE(3.0, categories=4, random_state=0)]
-    search = GridSearchCV(
-        Pipeline([("oracle", oracles[0]), ("post", NormSub())]),
-        {"oracle": oracles},
-        cv=2,
-        scoring=scoring,
-        refit="error",
-    ).fit(np.arange(400) % 4)
-    np.testing.assert_array_equal(search.cv_results_["mean_test_epsilon"], [-0.5, -3.0])

@@ -40,7 +40,6 @@ from sklearn_ldp import (
 from sklearn_ldp.datasets import make_zipf
 from sklearn_ldp.metrics import (
     frequency_mse,
-    make_epsilon_scorer,
     make_frequency_scorer,
     make_held_out_scorer,
 )
@@ -226,8 +225,8 @@ def test_learning_curve_display_on_reports():
 
 
 def test_names_of_scorers():
-    scorers = [make_frequency_scorer("mae"), make_held_out_scorer(), make_epsilon_scorer()]
-    names = ["neg_frequency_mae", "neg_held_out_mse", "neg_epsilon"]
+    scorers = [make_frequency_scorer("mae"), make_held_out_scorer()]
+    names = ["neg_frequency_mae", "neg_held_out_mse"]
     assert [scorer.__name__ for scorer in scorers] == names
     assert [pickle.loads(pickle.dumps(scorer)).__name__ for scorer in scorers] == names
 
@@ -297,11 +296,11 @@ def test_routed_weights_of_another_name():
 @pytest.mark.usefixtures("routing")
 def test_routed_weights_of_a_cross_validation_with_several_scorers():
     pipe, scorer = routed()
-    scoring = {"error": scorer, "epsilon": make_epsilon_scorer()}  # the latter asks for nothing
+    squared = make_frequency_scorer("mse").set_score_request(sample_weight=True)
+    scoring = {"error": scorer, "squared": squared}
     results = cross_validate(pipe, ROWS, cv=FOLDS, scoring=scoring, params={"sample_weight": USERS})
     with config_context(enable_metadata_routing=False):
         np.testing.assert_allclose(results["test_error"], score_by_hand(pipe, USERS))
-    np.testing.assert_array_equal(results["test_epsilon"], [-3, -3])
 
 
 @pytest.mark.usefixtures("routing")
@@ -346,7 +345,7 @@ def test_requests_need_routing():
 
 def test_weights_of_a_bare_oracle_with_several_scorers():
     """Without routing, newer versions of scikit-learn ask each scorer whether it takes weights."""
-    scoring = {"error": make_frequency_scorer(), "epsilon": make_epsilon_scorer()}
+    scoring = {"error": make_frequency_scorer(), "mae": make_frequency_scorer("mae")}
     oracle = GRR(3.0, categories=D, random_state=0)
     search = GridSearchCV(oracle, {}, cv=FOLDS, scoring=scoring, refit="error")
     if hasattr(GridSearchCV, "_check_scorers_accept_sample_weight"):

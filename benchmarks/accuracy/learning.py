@@ -36,7 +36,7 @@ from sklearn.naive_bayes import CategoricalNB
 from sklearn_ldp import Domain, SubsetSelection
 from sklearn_ldp.learning import LabelDPClassifier, LDPNaiveBayes, label_dp_score
 from sklearn_ldp.learning._label_channel import LabelChannel
-from sklearn_ldp.learning._linear import minimise
+from sklearn_ldp.learning._label_classifier import minimise
 from sklearn_ldp.postprocessing import norm_sub
 
 from .._command import DATA, command
@@ -192,7 +192,7 @@ def _naive_bayes(
 def _plain(model: LDPNaiveBayes, X: np.ndarray) -> np.ndarray:
     """Naive Bayes from each table as it is, projected on the simplex (Norm-Sub)."""
     scores = np.log(model.class_prior_) + np.zeros((len(X), 2))
-    tables: Any = model.survey_.estimate_
+    tables: Any = model.tables_
     for codes, key in zip(X.T, model.feature_log_lift_, strict=True):
         part = tables[key, "class"]
         cells = norm_sub(part.values[0]).reshape(-1, 2)
@@ -295,10 +295,12 @@ def channels_table(n_repeats: int) -> Iterator[str]:
     yield "true labels: {:.4f}, {:.4f}".format(*judged(clean, y_test))
 
     def fitted(rows: np.ndarray, likelihoods: np.ndarray, signal: float) -> Any:
-        fit = minimise(
-            _mixture(likelihoods), Z[rows], n_classes, C=1.0, tol=1e-4 * signal, max_iter=400
+        objective, weights = _mixture(likelihoods), np.ones(len(rows))
+        model = LogisticRegression(C=1.0, max_iter=400)
+        coef, intercept, _ = minimise(
+            objective, Z[rows], weights, n_classes, model, tol=1e-4 * signal
         )
-        return lambda features: _probabilities(features @ fit.coef.T + fit.intercept)
+        return lambda features: _probabilities(features @ coef.T + intercept)
 
     def randomised_response(epsilon: float, seed: int) -> tuple[np.ndarray, float]:
         channel = LabelChannel(epsilon, np.arange(n_classes))
@@ -384,17 +386,19 @@ def speeds(n_repeats: int) -> Iterator[str]:
     X, decisions = rng.integers(0, 4, (10**6, 12)), rng.random(10**6)
     y = np.where(rng.random(10**6) < 0.2 + 0.1 * X[:, 0], "yes", "no")
     domains = {f"column {j}": 4 for j in range(12)}
-    records = LDPNaiveBayes(1.0, domains=domains, classes=["no", "yes"], random_state=0)
+    records = LDPNaiveBayes(1.0, domains=domains, classes=[0, 1], random_state=0)
     labels = LabelDPClassifier(epsilon=1.0, classes=["no", "yes"], random_state=0)
-    of_records, of_labels = records.privatize(X, y), labels.privatize(y)
-    server = clone(records).aggregate(of_records)
+    users = np.column_stack([X, y == "yes"])
+    survey = records.oracle()
+    of_records, of_labels = survey.privatize(users), labels.privatize(y)
+    model = records.fit_tables(clone(survey).aggregate(of_records).estimate_)
     known = {"epsilon": 1.0, "classes": ["no", "yes"]}
     tasks: dict[str, Callable[[], Any]] = {
-        "naive Bayes of 12 columns: reports": lambda: records.privatize(X, y),
-        "naive Bayes: from reports to the model": lambda: (
-            clone(records).aggregate(of_records).feature_log_lift_
+        "naive Bayes of 12 columns: reports": lambda: survey.privatize(users),
+        "naive Bayes: from reports to the model": lambda: records.fit_tables(
+            clone(survey).aggregate(of_records).estimate_
         ),
-        "naive Bayes: probabilities": lambda: server.predict_proba(X),
+        "naive Bayes: probabilities": lambda: model.predict_proba(X),
         "labels: reports": lambda: labels.privatize(y),
         "labels: area under the ROC curve": lambda: label_dp_score(
             "roc_auc", of_labels, decisions, **known
@@ -435,7 +439,8 @@ def choices(folder: str, n_repeats: int) -> Iterator[str]:
                 model = LDPNaiveBayes(epsilon, domains=domains, classes=[0, 1], random_state=seed)
                 model.fit(X[train][:, columns], y[train])
                 for correlation in correlations:
-                    P = model.set_params(correlation=correlation).predict_proba(X[test][:, columns])
+                    model.set_params(correlation=correlation).fit_tables(model.tables_)
+                    P = model.predict_proba(X[test][:, columns])
                     gain = log_loss(y[test], P) - entropy
                     found.setdefault((correlation, epsilon), []).append(gain)
     for correlation in correlations:

@@ -77,18 +77,20 @@ model = LDPNaiveBayes(epsilon, domains=domains, classes=CLASSES, random_state=0)
 # number of the feature, and those of one or more combinations of a value and an income. The true
 # one is among them more often than any other.
 
-reports = model.privatize(grouped(X_train), y_train)
+survey = model.oracle()
+reports = survey.privatize(grouped(X_train).assign(**{"class": y_train}))
 print("the report of one person:", reports[0])
 
 # %%
 # Half of the reports reach one server, and half of them another one. Each counts, and the second
-# one sends its counts to the first one. Neither has seen a record.
+# one sends its counts to the first one. Neither has seen a record. The classifier is learnt from
+# the tables of a feature and the income that follow from the counts.
 
 half = len(reports) // 2
-server, other_server = clone(model), clone(model)
+server, other_server = clone(survey), clone(survey)
 server.aggregate(reports[:half])
 other_server.aggregate(reports[half:])
-all_private = server.merge(other_server)
+all_private = model.fit_tables(server.merge(other_server).estimate_)
 print(f"{all_private.n_samples_seen_:,} reports; prior of {CLASSES[1]}: ", end="")
 print(f"{all_private.class_prior_[1]:.3f} (the true share: {(y_train == CLASSES[1]).mean():.3f})")
 

@@ -16,7 +16,7 @@ from sklearn.pipeline import Pipeline
 from sklearn_ldp import OLH, Base, NormSub
 from sklearn_ldp.datasets import load_us_states
 from sklearn_ldp.inspection import ErrorCurveDisplay
-from sklearn_ldp.metrics import make_epsilon_scorer, make_frequency_scorer
+from sklearn_ldp.metrics import make_frequency_scorer
 from sklearn_ldp.model_selection import least_epsilon
 
 states = load_us_states(n_samples=200_000, random_state=0)
@@ -32,8 +32,8 @@ grid = {"oracle__epsilon": [0.25, 0.5, 0.7, 1.0, 1.4, 2.0], "post": [Base(), Nor
 search = GridSearchCV(
     pipe,
     grid,
-    scoring={"error": make_frequency_scorer("mae"), "epsilon": make_epsilon_scorer()},
-    refit=least_epsilon(max_error=0.006, score="error"),
+    scoring=make_frequency_scorer("mae"),
+    refit=least_epsilon(max_error=0.006),
     cv=ShuffleSplit(4, test_size=0.5, random_state=0),
 ).fit(values)
 print(search.best_params_)
@@ -41,18 +41,17 @@ print(search.best_params_)
 # %%
 # Scores are negative errors. The results show the error beside what it costs.
 results = search.cv_results_
-error, epsilon = -results["mean_test_error"], -results["mean_test_epsilon"]
-for params, one in zip(results["params"], error, strict=True):
+for params, one in zip(results["params"], -results["mean_test_score"], strict=True):
     print(f"epsilon {params['oracle__epsilon']:<4}  {params['post']!r:9}  {one:.3%}")
 
 # %%
 # The same results answer other questions without another collection, such as the least epsilon
 # whose error is at most twice the least one.
-rule = least_epsilon(tolerance=1, score="error")
-print(rule, results["params"][rule(results)])
+rule = least_epsilon(tolerance=1)
+print(results["params"][rule(results)])
 
 # %%
 # The error of each post-processor against epsilon, and the choice. A better post-processor needs
 # less epsilon for the same error.
-display = ErrorCurveDisplay.from_grid_search(search, metric="error")
+display = ErrorCurveDisplay.from_grid_search(search)
 _ = display.ax_.axhline(0.006, color="0.5", linestyle="--")  # the largest error we accept

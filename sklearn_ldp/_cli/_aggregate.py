@@ -35,12 +35,12 @@ from .._files._atomic import check_writable, make_folder
 from .._files._text import printable
 from .._progress import Progress
 from ._arguments import (
-    help_texts,
     add_domain_options,
     add_shared,
     check_suffix,
     count,
     declared_oracle,
+    help_texts,
     read_key,
     say,
     seconds,

@@ -170,8 +170,7 @@ def _collected(arguments: argparse.Namespace) -> Any:
 
 def _simulated(arguments: argparse.Namespace) -> Any:
     """Return the estimate of a simulated collection of the values in the file."""
-    from ._input import declared_users
-    from ._input import read_users
+    from ._input import declared_users, read_users
 
     oracle: Any
     if arguments.categories is None and arguments.domains is None:

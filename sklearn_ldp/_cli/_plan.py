@@ -42,11 +42,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ._arguments import (
-    help_texts,
     add_shared,
     all_oracles,
     check_table_output,
     count,
+    help_texts,
     positive,
     say,
     unit,

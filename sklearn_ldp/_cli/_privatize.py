@@ -34,12 +34,12 @@ import numpy as np
 from .._files._atomic import check_writable, make_folder
 from .._progress import Progress
 from ._arguments import (
-    help_texts,
     add_domain_options,
     add_shared,
     add_value_options,
     check_suffix,
     declared_oracle,
+    help_texts,
     read_key,
     say,
 )

@@ -367,32 +367,6 @@ class Domain:
             codes = codes * part.size + part.encode(column, name, f" in column {number}")
         return codes.astype(self._dtype)
 
-    def places(self, columns: list[np.ndarray], name: str) -> np.ndarray:
-        """Return codes as `encode_columns` does, and -1 for a value that is no category.
-
-        Parameters
-        ----------
-        columns : list of ndarray of shape (n_samples,)
-            One array per column.
-        name : str
-            The class to name in errors.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Codes in ``range(d)``, or -1; int64.
-        """
-        if len(self._parts) == 1:
-            return self._parts[0].places(_joined(columns))
-        self._check_width(columns, name)
-        codes = np.zeros(len(columns[0]), dtype=np.int64)
-        is_one = np.ones(len(codes), dtype=bool)
-        for part, column in zip(self._parts, columns, strict=True):
-            places = part.places(column)
-            codes = codes * part.size + places
-            is_one &= places >= 0
-        return np.where(is_one, codes, -1)
-
     def _check_width(self, columns: list[np.ndarray], name: str) -> None:
         if len(columns) != len(self._parts):
             raise ValueError(

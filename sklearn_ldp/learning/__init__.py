@@ -1,8 +1,6 @@
 """Models from private data: labels, features or whole records that users have randomised."""
 
-from ._corrected_logistic import CorrectedLogisticRegression
-from ._corrected_ridge import CorrectedRidge, corrected_gram
-from ._encoder import FrequencyEncoder, RateEncoder
+from ._corrected_models import CorrectedLogisticRegression, CorrectedRidge, corrected_gram
 from ._label_channel import corrected_labels
 from ._label_classifier import LabelDPClassifier
 from ._label_scores import label_dp_score, make_label_dp_scorer
@@ -12,11 +10,9 @@ from ._private_columns import PrivatizedColumns
 __all__ = [
     "CorrectedLogisticRegression",
     "CorrectedRidge",
-    "FrequencyEncoder",
     "LDPNaiveBayes",
     "LabelDPClassifier",
     "PrivatizedColumns",
-    "RateEncoder",
     "corrected_gram",
     "corrected_labels",
     "label_dp_score",

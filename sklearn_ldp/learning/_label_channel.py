@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.pipeline import Pipeline
 from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
@@ -177,3 +178,23 @@ def checked_classes(classes: Any, name: str) -> np.ndarray:
     if found.dtype.kind == "f" and np.isnan(found).any():
         raise ValueError(f"{name} got NaN among its classes; leave it out.")
     return found
+
+
+def steps_to_last(estimator: Any) -> tuple[list[str], Any]:
+    """Return the names that lead to the last step of nested Pipelines, and that step.
+
+    Parameters
+    ----------
+    estimator : estimator
+        A Pipeline, or any other estimator, which is its own last step.
+
+    Returns
+    -------
+    (list of str, estimator)
+        The names, outer ones first; joined by "__", they are its name in `set_params`.
+    """
+    names = []
+    while isinstance(estimator, Pipeline):
+        name, estimator = estimator.steps[-1]
+        names.append(name)
+    return names, estimator

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from numbers import Integral, Real
 from typing import Any, Self
 from zlib import crc32
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import expit, log_expit, logsumexp
 from sklearn import get_config
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.linear_model import LogisticRegression
-from sklearn.pipeline import Pipeline
 from sklearn.utils import Bunch, get_tags
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.metadata_routing import (
@@ -22,24 +23,19 @@ from sklearn.utils.metadata_routing import (
     process_routing,
 )
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import (
-    _check_sample_weight,
-    check_is_fitted,
-    validate_data,
-)
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from .._documentation import Documented
 from .._random import RandomState
-from ._label_channel import LabelChannel, checked_classes, checked_labels
-from ._linear import (
-    LinearFit,
-    corrected_loss,
-    minimise,
-    report_likelihood,
-    with_possible_totals,
-)
+from ..postprocessing import norm_sub
+from ._corrected_models import minimised
+from ._label_channel import LabelChannel, checked_classes, checked_labels, steps_to_last
 
 _N_FOLDS = 3  # of the comparison of corrections
+
+# Loss of each row and its derivative with respect to the row's scores, of shape (n, n_scores):
+# one score for two classes (the log odds of the second), one score a class for more.
+Objective = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
 
 
 def _has(method: str) -> Any:
@@ -206,13 +202,12 @@ class LabelDPClassifier(Documented, MetaEstimatorMixin, ClassifierMixin, BaseEst
                 f"{self._name}.privatize needs the classes, which clients must know before any "
                 "label is reported: declare them in classes=."
             )
-        channel = self._channel(getattr(self, "classes_", None))
-        return channel.privatize(self._codes(channel, y), self.random_state)
+        channel, codes = self._encoded(y)
+        return channel.privatize(codes, self.random_state)
 
     def _privatize_held_out(self, y: ArrayLike) -> np.ndarray:
         """Randomise labels for a score, with other coins than those of `fit` and other folds."""
-        channel, state = self._channel(getattr(self, "classes_", None)), self.random_state
-        codes = self._codes(channel, y)
+        (channel, codes), state = self._encoded(y), self.random_state
         if isinstance(state, Integral):
             state = np.random.default_rng([int(state), crc32(codes.astype(np.int64).tobytes())])
         return channel.privatize(codes, state)
@@ -248,9 +243,8 @@ class LabelDPClassifier(Documented, MetaEstimatorMixin, ClassifierMixin, BaseEst
             any signal, or the correction does not fit the classifier.
         """
         self._validate_params()
-        labels = checked_labels(y, self._name)
-        channel = self._channel(labels)
-        codes, routed = self._codes(channel, labels), self._routed(sample_weight, fit_params)
+        channel, codes = self._encoded(y, learn=True)
+        routed = self._routed(sample_weight, fit_params)
         error = channel.error_of_rates(len(codes))
         if error > 1:
             raise ValueError(
@@ -360,14 +354,9 @@ class LabelDPClassifier(Documented, MetaEstimatorMixin, ClassifierMixin, BaseEst
         MetadataRouter
             The routing of `fit`.
         """
-        return (
-            MetadataRouter(owner=self)
-            .add_self_request(self)
-            .add(
-                estimator=self._base(),
-                method_mapping=MethodMapping().add(caller="fit", callee="fit"),
-            )
-        )
+        router = MetadataRouter(owner=self).add_self_request(self)
+        mapping = MethodMapping().add(caller="fit", callee="fit")
+        return router.add(estimator=self._base(), method_mapping=mapping)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -396,24 +385,22 @@ class LabelDPClassifier(Documented, MetaEstimatorMixin, ClassifierMixin, BaseEst
     def _base(self) -> Any:
         return LogisticRegression() if self.estimator is None else self.estimator
 
-    def _channel(self, labels: Any) -> LabelChannel:
-        """Return the channel of labels; they say what the classes are if nothing else does."""
-        given = np.unique(labels) if self.classes is None else self.classes
-        channel = LabelChannel(self.epsilon, checked_classes(given, self._name))
+    def _encoded(self, y: ArrayLike, *, learn: bool = False) -> tuple[LabelChannel, np.ndarray]:
+        """Return the channel and the codes of labels, which may say what the classes are."""
+        labels, classes = checked_labels(y, self._name), self.classes
+        if classes is None:
+            classes = np.unique(labels) if learn else self.classes_
+        channel = LabelChannel(self.epsilon, checked_classes(classes, self._name))
         if channel.signal <= 0:
             raise ValueError(
                 f"{self._name} needs an epsilon that is large enough for a report to tell anything "
                 f"at a resolution of 2**-64, got {self.epsilon!r}."
             )
-        return channel
-
-    def _codes(self, channel: LabelChannel, y: ArrayLike) -> np.ndarray:
-        """Return the codes of labels, all of which are classes."""
-        return channel.encode(checked_labels(y, self._name), self._name)
+        return channel, channel.encode(labels, self._name)
 
     def _correction(self) -> str:
         """Return how this classifier can be corrected, as far as it is known before the fit."""
-        problem = _why_not_linear(_last_step(self._base()))
+        problem = _why_not_linear(steps_to_last(self._base())[1])
         if problem and self.correction in ("loss", "likelihood"):
             raise ValueError(
                 f'{self._name}(correction="{self.correction}") needs {problem}. '
@@ -430,19 +417,11 @@ class LabelDPClassifier(Documented, MetaEstimatorMixin, ClassifierMixin, BaseEst
             return dict(routed.estimator.fit)
         if sample_weight is None:
             return dict(fit_params)
-        prefixes, base = "", self._base()
-        while isinstance(base, Pipeline):
-            prefixes, base = f"{prefixes}{base.steps[-1][0]}__", base.steps[-1][1]
-        return {**fit_params, f"{prefixes}sample_weight": sample_weight}
+        names, _ = steps_to_last(self._base())
+        return {**fit_params, "__".join([*names, "sample_weight"]): sample_weight}
 
 
 # -- corrected fits ---------------------------------------------------------------------------
-def _last_step(estimator: Any) -> Any:
-    while isinstance(estimator, Pipeline):
-        estimator = estimator.steps[-1][1]
-    return estimator
-
-
 def _why_not_linear(estimator: Any) -> str | None:
     """Say what a corrected fit of the estimator would need, if it is not possible."""
     if type(estimator) is not LogisticRegression:
@@ -471,86 +450,50 @@ class _CorrectedFit(ClassifierMixin, BaseEstimator):
         X, y = validate_data(
             model, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], order="C"
         )
-        weights = None
-        if sample_weight is not None:
-            weights = _check_sample_weight(sample_weight, X, dtype=float, ensure_non_negative=True)
-        codes = np.searchsorted(channel.classes, y)
-        fits = _Fits(model, channel, X, codes, weights)
-        self.correction_ = self.correction if self.correction != "auto" else fits.better()
-        fit: LinearFit = fits.of(self.correction_)
+        weights = _check_sample_weight(sample_weight, X, dtype=float, ensure_non_negative=True)
+        rows = X, np.searchsorted(channel.classes, y), weights
+        self.correction_ = self._better(*rows) if self.correction == "auto" else self.correction
         model.classes_ = channel.classes
-        model.coef_, model.intercept_ = fit.coef, fit.intercept
-        model.n_iter_ = np.array([fit.n_iter], dtype=np.int32)
+        model.coef_, model.intercept_, n_iter = self._least(self.correction_, *rows)
+        model.n_iter_ = np.array([n_iter], dtype=np.int32)
         self.model_ = model
         return self
 
-    def get_metadata_routing(self) -> Any:
-        return get_routing_for_object(self.model)
-
-
-class _Fits:
-    """Both corrected fits of a logistic regression to the same reports."""
-
-    def __init__(
-        self,
-        model: LogisticRegression,
-        channel: LabelChannel,
-        X: Any,
-        codes: np.ndarray,
-        sample_weight: np.ndarray | None,
-    ) -> None:
-        self.model, self.channel = model, channel
-        self.X, self.codes, self.weights = X, codes, sample_weight
-        self.n_classes = len(channel.classes)
-
-    def of(self, correction: str) -> LinearFit:
-        """Return the coefficients by a correction."""
+    def _least(
+        self, correction: str, X: Any, codes: np.ndarray, weights: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, int]:
+        """The coefficients by a correction."""
         model, channel = self.model, self.channel
         if correction == "loss":
-            labels = with_possible_totals(channel.corrected(self.codes), self.weights)
+            labels = with_possible_totals(channel.corrected(codes), weights)
             objective, tol = corrected_loss(labels), model.tol
         else:
             # Its slopes are smaller than those of true labels, by the signal of the reports.
-            objective, tol = self._likelihood(), model.tol * channel.signal
-        return minimise(
-            objective,
-            self.X,
-            self.n_classes,
-            C=model.C,
-            fit_intercept=model.fit_intercept,
-            sample_weight=self.weights,
-            tol=tol,
-            max_iter=model.max_iter,
-        )
+            objective, tol = self._likelihood(codes), model.tol * channel.signal
+        return minimise(objective, X, weights, len(channel.classes), model, tol)
 
-    def better(self) -> str:
-        """Return the correction under which reports that it has not seen are more likely."""
+    def _better(self, X: Any, codes: np.ndarray, weights: np.ndarray) -> str:
+        """The correction under which reports that it has not seen are more likely."""
         # Rows may be sorted by something that the model does not know.
-        folds = np.random.default_rng(0).permutation(len(self.codes)) % _N_FOLDS
+        folds = np.random.default_rng(0).permutation(len(codes)) % _N_FOLDS
         losses = {"likelihood": 0.0, "loss": 0.0}
         for fold in range(_N_FOLDS):
-            some, others = self._rows(folds != fold), self._rows(folds == fold)
-            if not (some._has_weight() and others._has_weight()):
-                continue
-            for correction in losses:
-                fit = some.of(correction)
-                loss, _ = others._likelihood()(others.X @ fit.coef.T + fit.intercept)
-                losses[correction] += float(loss @ others._all_weights())
+            some, others = folds != fold, folds == fold
+            if weights[some].any() and weights[others].any():
+                for correction in losses:
+                    coef, intercept, _ = self._least(
+                        correction, X[some], codes[some], weights[some]
+                    )
+                    loss, _ = self._likelihood(codes[others])(X[others] @ coef.T + intercept)
+                    losses[correction] += float(loss @ weights[others])
         return min(losses, key=lambda correction: losses[correction])
 
-    def _all_weights(self) -> np.ndarray:
-        return np.ones(len(self.codes)) if self.weights is None else self.weights
-
-    def _has_weight(self) -> bool:
-        return bool(self._all_weights().any())
-
-    def _rows(self, kept: np.ndarray) -> _Fits:
-        weights = None if self.weights is None else self.weights[kept]
-        return _Fits(self.model, self.channel, self.X[kept], self.codes[kept], weights)
-
-    def _likelihood(self) -> Any:
+    def _likelihood(self, codes: np.ndarray) -> Objective:
         channel = self.channel
-        return report_likelihood(self.codes, channel.q, channel.signal, self.n_classes)
+        return report_likelihood(codes, channel.q, channel.signal, len(channel.classes))
+
+    def get_metadata_routing(self) -> Any:
+        return get_routing_for_object(self.model)
 
 
 def _fit_corrected(
@@ -558,15 +501,169 @@ def _fit_corrected(
 ) -> tuple[Any, str]:
     """Fit a logistic regression, or a Pipeline that ends with one, by a correction."""
     fitted = clone(base)
-    if not isinstance(fitted, Pipeline):
-        step = _CorrectedFit(fitted, correction, channel).fit(X, reports, **routed)
+    names, last = steps_to_last(fitted)
+    step = _CorrectedFit(last, correction, channel)
+    if not names:
+        step.fit(X, reports, **routed)
         return step.model_, step.correction_
-    inner = fitted
-    while isinstance(inner.steps[-1][1], Pipeline):
-        inner = inner.steps[-1][1]
-    name, last = inner.steps[-1]
-    inner.steps[-1] = (name, _CorrectedFit(last, correction, channel))
-    fitted.fit(X, reports, **routed)
-    step = inner.steps[-1][1]
-    inner.steps[-1] = (name, step.model_)
-    return fitted, step.correction_
+    place = "__".join(names)
+    fitted.set_params(**{place: step}).fit(X, reports, **routed)
+    return fitted.set_params(**{place: step.model_}), step.correction_
+
+
+# -- objectives, and how they are minimised ---------------------------------------------------
+def corrected_loss(labels: np.ndarray) -> Objective:
+    """Return the log loss, linear in the labels: unbiased if the labels are, and convex.
+
+    For scores s it is ``logsumexp(s) - labels @ s``, if the labels of a row sum to 1. Rows may have
+    negative entries: their part is linear in the scores.
+
+    Parameters
+    ----------
+    labels : ndarray of shape (n, n_classes)
+        Corrected labels.
+
+    Returns
+    -------
+    callable
+        The objective.
+    """
+    if labels.shape[1] == 2:
+        second = labels[:, 1:]
+
+        def binary(scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            return (-log_expit(-scores) - second * scores)[:, 0], expit(scores) - second
+
+        return binary
+
+    def multinomial(scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        total = logsumexp(scores, axis=1)
+        loss = total - np.einsum("ij,ij->i", labels, scores)
+        return loss, np.exp(scores - total[:, None]) - labels
+
+    return multinomial
+
+
+def with_possible_totals(labels: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Return corrected labels whose mean is a distribution, moved by a constant if it is not.
+
+    At the minimum of the loss the mean probabilities are the mean labels, if there is an intercept.
+    If a rare class has a negative mean, the loss falls without end as its intercept does.
+
+    Parameters
+    ----------
+    labels : ndarray of shape (n, n_classes)
+        Corrected labels.
+    weights : ndarray of shape (n,)
+        Weight of each row.
+
+    Returns
+    -------
+    ndarray of shape (n, n_classes)
+        The same labels, if each class has a positive mean.
+    """
+    mean = np.average(labels, axis=0, weights=weights)
+    least = 1 / (weights.sum() + labels.shape[1])
+    if mean.min() >= least:
+        return labels
+    possible = np.maximum(norm_sub(mean), least)
+    return labels + (possible / possible.sum() - mean)
+
+
+def report_likelihood(codes: np.ndarray, q: float, signal: float, n_classes: int) -> Objective:
+    """Return minus the log likelihood of reports: ``-log(q + signal P(class reported))``.
+
+    It is not convex, but it weighs each row by what its report can tell, and no row by more. Its
+    minimum is the maximum likelihood estimate, which no other estimate beats in large samples if
+    the model is right.
+
+    Parameters
+    ----------
+    codes : ndarray of int of shape (n,)
+        The classes reported.
+    q, signal : float
+        Probability of a false class, and p - q.
+    n_classes : int
+        Number of classes.
+
+    Returns
+    -------
+    callable
+        The objective.
+    """
+    if n_classes == 2:
+        sign = np.where(codes == 1, 1.0, -1.0)[:, None]
+
+        def binary(scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            reported = expit(sign * scores)
+            likelihood = q + signal * reported
+            slope = -sign * signal * reported * expit(-sign * scores) / likelihood
+            return -np.log(likelihood)[:, 0], slope
+
+        return binary
+
+    rows = np.arange(len(codes))
+
+    def multinomial(scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        P = np.exp(scores - logsumexp(scores, axis=1)[:, None])
+        reported = P[rows, codes]
+        likelihood = q + signal * reported
+        weight = signal * reported / likelihood
+        slope = weight[:, None] * P
+        slope[rows, codes] -= weight
+        return -np.log(likelihood), slope
+
+    return multinomial
+
+
+def minimise(
+    objective: Objective,
+    X: Any,
+    weights: np.ndarray,
+    n_classes: int,
+    model: LogisticRegression,
+    tol: float,
+) -> tuple[np.ndarray, np.ndarray, int]:
+    """Minimise ``C sum_i loss_i + |coef|^2 / 2`` over linear scores, as LogisticRegression does.
+
+    Parameters
+    ----------
+    objective : callable
+        Loss and slope of each row, for scores.
+    X : ndarray or sparse matrix of shape (n, n_features)
+        Features.
+    weights : ndarray of shape (n,)
+        Weight of each row.
+    n_classes : int
+        Number of classes; two classes have one score.
+    model : LogisticRegression
+        Its `C`, `fit_intercept` and `max_iter` are used.
+    tol : float
+        Largest entry of the gradient of the mean loss at which to stop.
+
+    Returns
+    -------
+    (ndarray of shape (n_scores, n_features), ndarray of shape (n_scores,), int)
+        Coefficients, intercepts (zeros if there are none), and the number of iterations.
+    """
+    n_features, n_scores = X.shape[1], 1 if n_classes == 2 else n_classes
+    total = weights.sum()
+    penalty = 1 / (model.C * total)
+    share = (weights / total)[:, None]
+    n_coef = n_scores * n_features
+
+    def value_and_gradient(flat: np.ndarray) -> tuple[float, np.ndarray]:
+        coef = flat[:n_coef].reshape(n_scores, n_features)
+        loss, slope = objective(X @ coef.T + (flat[n_coef:] if model.fit_intercept else 0.0))
+        slope = slope * share
+        gradient = (X.T @ slope).T + penalty * coef
+        value = float(loss @ share[:, 0] + 0.5 * penalty * (coef.ravel() @ coef.ravel()))
+        of_intercept = slope.sum(axis=0) if model.fit_intercept else []
+        return value, np.concatenate([gradient.ravel(), of_intercept])
+
+    n_free = n_coef + (n_scores if model.fit_intercept else 0)
+    x, n_iter = minimised(
+        value_and_gradient, n_free, tol, model.max_iter, type(model).__name__, maxls=50
+    )
+    intercept = x[n_coef:] if model.fit_intercept else np.zeros(n_scores)
+    return x[:n_coef].reshape(n_scores, n_features), intercept, n_iter

@@ -7,11 +7,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import _check_sample_weight
 
 from ..metrics import BaseScorer
-from ._label_channel import LabelChannel, checked_classes
+from ._label_channel import LabelChannel, checked_classes, steps_to_last
 
 _N_GROUPS = 20  # of users, of which one at a time is left out
 
@@ -40,29 +39,24 @@ def _accuracy(labels: np.ndarray, predicted: np.ndarray) -> float:
     return float(labels[np.arange(len(labels)), predicted].sum() / labels.sum())
 
 
-def _confusion(labels: np.ndarray, predicted: np.ndarray) -> np.ndarray:
-    """Weight of the rows of each true class (rows) for which each class is predicted."""
-    indicators = np.eye(labels.shape[1])[predicted]
-    return labels.T @ indicators
+def _of_confusion(score: Callable[[np.ndarray], float]) -> Callable:
+    """A score of the weights of the rows by true class (rows) and predicted class."""
+    return lambda labels, predicted: score(labels.T @ np.eye(labels.shape[1])[predicted])
 
 
-def _balanced_accuracy(labels: np.ndarray, predicted: np.ndarray) -> float:
-    confusion = _confusion(labels, predicted)
+def _balanced_accuracy(confusion: np.ndarray) -> float:
     return float(np.mean([_ratio(row[k], row.sum()) for k, row in enumerate(confusion)]))
 
 
-def _precision(labels: np.ndarray, predicted: np.ndarray) -> float:
-    confusion = _confusion(labels, predicted)
+def _precision(confusion: np.ndarray) -> float:
     return _ratio(confusion[1, 1], confusion[:, 1].sum())
 
 
-def _recall(labels: np.ndarray, predicted: np.ndarray) -> float:
-    confusion = _confusion(labels, predicted)
+def _recall(confusion: np.ndarray) -> float:
     return _ratio(confusion[1, 1], confusion[1].sum())
 
 
-def _f1(labels: np.ndarray, predicted: np.ndarray) -> float:
-    confusion = _confusion(labels, predicted)
+def _f1(confusion: np.ndarray) -> float:
     return _ratio(2 * confusion[1, 1], confusion[1].sum() + confusion[:, 1].sum())
 
 
@@ -100,12 +94,12 @@ def _roc_auc(labels: np.ndarray, decision: np.ndarray) -> float:
 
 _METRICS = {
     "accuracy": _Metric(_accuracy),
-    "balanced_accuracy": _Metric(_balanced_accuracy),
-    "f1": _Metric(_f1, is_binary=True),
+    "balanced_accuracy": _Metric(_of_confusion(_balanced_accuracy)),
+    "f1": _Metric(_of_confusion(_f1), is_binary=True),
     "neg_brier_score": _Metric(_neg_brier_score, "probabilities"),
     "neg_log_loss": _Metric(_neg_log_loss, "probabilities"),
-    "precision": _Metric(_precision, is_binary=True),
-    "recall": _Metric(_recall, is_binary=True),
+    "precision": _Metric(_of_confusion(_precision), is_binary=True),
+    "recall": _Metric(_of_confusion(_recall), is_binary=True),
     "roc_auc": _Metric(_roc_auc, "decision", is_binary=True),
 }
 
@@ -178,10 +172,31 @@ def label_dp_score(
     >>> round(score, 1), round(error, 3)
     (0.9, 0.003)
     """
-    channel = LabelChannel(epsilon, checked_classes(classes, "label_dp_score"))
-    task = _checked(metric, channel, reports, predictions, sample_weight)
-    score = task.score()
-    return (score, task.error()) if return_error else score
+    found, who = _metric(metric), f"The score {metric!r} on randomised labels"
+    channel = LabelChannel(epsilon, checked_classes(classes, who))
+    n_classes = len(channel.classes)
+    if found.is_binary and n_classes > 2:
+        raise ValueError(f"The score {metric!r} is for two classes, got {n_classes}.")
+    labels, given = channel.corrected(channel.encode(reports, who)), np.asarray(predictions)
+    shape = (len(labels), n_classes) if found.needs == "probabilities" else (len(labels),)
+    if given.shape != shape:
+        raise ValueError(f"{who} needs predictions of shape {shape}, got {given.shape}.")
+    if sample_weight is not None:
+        labels *= _check_sample_weight(sample_weight, labels, dtype=float)[:, None]
+    if found.needs == "labels":
+        given = channel.encode(given, who)
+    score = found.score(labels, given)
+    return (score, _jackknife_error(found.score, labels, given)) if return_error else score
+
+
+def _jackknife_error(score: Any, labels: np.ndarray, predictions: np.ndarray) -> float:
+    """The standard error of a score, by leaving out groups of users."""
+    n_groups = min(_N_GROUPS, len(labels))
+    # Neighbours in the data may be alike.
+    group = np.random.default_rng(0).permutation(len(labels)) % n_groups
+    kept = [group != one for one in range(n_groups)]
+    scores = np.array([score(labels[some], predictions[some]) for some in kept])
+    return float(np.sqrt((n_groups - 1) * scores.var()))
 
 
 def make_label_dp_scorer(
@@ -252,14 +267,9 @@ class LabelDPScorer(BaseScorer):
         self.classes = classes
 
     def __call__(
-        self,
-        estimator: Any,
-        X: Any,
-        y: Any = None,
-        sample_weight: ArrayLike | None = None,
+        self, estimator: Any, X: Any, y: Any = None, sample_weight: ArrayLike | None = None
     ) -> float:
-        metric, model = _metric(self.metric), _label_classifier(estimator)
-        epsilon, classes, reports = self.epsilon, self.classes, y
+        model, epsilon, reports = _label_classifier(estimator), self.epsilon, y
         if epsilon is None:
             if model is None:
                 raise ValueError(
@@ -269,11 +279,14 @@ class LabelDPScorer(BaseScorer):
             epsilon = model.epsilon
             if model.input == "values":
                 reports = model._privatize_held_out(y)
-        if classes is None:
-            classes = estimator.classes_
-        channel = LabelChannel(epsilon, checked_classes(classes, repr(self)))
-        predictions = _predictions(metric, estimator, X)
-        return _checked(self.metric, channel, reports, predictions, sample_weight).score()
+        return label_dp_score(
+            self.metric,
+            reports,
+            _predictions(_metric(self.metric), estimator, X),
+            epsilon=epsilon,
+            classes=estimator.classes_ if self.classes is None else self.classes,
+            sample_weight=sample_weight,
+        )
 
     @property
     def __name__(self) -> str:
@@ -281,9 +294,7 @@ class LabelDPScorer(BaseScorer):
 
     def __repr__(self) -> str:
         given = {"epsilon": self.epsilon, "classes": self.classes}
-        options = "".join(
-            f", {name}={value!r}" for name, value in given.items() if value is not None
-        )
+        options = "".join(f", {k}={value!r}" for k, value in given.items() if value is not None)
         return f"make_label_dp_scorer({self.metric!r}{options})"
 
 
@@ -298,15 +309,10 @@ def _metric(name: str) -> _Metric:
 
 def _label_classifier(estimator: Any) -> Any:
     """Return the LabelDPClassifier that an estimator is or ends with, or None."""
-    while True:
-        if hasattr(estimator, "_privatize_held_out"):
-            return estimator
-        if hasattr(estimator, "best_estimator_"):
-            estimator = estimator.best_estimator_
-        elif isinstance(estimator, Pipeline):
-            estimator = estimator.steps[-1][1]
-        else:
-            return None
+    _, last = steps_to_last(estimator)
+    if hasattr(last, "best_estimator_"):
+        return _label_classifier(last.best_estimator_)
+    return last if hasattr(last, "_privatize_held_out") else None
 
 
 def _predictions(metric: _Metric, estimator: Any, X: Any) -> np.ndarray:
@@ -316,57 +322,3 @@ def _predictions(metric: _Metric, estimator: Any, X: Any) -> np.ndarray:
         return estimator.decision_function(X)
     P = estimator.predict_proba(X)
     return P[:, 1] if metric.needs == "decision" else P
-
-
-class _Task(NamedTuple):
-    """A score to be found.
-
-    Parameters
-    ----------
-    metric : _Metric
-        The score.
-    labels : ndarray of shape (n, n_classes)
-        Corrected labels, times the weights.
-    predictions : ndarray whose first axis is the users
-        As the metric needs them.
-    """
-
-    metric: _Metric
-    labels: np.ndarray
-    predictions: np.ndarray
-
-    def score(self, kept: Any = slice(None)) -> float:
-        """Return the score of some users."""
-        return self.metric.score(self.labels[kept], self.predictions[kept])
-
-    def error(self) -> float:
-        """Return the standard error, by leaving out groups of users (jackknife)."""
-        n_groups = min(_N_GROUPS, len(self.labels))
-        # Neighbours in the data may be alike.
-        group = np.random.default_rng(0).permutation(len(self.labels)) % n_groups
-        scores = np.array([self.score(group != one) for one in range(n_groups)])
-        return float(np.sqrt((n_groups - 1) * scores.var()))
-
-
-def _checked(
-    name: str,
-    channel: LabelChannel,
-    reports: Any,
-    predictions: ArrayLike,
-    sample_weight: ArrayLike | None,
-) -> _Task:
-    """Return what is to be scored, or raise ValueError if it does not fit together."""
-    metric, n_classes = _metric(name), len(channel.classes)
-    if metric.is_binary and n_classes > 2:
-        raise ValueError(f"The score {name!r} is for two classes, got {n_classes}.")
-    who = f"The score {name!r} on randomised labels"
-    labels = channel.corrected(channel.encode(reports, who))
-    given = np.asarray(predictions)
-    shape = (len(labels), n_classes) if metric.needs == "probabilities" else (len(labels),)
-    if given.shape != shape:
-        raise ValueError(f"{who} needs predictions of shape {shape}, got {given.shape}.")
-    if sample_weight is not None:
-        labels *= _check_sample_weight(sample_weight, labels, dtype=float)[:, None]
-    if metric.needs == "labels":
-        given = channel.encode(given, who)
-    return _Task(metric, labels, given)

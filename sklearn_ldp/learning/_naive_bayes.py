@@ -1,31 +1,28 @@
-"""Naive Bayes from records of which users reveal nothing: one randomised report each."""
+"""Naive Bayes from private tables of (feature, class): one randomised report of each user."""
 
 from __future__ import annotations
 
-from functools import cached_property
+from collections.abc import Sequence
 from numbers import Integral, Real
+from types import SimpleNamespace
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import log_softmax
+from scipy.special import expit, log_softmax, logit
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.exceptions import NotFittedError
-from sklearn.utils import assert_all_finite
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils import assert_all_finite, check_consistent_length
+from sklearn.utils._param_validation import Interval
+from sklearn.utils.validation import check_is_fitted
 
 from .._documentation import Documented
 from .._random import RandomState
 from .._typing import Values
 from ..domains import Domain, RecordDomain
-from ..domains._records import array_columns
-from ..domains.values import column_names, declared_levels, read_once, table_columns
+from ..domains.values import as_columns, column_names, declared_levels, read_once, table_columns
 from ..numerics.simplex import norm_sub
-from ..tables import MarginalOracle
-from ..tables._components import Components
-from ..tables._consistent import cell_variance
+from ..tables import MarginalOracle, TableSet, consistent_tables
 from ._label_channel import checked_classes, checked_labels
-from ._log_odds import log_lifts, slope
 
 _LABEL = "class"
 _N_BINS = 10  # of a number whose domain is learnt
@@ -42,9 +39,14 @@ class LDPNaiveBayes(Documented, ClassifierMixin, BaseEstimator):
     The latter is shrunk by the noise level, such that values that noise swamps say nothing; and the
     sum over features is scaled down, as features say the same things again and again.
 
-    Privacy: one `fit`, `partial_fit` or `privatize` on values spends epsilon of each user, for her
-    whole record; all that is done with reports is free. The model can be published. Predictions
-    read features in the clear: send the model to the user, who predicts on her own device.
+    `fit` collects and learns at once. In a deployment, clients and servers use the oracle that
+    `oracle` returns, with its files, checkpoints and merges; `fit_tables` learns from the tables
+    that it has collected, and from those of any other MarginalOracle that asked for the class
+    together with each feature.
+
+    Privacy: one `fit` spends epsilon of each user, for her whole record; `fit_tables` is free. The
+    model can be published. Predictions read features in the clear: send the model to the user, who
+    predicts on her own device.
 
     Parameters
     ----------
@@ -63,8 +65,6 @@ class LDPNaiveBayes(Documented, ClassifierMixin, BaseEstimator):
         How much two features' evidence is correlated within a class, on average, from 0 (naive
         Bayes as it is known) to 1 (all features say the same). The default was chosen on tables of
         diamonds, flights, incomes and patients (``benchmarks/accuracy/learning.py``).
-    input : {"values", "reports"}, default="values"
-        Whether `fit` and `partial_fit` read users' records or their reports.
     random_state : int, RandomState, Generator or None, default=None
         None draws every coin from the operating system's secure source. Anything else makes
         reports predictable, and is for simulations.
@@ -74,16 +74,15 @@ class LDPNaiveBayes(Documented, ClassifierMixin, BaseEstimator):
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-        The labels, sorted.
+        The labels, sorted if they were declared in `classes`.
     class_prior_ : ndarray of shape (n_classes,)
         Estimated P(class).
     feature_log_lift_ : dict of str to ndarray of shape (n_categories, n_classes)
         Logarithm of P(class | value) / P(class) of each feature, shrunk; 0 is no evidence.
     slope_ : float
         The factor of the sum over features, in (0, 1].
-    survey_ : MarginalOracle
-        What has been collected. Its tables are ``survey_.estimate_[feature, "class"]``, with
-        intervals.
+    tables_ : TableSet
+        What it has learnt from: ``tables_[feature, "class"]``, with intervals.
     n_samples_seen_ : int
         Number of users.
     n_features_in_ : int
@@ -113,6 +112,7 @@ class LDPNaiveBayes(Documented, ClassifierMixin, BaseEstimator):
     Examples
     --------
     >>> import numpy as np
+    >>> import pandas as pd
     >>> from sklearn_ldp import Domain
     >>> from sklearn_ldp.learning import LDPNaiveBayes
     >>> rng = np.random.default_rng(0)
@@ -125,9 +125,16 @@ class LDPNaiveBayes(Documented, ClassifierMixin, BaseEstimator):
     ...     classes=["no", "yes"],
     ...     random_state=0,
     ... )
-    >>> users = np.column_stack([age, smokes])
+    >>> users = pd.DataFrame({"age": age, "smokes": smokes})
     >>> model.fit(users, ill).predict([[80, True], [30, False]]).tolist()
     ['yes', 'no']
+
+    Clients and a server:
+
+    >>> survey = model.oracle()
+    >>> reports = survey.privatize(users.assign(**{"class": ill}))
+    >>> model.fit_tables(survey.aggregate(reports).estimate_).n_samples_seen_
+    50000
     """
 
     #: Whether values are categories, which checks of older versions turn into fractions.
@@ -143,7 +150,6 @@ class LDPNaiveBayes(Documented, ClassifierMixin, BaseEstimator):
     _parameter_constraints: dict = {
         "epsilon": [Interval(Real, 0, None, closed="neither")],
         "correlation": [Interval(Real, 0, 1, closed="both")],
-        "input": [StrOptions({"values", "reports"})],
         "random_state": [None, Integral, np.random.RandomState, np.random.Generator],
         "n_jobs": [None, Integral],
     }
@@ -155,7 +161,6 @@ class LDPNaiveBayes(Documented, ClassifierMixin, BaseEstimator):
         domains: Any = "auto",
         classes: ArrayLike | None = None,
         correlation: float = 0.2,
-        input: str = "values",
         random_state: RandomState = None,
         n_jobs: int | None = None,
     ) -> None:
@@ -163,34 +168,34 @@ class LDPNaiveBayes(Documented, ClassifierMixin, BaseEstimator):
         self.domains = domains
         self.classes = classes
         self.correlation = correlation
-        self.input = input
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    # -- client side --------------------------------------------------------------------------
+    # -- collecting ---------------------------------------------------------------------------
     def oracle(self) -> MarginalOracle:
         """Return the oracle that clients and servers agree on, without users.
 
+        Clients randomise records with it, whose columns are those of `domains` and then "class".
         Everything in :mod:`sklearn_ldp.collection` takes it: files of reports, checkpoints that
-        count each batch once, clusters. `merge` then takes the fitted oracle.
+        count each batch once, clusters. `fit_tables` takes what it has estimated in the end.
 
         Returns
         -------
         MarginalOracle
-            Its tables are (feature, class).
+            Its tables are (feature, "class").
 
         Raises
         ------
         ValueError
             If domains or classes are not declared.
         """
-        return self._new_survey(None, None)
+        self._validate_params()
+        return self._survey(RecordDomain.declared(self.domains, self._name), self.classes)
 
-    def privatize(self, X: Values, y: ArrayLike) -> np.ndarray:
-        """Randomise users' records into reports, as each client does; no fit is needed.
+    def fit(self, X: Values, y: Any, sample_weight: ArrayLike | None = None) -> Self:
+        """Randomise users' records, and learn the model from the reports.
 
-        Privacy: each call spends epsilon of every user in `X`. Only ``random_state=None`` protects
-        anybody.
+        Privacy: spends epsilon of each user.
 
         Parameters
         ----------
@@ -198,33 +203,6 @@ class LDPNaiveBayes(Documented, ClassifierMixin, BaseEstimator):
             One row per user.
         y : array-like of shape (n_samples,)
             Their labels.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, ...)
-            The reports.
-
-        Raises
-        ------
-        ValueError
-            If a value is not in its domain, or domains or classes are not declared.
-        """
-        oracle = self.oracle()
-        records: Any = self._records(X, y, oracle)
-        return oracle.privatize(records)
-
-    # -- server side --------------------------------------------------------------------------
-    def fit(self, X: Values, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
-        """Collect once: randomise users' records (or read their reports), and learn the model.
-
-        Privacy: spends epsilon of each user if `X` and `y` hold values; nothing with reports.
-
-        Parameters
-        ----------
-        X : data frame, or array-like of shape (n_samples, n_features)
-            One row per user; or, with ``input="reports"``, one report per user.
-        y : array-like of shape (n_samples,)
-            Their labels; None with ``input="reports"``.
         sample_weight : array-like of int of shape (n_samples,), default=None
             The number of users of each row.
 
@@ -239,105 +217,130 @@ class LDPNaiveBayes(Documented, ClassifierMixin, BaseEstimator):
             If a value is not in its domain, a label is not a class, there is only one class, or
             epsilon is too small for any signal; the classifier then stays unchanged.
         """
-        before = self.__dict__.copy()
-        self._collect(None, X, y, sample_weight)
-        error = self._model.least_error
-        if error > _HOPELESS:
-            self.__dict__ = before
-            raise ValueError(
-                f"{self._name} needs a larger epsilon than {self.epsilon:g}, or more users: each "
-                f"frequency would have a standard error of {error:.3g} or more, so that there is "
-                "no signal to learn from."
-            )
+        self._validate_params()
+        X, labels = read_once(X), checked_labels(y, self._name)
+        if isinstance(self.domains, str) and self.domains == "auto":
+            features = _learned(X, self._name)
+        else:
+            features = RecordDomain.declared(self.domains, self._name)
+        survey = self._survey(features, np.unique(labels) if self.classes is None else self.classes)
+        columns = features.columns_of(X, self._name)
+        check_consistent_length(columns[0], labels)
+        # What a survey asks of a data frame, without the cost of making one.
+        records: Any = SimpleNamespace(
+            columns=[*features.columns, _LABEL], get_columns=lambda: [*columns, labels]
+        )
+        tables: Any = survey.fit(records, sample_weight=sample_weight).estimate_
+        self.fit_tables(tables)
+        names = column_names(X)
+        if names is not None and all(isinstance(name, str) for name in names):
+            self.feature_names_in_ = np.array(list(features.columns), dtype=object)
         return self
 
-    def partial_fit(
-        self,
-        X: Values,
-        y: Any = None,
-        classes: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
-    ) -> Self:
-        """Add more users, who should be new ones.
+    def _survey(self, features: RecordDomain, classes: Any) -> MarginalOracle:
+        """The oracle of features and label, without users."""
+        if _LABEL in features.columns:
+            raise ValueError(
+                f"{self._name} needs another name for the feature {_LABEL!r}, which is what it "
+                "calls the labels."
+            )
+        if classes is None:
+            raise ValueError(
+                f"{self._name} does not know its classes yet: declare them in classes=, since "
+                "clients and servers must share them before any report is made."
+            )
+        label = Domain.of(checked_classes(classes, self._name), self._name)
+        return MarginalOracle(
+            self.epsilon,
+            domains=RecordDomain({**features.columns, _LABEL: label}),
+            order=[(key, _LABEL) for key in features.columns],
+            method="split",
+            column_share=0,
+            n_shards=1,
+            random_state=self.random_state,
+            n_jobs=self.n_jobs,
+        )
+
+    # -- learning -----------------------------------------------------------------------------
+    def fit_tables(self, tables: TableSet, target: Any = _LABEL) -> Self:
+        """Learn the model from tables that have been collected, at no privacy cost.
+
+        The features, the classes and the noise are those of the tables. Of the parameters only
+        `correlation` matters.
 
         Parameters
         ----------
-        X : data frame, or array-like of shape (n_samples, n_features)
-            As for `fit`.
-        y : array-like of shape (n_samples,)
-            As for `fit`.
-        classes : array-like of shape (n_classes,), default=None
-            All labels that there are, if the parameter `classes` does not say so; for the first
-            call.
-        sample_weight : array-like of int of shape (n_samples,), default=None
-            As for `fit`.
+        tables : TableSet
+            The raw tables of the fitted `oracle`, or of any other MarginalOracle. Each column that
+            has a table together with the target is a feature.
+        target : str, default="class"
+            The column to predict.
 
         Returns
         -------
         self : object
-            The classifier with the users added.
+            The fitted classifier.
 
         Raises
         ------
+        TypeError
+            If `tables` is no TableSet.
         ValueError
-            As for `fit`.
+            If no table has the target, a table is post-processed or has no users at all, or the
+            noise leaves no signal; the classifier then stays unchanged.
         """
-        return self._collect(getattr(self, "survey_", None), X, y, sample_weight, classes)
-
-    def aggregate(self, reports: ArrayLike) -> Self:
-        """Add a batch of reports, which costs no privacy.
-
-        Parameters
-        ----------
-        reports : array-like whose first axis is the users
-            As `privatize` returns them.
-
-        Returns
-        -------
-        self : object
-            The classifier with the reports added.
-
-        Raises
-        ------
-        ValueError
-            If a report cannot come from this classifier; the whole batch is then refused.
-        """
-        survey = getattr(self, "survey_", None) or self._new_survey(None, None)
-        return self._learnt(survey.aggregate(reports))
-
-    def merge(self, other: LDPNaiveBayes | MarginalOracle) -> Self:
-        """Add what another server has collected for the same model.
-
-        Parameters
-        ----------
-        other : LDPNaiveBayes or MarginalOracle
-            With the same epsilon, domains and classes; an oracle is one that :meth:`oracle` has
-            returned, or an :class:`~sklearn_ldp.collection.Aggregator` of it. It is not changed.
-
-        Returns
-        -------
-        self : object
-            The classifier with the other's reports added.
-
-        Raises
-        ------
-        NotFittedError
-            If the other has no reports.
-        ValueError
-            If the two are configured differently; the classifier then stays unchanged.
-        """
-        if not isinstance(other, (LDPNaiveBayes, MarginalOracle)):
+        self._validate_params()
+        if not isinstance(tables, TableSet):
             raise TypeError(
-                f"{self._name}.merge needs another {self._name}, or a fitted oracle of one, got "
-                f"{type(other).__name__}."
+                f"{self._name}.fit_tables needs the tables that a MarginalOracle estimates, such "
+                f"as oracle.estimate_, got {type(tables).__name__}."
             )
-        theirs = other if isinstance(other, MarginalOracle) else getattr(other, "survey_", None)
-        if theirs is None:
-            raise NotFittedError(
-                f"The other {self._name} has no reports to merge: call fit or aggregate on it."
+        domains = dict(tables.domain.columns)
+        classes = domains.pop(target, None)
+        domains = {key: one for key, one in domains.items() if (key, target) in tables}
+        found = {key: tables[key, target] for key in domains}
+        found = {key: table for key, table in found.items() if len(table)}
+        if classes is None or not found:
+            raise ValueError(
+                f"{self._name} needs tables of features together with {target!r}, of users who "
+                f"were asked, and there is none in {tables.names}."
             )
-        survey = getattr(self, "survey_", None) or self._new_survey(None, None)
-        return self._learnt(survey.merge(theirs))
+        if not all(table.is_raw and table.noise is not None for table in found.values()):
+            raise ValueError(
+                f"{self._name} shrinks its evidence by the noise of raw tables: pass them as a "
+                "MarginalOracle estimates them, without post-processing."
+            )
+        noises: list[Any] = [table.noise for table in found.values()]
+        variances = [float(np.square(noise.std)) for noise in noises]
+        error = float(np.sqrt(min(variances)))
+        if error > _HOPELESS:
+            raise ValueError(
+                f"{self._name} needs a larger epsilon than that of these reports, or more users: "
+                f"each frequency has a standard error of {error:.3g} or more, so that there is no "
+                "signal to learn from."
+            )
+        # All tables have the classes in common: least squares makes them agree on these.
+        agreed, _ = consistent_tables(
+            [*(domains[key].size for key in found), classes.size],
+            [(j, len(found)) for j in range(len(found))],
+            [table.values[0] for table in found.values()],
+            variances,
+            non_negative=False,
+        )
+        cells = [table.reshape(-1, classes.size) for table in agreed]
+        self.n_samples_seen_ = int(np.max(noises[0].n_users))
+        prior = np.maximum(norm_sub(cells[0].sum(axis=0)), 1 / (self.n_samples_seen_ + 1))
+        self.class_prior_ = prior / prior.sum()
+        stds = np.sqrt(variances)
+        lifts = [log_lifts(*one, self.class_prior_) for one in zip(cells, stds, strict=True)]
+        nothing = {key: np.zeros((one.size, classes.size)) for key, one in domains.items()}
+        self.feature_log_lift_ = {**nothing, **dict(zip(found, lifts, strict=True))}
+        self.slope_ = slope(lifts, [norm_sub(one.sum(axis=1)) for one in cells], self.correlation)
+        self.tables_, self._features = tables, RecordDomain(domains)
+        self.classes_, self.n_features_in_ = np.asarray(classes.categories), len(domains)
+        if hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        return self
 
     # -- predictions --------------------------------------------------------------------------
     def predict(self, X: Values) -> np.ndarray:
@@ -399,135 +402,16 @@ class LDPNaiveBayes(Documented, ClassifierMixin, BaseEstimator):
         ndarray of shape (n_samples, n_classes)
             Not normalised.
         """
-        domain, model = _features_of(self._fitted("predict")), self._model
-        codes = domain.encode(read_once(X), self._name)
+        check_is_fitted(self)
+        codes = self._features.encode(read_once(X), self._name)
         evidence = np.zeros((len(codes), len(self.classes_)))
-        for column, lift in zip(codes.T, model.lifts.values(), strict=True):
+        for column, lift in zip(codes.T, self.feature_log_lift_.values(), strict=True):
             evidence += lift[column]
-        return np.log(model.class_prior) + model.slope(self.correlation) * evidence
-
-    # -- what is known after fit --------------------------------------------------------------
-    @property
-    def class_prior_(self) -> np.ndarray:
-        """Estimated P(class), of shape (n_classes,)."""
-        self._fitted("class_prior_")
-        return self._model.class_prior
-
-    @property
-    def feature_log_lift_(self) -> dict[Any, np.ndarray]:
-        """Logarithm of P(class | value) / P(class) of each feature, shrunk."""
-        self._fitted("feature_log_lift_")
-        return dict(self._model.lifts)
-
-    @property
-    def slope_(self) -> float:
-        """The factor of the sum over features."""
-        self._fitted("slope_")
-        return self._model.slope(self.correlation)
-
-    @property
-    def n_samples_seen_(self) -> int:
-        """Number of users."""
-        return self._fitted("n_samples_seen_").n_samples_seen_
-
-    # -- the survey ---------------------------------------------------------------------------
-    def _learnt(self, survey: MarginalOracle) -> Self:
-        """Take a survey with more users than before."""
-        self.survey_ = survey
-        self.classes_ = np.asarray(_domain_of(survey).columns[_LABEL].categories)
-        self.n_features_in_ = len(_domain_of(survey).columns) - 1
-        self._model = _Model(survey)
-        return self
+        return np.log(self.class_prior_) + self.slope_ * evidence
 
     @property
     def _name(self) -> str:
         return type(self).__name__
-
-    def _fitted(self, attribute: str) -> MarginalOracle:
-        if not hasattr(self, "survey_"):
-            raise NotFittedError(
-                f"This {self._name} instance is not fitted yet and has no {attribute}: call fit on "
-                "users' records, or aggregate on their reports, first."
-            )
-        return self.survey_
-
-    def _new_survey(self, X: Any, labels: Any, classes: Any = None) -> MarginalOracle:
-        """Return the empty survey; X and labels say what nothing else does."""
-        self._validate_params()
-        if isinstance(self.domains, str) and self.domains == "auto" and X is not None:
-            features = _learned(X, self._name)
-        else:
-            features = RecordDomain.declared(self.domains, self._name)
-        if _LABEL in features.columns:
-            raise ValueError(
-                f"{self._name} needs another name for the feature {_LABEL!r}, which is what it "
-                "calls the labels."
-            )
-        declared = self.classes if self.classes is not None else classes
-        if declared is None and labels is None:
-            raise ValueError(
-                f"{self._name} does not know its classes yet: declare them in classes=, since "
-                "clients and servers must share them before any report is made."
-            )
-        found = checked_classes(np.unique(labels) if declared is None else declared, self._name)
-        record = RecordDomain({**features.columns, _LABEL: Domain.of(found, self._name)})
-        return MarginalOracle(
-            self.epsilon,
-            domains=record,
-            order=[(key, _LABEL) for key in features.columns],
-            method="split",
-            column_share=0,
-            input=self.input,
-            n_shards=1,
-            random_state=self.random_state,
-            n_jobs=self.n_jobs,
-        )
-
-    def _collect(
-        self, survey: Any, X: Any, y: Any, sample_weight: Any, classes: Any = None
-    ) -> Self:
-        """Add users to a survey, or to a new one."""
-        if self.input == "reports":
-            if y is not None:
-                raise ValueError(
-                    f'{self._name}(input="reports") reads the labels from the reports: leave out y.'
-                )
-            is_new, survey = survey is None, survey or self._new_survey(None, None, classes)
-            return self._learnt(_added(survey, X, sample_weight, is_new))
-        X, labels = read_once(X), checked_labels(y, self._name)
-        is_new = survey is None
-        if is_new:
-            survey = self._new_survey(X, labels, classes)
-        records = self._records(X, labels, survey)
-        self._learnt(_added(survey, records, sample_weight, is_new))
-        names = column_names(X)
-        if names is not None and all(isinstance(name, str) for name in names):
-            self.feature_names_in_ = np.array(list(_features_of(survey).columns), dtype=object)
-        elif is_new and hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
-        return self
-
-    def _records(self, X: Any, y: Any, survey: MarginalOracle) -> _Table:
-        """Return the columns of users' records, with their labels."""
-        features = _features_of(survey)
-        columns = features.columns_of(X, self._name)
-        labels = checked_labels(y, self._name)
-        if len(labels) != len(columns[0]):
-            raise ValueError(
-                f"{self._name} found input variables with inconsistent numbers of samples: "
-                f"{len(columns[0])} rows of X and {len(labels)} labels."
-            )
-        classes = _domain_of(survey).columns[_LABEL]
-        unknown = set(np.unique(labels).tolist()) - set(classes.categories.tolist())
-        if unknown:
-            raise ValueError(
-                f"{self._name} got the label {sorted(unknown, key=str)[0]!r}, which is not one of "
-                f"its classes {classes.categories.tolist()!r}."
-            )
-        return _Table([*features.columns, _LABEL], [*columns, labels])
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "survey_")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -537,94 +421,9 @@ class LDPNaiveBayes(Documented, ClassifierMixin, BaseEstimator):
         return tags
 
 
-class _Model:
-    """What a survey of (feature, class) says, worked out when it is first asked for."""
-
-    def __init__(self, survey: MarginalOracle) -> None:
-        self.survey = survey
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {"survey": self.survey}
-
-    @cached_property
-    def _agreed(self) -> dict[Any, tuple[np.ndarray, float]]:
-        """The table of each feature that users were asked for, and the variance of its cells."""
-        tables: Any = self.survey.estimate_
-        names = [(name, _LABEL) for name in _features_of(self.survey).columns]
-        names = [name for name in names if len(tables[name])]
-        columns = [tables.columns_of[name] for name in names]
-        variances = [cell_variance(tables, name) for name in names]
-        cells = [tables.row(name) for name in names]
-        # All tables have the classes in common: least squares makes them agree on these.
-        agreed = Components.of_tables(tables.sizes, columns, cells, variances).own_tables()
-        shape = (-1, tables.sizes[-1])
-        both = zip(names, agreed, variances, strict=True)
-        return {name[0]: (table.reshape(shape), float(v)) for name, table, v in both}
-
-    @property
-    def least_error(self) -> float:
-        """The least standard error of a cell, over all tables."""
-        return float(np.sqrt(min(variance for _, variance in self._agreed.values())))
-
-    @cached_property
-    def class_prior(self) -> np.ndarray:
-        """P(class), in which no class is impossible."""
-        table, _ = next(iter(self._agreed.values()))
-        prior = np.maximum(norm_sub(table.sum(axis=0)), 1 / (self.survey.n_samples_seen_ + 1))
-        return prior / prior.sum()
-
-    @cached_property
-    def lifts(self) -> dict[Any, np.ndarray]:
-        """The log lifts of each feature; none where nobody was asked."""
-        found = {}
-        for name, domain in _features_of(self.survey).columns.items():
-            if name in self._agreed:
-                table, variance = self._agreed[name]
-                found[name] = log_lifts(table, np.sqrt(variance), self.class_prior)
-            else:
-                found[name] = np.zeros((domain.size, len(self.class_prior)))
-        return found
-
-    def slope(self, correlation: float) -> float:
-        """The factor of the sum over features."""
-        lifts = [self.lifts[name] for name in self._agreed]
-        frequencies = [norm_sub(table.sum(axis=1)) for table, _ in self._agreed.values()]
-        return slope(lifts, frequencies, correlation)
-
-
-class _Table:
-    """Columns by name, as a survey reads them from a data frame."""
-
-    def __init__(self, columns: list, arrays: list[np.ndarray]) -> None:
-        self.columns = columns
-        self._arrays = arrays
-
-    def get_columns(self) -> list[np.ndarray]:
-        return self._arrays
-
-    def __len__(self) -> int:
-        return len(self._arrays[0])
-
-
-def _added(survey: MarginalOracle, X: Any, sample_weight: Any, is_new: bool) -> MarginalOracle:
-    return (survey.fit if is_new else survey.partial_fit)(X, sample_weight=sample_weight)
-
-
-def _domain_of(survey: MarginalOracle) -> Any:
-    """The domain of features and label."""
-    return survey.domains
-
-
-def _features_of(survey: MarginalOracle) -> RecordDomain:
-    columns = _domain_of(survey).columns
-    return RecordDomain({key: one for key, one in columns.items() if key != _LABEL})
-
-
 def _learned(X: Any, name: str) -> RecordDomain:
     """Return domains that are learnt from raw values: levels, categories, or bins of numbers."""
-    columns = table_columns(X)
-    if columns is None:
-        columns = array_columns(X, name)
+    columns = table_columns(X) or as_columns(X, name)
     names = column_names(X) or list(range(len(columns)))
     domains = {}
     for key, column in zip(names, columns, strict=True):
@@ -639,3 +438,105 @@ def _learned(X: Any, name: str) -> RecordDomain:
         else:
             domains[key] = Domain.learned(column, f"{name}, in the column {key!r},")
     return RecordDomain(domains)
+
+
+# -- evidence ---------------------------------------------------------------------------------
+# Log odds ratios that are integrated over, and scales of their prior that are averaged by evidence.
+_LOG_ODDS = np.linspace(-6, 6, 121)
+_SCALES = np.geomspace(0.3, 3, 12)
+_DEGREES = 3  # of freedom of the prior: a few values may speak loudly where most are silent
+_PRIORS = (1 + (_LOG_ODDS / _SCALES[:, None]) ** 2 / _DEGREES) ** (-(_DEGREES + 1) / 2)
+_PRIORS /= _PRIORS.sum(axis=1, keepdims=True)
+
+
+def log_lifts(table: np.ndarray, std: float, class_prior: np.ndarray) -> np.ndarray:
+    """Return the logarithm of P(class | value) / P(class), shrunk by the noise of the table.
+
+    For a class of probability c, the cell of a value minus c times the sum of its row is
+
+    .. math:: f(v) \\, (P(c \\mid v) - c),
+
+    plus noise of known variance. The log odds ratio of P(c | v) to c has a Student prior around 0,
+    whose scale is learnt from all values of the feature: averaged over by the evidence for each of
+    them. The result is the posterior mean. A rare value, or one that noise swamps, says nothing.
+
+    Parameters
+    ----------
+    table : ndarray of shape (n_values, n_classes)
+        Estimated joint frequencies; some may be negative.
+    std : float
+        Standard deviation of a cell, > 0.
+    class_prior : ndarray of shape (n_classes,)
+        P(class), > 0, with sum 1.
+
+    Returns
+    -------
+    ndarray of shape (n_values, n_classes)
+        The log lifts.
+    """
+    n_classes = len(class_prior)
+    rows = table.sum(axis=1)
+    # The frequency of a value is not taken to be smaller than what can be told from 0.
+    frequencies = np.maximum(norm_sub(rows), std)
+    frequencies /= frequencies.sum()
+    contrasts = table - rows[:, None] * class_prior
+    stds = std * np.sqrt((1 - class_prior) ** 2 + (n_classes - 1) * class_prior**2)
+    likelihoods, evidence = [], np.zeros(len(_SCALES))
+    for c, prior in enumerate(class_prior):
+        expected = frequencies[:, None] * (expit(logit(prior) + _LOG_ODDS) - prior)
+        distance = (contrasts[:, [c]] - expected) / stds[c]
+        log_likelihood = -0.5 * distance**2
+        likelihood = np.exp(log_likelihood - log_likelihood.max(axis=1, keepdims=True))
+        likelihoods.append(likelihood)
+        evidence += np.log(likelihood @ _PRIORS.T).sum(axis=0)
+    # The contrasts of a value sum to 0, so that one of the classes tells nothing new.
+    evidence *= (n_classes - 1) / n_classes
+    shares = np.exp(evidence - evidence.max())
+    shares /= shares.sum()
+    log_odds = np.column_stack([_posterior_mean(one, shares) for one in likelihoods])
+    posterior = expit(logit(class_prior) + log_odds)
+    posterior /= posterior.sum(axis=1, keepdims=True)
+    return np.log(posterior / class_prior)
+
+
+def _posterior_mean(likelihood: np.ndarray, shares: np.ndarray) -> np.ndarray:
+    """Mean of the log odds ratio of each value, over the scales of the prior as well."""
+    totals = likelihood @ _PRIORS.T
+    return ((likelihood @ (_PRIORS * _LOG_ODDS).T) / totals) @ shares
+
+
+def slope(
+    lifts: Sequence[np.ndarray], frequencies: Sequence[np.ndarray], correlation: float
+) -> float:
+    """Return the factor that makes the sum of the features' log odds calibrated.
+
+    Naive Bayes adds up log odds as if features were independent within a class. Say that the sum of
+    independent terms with variances ``s_j^2`` within a class also has a difference of
+    ``sum s_j^2`` between two classes, as log odds of a normal distribution have, and that the terms
+    are correlated with each other in truth. Then the variance is larger, and the calibrated log
+    odds are the sum times
+
+    .. math:: \\frac{\\sum_j s_j^2}{\\sum_j s_j^2 + \\rho \\sum_{j \\neq k} s_j s_k}.
+
+    Parameters
+    ----------
+    lifts : sequence of ndarray of shape (n_values, n_classes)
+        Log lifts of each feature.
+    frequencies : sequence of ndarray of shape (n_values,)
+        Frequencies of the values of each feature.
+    correlation : float
+        The mean correlation :math:`\\rho` between two features' terms.
+
+    Returns
+    -------
+    float
+        The factor, in (0, 1].
+    """
+    stds = []
+    for lift, frequency in zip(lifts, frequencies, strict=True):
+        mean = frequency @ lift
+        stds.append(np.sqrt(np.mean(frequency @ (lift - mean) ** 2)))
+    squares, total = float(np.sum(np.square(stds))), float(np.sum(stds))
+    if not squares:
+        return 1.0
+    return squares / (squares + correlation * (total**2 - squares))

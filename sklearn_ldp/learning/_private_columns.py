@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 import warnings
-from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
 from numbers import Integral, Real
@@ -14,6 +13,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils import gen_batches
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
@@ -22,10 +22,9 @@ from .._random import RandomState
 from .._typing import Values
 from ..domains import RecordDomain
 from ..domains.values import column_names, read_once
-from ..mechanisms._coins import CoinStreams
+from ..mechanisms import CoinStreams
 from ..oracles import ColumnOracle, PrivacyWarning
-from ..protocols import Protocol
-from ..protocols._clients import privatize
+from ..protocols import Protocol, privatize
 
 _CHUNK_CELLS = 1 << 22  # indicators that are computed at a time
 
@@ -338,22 +337,6 @@ class PrivatizedColumns(Documented, TransformerMixin, BaseEstimator):
         _check_feature_names_in(self, input_features)
         return self._domain().names
 
-    # -- what is known after fit --------------------------------------------------------------
-    @property
-    def slices_(self) -> dict[Any, range]:
-        """Which columns of the output belong to each column."""
-        check_is_fitted(self)
-        return _slices(self._domain())
-
-    @property
-    def oracles_(self) -> dict[Any, Any]:
-        """The unfitted oracle of each column, at its share of the budget."""
-        check_is_fitted(self)
-        return dict(self._fitted_oracles)
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "_fitted_protocol")
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.string = True
@@ -373,10 +356,10 @@ class PrivatizedColumns(Documented, TransformerMixin, BaseEstimator):
             return domain
         return RecordDomain.declared(self.domains, type(self).__name__)
 
-    def _collector(self, domain: Any = None) -> _AllColumns:
+    def _collector(self, domain: RecordDomain) -> _AllColumns:
         return _AllColumns(
             self.epsilon,
-            domains=self._domain() if domain is None else domain,
+            domains=domain,
             oracle=self.oracle,
             strategy="split-budget",
             n_shards=1,
@@ -385,14 +368,13 @@ class PrivatizedColumns(Documented, TransformerMixin, BaseEstimator):
 
     def _protocol(self, collection_round: str = "") -> Protocol:
         self._validate_params()
-        return self._collector().protocol(collection_round)
+        return self._collector(self._domain()).protocol(collection_round)
 
     def _fit(self, X: Any) -> np.ndarray:
         """Fit, and return the codes of the values, or the checked reports."""
         self._validate_params()
         X, name = read_once(X), type(self).__name__
-        is_auto = isinstance(self.domains, str) and self.domains == "auto"
-        if is_auto and self.input == "values":
+        if self.input == "values" and isinstance(self.domains, str) and self.domains == "auto":
             domain = RecordDomain.learned_columns(X, name)
         else:
             domain = RecordDomain.declared(self.domains, name)
@@ -400,7 +382,7 @@ class PrivatizedColumns(Documented, TransformerMixin, BaseEstimator):
         protocol = collector.protocol()
         rows = self._rows(protocol, X)
         self._fitted_protocol, self._released = protocol, None
-        self._fitted_oracles = collector._oracles(domain)
+        self.slices_, self.oracles_ = _slices(domain), collector._oracles(domain)
         self.n_features_in_ = rows.shape[1]
         if hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
@@ -424,13 +406,13 @@ class PrivatizedColumns(Documented, TransformerMixin, BaseEstimator):
         if self.input == "values":
             reports = privatize(mechanism, rows, 0, CoinStreams(self.random_state))
         result = np.empty((len(rows), protocol.domain.size))
-        for j, columns in enumerate(_slices(protocol.domain).values()):
+        for j, columns in enumerate(self.slices_.values()):
             channel, own = mechanism.parts[j], mechanism.reports_of_part(reports, j)
             p, q = float(channel.p), float(channel.q)
             codes = np.arange(len(columns))
-            for rows_of_chunk in _chunks(len(rows), len(columns)):
-                supported = channel.supports(own[rows_of_chunk], codes)
-                result[rows_of_chunk, columns.start : columns.stop] = (supported - q) / (p - q)
+            for chunk in gen_batches(len(rows), max(_CHUNK_CELLS // len(columns), 1)):
+                supported = channel.supports(own[chunk], codes)
+                result[chunk, columns.start : columns.stop] = (supported - q) / (p - q)
         return result
 
 
@@ -441,11 +423,6 @@ def _slices(domain: RecordDomain) -> dict[Any, range]:
         key: range(start, stop)
         for key, (start, stop) in zip(domain.columns, pairwise(ends), strict=True)
     }
-
-
-def _chunks(n_rows: int, n_columns: int) -> Iterator[slice]:
-    size = max(_CHUNK_CELLS // n_columns, 1)
-    return (slice(start, start + size) for start in range(0, n_rows, size))
 
 
 def _digest(codes: np.ndarray) -> bytes:

@@ -2,3 +2,5 @@
 
 The public names are in :mod:`sklearn_ldp.oracles.channels`.
 """
+
+from ._coins import CoinStreams as CoinStreams

@@ -1,6 +1,5 @@
 """Errors of estimates, and scorers for searches."""
 
-from ._epsilon_scorer import make_epsilon_scorer
 from ._errors import (
     BiasVariance,
     HeavyHitterScores,
@@ -23,7 +22,6 @@ __all__ = [
     "frequency_mse",
     "heavy_hitter_scores",
     "held_out_score",
-    "make_epsilon_scorer",
     "make_frequency_scorer",
     "make_held_out_scorer",
     "query_errors",

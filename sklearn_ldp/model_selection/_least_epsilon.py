@@ -1,4 +1,4 @@
-"""Choice of the least epsilon whose error is good enough, for searches of scikit-learn."""
+"""The rule by which a search of scikit-learn takes the least epsilon with a good error."""
 
 from __future__ import annotations
 
@@ -9,18 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from .._utils.fitted import mean_errors, metric_names, standard_errors
+from .._utils.fitted import mean_errors, metric_names
+from .._utils.fitted import standard_errors as errors_over_splits
+
+_LIMITS = ("max_error", "tolerance", "standard_errors")
 
 
-def least_epsilon(
-    *,
-    max_error: float | None = None,
-    tolerance: float | None = None,
-    standard_errors: float | None = None,
-    epsilon: str | None = None,
-    score: str | None = None,
-) -> LeastEpsilon:
-    """Make a `refit` for GridSearchCV that chooses the least epsilon with a good error.
+@dataclass(frozen=True, kw_only=True)
+class least_epsilon:  # noqa: N801 - it is called as a function is, and can be pickled
+    """The `refit` for GridSearchCV that chooses the least epsilon with a good error.
 
     The error nearly always falls as epsilon grows, so a search that looks at the error alone
     chooses the largest epsilon of its grid: nothing in a score knows what privacy costs. This rule
@@ -47,13 +44,6 @@ def least_epsilon(
         Name of the scorer in a search with several, whose score is minus the error; None takes the
         only one.
 
-    Returns
-    -------
-    callable
-        ``refit(cv_results) -> int``, the index of the chosen candidate. As for every callable
-        `refit`, the search then has no ``best_score_``; its error is
-        ``-search.cv_results_["mean_test_score"][search.best_index_]``.
-
     Raises
     ------
     ValueError
@@ -67,6 +57,10 @@ def least_epsilon(
 
     Notes
     -----
+    It is called with the `cv_results_`, and returns the index of the chosen candidate. As for every
+    callable `refit`, the search then has no ``best_score_``; its error is
+    ``-search.cv_results_["mean_test_score"][search.best_index_]``.
+
     A search over epsilon collects from the same users again and again, so it is for simulations.
 
     The error of a search is that of its folds: the estimate comes from fewer users than there are,
@@ -96,95 +90,63 @@ def least_epsilon(
     >>> least_epsilon(tolerance=1)(search.cv_results_)  # any error up to twice the least
     2
     """
-    limits = {"max_error": max_error, "tolerance": tolerance, "standard_errors": standard_errors}
-    given = {name: value for name, value in limits.items() if value is not None}
-    if len(given) > 1:
-        raise ValueError(
-            "least_epsilon takes one of max_error, tolerance and standard_errors, got "
-            f"{' and '.join(given)}."
-        )
-    name, value = next(iter(given.items()), ("standard_errors", 1.0))
-    if not isinstance(value, Real) or not 0 <= float(value) < np.inf:
-        raise ValueError(f"Argument {name} must be a finite number >= 0, got {value!r}.")
-    return LeastEpsilon(name, float(value), epsilon, score)
 
+    max_error: float | None = None
+    tolerance: float | None = None
+    standard_errors: float | None = None
+    epsilon: str | None = None
+    score: str | None = None
 
-@dataclass(frozen=True, repr=False)
-class LeastEpsilon:
-    """The rule that `least_epsilon` returns; it is a class so that it can be pickled."""
-
-    limit: str
-    value: float
-    epsilon: str | None
-    score: str | None
+    def __post_init__(self) -> None:
+        given = {n: getattr(self, n) for n in _LIMITS if getattr(self, n) is not None}
+        if len(given) > 1 or not all(_is_limit(value) for value in given.values()):
+            names = ", ".join(_LIMITS)
+            raise ValueError(f"least_epsilon takes one of {names}, finite and >= 0, got {given}.")
 
     def __call__(self, cv_results: Mapping[str, Any]) -> int:
-        epsilons, metric = self._epsilons(cv_results["params"]), self._metric(cv_results)
-        errors = mean_errors(cv_results, metric)
-        is_known = np.isfinite(errors)
-        if "iter" in cv_results:
-            is_known &= np.asarray(cv_results["iter"]) == np.max(cv_results["iter"])
-        if not is_known.any():
+        params, metrics = cv_results["params"], sorted(metric_names(cv_results))
+        keys = sorted({key for one in params for key in one})
+        name = _named("epsilon", self.epsilon, [key for key in keys if key[-7:] == "epsilon"], keys)
+        metric = _named("score", self.score, metrics, metrics)
+        epsilons, errors = [one.get(name) for one in params], mean_errors(cv_results, metric)
+        if not all(isinstance(epsilon, Real) for epsilon in epsilons):
+            raise ValueError(f"least_epsilon needs a number {name!r} everywhere, got {epsilons}.")
+        rounds = np.asarray(cv_results.get("iter", 0))
+        errors = np.where(np.isfinite(errors) & (rounds == rounds.max()), errors, np.inf)
+        best = int(np.argmin(errors))
+        most = self._most(cv_results, metric, best, float(errors[best]))
+        if not errors[best] <= most < np.inf:
             raise ValueError(
-                "least_epsilon found no candidate with a finite score; give the search "
-                'error_score="raise" to see what went wrong.'
+                f"least_epsilon found no candidate with a finite error of at most {most:g}: the "
+                f"least error is {errors[best]:.3g}, at epsilon={epsilons[best]:g}. If fits "
+                'failed, give the search error_score="raise" to see what went wrong.'
             )
-        best = int(np.argmin(np.where(is_known, errors, np.inf)))
-        most = self.value  # the largest error that is good enough
-        if self.limit == "tolerance":
-            most = errors[best] + self.value * abs(errors[best])
-        elif self.limit == "standard_errors":
-            spread, n_folds = standard_errors(cv_results, metric)
-            if spread is None:
-                raise ValueError(
-                    "least_epsilon needs at least 2 folds for a standard error, got "
-                    f"{n_folds}: take more folds, or give max_error or tolerance."
-                )
-            most = errors[best] + self.value * spread[best]
-        is_good = is_known & (errors <= most)
-        if not is_good.any():
-            raise ValueError(
-                f"least_epsilon found no candidate with an error of at most {self.value:g}: the "
-                f"least error is {errors[best]:.3g}, at epsilon={epsilons[best]:g}."
-            )
-        is_least = is_good & (epsilons == epsilons[is_good].min())
-        return int(np.argmin(np.where(is_least, errors, np.inf)))
+        # The least epsilon first, and of equal ones the least error.
+        good = np.flatnonzero(errors <= most)
+        return int(min(good, key=lambda i: (epsilons[i], errors[i])))
 
-    def _epsilons(self, params: list[dict[str, Any]]) -> np.ndarray:
-        """The epsilon of each candidate."""
-        names, name = sorted({key for one in params for key in one}), self.epsilon
-        if name is None:
-            found = [key for key in names if key.endswith("epsilon")]
-            if len(found) != 1:
-                got = (
-                    f", got {found}: name one of them, as in epsilon={found[0]!r}." if found else ""
-                )
-                raise ValueError(
-                    "least_epsilon needs one parameter whose name ends in epsilon in the grid"
-                    + (got or f', such as "oracle__epsilon", got {names}.')
-                )
-            name = found[0]
-        for one in params:
-            if not isinstance(one.get(name), Real):
-                raise ValueError(
-                    f"least_epsilon needs a number for the parameter {name!r} in every candidate "
-                    f"of the grid, got {one}."
-                )
-        return np.array([one[name] for one in params], dtype=float)
+    def _most(self, cv_results: Mapping[str, Any], metric: str, best: int, least: float) -> float:
+        """The largest error that is good enough."""
+        if np.isinf(least):
+            return least
+        if self.max_error is not None:
+            return self.max_error
+        if self.tolerance is not None:
+            return least + self.tolerance * abs(least)
+        errors, n_folds = errors_over_splits(cv_results, metric)
+        if errors is None:
+            raise ValueError(f"least_epsilon needs 2 folds, or a max_error, got {n_folds} fold.")
+        n_errors = 1.0 if self.standard_errors is None else self.standard_errors
+        return least + n_errors * float(errors[best])
 
-    def _metric(self, cv_results: Mapping[str, Any]) -> str:
-        """The name of the score, as it stands in the columns of the results."""
-        names = sorted(metric_names(cv_results))
-        if self.score is None and len(names) == 1:
-            return names[0]
-        if self.score not in names:
-            raise ValueError(
-                "Argument score of least_epsilon must name a scorer of the search, one of "
-                f"{names}, got {self.score!r}."
-            )
-        return self.score
 
-    def __repr__(self) -> str:
-        given = {"epsilon": self.epsilon, "score": self.score}
-        named = [f"{name}={value!r}" for name, value in given.items() if value is not None]
-        return f"least_epsilon({', '.join([f'{self.limit}={self.value:g}', *named])})"
+def _is_limit(value: Any) -> bool:
+    return isinstance(value, Real) and 0 <= float(value) < np.inf
+
+
+def _named(argument: str, given: str | None, found: list[str], known: list[str]) -> str:
+    if given is None and len(found) == 1:
+        return found[0]
+    if given not in known:
+        raise ValueError(f"Name {argument}= of least_epsilon, one of {known}, got {given!r}.")
+    return given

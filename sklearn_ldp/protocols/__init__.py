@@ -3,6 +3,7 @@
 The public name is :class:`sklearn_ldp.collection.Protocol`.
 """
 
+from ._clients import privatize as privatize
 from ._counts import Counts as Counts
 from ._counts import Shards as Shards
 from ._protocol import Protocol as Protocol

@@ -1,6 +1,6 @@
 """Tables of several columns: collected, made consistent, modelled, asked, and turned into rows."""
 
-from ._consistent import Consistent
+from ._consistent import Consistent, consistent_tables
 from ._latent import ClassMixture
 from ._latent_classes import LatentClasses
 from ._marginal_oracle import MarginalOracle, compare_methods
@@ -13,4 +13,5 @@ __all__ = [
     "MarginalOracle",
     "TableSet",
     "compare_methods",
+    "consistent_tables",
 ]

@@ -8,20 +8,18 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from .._estimate import FrequencyEstimate
 from .._estimate_set import EstimateSet
 from .._pandas import import_pandas
 from .._random import RandomState, as_generator
 from .._reordered_noise import ReorderedNoise
-from .._typing import CategoryEncoder, DataFrame
+from .._typing import DataFrame
 from ..domains import RecordDomain
 from ..domains.values import objects
 from ..inference import ConfidenceInterval, WaldTest, independence
 from ._components import Subset
 from ._latent import ClassMixture, mixture_of_tables
-from ._rates import plain_rates, shrunken_rates
 from ._views import TableView
 
 Conjunction = Mapping[Any, Any]
@@ -360,152 +358,6 @@ class TableSet(EstimateSet):
                 f"{', '.join(map(repr, self._parts))}."
             )
         return name
-
-    # -- features -----------------------------------------------------------------------------
-    def encoder(
-        self,
-        columns: Sequence[Any] | None = None,
-        *,
-        target: Conjunction | None = None,
-        smooth: bool = True,
-        handle_unknown: str = "error",
-        unknown_value: float | None = None,
-    ) -> CategoryEncoder:
-        """Return a transformer of categories into frequencies, or into rates of a target.
-
-        Privacy: costs none.
-
-        A rate is the share of users with the target among those with the category. Cells and
-        margins are noisy, so that their ratio may be anything where a category is rare: rates are
-        shrunken towards the overall rate by the noise of each category, as
-        ``TargetEncoder(smooth="auto")`` does for raw values, and a category whose margin is not
-        above its noise has about the overall rate. That needs the noise of the tables, which raw
-        ones have, and those of ``Consistent(non_negative=False)``. Post-processed tables have
-        plain ratios, clipped to [0, 1], and the overall rate where the margin is 0.
-
-        Parameters
-        ----------
-        columns : sequence, default=None
-            Without a target: the names of the tables to make columns of. With one: the columns to
-            encode. None takes all tables; all columns that have a table together with the target.
-        target : mapping of str to category or list of categories, default=None
-            One column and the category, or categories, whose rate is asked for, such as
-            ``{"income": ">50K"}``. None encodes by frequencies.
-        smooth : bool, default=True
-            Whether rates are shrunken, where the noise is known.
-        handle_unknown : {"error", "use_encoded_value"}, default="error"
-            What happens to missing values and to others that are no category.
-        unknown_value : float, default=None
-            What they become with ``handle_unknown="use_encoded_value"``; with a target, None stands
-            for the overall rate.
-
-        Returns
-        -------
-        FrequencyEncoder or RateEncoder
-            Fitted, for any Pipeline on other data that has columns of these names.
-
-        Raises
-        ------
-        ValueError
-            If there is no table of a column and the target, or a table has no users or several
-            estimates.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from sklearn_ldp import MarginalOracle
-        >>> rng = np.random.default_rng(0)
-        >>> smokes = rng.integers(0, 2, 50_000)
-        >>> users = np.column_stack([smokes, rng.random(50_000) < 0.1 + 0.3 * smokes])
-        >>> oracle = MarginalOracle(
-        ...     4.0, domains={"smokes": 2, "ill": [False, True]}, random_state=0
-        ... )
-        >>> encoder = oracle.fit_transform(users).encoder(target={"ill": True})
-        >>> encoder.transform([[0], [1]]).round(1).ravel()
-        array([0.1, 0.4])
-        """
-        if target is None:
-            chosen = super().encoder(
-                columns, handle_unknown=handle_unknown, unknown_value=unknown_value
-            )
-            return chosen
-        from ..learning import RateEncoder
-
-        rates, overall = self._rates(target, columns, smooth)
-        return RateEncoder(
-            rates, overall, handle_unknown=handle_unknown, unknown_value=unknown_value
-        )
-
-    def _rates(
-        self, target: Conjunction, columns: Sequence[Any] | None, smooth: bool
-    ) -> tuple[dict[Any, dict[Any, float]], float]:
-        """The rates of a target by column and category, and among all."""
-        codes = self._codes(target)
-        if len(codes) > 1:
-            raise ValueError(
-                f"A target is one column and its category, such as {{'income': '>50K'}}, got "
-                f"{target!r}."
-            )
-        ((at, of_target),) = codes.items()
-        names = list(self.domain.columns)
-        smallest = {
-            j: min(
-                (
-                    name
-                    for name, c in self.columns_of.items()
-                    if {j, at} <= {*c} and len(self[name])
-                ),
-                key=lambda name: self[name].shape[1],
-                default=None,
-            )
-            for j in range(len(names))
-            if j != at
-        }
-        wanted = [j for j, name in smallest.items() if name is not None]
-        if columns is not None:
-            unknown = [key for key in columns if key not in names or names.index(key) == at]
-            wanted = [names.index(key) for key in columns if key not in unknown]
-            lacking = unknown or [names[j] for j in wanted if smallest[j] is None]
-        else:
-            lacking = [] if wanted else [names[j] for j in smallest]
-        if lacking:
-            raise ValueError(
-                f"There is no table of {lacking[0]!r} and the target {names[at]!r}, which rates "
-                f"are made from; there are {', '.join(map(repr, self._parts))}."
-            )
-        overall = float(np.clip(self.answer(target).item(), 0, 1))
-        of_column = {}
-        for j in wanted:
-            rates = self._rates_of(smallest[j], j, at, of_target, overall, smooth)
-            of_column[names[j]] = dict(
-                zip(self.domain.joint([j]).categories.tolist(), rates.tolist(), strict=True)
-            )
-        return of_column, overall
-
-    def _rates_of(
-        self, name: Any, j: int, at: int, of_target: np.ndarray, overall: float, smooth: bool
-    ) -> np.ndarray:
-        """The rates of a target in the categories of the column at j, from a table."""
-        places, cells, table = self.columns_of[name], self.row(name), self[name]
-        axes = np.unravel_index(np.arange(len(cells)), [self.sizes[i] for i in places])
-        category = axes[places.index(j)]
-        is_target = np.isin(axes[places.index(at)], of_target)
-        shape = (self.sizes[j], len(cells))
-        margin = sparse.csr_array((np.ones(len(cells)), (category, np.arange(len(cells)))), shape)
-        joint = margin @ sparse.diags_array(is_target.astype(float))
-        noise = table.noise
-        if not smooth or noise is None or not table.is_raw:
-            return plain_rates(joint @ cells, margin @ cells, overall)
-        frequencies = np.maximum(cells, 0)
-        frequencies = frequencies / frequencies.sum()
-        gap_variance, margin_variance = (
-            np.ravel(noise.answer_variance(rows, frequencies))
-            for rows in (joint - overall * margin, margin)
-        )
-        n_users = None if noise.n_users is None else float(np.ravel(noise.n_users)[0])
-        return shrunken_rates(
-            joint @ cells, margin @ cells, overall, gap_variance, margin_variance, n_users
-        )
 
     # -- rows ---------------------------------------------------------------------------------
     def sample(self, n_rows: int, random_state: RandomState = None) -> DataFrame:

@@ -1,33 +1,36 @@
-"""Linear regression on unbiased indicators, without the bias that their noise causes."""
+"""Regressions on unbiased indicators, without the bias that their noise causes."""
 
 from __future__ import annotations
 
+import math
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from numbers import Real
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import product
+from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import stats
-from sklearn.base import BaseEstimator, RegressorMixin
+from scipy import optimize, special, stats
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import gen_batches
 from sklearn.utils._param_validation import Interval
+from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from .._documentation import Documented
 from ..inference import ConfidenceInterval
 
 _CHUNK_CELLS = 1 << 22  # numbers that are held beside X
+_CHUNK_LOSSES = 1 << 21  # losses that are computed at a time
+_MAX_CELLS = 1000  # joint categories of all private attributes
 _RAISED_TO = 4.0  # standard errors
 _MANY_ROWS, _FAR_OFF = 30, 6.0  # rows from which on sums are judged, and by how many sd
 
 
 def corrected_gram(
-    X: ArrayLike,
-    private: Any,
-    sample_weight: ArrayLike | None = None,
-    *,
-    centered: bool = False,
+    X: ArrayLike, private: Any, sample_weight: ArrayLike | None = None, *, centered: bool = False
 ) -> np.ndarray:
     """Return an unbiased estimate of the Gram matrix of the true features.
 
@@ -81,7 +84,7 @@ def _gram(
 ) -> np.ndarray:
     """The corrected Gram matrix of features that these means are subtracted from."""
     gram = np.zeros((X.shape[1], X.shape[1]))
-    for rows in _chunks(X):
+    for rows in _batches(X):
         centred = X[rows] - means
         gram += centred.T @ (centred * weight[rows, None])
     for block in blocks:
@@ -90,7 +93,35 @@ def _gram(
     return gram
 
 
-class CorrectedRidge(Documented, RegressorMixin, BaseEstimator):
+class _CorrectedModel(Documented, BaseEstimator):
+    """Base of the linear models, which read features of which some are unbiased indicators."""
+
+    _parameter_constraints: dict = {
+        "private": "no_validation",  # private_blocks checks it, and says what is wrong
+        "fit_intercept": ["boolean"],
+    }
+    private: Any
+    coef_: np.ndarray
+    intercept_: Any
+
+    def _checked(
+        self, X: Any, y: Any, sample_weight: ArrayLike | None, **checks: Any
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[np.ndarray]]:
+        """The rows with sums of 1, the target, the weights, and the private columns."""
+        self._validate_params()
+        name = type(self).__name__
+        X, y = validate_data(self, X, y, dtype=np.float64, **checks)
+        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        blocks = private_blocks(self.private, X.shape[1], name)
+        return with_sums_of_one(X, blocks, weight, name), y, weight, blocks
+
+    def _scores(self, X: Any) -> np.ndarray:
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=np.float64, reset=False)
+        return X @ self.coef_.ravel() + self.intercept_
+
+
+class CorrectedRidge(RegressorMixin, _CorrectedModel):
     """Ridge regression on noisy indicators, corrected for their noise (errors in variables).
 
     Noise in a feature pulls its coefficient towards 0, and shifts those of the features that go
@@ -190,12 +221,8 @@ class CorrectedRidge(Documented, RegressorMixin, BaseEstimator):
 
     _parameter_constraints: dict = {
         "alpha": [Interval(Real, 0, None, closed="left")],
-        "private": "no_validation",  # private_blocks checks it, and says what is wrong
-        "fit_intercept": ["boolean"],
+        **_CorrectedModel._parameter_constraints,
     }
-
-    private: Any
-    _expected_failed_checks: dict[str, str] = {}
 
     def __init__(
         self,
@@ -231,11 +258,7 @@ class CorrectedRidge(Documented, RegressorMixin, BaseEstimator):
             If `X`, `y`, `sample_weight` or `private` is malformed, or if the indicators of a
             private attribute do not add up to 1 on average.
         """
-        self._validate_params()
-        X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
-        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        blocks = private_blocks(self.private, X.shape[1], type(self).__name__)
-        X = with_sums_of_one(X, blocks, weight, type(self).__name__)
+        X, y, weight, blocks = self._checked(X, y, sample_weight, y_numeric=True)
         means, y_mean = np.zeros(X.shape[1]), 0.0
         if self.fit_intercept:
             means, y_mean = weight @ X / weight.sum(), float(weight @ y / weight.sum())
@@ -248,7 +271,7 @@ class CorrectedRidge(Documented, RegressorMixin, BaseEstimator):
         self.coef_ = inverse @ target
         self.intercept_ = y_mean - float(means @ self.coef_)
         meat = np.zeros_like(inverse)
-        for rows in _chunks(X):
+        for rows in _batches(X):
             residuals = y[rows] - X[rows] @ self.coef_ - self.intercept_
             scores = (X[rows] - means) * residuals[:, None]
             for block in blocks:
@@ -273,9 +296,7 @@ class CorrectedRidge(Documented, RegressorMixin, BaseEstimator):
         ndarray of shape (n_samples,)
             The predictions.
         """
-        check_is_fitted(self)
-        X = validate_data(self, X, dtype=np.float64, reset=False)
-        return X @ self.coef_ + self.intercept_
+        return self._scores(X)
 
     def corrected_score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
         """Estimate, from noisy rows, the coefficient of determination that true rows would have.
@@ -347,6 +368,261 @@ class CorrectedRidge(Documented, RegressorMixin, BaseEstimator):
         return ConfidenceInterval(self.coef_ - half, self.coef_ + half)
 
 
+class CorrectedLogisticRegression(ClassifierMixin, _CorrectedModel):
+    """Binary logistic regression on noisy indicators, corrected for their noise.
+
+    Any function of a category is linear in its indicators. So with the unbiased indicators Z of
+    :class:`PrivatizedColumns` the loss of a row is estimated without bias by
+
+    .. math:: \\sum_{v_1, \\dots, v_m} Z_1(v_1) \\cdots Z_m(v_m) \\, \\ell(s(v_1, \\dots, v_m), y),
+
+    the losses at all joint categories of its m private attributes, some with weights below 0. Its
+    sum over the rows is consistent for that of the true ones, but it costs the product of the
+    numbers of categories, and it is neither convex nor bounded. Where the rows of one class are too
+    few for their noise, a penalty bounds it: the eigenvalues of the corrected Gram matrix of each
+    class are raised as in :class:`CorrectedRidge`, and the penalty is what that adds. It vanishes
+    as the number of rows grows.
+
+    The coefficients are those of the true values, to be interpreted or to predict for rows whose
+    true values are seen. For new rows that are randomised as well, scikit-learn's
+    LogisticRegression on such rows has the smaller loss.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Inverse strength of the L2 penalty, > 0, as in
+        :class:`~sklearn.linear_model.LogisticRegression`. The intercept is not penalised.
+    private : sequence of slices, ranges, index arrays or masks, or a mapping to those, default=None
+        The columns of each private attribute: all of its indicators, none left out. None means that
+        there are none. The product of their sizes must be at most 1000.
+    fit_intercept : bool, default=True
+        Whether to fit an intercept.
+    tol : float, default=1e-6
+        The optimiser stops where no component of the gradient of the mean loss is larger.
+    max_iter : int, default=1000
+        The most iterations of L-BFGS.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (1, n_features)
+        Coefficients of the true features, for the second class.
+    intercept_ : ndarray of shape (1,)
+        The intercept.
+    classes_ : ndarray of shape (2,)
+        The classes.
+    n_raised_ : int
+        Number of eigenvalues that were raised, in both classes.
+    n_iter_ : int
+        Number of iterations.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, if X had names that are all strings.
+
+    See Also
+    --------
+    CorrectedRidge : The same for squared errors, with intervals.
+    PrivatizedColumns : The transformer that makes the indicators.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from sklearn_ldp.learning import CorrectedLogisticRegression, PrivatizedColumns
+    >>> rng = np.random.default_rng(0)
+    >>> smokes = rng.integers(0, 2, 40_000)
+    >>> ill = rng.random(40_000) < np.where(smokes, 0.8, 0.2)
+    >>> reporting = PrivatizedColumns(epsilon=2.0, domains={"smokes": 2}, random_state=0)
+    >>> Z = reporting.fit_transform(smokes[:, None])
+    >>> true = reporting.true_indicators([[0], [1]])
+    >>> model = CorrectedLogisticRegression(private=reporting.slices_).fit(Z, ill)
+    >>> model.predict_proba(true)[:, 1].round(1)
+    array([0.2, 0.8])
+    >>> LogisticRegression().fit(Z, ill).predict_proba(true)[:, 1].round(1)
+    array([0.3, 0.7])
+    """
+
+    _parameter_constraints: dict = {
+        "C": [Interval(Real, 0, None, closed="neither")],
+        **_CorrectedModel._parameter_constraints,
+        "tol": [Interval(Real, 0, None, closed="neither")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+    }
+
+    def __init__(
+        self,
+        C: float = 1.0,
+        *,
+        private: Sequence[Any] | Mapping[Any, Any] | None = None,
+        fit_intercept: bool = True,
+        tol: float = 1e-6,
+        max_iter: int = 1000,
+    ) -> None:
+        self.C = C
+        self.private = private
+        self.fit_intercept = fit_intercept
+        self.tol = tol
+        self.max_iter = max_iter
+
+    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
+        """Fit the coefficients of the true features.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The features: unbiased indicators, and any public ones.
+        y : array-like of shape (n_samples,)
+            The classes, of which there are two.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weight of each row in the loss.
+
+        Returns
+        -------
+        self : object
+            The fitted model.
+
+        Raises
+        ------
+        ValueError
+            If `X`, `y`, `sample_weight` or `private` is malformed, if there are not two classes, or
+            if the private attributes have too many joint categories.
+        """
+        name = type(self).__name__
+        X, y, weight, blocks = self._checked(X, y, sample_weight)
+        check_classification_targets(y)
+        self.classes_, numbers = np.unique(y, return_inverse=True)
+        if len(self.classes_) > 2:
+            raise ValueError(
+                "Only binary classification is supported. The type of the target is multiclass: "
+                f"{name} got {len(self.classes_)} classes. Use OneVsRestClassifier."
+            )
+        if len(self.classes_) < 2:
+            raise ValueError(f"{name} needs two classes in y, got 1 class: {self.classes_[0]!r}.")
+        n_cells = math.prod(len(block) for block in blocks)
+        if n_cells > _MAX_CELLS:
+            raise ValueError(
+                f"{name} got private attributes of {n_cells} joint categories, expected at most "
+                f"{_MAX_CELLS}: group their categories, or use CorrectedRidge, which needs none."
+            )
+        penalty = np.eye(X.shape[1]) / self.C
+        self.n_raised_ = 0
+        for one in (0, 1):
+            rows = numbers == one
+            if blocks and weight[rows].any():
+                added, n_raised = _raise(X[rows], blocks, weight[rows])
+                penalty += added
+                self.n_raised_ += n_raised
+        loss = corrected_log_loss(X, numbers == 1, weight, blocks, penalty, self.fit_intercept)
+        x, self.n_iter_ = minimised(loss, X.shape[1] + 1, self.tol, self.max_iter, name)
+        self.coef_, self.intercept_ = x[None, :-1], x[-1:]
+        return self
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Return the log odds of the second class.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The true features.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            The log odds.
+        """
+        return self._scores(X)
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Return the probabilities of the classes.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The true features.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, 2)
+            The probabilities, in the order of `classes_`.
+        """
+        score = self.decision_function(X)
+        return special.expit(np.column_stack([-score, score]))
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the likelier class.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The true features.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            The classes.
+        """
+        is_second = self.decision_function(X) > 0
+        return self.classes_[is_second.astype(int)]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
+
+
+def _raise(X: np.ndarray, blocks: list[np.ndarray], weight: np.ndarray) -> tuple[np.ndarray, int]:
+    """What raising the eigenvalues of the Gram matrix of some rows adds to it, and their number."""
+    means = weight @ X / weight.sum()
+    values, least, vectors = directions_of(X, blocks, weight, means)
+    added = np.maximum(least - values, 0)
+    scale = max(X.shape) * np.finfo(float).eps * np.abs(values).max()
+    return (vectors * added) @ vectors.T, int(np.sum(added > scale))
+
+
+def corrected_log_loss(
+    X: np.ndarray,
+    is_second: np.ndarray,
+    weight: np.ndarray,
+    blocks: list[np.ndarray],
+    penalty: np.ndarray,
+    fit_intercept: bool,
+) -> Callable[[np.ndarray], tuple[float, np.ndarray]]:
+    """The corrected loss and its gradient, divided by the sum of the weights."""
+    public = np.setdiff1d(np.arange(X.shape[1]), [j for block in blocks for j in block])
+    cells = np.zeros((math.prod(map(len, blocks)), X.shape[1]))
+    for row, cell in zip(cells, product(*blocks), strict=True):
+        row[list(cell)] = 1
+
+    def of_cells(rows: slice) -> np.ndarray:
+        """The weight of each joint category in each row."""
+        weights = weight[rows, None]
+        for block in blocks:
+            both = weights[:, :, None] * X[rows][:, None, block]
+            weights = both.reshape(len(both), -1)
+        return weights
+
+    def value_and_gradient(at: np.ndarray) -> tuple[float, np.ndarray]:
+        coef = at[:-1]
+        scores = cells @ coef
+        gradient = np.r_[penalty @ coef, 0.0]
+        total = float(coef @ gradient[:-1]) / 2
+        for rows in gen_batches(len(X), max(_CHUNK_LOSSES // len(cells), 1)):
+            weights, sign = of_cells(rows), np.where(is_second[rows, None], 1.0, -1.0)
+            features = X[rows][:, public]
+            margins = sign * ((features @ coef[public] + at[-1])[:, None] + scores)
+            total -= float(np.sum(weights * special.log_expit(margins)))
+            slopes = -sign * weights * special.expit(-margins)
+            of_rows = slopes.sum(axis=1)
+            gradient[:-1] += cells.T @ slopes.sum(axis=0)
+            gradient[public] += features.T @ of_rows
+            gradient[-1] += of_rows.sum()
+        gradient[-1] *= fit_intercept
+        return total / weight.sum(), gradient / weight.sum()
+
+    return value_and_gradient
+
+
+# -- what both are made of --------------------------------------------------------------------
 def excess(z: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Return what to add to the square of ``z @ b``, so that it is unbiased for the truth's.
 
@@ -395,7 +671,7 @@ def directions_of(
     if not blocks:
         return values, np.zeros(len(values)), vectors
     sums, squares, corrections = np.zeros((3, vectors.shape[1]))
-    for rows in _chunks(X):
+    for rows in _batches(X):
         added = np.zeros((len(X[rows]), vectors.shape[1]))
         for block in blocks:
             added += excess(X[rows][:, block], vectors[block])
@@ -495,17 +771,15 @@ def private_blocks(private: Any, n_features: int, name: str) -> list[np.ndarray]
 
 def _positions(one: Any, n_features: int, what: str) -> np.ndarray:
     """The positions that an index of columns stands for."""
-    if isinstance(one, slice):
-        positions = np.arange(n_features)[one]
-    else:
-        index = np.asarray(one)
-        is_mask = index.dtype.kind == "b" and index.shape == (n_features,)
-        if not is_mask and (index.ndim != 1 or index.dtype.kind not in "iu"):
-            raise ValueError(
-                f"{what} must be a slice, a range, an array of positions or a mask of "
-                f"{n_features} booleans, got {one!r}."
-            )
-        positions = np.flatnonzero(index) if is_mask else index.astype(np.intp)
+    index = np.arange(n_features)[one] if isinstance(one, slice) else np.asarray(one)
+    if index.dtype.kind == "b" and index.shape == (n_features,):
+        index = np.flatnonzero(index)
+    if index.ndim != 1 or index.dtype.kind not in "iu":
+        raise ValueError(
+            f"{what} must be a slice, a range, an array of positions or a mask of "
+            f"{n_features} booleans, got {one!r}."
+        )
+    positions = index.astype(np.intp)
     outside = positions[(positions < 0) | (positions >= n_features)]
     if outside.size:
         raise ValueError(
@@ -520,6 +794,55 @@ def _positions(one: Any, n_features: int, what: str) -> np.ndarray:
     return positions
 
 
-def _chunks(X: np.ndarray) -> Iterator[slice]:
-    size = max(_CHUNK_CELLS // X.shape[1], 1)
-    return (slice(start, start + size) for start in range(0, len(X), size))
+def _batches(X: np.ndarray) -> Iterator[slice]:
+    return gen_batches(len(X), max(_CHUNK_CELLS // X.shape[1], 1))
+
+
+def minimised(
+    function: Callable[[np.ndarray], tuple[float, np.ndarray]],
+    n_coef: int,
+    tol: float,
+    max_iter: int,
+    name: str,
+    *,
+    maxls: int = 20,
+) -> tuple[np.ndarray, int]:
+    """Return where a function is least, as L-BFGS finds it from zeros.
+
+    Parameters
+    ----------
+    function : callable
+        Its value and gradient.
+    n_coef : int
+        Number of coefficients.
+    tol : float
+        Largest entry of the gradient at which to stop.
+    max_iter : int
+        Number of iterations after which to give up.
+    name : str
+        The class to name in warnings.
+    maxls : int, default=20
+        The most steps of a line search.
+
+    Returns
+    -------
+    (ndarray of shape (n_coef,), int)
+        The coefficients, and the number of iterations.
+
+    Warns
+    -----
+    ConvergenceWarning
+        If it gives up.
+    """
+    options = {"maxiter": max_iter, "gtol": tol, "ftol": 64 * np.finfo(float).eps, "maxls": maxls}
+    found = optimize.minimize(
+        function, np.zeros(n_coef), jac=True, method="L-BFGS-B", options=options
+    )
+    if found.status == 1:
+        warnings.warn(
+            f"{name} did not converge within max_iter={max_iter} iterations. Scale the features, "
+            "lower C, or increase max_iter.",
+            ConvergenceWarning,
+            stacklevel=3,
+        )
+    return found.x, int(found.nit)
