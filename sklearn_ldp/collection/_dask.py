@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import CancelledError
 from contextlib import nullcontext
 from itertools import takewhile
@@ -132,29 +132,36 @@ def aggregate_dask(
         caps=caps,
         key=key,
     ) as (aggregator, tick):
-        job = _Job(client, (aggregator._protocol, aggregator._key), retries, timeout)
+        must_raise = on_refusal == "raise"
+        new: list[str] = []
 
         def refuse(path: str, error: RefusedBatchError) -> None:
             aggregator.note_refusal(path, error)
-            if on_refusal == "raise":
+            if must_raise:
                 raise error
 
+        def look_at(path: str, header: Header) -> None:
+            try:
+                if not aggregator._is_known(header):
+                    new.append(path)
+            except RefusedBatchError as error:
+                refuse(path, error)
+
+        def add(path: str, tally: Tally) -> None:
+            try:
+                aggregator.merge(tally)
+            except RefusedBatchError:  # it is on the record
+                if must_raise:
+                    raise
+            tick()
+
+        job = _Job(client, (aggregator._protocol, aggregator._key), retries, timeout, refuse)
         if aggregator.batches:
-            headers, paths = job.results(_header, paths, refuse), []
-            for path, header in headers:
-                try:
-                    if not aggregator._is_known(header):
-                        paths.append(path)
-                except RefusedBatchError as error:
-                    refuse(path, error)
-        with Progress(len(paths)) if progress else nullcontext() as bar:
-            for _, tally in job.results(_tally, paths, refuse, bar):
-                try:
-                    aggregator.merge(tally)
-                except RefusedBatchError:
-                    if on_refusal == "raise":
-                        raise
-                tick()
+            job.run(_header, paths, look_at)
+        else:
+            new = paths
+        with Progress(len(new)) if progress else nullcontext() as bar:
+            job.run(_tally, new, add, bar)
     return aggregator
 
 
@@ -169,21 +176,33 @@ class _Job:
         What a worker must know to read the files.
     retries, timeout
         As for `aggregate_dask`.
+    refuse : callable
+        ``refuse(path, error)`` is called for each file that is refused.
     """
 
     def __init__(
-        self, client: Any, terms: tuple[Protocol, Key | None], retries: int, timeout: float | None
+        self,
+        client: Any,
+        terms: tuple[Protocol, Key | None],
+        retries: int,
+        timeout: float | None,
+        refuse: Callable[[str, RefusedBatchError], None],
     ):
         self._client = client
         # The result of a task: scattered data would be lost with the workers that hold it.
         self._terms = client.submit(_itself, terms, pure=False)
         self._retries = retries
         self._timeout = timeout
+        self._refuse = refuse
 
-    def results(
-        self, function: Callable, paths: list[str], refuse: Callable, bar: Progress | None = None
-    ) -> Iterator[tuple[str, Any]]:
-        """Yield the result of each file that is not refused, in the order of the files."""
+    def run(
+        self,
+        function: Callable[..., Any],
+        paths: list[str],
+        use: Callable[[str, Any], None],
+        bar: Progress | None = None,
+    ) -> None:
+        """Use what a function returns for each file, in the order of the files."""
         # Not keyed by its arguments: a file of the same name may hold something else by now.
         futures = deque(
             self._client.map(function, paths, terms=self._terms, pure=False, retries=self._retries)
@@ -192,11 +211,11 @@ class _Job:
         try:
             while left:
                 for result in self._next_results(left[0], futures):
-                    path, _ = left.popleft(), futures.popleft()
+                    path, _ = left.popleft(), futures.popleft()  # the cluster forgets it
                     if isinstance(result, RefusedBatchError):
-                        refuse(path, result)
+                        self._refuse(path, result)
                     else:
-                        yield path, result
+                        use(path, result)
                     if bar is not None:
                         bar.finish(f"{len(paths) - len(left):,} of {len(paths):,} files")
         finally:
