@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError
 from contextlib import nullcontext
 from itertools import takewhile
@@ -132,111 +132,70 @@ def aggregate_dask(
         caps=caps,
         key=key,
     ) as (aggregator, tick):
-        must_raise = on_refusal == "raise"
-        new: list[str] = []
+        # The result of a task: scattered data would be lost with the workers that hold it.
+        terms = client.submit(_itself, (aggregator._protocol, aggregator._key), pure=False)
+        left: deque[Any] = deque()
 
         def refuse(path: str, error: RefusedBatchError) -> None:
             aggregator.note_refusal(path, error)
-            if must_raise:
+            if on_refusal == "raise":
                 raise error
 
-        def look_at(path: str, header: Header) -> None:
-            try:
-                if not aggregator._is_known(header):
-                    new.append(path)
-            except RefusedBatchError as error:
-                refuse(path, error)
+        def results(
+            function: Callable[..., Any], paths: list[str], bar: Progress | None = None
+        ) -> Iterator[tuple[str, Any]]:
+            # Not keyed by its arguments: a file of the same name may hold something else by now.
+            left.extend(client.map(function, paths, terms=terms, pure=False, retries=retries))
+            for path, result in zip(paths, _in_order(client, left, paths, timeout), strict=True):
+                if isinstance(result, RefusedBatchError):
+                    refuse(path, result)
+                else:
+                    yield path, result
+                if bar is not None:
+                    bar.finish(f"{len(paths) - len(left):,} of {len(paths):,} files")
 
-        def add(path: str, tally: Tally) -> None:
-            try:
-                aggregator.merge(tally)
-            except RefusedBatchError:  # it is on the record
-                if must_raise:
-                    raise
-            tick()
-
-        job = _Job(client, (aggregator._protocol, aggregator._key), retries, timeout, refuse)
-        if aggregator.batches:
-            job.run(_header, paths, look_at)
-        else:
-            new = paths
-        with Progress(len(new)) if progress else nullcontext() as bar:
-            job.run(_tally, new, add, bar)
+        try:
+            if aggregator.batches:
+                headers, paths = results(_header, paths), []
+                for path, header in headers:
+                    try:
+                        if not aggregator._is_known(header):
+                            paths.append(path)
+                    except RefusedBatchError as error:
+                        refuse(path, error)
+            with Progress(len(paths)) if progress else nullcontext() as bar:
+                for _, tally in results(_tally, paths, bar):
+                    try:
+                        aggregator.merge(tally)
+                    except RefusedBatchError:  # it is on the record
+                        if on_refusal == "raise":
+                            raise
+                    tick()
+        finally:
+            if client.status == "running":
+                client.cancel(list(left))
     return aggregator
 
 
-class _Job:
-    """Files of one collection on a cluster.
+def _in_order(
+    client: Any, futures: deque[Any], paths: list[str], timeout: float | None
+) -> Iterator[Any]:
+    """Yield the results in their order; what has been yielded is forgotten, here and there.
 
-    Parameters
-    ----------
-    client : distributed.Client
-        Client of the cluster.
-    terms : (Protocol, Key or None)
-        What a worker must know to read the files.
-    retries, timeout
-        As for `aggregate_dask`.
-    refuse : callable
-        ``refuse(path, error)`` is called for each file that is refused.
+    They are fetched as many at a time as are finished, because that takes some milliseconds.
     """
+    from distributed import KilledWorker
 
-    def __init__(
-        self,
-        client: Any,
-        terms: tuple[Protocol, Key | None],
-        retries: int,
-        timeout: float | None,
-        refuse: Callable[[str, RefusedBatchError], None],
-    ):
-        self._client = client
-        # The result of a task: scattered data would be lost with the workers that hold it.
-        self._terms = client.submit(_itself, terms, pure=False)
-        self._retries = retries
-        self._timeout = timeout
-        self._refuse = refuse
-
-    def run(
-        self,
-        function: Callable[..., Any],
-        paths: list[str],
-        use: Callable[[str, Any], None],
-        bar: Progress | None = None,
-    ) -> None:
-        """Use what a function returns for each file, in the order of the files."""
-        # Not keyed by its arguments: a file of the same name may hold something else by now.
-        futures = deque(
-            self._client.map(function, paths, terms=self._terms, pure=False, retries=self._retries)
-        )
-        left = deque(paths)
+    while futures:
+        first, path = futures[0], paths[-len(futures)]
         try:
-            while left:
-                for result in self._next_results(left[0], futures):
-                    path, _ = left.popleft(), futures.popleft()  # the cluster forgets it
-                    if isinstance(result, RefusedBatchError):
-                        self._refuse(path, result)
-                    else:
-                        use(path, result)
-                    if bar is not None:
-                        bar.finish(f"{len(paths) - len(left):,} of {len(paths):,} files")
-        finally:
-            if self._client.status == "running":
-                self._client.cancel(list(futures))
-
-    def _next_results(self, path: str, futures: deque[Any]) -> list[Any]:
-        """Wait for the first file; return its result, and those of the next ones if they are there.
-
-        They are fetched together, because it takes some milliseconds to fetch one.
-        """
-        from distributed import KilledWorker
-
-        first = futures[0]
-        try:
-            error = first.exception(self._timeout)
+            error = first.exception(timeout)
         except TimeoutError as late:
             raise TimeoutError(
-                f"aggregate_dask has waited {self._timeout:g} s for {path}, and {len(futures)} "
-                "files are left. Start workers (cluster.scale), or wait for longer (timeout), and "
-                "call again with the same checkpoint: what was added is kept."
+                f"aggregate_dask has waited {timeout:g} s for {path}, and {len(futures)} files are "
+                "left. Look whether the cluster has workers and start some (cluster.scale), or "
+                "wait for longer (timeout), and call again with the same checkpoint: what was "
+                "added is kept."
             ) from late
         if first.cancelled():
             raise ConnectionError(
@@ -245,23 +204,24 @@ class _Job:
                 "what was added is kept."
             )
         if isinstance(error, KilledWorker) and error.task == first.key:
-            n_deaths = error.allowed_failures + 1
-            reason = (
-                f"File {path} is refused: {n_deaths} workers died while they read it. Their logs "
-                "say of what; if it is memory, split the file or start larger workers, and add it "
-                "again."
-            )
-            return [RefusedBatchError(reason)]
-        if error is not None:
+            found = [
+                RefusedBatchError(
+                    f"File {path} is refused: {error.allowed_failures + 1} workers died while they "
+                    "read it. Their logs say of what; if it is memory, split the file or start "
+                    "larger workers, and add it again."
+                )
+            ]
+        elif error is not None:
             raise error
-        try:
-            return self._client.gather(list(takewhile(_is_finished, futures)))
-        except (KilledWorker, CancelledError):  # a result was lost: see what has become of it
-            return self._next_results(path, futures)
-
-
-def _is_finished(future: Any) -> bool:
-    return future.status == "finished"
+        else:
+            finished = takewhile(lambda future: future.status == "finished", futures)
+            try:
+                found = client.gather(list(finished))
+            except (KilledWorker, CancelledError):  # lost meanwhile: see what has become of them
+                continue
+        for result in found:
+            futures.popleft()
+            yield result
 
 
 # -- on a worker ----------------------------------------------------------------------------------
