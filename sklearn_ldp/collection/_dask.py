@@ -14,7 +14,6 @@ from .._progress import Progress
 from .._typing import OracleOrProtocol
 from ..protocols import Protocol
 from ._aggregator import Aggregator
-from ._authentication import Key
 from ._batches import RefusedBatchError
 from ._caps import Caps
 from ._header import Header
@@ -229,14 +228,14 @@ def _itself(terms: Any) -> Any:
     return terms
 
 
-def _header(path: str, terms: tuple[Protocol, Key | None]) -> Header | RefusedBatchError:
+def _header(path: str, terms: tuple[Protocol, Any]) -> Header | RefusedBatchError:
     try:
         return read_header(path, key=terms[1])
     except RefusedBatchError as error:  # returned, since trying again would not help
         return error
 
 
-def _tally(path: str, terms: tuple[Protocol, Key | None]) -> Tally | RefusedBatchError:
+def _tally(path: str, terms: tuple[Protocol, Any]) -> Tally | RefusedBatchError:
     try:
         return tally_file(path, terms[0], key=terms[1])
     except RefusedBatchError as error:
