@@ -75,30 +75,6 @@ def test_counts_are_those_of_one_machine(client, files):
     np.testing.assert_array_equal(server.estimate_.values, at_home.estimate_.values)
 
 
-def test_many_small_files_make_few_tasks(client, files, monkeypatch):
-    from sklearn_ldp.collection import _dask
-
-    functions = []
-    submit = client.submit
-
-    def counted(function, *args, **options):
-        functions.append(function.__name__)
-        return submit(function, *args, **options)
-
-    monkeypatch.setattr(client, "submit", counted)
-    aggregate_dask(client, files[0], ORACLE)
-    assert functions.count("_add_up") == 1
-    # A task of one file each, so that there is a tree of two levels, and few sums come here.
-    functions.clear()
-    monkeypatch.setattr(_dask, "_TASK_BYTES", 1)
-    monkeypatch.setattr(_dask, "_MOST_SUMS", 2)
-    monkeypatch.setattr(_dask, "ARITY", 3)
-    server = aggregate_dask(client, files[0], ORACLE)
-    assert functions.count("_add_up") == 12
-    assert functions.count("_sum") == 3 + 1 + 1  # of nine files, and of three
-    np.testing.assert_array_equal(server.oracle_.support_counts_, files[1])
-
-
 def test_a_file_counts_once(client, files, tmp_path):
     paths, total = files
     copy = tmp_path / "copy.parquet"
@@ -129,17 +105,17 @@ def test_what_a_checkpoint_holds_is_not_read_again(client, files, tmp_path, monk
     state = tmp_path / "state.npz"
     aggregate_dask(client, paths[:7], ORACLE, checkpoint=state)
     assert len(Aggregator.load(state, ORACLE).batches) == 7
-    submitted = []
-    submit = client.submit
+    sent = {}
+    send = client.map
 
-    def noted(function, *args, **options):
-        if function.__name__ == "_add_up":
-            submitted.extend(file.path for file in args[0])
-        return submit(function, *args, **options)
+    def noted(function, paths, **options):
+        sent[function.__name__] = list(paths)
+        return send(function, paths, **options)
 
-    monkeypatch.setattr(client, "submit", noted)
+    monkeypatch.setattr(client, "map", noted)
     server = aggregate_dask(client, paths, ORACLE, checkpoint=state)
-    assert submitted == [str(path) for path in paths[7:]]
+    assert sent["_header"] == [str(path) for path in paths]
+    assert sent["_tally"] == [str(path) for path in paths[7:]]
     np.testing.assert_array_equal(server.oracle_.support_counts_, total)
     assert len(Aggregator.load(state, ORACLE).batches) == 12
 
@@ -214,10 +190,7 @@ def kill_one_in_the_middle(client, paths, oracle, kill=True):
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="kills processes as POSIX does")
-def test_a_killed_worker_loses_and_doubles_nothing(client, tmp_path, monkeypatch):
-    from sklearn_ldp.collection import _dask
-
-    monkeypatch.setattr(_dask, "_TASK_BYTES", 1)  # one file per task
+def test_a_killed_worker_loses_and_doubles_nothing(client, tmp_path):
     oracle = OUE(1.0, categories=256)
     total = write_files(tmp_path / "files", oracle, 1, 2000)
     paths = [tmp_path / "files" / "0000.parquet"]
@@ -253,7 +226,7 @@ def test_a_killed_worker_among_50_million_reports(client, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="kills processes as POSIX does")
-def test_rounds_in_which_all_workers_die_at_once(tmp_path, monkeypatch):
+def test_rounds_in_which_all_workers_die_at_once(tmp_path):
     """Ten rounds with three kills of both workers; every count is exact in each of them.
 
     A cluster that Dask itself manages takes a worker for lost if it is not there 15 seconds after
@@ -262,9 +235,6 @@ def test_rounds_in_which_all_workers_die_at_once(tmp_path, monkeypatch):
     """
     import distributed
 
-    from sklearn_ldp.collection import _dask
-
-    monkeypatch.setattr(_dask, "_TASK_BYTES", 1)  # one file per task
     oracle = OUE(1.0, categories=256)
     total = write_files(tmp_path, oracle, 300, 2000)
     paths = sorted(tmp_path.iterdir())
@@ -335,10 +305,7 @@ def small_cluster():
 
 
 def in_the_middle(monkeypatch, event):
-    """Let something happen when the first sum is added; every file is a sum."""
-    from sklearn_ldp.collection import _dask
-
-    monkeypatch.setattr(_dask, "_TASK_BYTES", 1)
+    """Let something happen when the first file is added."""
     commit, happened = Aggregator._commit, []
 
     def commit_and_more(self, *args):
@@ -358,19 +325,16 @@ def without_workers(cluster):
 
 def slowed(client, monkeypatch, seconds):
     """Let every file take some time, so that many are left in the middle of the work."""
-    submit = client.submit
+    send = client.map
 
-    def slow_submit(function, *args, **options):
-        if function.__name__ != "_add_up":
-            return submit(function, *args, **options)
-
-        def slow(files, protocol):
+    def slow_map(function, paths, **options):
+        def slow(path, terms):
             time.sleep(seconds)
-            return function(files, protocol)
+            return function(path, terms)
 
-        return submit(slow, *args, **options)
+        return send(slow, paths, **options)
 
-    monkeypatch.setattr(client, "submit", slow_submit)
+    monkeypatch.setattr(client, "map", slow_map)
 
 
 @pytest.mark.slow
@@ -380,12 +344,10 @@ def test_a_cluster_without_workers_is_named(small_cluster, files, tmp_path, monk
     state = tmp_path / "state.npz"
     slowed(client, monkeypatch, 0.1)
     in_the_middle(monkeypatch, lambda: without_workers(cluster))
-    with pytest.raises(
-        TimeoutError, match=r"for 0\.5 s: the cluster has no workers, and \d+ of 12"
-    ):
-        aggregate_dask(client, paths, ORACLE, checkpoint=state, timeout=0.5)
+    with pytest.raises(TimeoutError, match=r"has waited 3 s for .*, and \d+ files are left"):
+        aggregate_dask(client, paths, ORACLE, checkpoint=state, timeout=3)
     assert 0 < len(Aggregator.load(state, ORACLE).batches) < 12
-    with pytest.raises(TimeoutError, match="the cluster has no workers"):  # not even for headers
+    with pytest.raises(TimeoutError, match=r"has waited 0\.2 s"):  # not even for headers
         aggregate_dask(client, paths, ORACLE, checkpoint=state, timeout=0.2)
     cluster.scale(1)
     server = aggregate_dask(client, paths, ORACLE, checkpoint=state, timeout=60)
@@ -407,120 +369,83 @@ def test_workers_that_come_back_go_on(small_cluster, files, monkeypatch):
     assert server.batches == {f"batch {i}": 500 for i in range(12)}
 
 
-@pytest.mark.slow
-def test_a_long_task_is_no_stall(small_cluster, files, monkeypatch):
-    _, client = small_cluster
-    slowed(client, monkeypatch, 1.0)
-    server = aggregate_dask(client, files[0], ORACLE, timeout=0.2)  # all files in one task
-    np.testing.assert_array_equal(server.oracle_.support_counts_, files[1])
-
-
 def cancel_everything(client):
     from distributed import Future
 
     client.cancel([Future(key, client) for key in list(client.futures)])
 
 
-def test_lost_futures_are_sent_again(small_cluster, files, monkeypatch):
+def test_lost_futures_lose_no_files(small_cluster, files, tmp_path, monkeypatch):
+    """As when the cluster is restarted: the error says what to do, and the same call goes on."""
     _, client = small_cluster
-    slowed(client, monkeypatch, 0.05)
-    in_the_middle(monkeypatch, lambda: cancel_everything(client))
-    server = aggregate_dask(client, files[0], ORACLE)
+    state = tmp_path / "state.npz"
+    with monkeypatch.context() as patch:
+        slowed(client, patch, 0.05)
+        in_the_middle(patch, lambda: cancel_everything(client))
+        with pytest.raises(ConnectionError, match="call again with the same checkpoint"):
+            aggregate_dask(client, files[0], ORACLE, checkpoint=state)
+    assert 0 < len(Aggregator.load(state, ORACLE).batches) < 12
+    server = aggregate_dask(client, files[0], ORACLE, checkpoint=state)
     np.testing.assert_array_equal(server.oracle_.support_counts_, files[1])
     assert server.summary().n_repeats == 0
 
 
-def test_lost_futures_lose_files_unless_they_are_sent_again(small_cluster, files, monkeypatch):
-    """The negative control of the test above."""
-    from sklearn_ldp.collection import _cluster
-
-    _, client = small_cluster
-    slowed(client, monkeypatch, 0.05)
-    in_the_middle(monkeypatch, lambda: cancel_everything(client))
-    monkeypatch.setattr(_cluster.Cluster, "_divided", lambda self, lost, error: ([], []))
-    server = aggregate_dask(client, files[0], ORACLE)
-    assert 0 < len(server.batches) < 12
-
-
-GIVEN_UP = []  # numbers of items of the tasks that were given up; not part of what is pickled
-
-
-def give_up(n_items):
-    """Raise what the scheduler raises when four workers have died of a task."""
-    from distributed import KilledWorker, get_worker
-
-    GIVEN_UP.append(n_items)
-    key = get_worker().get_current_task()
-    raise KilledWorker(key, SimpleNamespace(address="tcp://127.0.0.1:1"), 3)
-
-
-def n_given_up():
-    return len(GIVEN_UP)
-
-
 def deadly(client, monkeypatch, is_deadly):
-    """Let Dask give tasks up, as it does when workers have died of them."""
-    submit = client.submit
-    GIVEN_UP.clear()
+    """Let Dask give tasks up, as it does when four workers have died of them."""
+    send = client.map
 
-    def submitted(function, *args, **options):
-        if function.__name__ not in ("_describe", "_add_up"):
-            return submit(function, *args, **options)
+    def deadly_map(function, paths, **options):
+        def task(path, terms):
+            from distributed import KilledWorker, get_worker
 
-        def task(items, *protocol):
-            if is_deadly(function.__name__, items):
-                give_up(len(items))
-            return function(items, *protocol)
+            if is_deadly(function.__name__, path):
+                key = get_worker().get_current_task()
+                raise KilledWorker(key, SimpleNamespace(address="tcp://127.0.0.1:1"), 3)
+            return function(path, terms)
 
-        return submit(task, *args, **{**options, "retries": 0})
+        return send(task, paths, **{**options, "retries": 0})
 
-    monkeypatch.setattr(client, "submit", submitted)
+    monkeypatch.setattr(client, "map", deadly_map)
 
 
-@pytest.mark.parametrize("step", ["_describe", "_add_up"])
-def test_a_deadly_file_is_found_and_refused(small_cluster, files, monkeypatch, step):
+@pytest.mark.parametrize("step", ["_header", "_tally"])
+def test_a_deadly_file_is_refused(small_cluster, files, monkeypatch, step):
     _, client = small_cluster
     paths, total = files
-
-    def is_deadly(name, items):
-        return name == step and any("0007" in str(item) for item in items)
-
-    deadly(client, monkeypatch, is_deadly)
-    server = aggregate_dask(client, paths, ORACLE, on_refusal="skip", retries=1)
-    assert GIVEN_UP == [12, 2, 1, 1]
+    deadly(client, monkeypatch, lambda name, path: name == step and "0007" in path)
+    server = aggregate(iter(paths[:1]), Aggregator(ORACLE, on_repeat="ignore"))
+    aggregate_dask(client, paths, server, on_refusal="skip")
     assert "batch 7" not in server
     assert len(server.batches) == 11
     (refusal,) = server.summary().refused
     assert refusal.batch_id == str(paths[7])
-    assert "8 workers died while they read it" in refusal.reason
+    assert "4 workers died while they read it" in refusal.reason
     with pytest.raises(RefusedBatchError, match=r"0007\.parquet is refused: 4 workers died"):
-        aggregate_dask(client, paths, ORACLE, retries=0)
+        aggregate_dask(client, paths, server)
     monkeypatch.undo()
     aggregate_dask(client, paths[7:8], server)  # it was not the file: now it counts
     np.testing.assert_array_equal(server.oracle_.support_counts_, total)
 
 
-def test_deaths_in_tasks_without_files(small_cluster, files, monkeypatch):
+def test_errors_of_the_file_system_are_tried_again(small_cluster, files, tmp_path, monkeypatch):
     _, client = small_cluster
-    submit, n_deaths = client.submit, 2
+    send = client.map
 
-    def submitted(function, *args, **options):
-        def task(protocol):
-            if n_given_up() < n_deaths:
-                give_up(0)
-            return protocol
+    def failing_map(function, paths, **options):
+        def task(path, terms):
+            attempts = tmp_path / os.path.basename(path)
+            with attempts.open("a") as file:
+                file.write("x")
+            if attempts.stat().st_size % 3:
+                raise OSError("the network is away")
+            return function(path, terms)
 
-        if function.__name__ == "_itself":
-            return submit(task, *args, **{**options, "retries": 0})
-        return submit(function, *args, **options)
+        return send(task, paths, **options)
 
-    monkeypatch.setattr(client, "submit", submitted)
-    GIVEN_UP.clear()
-    server = aggregate_dask(client, files[0], ORACLE)
+    monkeypatch.setattr(client, "map", failing_map)
+    server = aggregate_dask(client, files[0], ORACLE, retries=2)
     np.testing.assert_array_equal(server.oracle_.support_counts_, files[1])
-    assert n_given_up() == n_deaths
-    n_deaths = 10
-    with pytest.raises(OSError, match="died 4 times in each of 2 tasks that read no file"):
+    with pytest.raises(OSError, match="the network is away"):
         aggregate_dask(client, files[0], ORACLE, retries=1)
 
 

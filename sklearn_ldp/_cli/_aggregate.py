@@ -125,7 +125,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--timeout",
         type=seconds_or_never,
         metavar="S",
-        help="with --dask: seconds without progress after which to give up, or never; what was "
+        help="with --dask: seconds to wait for a file before giving up, or never; what was "
         "added is kept (default: 600)",
     )
 

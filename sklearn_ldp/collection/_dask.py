@@ -14,7 +14,6 @@ from .._progress import Progress
 from .._typing import OracleOrProtocol
 from ..protocols import Protocol
 from ._aggregator import Aggregator
-from ._authentication import Key
 from ._batches import RefusedBatchError
 from ._caps import Caps
 from ._header import Header
@@ -132,92 +131,70 @@ def aggregate_dask(
         caps=caps,
         key=key,
     ) as (aggregator, tick):
-        job = _Job(client, (aggregator._protocol, aggregator._key), retries, timeout)
+        # The result of a task: scattered data would be lost with the workers that hold it.
+        terms = client.submit(_itself, (aggregator._protocol, aggregator._key), pure=False)
+        left: deque[Any] = deque()
 
         def refuse(path: str, error: RefusedBatchError) -> None:
             aggregator.note_refusal(path, error)
             if on_refusal == "raise":
                 raise error
 
-        if aggregator.batches:
-            headers, paths = job.results(_header, paths, refuse), []
-            for path, header in headers:
-                try:
-                    if not aggregator._is_known(header):
-                        paths.append(path)
-                except RefusedBatchError as error:
-                    refuse(path, error)
-        with Progress(len(paths)) if progress else nullcontext() as bar:
-            for _, tally in job.results(_tally, paths, refuse, bar):
-                try:
-                    aggregator.merge(tally)
-                except RefusedBatchError:
-                    if on_refusal == "raise":
-                        raise
-                tick()
+        def results(
+            function: Callable[..., Any], paths: list[str], bar: Progress | None = None
+        ) -> Iterator[tuple[str, Any]]:
+            # Not keyed by its arguments: a file of the same name may hold something else by now.
+            left.extend(client.map(function, paths, terms=terms, pure=False, retries=retries))
+            for path, result in zip(paths, _in_order(client, left, paths, timeout), strict=True):
+                if isinstance(result, RefusedBatchError):
+                    refuse(path, result)
+                else:
+                    yield path, result
+                if bar is not None:
+                    bar.finish(f"{len(paths) - len(left):,} of {len(paths):,} files")
+
+        try:
+            if aggregator.batches:
+                headers, paths = results(_header, paths), []
+                for path, header in headers:
+                    try:
+                        if not aggregator._is_known(header):
+                            paths.append(path)
+                    except RefusedBatchError as error:
+                        refuse(path, error)
+            with Progress(len(paths)) if progress else nullcontext() as bar:
+                for _, tally in results(_tally, paths, bar):
+                    try:
+                        aggregator.merge(tally)
+                    except RefusedBatchError:  # it is on the record
+                        if on_refusal == "raise":
+                            raise
+                    tick()
+        finally:
+            if client.status == "running":
+                client.cancel(list(left))
     return aggregator
 
 
-class _Job:
-    """Files of one collection on a cluster.
+def _in_order(
+    client: Any, futures: deque[Any], paths: list[str], timeout: float | None
+) -> Iterator[Any]:
+    """Yield the results in their order; what has been yielded is forgotten, here and there.
 
-    Parameters
-    ----------
-    client : distributed.Client
-        Client of the cluster.
-    terms : (Protocol, Key or None)
-        What a worker must know to read the files.
-    retries, timeout
-        As for `aggregate_dask`.
+    They are fetched as many at a time as are finished, because that takes some milliseconds.
     """
+    from distributed import KilledWorker
 
-    def __init__(
-        self, client: Any, terms: tuple[Protocol, Key | None], retries: int, timeout: float | None
-    ):
-        self._client = client
-        # The result of a task: scattered data would be lost with the workers that hold it.
-        self._terms = client.submit(_itself, terms, pure=False)
-        self._retries = retries
-        self._timeout = timeout
-
-    def results(
-        self, function: Callable, paths: list[str], refuse: Callable, bar: Progress | None = None
-    ) -> Iterator[tuple[str, Any]]:
-        """Yield the result of each file that is not refused, in the order of the files."""
-        # Not keyed by its arguments: a file of the same name may hold something else by now.
-        futures = deque(
-            self._client.map(function, paths, terms=self._terms, pure=False, retries=self._retries)
-        )
-        left = deque(paths)
+    while futures:
+        first, path = futures[0], paths[-len(futures)]
         try:
-            while left:
-                for result in self._next_results(left[0], futures):
-                    path, _ = left.popleft(), futures.popleft()
-                    if isinstance(result, RefusedBatchError):
-                        refuse(path, result)
-                    else:
-                        yield path, result
-                    if bar is not None:
-                        bar.finish(f"{len(paths) - len(left):,} of {len(paths):,} files")
-        finally:
-            if self._client.status == "running":
-                self._client.cancel(list(futures))
-
-    def _next_results(self, path: str, futures: deque[Any]) -> list[Any]:
-        """Wait for the first file; return its result, and those of the next ones if they are there.
-
-        They are fetched together, because it takes some milliseconds to fetch one.
-        """
-        from distributed import KilledWorker
-
-        first = futures[0]
-        try:
-            error = first.exception(self._timeout)
+            error = first.exception(timeout)
         except TimeoutError as late:
             raise TimeoutError(
-                f"aggregate_dask has waited {self._timeout:g} s for {path}, and {len(futures)} "
-                "files are left. Start workers (cluster.scale), or wait for longer (timeout), and "
-                "call again with the same checkpoint: what was added is kept."
+                f"aggregate_dask has waited {timeout:g} s for {path}, and {len(futures)} files are "
+                "left. Look whether the cluster has workers and start some (cluster.scale), or "
+                "wait for longer (timeout), and call again with the same checkpoint: what was "
+                "added is kept."
             ) from late
         if first.cancelled():
             raise ConnectionError(
@@ -226,23 +203,24 @@ class _Job:
                 "what was added is kept."
             )
         if isinstance(error, KilledWorker) and error.task == first.key:
-            n_deaths = error.allowed_failures + 1
-            reason = (
-                f"File {path} is refused: {n_deaths} workers died while they read it. Their logs "
-                "say of what; if it is memory, split the file or start larger workers, and add it "
-                "again."
-            )
-            return [RefusedBatchError(reason)]
-        if error is not None:
+            found = [
+                RefusedBatchError(
+                    f"File {path} is refused: {error.allowed_failures + 1} workers died while they "
+                    "read it. Their logs say of what; if it is memory, split the file or start "
+                    "larger workers, and add it again."
+                )
+            ]
+        elif error is not None:
             raise error
-        try:
-            return self._client.gather(list(takewhile(_is_finished, futures)))
-        except (KilledWorker, CancelledError):  # a result was lost: see what has become of it
-            return self._next_results(path, futures)
-
-
-def _is_finished(future: Any) -> bool:
-    return future.status == "finished"
+        else:
+            finished = takewhile(lambda future: future.status == "finished", futures)
+            try:
+                found = client.gather(list(finished))
+            except (KilledWorker, CancelledError):  # lost meanwhile: see what has become of them
+                continue
+        for result in found:
+            futures.popleft()
+            yield result
 
 
 # -- on a worker ----------------------------------------------------------------------------------
@@ -250,14 +228,14 @@ def _itself(terms: Any) -> Any:
     return terms
 
 
-def _header(path: str, terms: tuple[Protocol, Key | None]) -> Header | RefusedBatchError:
+def _header(path: str, terms: tuple[Protocol, Any]) -> Header | RefusedBatchError:
     try:
         return read_header(path, key=terms[1])
     except RefusedBatchError as error:  # returned, since trying again would not help
         return error
 
 
-def _tally(path: str, terms: tuple[Protocol, Key | None]) -> Tally | RefusedBatchError:
+def _tally(path: str, terms: tuple[Protocol, Any]) -> Tally | RefusedBatchError:
     try:
         return tally_file(path, terms[0], key=terms[1])
     except RefusedBatchError as error:

@@ -12,8 +12,7 @@ import numpy as np
 
 from .._typing import OracleOrProtocol
 from ..mechanisms._mechanism import Mechanism
-from ..protocols import MAX_USERS, Counts, Protocol, as_protocol
-from ..protocols._protocol import configuration_difference
+from ..protocols import MAX_USERS, Counts, Protocol, as_protocol, configuration_difference
 from ._authentication import Key, as_key
 from ._batches import RefusedBatchError, check_batch_id, other_content, repeated
 from ._digest import N_BYTES, Beginning, batch_digest, is_same
@@ -282,7 +281,8 @@ def tally_reports(
     array([2, 3])
     """
     secret = as_key(key)
-    return tally_batch(reports, as_protocol(oracle, collection_round), batch_id).signed(secret)
+    protocol = as_protocol(oracle, collection_round)
+    return Tally.of(protocol, *count_batch(reports, protocol, batch_id)).signed(secret)
 
 
 class Batch(NamedTuple):
@@ -296,11 +296,6 @@ class Batch(NamedTuple):
     def n_samples(self) -> int:
         """Number of reports."""
         return self.counts.n_samples
-
-
-def tally_batch(reports: Any, protocol: Protocol, batch_id: str) -> Tally:
-    """Add up a batch as `tally_reports` does, for a protocol that exists already."""
-    return Tally.of(protocol, *count_batch(reports, protocol, batch_id))
 
 
 def count_batch(reports: Any, protocol: Protocol, batch_id: str, file_sha256: str = "") -> Batch:

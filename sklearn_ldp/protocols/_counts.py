@@ -95,7 +95,12 @@ class Counts:
         if self._waiting is None and self._settled is not None:
             return self._settled
         tallies = np.zeros(self.shape, dtype=np.int64)
-        self.add_to(tallies)
+        if self._settled is not None:
+            tallies += self._settled
+        if self._waiting is not None:
+            flat = tallies.reshape(self.sizes.size, -1)
+            for part, tally in self._waiting.tallied():
+                flat[part] += tally
         return tallies
 
     def __getstate__(self) -> dict[str, Any]:
@@ -123,28 +128,6 @@ class Counts:
     def _small_bytes(self) -> int:
         """The size of reports that are quicker to keep than to tally."""
         return self.sizes.size * self.tally_size
-
-    @property
-    def is_waiting(self) -> bool:
-        """Whether all of it still waits as reports, so that its tallies have not been built."""
-        settled, waiting = self._parts()
-        return settled is None and waiting is not None
-
-    @property
-    def n_waiting_bytes(self) -> int:
-        """Memory that the waiting reports take."""
-        waiting = self._parts()[1]
-        return 0 if waiting is None else waiting.n_bytes
-
-    def add_to(self, tallies: np.ndarray) -> None:
-        """Add the tallies to an array of their shape, in place; waiting ones are not built."""
-        settled, waiting = self._parts()
-        if settled is not None:
-            tallies += settled
-        if waiting is not None:
-            flat = tallies.reshape(self.sizes.size, -1)
-            for part, tally in waiting.tallied():
-                flat[part] += tally
 
     def of_shards(self, shards: slice | Sequence[int] | np.ndarray) -> Counts:
         """Return the counts of some shards of each group."""
