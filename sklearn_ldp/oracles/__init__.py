@@ -10,7 +10,6 @@ from ._choice import (
 )
 from ._columns import ColumnOracle
 from ._direct import GRR
-from ._fake_data import RandomSamplingFakeData
 from ._groups import estimate_by_group
 from ._hadamard import HadamardResponse
 from ._local_hashing import BLH, OLH
@@ -30,7 +29,6 @@ __all__ = [
     "OracleProfile",
     "PrivacyWarning",
     "ProjectiveGeometryResponse",
-    "RandomSamplingFakeData",
     "SubsetSelection",
     "best_oracle",
     "compare_oracles",

@@ -89,7 +89,6 @@ class ColumnOracle(BaseColumnSurvey):
     See Also
     --------
     EstimateSet : What it returns, which post-processors and searches take.
-    RandomSamplingFakeData : Hides which column was asked for, which gains nothing.
 
     References
     ----------
