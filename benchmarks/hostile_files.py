@@ -52,7 +52,7 @@ def seconds(content: bytes, oracle: Any, form: str = "parquet", repeats: int = 3
 
 def most_reports(oracle: Any, n_bytes: int) -> int:
     """Return how many reports a file of that size may promise."""
-    entropy = oracle.channel().report_entropy
+    entropy = oracle.channel().report_entropy()
     rows = n_bytes * n_group(report_fields(oracle.protocol())) // limits.GROUP_BYTES
     return min(rows, int(limits.ENTROPY_SHARE * 8 * n_bytes / entropy)) if entropy else rows
 

@@ -23,10 +23,19 @@ from sklearn.base import clone
 from threadpoolctl import threadpool_limits
 
 from sklearn_ldp._table import format_table
-from sklearn_ldp.collection import hash_function_test, joint_support_test, support_size_test
-from sklearn_ldp.collection._pair_tests import largest_pair, pair_counts
-from sklearn_ldp.collection._report_tests import _pearson, _size_counts, _wald
 from sklearn_ldp.model_selection import candidate_name
+from sklearn_ldp.robustness import (
+    hash_function_test,
+    joint_support_test,
+    support_size_test,
+)
+from sklearn_ldp.robustness._report_tests import (
+    _pearson,
+    _size_counts,
+    _wald,
+    largest_pair,
+    pair_counts,
+)
 
 from ._attacks import ATTACKS, Attack
 

@@ -94,6 +94,7 @@ if TYPE_CHECKING:
     from . import learning as learning
     from . import metrics as metrics
     from . import queries as queries
+    from . import robustness as robustness
     from . import tables as tables
     from . import utils as utils
 else:
@@ -107,6 +108,7 @@ else:
             "learning",
             "metrics",
             "queries",
+            "robustness",
             "tables",
             "utils",
         ),

@@ -12,14 +12,14 @@ from sklearn.base import clone
 
 from benchmarks._attacks import chosen_functions, chosen_values
 from sklearn_ldp import BLH, GRR, OLH, OUE
-from sklearn_ldp.collection import (
-    Protocol,
+from sklearn_ldp.collection import Protocol
+from sklearn_ldp.oracles._mixing import MixingHashChannel
+from sklearn_ldp.robustness import (
     assigned_parts,
     check_assigned,
     poisoning_gain,
 )
-from sklearn_ldp.collection._assigned import _uniform
-from sklearn_ldp.oracles._mixing import MixingHashChannel
+from sklearn_ldp.robustness._assigned import _uniform
 from sklearn_ldp.utils.estimator_checks import check_epsilon_of_assigned_parts
 
 KEY = bytes(range(32))

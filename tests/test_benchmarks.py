@@ -21,8 +21,8 @@ from benchmarks import (
 from benchmarks._contest import ORACLES, PEERS, Result
 from benchmarks._race_report import BEGIN, END, Growth, draw, page, refresh
 from sklearn_ldp import GRR, OLH, OUE, HadamardResponse
-from sklearn_ldp.collection import poisoning_gain
 from sklearn_ldp.postprocessing import norm_sub
+from sklearn_ldp.robustness import poisoning_gain
 
 
 class Clock:

@@ -17,8 +17,8 @@ from sklearn_ldp import (
     SubsetSelection,
     best_oracle,
 )
-from sklearn_ldp.metrics import audit_epsilon
 from sklearn_ldp.oracles import compare_oracles, minimax_bound, profile_oracle
+from sklearn_ldp.robustness import audit_epsilon
 
 EVERY = [GRR, SUE, OUE, BLH, OLH, HadamardResponse, SubsetSelection, ProjectiveGeometryResponse]
 

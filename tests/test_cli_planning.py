@@ -6,11 +6,11 @@ from test_cli import assert_fails, rows_of
 
 from sklearn_ldp import GRR, OLH, OUE, Base, EmpiricalBayes, NormSub
 from sklearn_ldp.__main__ import main
-from sklearn_ldp.collection import poisoning_gain
 from sklearn_ldp.datasets import load_us_states
 from sklearn_ldp.metrics import detection_threshold, expected_error, required_n_samples
 from sklearn_ldp.model_selection import simulate_errors
 from sklearn_ldp.queries import full_domain, groups, random_sets, ranges, top_k
+from sklearn_ldp.robustness import poisoning_gain
 
 PLAN = ["plan", "--epsilon", "0.5", "--n-samples", "20000"]
 

@@ -19,6 +19,7 @@ from sklearn_ldp.collection import (
     write_reports,
 )
 from sklearn_ldp.collection import _digest as module
+from sklearn_ldp.oracles.channels import Channel
 from sklearn_ldp.utils.estimator_checks import exact_report_distribution
 
 ORACLE = GRR(1.0, categories=3)
@@ -156,35 +157,59 @@ def test_entries_without_a_digest_are_treated_as_before():
 
 # -- how rarely batches agree ------------------------------------------------------------
 @pytest.mark.parametrize("oracle", ORACLES, ids=str)
-def test_agreement_bits_are_exact(oracle):
-    """Compared with the collision probability of all reports of a small channel."""
-    channel = oracle.channel(4).for_enumeration()
-    collisions = [
-        float(sum(chance**2 for chance in exact_report_distribution(channel, code).values()))
-        for code in range(4)
-    ]
-    assert channel.agreement_bits == pytest.approx(-math.log2(max(collisions)), abs=1e-9)
+def test_reports_agree_no_more_often_than_the_bound_says(oracle):
+    """By enumeration: exactly so often for one value, and no more often for two.
+
+    The entropy at another epsilon is the negative control.
+    """
+
+    def agreements(epsilon):
+        channel = clone(oracle).set_params(epsilon=epsilon).channel(4).for_enumeration()
+        laws = [exact_report_distribution(channel, code) for code in range(4)]
+        agree = [
+            [sum(p * other.get(r, 0) for r, p in law.items()) for other in laws] for law in laws
+        ]
+        return 2.0 ** -channel.report_entropy(order=2), np.array(agree, dtype=float)
+
+    bound, agree = agreements(2.0)
+    np.testing.assert_allclose(np.diag(agree), bound, rtol=1e-9)
+    assert agree.max() <= bound * (1 + 1e-9)
+    assert abs(agreements(1.0)[0] / bound - 1) > 1e-2
 
 
-def test_the_bound_for_sums_holds():
-    """Sums of n fair dice agree at most as often as the bound says, by exact convolution."""
-    for sides in (2, 6, 40):
-        bits = math.log2(sides)
-        for n in (1, 2, 5, 12):
-            # The probability that two multisets agree is that of two multinomials being equal.
-            agree = sum_of_squares(sides, n)
-            assert module._bits_of_sums(n, bits) <= -math.log2(agree) + 1e-9
-    assert module._bits_of_sums(10**9, 1.0) < 128  # a yes/no question never has enough
-    assert module._bits_of_sums(50, 10.0) > 128
+def test_a_channel_that_says_nothing_has_the_bound_of_its_own_category():
+    """The negative control is a bit more than that."""
+    channel = OUE(1.0).channel(4)
+    bits = Channel.report_entropy(channel, order=2)
+    assert bits == pytest.approx(-math.log2(float(channel.p) ** 2 + float(1 - channel.p) ** 2))
+    assert bits < channel.report_entropy(order=2) < 4 * bits
 
 
-def sum_of_squares(sides, n):
-    """Sum of the squared multinomial probabilities: n!^2 times the coefficient of a power of I0."""
-    series = [1 / math.factorial(k) ** 2 for k in range(n + 1)]
-    power = [1.0] + [0.0] * n
-    for _ in range(sides):
-        power = [sum(power[i] * series[k - i] for i in range(k + 1)) for k in range(n + 1)]
-    return math.factorial(n) ** 2 * power[n] / sides ** (2 * n)
+def test_keys_need_128_bits_in_the_first_4096_reports():
+    digest = bytes(range(48))
+    assert module.copy_key(digest, 128, 1.0) == digest[:32]
+    assert module.copy_key(digest, 127, 1.0) == b""
+    assert module.copy_key(digest, 10**9, 1 / 32) == digest[:32]
+    assert module.copy_key(digest, 10**9, 0.99 / 32) == b""
+    assert module.copy_key(digest, 10**9, 0.0) == b""
+    assert module.copy_key(b"", 10**9, 60.0) == b""
+
+
+def test_batches_with_equal_sums_are_no_copies():
+    """Sums of two counts often agree, although two of these reports never do."""
+    oracle = OLH(1.0, categories=2, hash_family="mixing", random_state=np.random.default_rng(0))
+    assert oracle.channel().report_entropy(order=2) > 60
+    batches, seen = [oracle.privatize(np.arange(3000) % 2) for _ in range(250)], {}
+    for i, reports in enumerate(batches):
+        seen.setdefault(
+            tally_reports(reports, oracle, "x").tallies.sum(axis=0).tobytes(), []
+        ).append(i)
+    first, second, *_ = next(same for same in seen.values() if len(same) > 1)
+    server = Aggregator(clone(oracle)).add(batches[first], "a").add(batches[second], "b")
+    assert server.n_samples == 6000
+    # The negative control is a copy.
+    with pytest.raises(RepeatedBatchError, match="as batch 'b'"):
+        server.add(batches[second], "c")
 
 
 def test_refused_batches_do_not_stop_a_folder(tmp_path):

@@ -305,7 +305,7 @@ def test_honest_files_are_far_from_the_bounds(oracle, epsilon, d):
     n, file = 100_000, io.BytesIO()
     write_reports(file, oracle.privatize(np.zeros(n, int)), oracle, format="parquet")
     assert tally_file(file.getvalue(), oracle, format="parquet").n_samples == n
-    entropy = oracle.channel().report_entropy
+    entropy = oracle.channel().report_entropy()
     _limits.refuse_impossible(n, len(file.getvalue()) // 2, entropy, 1 << 20)
     # The negative control: the bound does refuse what is far below the entropy.
     if entropy > 0.01:

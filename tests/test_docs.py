@@ -27,6 +27,7 @@ MODULES = [
     "sklearn_ldp.tables",
     "sklearn_ldp.learning",
     "sklearn_ldp.collection",
+    "sklearn_ldp.robustness",
     "sklearn_ldp.queries",
     "sklearn_ldp.metrics",
     "sklearn_ldp.datasets",

@@ -34,15 +34,12 @@ from sklearn_ldp.collection import (
     Aggregator,
     aggregate,
     aggregate_dask,
-    poisoning_gain,
     read_reports,
-    support_size_test,
     tally_reports,
     write_reports,
 )
 from sklearn_ldp.inspection import FrequencyDisplay, SearchDisplay
 from sklearn_ldp.metrics import (
-    audit_epsilon,
     detection_threshold,
     expected_error,
     held_out_score,
@@ -51,6 +48,11 @@ from sklearn_ldp.metrics import (
 from sklearn_ldp.model_selection import simulate_errors
 from sklearn_ldp.oracles import compare_oracles, estimate_by_group, profile_oracle
 from sklearn_ldp.queries import groups, random_sets
+from sklearn_ldp.robustness import (
+    audit_epsilon,
+    poisoning_gain,
+    support_size_test,
+)
 from sklearn_ldp.utils.estimator_checks import check_oracle
 
 D = 8

@@ -15,16 +15,18 @@ from sklearn_ldp.collection import (
     aggregate,
     aggregate_dask,
     describe_reports,
-    hash_function_test,
     read_reports,
     report_configuration,
-    support_size_test,
     tally_file,
     tally_reports,
     write_reports,
 )
 from sklearn_ldp.mechanisms._coins import exp_lower_bound
 from sklearn_ldp.protocols import Counts, expand
+from sklearn_ldp.robustness import (
+    hash_function_test,
+    support_size_test,
+)
 from sklearn_ldp.utils.estimator_checks import exact_report_distribution
 
 PROTOCOL = one_bit(n_shards=4)

@@ -20,12 +20,14 @@ from sklearn_ldp import (
     SubsetSelection,
 )
 from sklearn_ldp.collection import (
+    read_reports,
+    write_reports,
+)
+from sklearn_ldp.robustness import (
     hash_function_test,
     joint_support_test,
     poisoning_gain,
-    read_reports,
     support_size_test,
-    write_reports,
 )
 from sklearn_ldp.utils.estimator_checks import exact_report_distribution
 

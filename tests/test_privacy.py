@@ -276,7 +276,7 @@ def test_the_entropy_of_reports_is_that_of_their_law(oracle, epsilon):
         channel = clone(oracle).set_params(epsilon=epsilon).channel(4).for_enumeration()
         laws = [exact_report_distribution(channel, code) for code in range(4)]
         exact = [-sum(float(p) * math.log2(p) for p in law.values()) for law in laws]
-        return channel.report_entropy, exact
+        return channel.report_entropy(), exact
 
     stated, exact = entropies(epsilon)
     np.testing.assert_allclose(exact, stated, rtol=1e-9)

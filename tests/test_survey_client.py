@@ -8,15 +8,15 @@ import pytest
 from scipy import stats
 
 from sklearn_ldp import GRR, OLH, OUE, ColumnOracle, MarginalOracle
-from sklearn_ldp.collection import (
-    SurveyClient,
+from sklearn_ldp.collection import SurveyClient
+from sklearn_ldp.mechanisms._split import Split
+from sklearn_ldp.robustness import (
     assigned_parts,
     check_assigned,
     hash_function_test,
     joint_support_test,
     support_size_test,
 )
-from sklearn_ldp.mechanisms._split import Split
 from sklearn_ldp.utils.estimator_checks import check_exact_epsilon_of
 
 DOMAINS = {"sex": ["F", "M"], "age": 16, "state": 40}

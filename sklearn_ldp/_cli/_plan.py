@@ -210,9 +210,9 @@ def _processed_share(oracles: list[Any], presumed: np.ndarray, n_samples: int) -
 
 
 def _columns(arguments: argparse.Namespace, presumed: np.ndarray) -> dict[str, np.ndarray]:
-    from ..collection import poisoning_gain
     from ..metrics import detection_threshold, expected_error, required_n_samples
     from ..oracles import profile_oracle
+    from ..robustness import poisoning_gain
 
     named, n_categories = all_oracles(), len(presumed)
     oracles = [oracle(arguments.epsilon, categories=n_categories) for oracle in named.values()]

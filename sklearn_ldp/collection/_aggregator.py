@@ -151,7 +151,7 @@ class Aggregator:
             raise ValueError(f'on_repeat must be "raise" or "ignore", got {on_repeat!r}.')
         self._protocol = as_protocol(oracle, collection_round)
         self._oracle: Any = clone(oracle) if isinstance(oracle, BaseCollector) else None
-        self._bits = self._protocol.mechanism.agreement_bits
+        self._bits = self._protocol.mechanism.report_entropy(order=2)
         self._counts = self._protocol.empty
         self._ledger: dict[str, int] = {}
         self._digests: dict[str, bytes] = {}

@@ -1,9 +1,8 @@
-"""Digests of batches: which two are the same, however they were stored, cut or shuffled."""
+"""Digests of batches, by which repeats and copies are known however they were stored and cut."""
 
 from __future__ import annotations
 
 import hashlib
-import math
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -13,12 +12,11 @@ from ..protocols import Counts, Protocol
 from ._arrow import report_fields, to_columns
 from ._header import ContentDigest
 
-_PART = 16
+_PIECE = 16
 #: Bytes of a digest in a ledger: of the sums, of the beginning, and of the file if it was one.
-N_BYTES = 3 * _PART
-_BEGINNING = 4096  # reports: more than enough to be unlike those of any other batch ..
-_SHORT_BEGINNING = 256  # .. and as many where a report has this many bits, for which the sums of
-_TELLING_BITS = 8.0  # more reports are telling by themselves
+N_BYTES = 3 * _PIECE
+_BEGINNING = 4096  # reports: enough to be unlike those of any other batch of most mechanisms ..
+_SHORT_BEGINNING, _TELLING_BITS = 256, 8.0  # .. and fewer, where a report has that many bits
 _SMALL = 4096  # integers in the reports of a small batch, whose digest is that of the reports
 _ENOUGH_BITS = 128
 
@@ -39,8 +37,8 @@ class Beginning:
     def __init__(self, protocol: Protocol):
         self._protocol = protocol
         self._digest: ContentDigest | None = None
-        bits = protocol.mechanism.agreement_bits
-        self._most = self._n_left = _SHORT_BEGINNING if bits >= _TELLING_BITS else _BEGINNING
+        is_telling = protocol.mechanism.report_entropy(order=2) >= _TELLING_BITS
+        self._most = self._n_left = _SHORT_BEGINNING if is_telling else _BEGINNING
         # All reports so far; None once these are more than a few integers.
         self._small: list[np.ndarray] | None = []
 
@@ -59,7 +57,7 @@ class Beginning:
         self._n_left -= len(reports)
         if self._small is not None:
             self._small.append(reports)
-            if sum(part.size for part in self._small) > _SMALL:
+            if sum(piece.size for piece in self._small) > _SMALL:
                 self._small = None
 
     def small_reports(self, n_samples: int) -> np.ndarray | None:
@@ -99,8 +97,8 @@ def batch_digest(counts: Counts, beginning: Beginning, file_sha256: str = "") ->
     """
     small = beginning.small_reports(counts.n_samples)
     content = _of_sums(counts) if small is None else _of_sorted(small)
-    parts = content, beginning.digest(), _of_file(file_sha256)
-    return b"".join(part[:_PART].ljust(_PART, b"\0") for part in parts)
+    pieces = content, beginning.digest(), _of_file(file_sha256)
+    return b"".join(piece[:_PIECE].ljust(_PIECE, b"\0") for piece in pieces)
 
 
 def _of_file(sha256: str) -> bytes:
@@ -131,17 +129,17 @@ def _of_sorted(reports: np.ndarray) -> bytes:
 
 def is_same(one: bytes, other: bytes) -> bool:
     """Whether two batches have the same sums, in any order of their reports, as far as known."""
-    return not one or not other or one[:_PART] == other[:_PART]
+    return not one or not other or one[:_PIECE] == other[:_PIECE]
 
 
 def is_of_file(digest: bytes, file_sha256: str) -> bool:
     """Whether a batch came in a file with this digest in its header, as far as known."""
-    found = _of_file(file_sha256)[:_PART]
-    return not digest or (len(found) == _PART and digest[-_PART:] == found)
+    found = _of_file(file_sha256)[:_PIECE]
+    return not digest or (len(found) == _PIECE and digest[-_PIECE:] == found)
 
 
-def copy_key(digest: bytes, n_samples: int, agreement_bits: float) -> bytes:
-    """Return what only copies of a batch have in common with it.
+def copy_key(digest: bytes, n_samples: int, entropy: float) -> bytes:
+    """Return what only copies of a batch have in common with it: its sums and its first reports.
 
     Parameters
     ----------
@@ -149,8 +147,8 @@ def copy_key(digest: bytes, n_samples: int, agreement_bits: float) -> bytes:
         As `batch_digest` returns it; empty if it is not known.
     n_samples : int
         Number of reports of the batch.
-    agreement_bits : float
-        See :class:`Mechanism`.
+    entropy : float
+        Collision entropy of a report, see :class:`Mechanism`.
 
     Returns
     -------
@@ -158,29 +156,24 @@ def copy_key(digest: bytes, n_samples: int, agreement_bits: float) -> bytes:
         A key that two honest batches share with a probability of at most 2**-128; empty if there
         is none, because the batch is too small.
     """
-    if not digest or n_samples * agreement_bits < _ENOUGH_BITS:
+    # Proof. Let P_v be the law of the report of a user with value v, and H its collision entropy,
+    # at least: sum_r P_v(r)**2 <= 2**-H for all v. Two independent users have equal reports with
+    # probability sum_r P_v(r) P_w(r), which is at most sqrt(2**-H 2**-H) = 2**-H by Cauchy and
+    # Schwarz. Users randomise independently, so the first m reports of two batches are equal, each
+    # to the one at its place, with a probability of at most 2**-(m H), whatever all values are. A
+    # shuffle that looks at no report changes nothing, since the bound holds for any order of them.
+    #
+    # The sums alone do not have this bound, however rarely two reports are equal: two support
+    # counts of n users agree with a probability of about 1 / n. So they are only compared as well.
+    if not digest or min(n_samples, _BEGINNING) * entropy < _ENOUGH_BITS:
         return b""
-    if _bits_of_sums(n_samples, agreement_bits) >= _ENOUGH_BITS:
-        return digest[:_PART]
-    if _BEGINNING * agreement_bits >= _ENOUGH_BITS:  # also if the beginning is short
-        return digest[: 2 * _PART]
-    return b""
+    return digest[: 2 * _PIECE]
 
 
 def copy_keys(
-    batches: Mapping[str, int], digests: Mapping[str, bytes], agreement_bits: float
+    batches: Mapping[str, int], digests: Mapping[str, bytes], entropy: float
 ) -> dict[bytes, str]:
     """Return the ids of batches by what only their copies have in common with them."""
-    keys = {copy_key(digests[b], batches[b], agreement_bits): b for b in digests}
+    keys = {copy_key(digests[b], batches[b], entropy): b for b in digests}
     keys.pop(b"", None)
     return keys
-
-
-def _bits_of_sums(n_samples: int, bits: float) -> float:
-    """A bound for sums of equal reports in any order: ``m bits - log2(m!)`` for any m up to n.
-
-    There are m! orders. The sums of more reports agree still less often, because the probability
-    that a difference of two equally distributed sums is 0 falls with each report.
-    """
-    m = min(n_samples, int(2.0 ** min(bits, 62)))
-    return m * bits - math.lgamma(m + 1) / math.log(2)

@@ -147,7 +147,7 @@ def _read_parquet(opened, header, protocol):
         raise ValueError(
             f"its header promises {header.n_samples} reports, its footer {file.metadata.num_rows}"
         )
-    n_bytes, entropy = source.seek(0, SEEK_END), protocol.mechanism.report_entropy
+    n_bytes, entropy = source.seek(0, SEEK_END), protocol.mechanism.report_entropy()
     refuse_impossible(header.n_samples, n_bytes, entropy, n_group(fields))
     refuse_large_pages(source, file.metadata, n_bytes, row_bytes(fields))
     for batch in file.iter_batches(batch_size=_n_read(fields), use_threads=False):

@@ -111,15 +111,6 @@ def _no_constant(name):
     raise ValueError(name)
 
 
-def found_header(metadata: dict[bytes, bytes] | None, protocol: Protocol) -> Header | None:
-    """The header in a schema's metadata, if there is one, compared with what is expected."""
-    if not metadata or KEY not in metadata:
-        return None
-    header = schema_header(metadata)
-    refuse_other_configuration(header, protocol)
-    return header
-
-
 def schema_header(metadata: dict[bytes, bytes] | None) -> Header:
     """The header in a schema's metadata; ValueError if there is none."""
     return parse_header((metadata or {}).get(KEY, b"{}"))

@@ -18,12 +18,12 @@ from ..protocols import Protocol, as_protocol
 from ._arrow import from_columns, report_fields, to_columns
 from ._authentication import Key, as_key
 from ._batches import RefusedBatchError, check_batch_id
-from ._convert import as_chunks
 from ._formats import FORMATS, format_of
 from ._header import ContentDigest, Header, refuse_other_configuration
 from ._shuffling import Shuffle
 from ._sources import name_of, open_source
 from ._tally import Batch, Tally, count_batch
+from .containers import as_chunks
 
 
 def write_reports(
@@ -112,7 +112,7 @@ def write_reports(
         is_open = hasattr(path, "write")
         target: Any = path
         with nullcontext(target) if is_open else replacing(Path(target)) as file:
-            entropy = protocol.mechanism.report_entropy
+            entropy = protocol.mechanism.report_entropy()
             most = FORMATS[form].write(file, pieces, fields, header, entropy)
             if digest.n_samples > most:
                 raise RefusedBatchError(

@@ -16,11 +16,11 @@ from ._aggregator import Aggregator
 from ._batches import RefusedBatchError, check_batch_id
 from ._caps import Caps
 from ._checkpoint import CheckpointError
-from ._convert import is_iterator
 from ._lock import LockedError, locked
 from ._report_files import count_source
 from ._sources import Piped, is_path, report_files, unreadable
 from ._storage import is_url, remote_file
+from .containers import is_iterator
 
 
 def aggregate(

@@ -58,7 +58,7 @@ class SurveyClient:
 
     See Also
     --------
-    assigned_parts : Columns that the collector assigns, so that nobody can choose hers.
+    sklearn_ldp.robustness.assigned_parts : Columns that nobody can choose.
 
     Notes
     -----

@@ -15,9 +15,9 @@ from ..protocols import Counts, Protocol, as_protocol
 from ..protocols._protocol import configuration_difference
 from ._authentication import Key, as_key
 from ._batches import RefusedBatchError, check_batch_id, other_content, repeated
-from ._convert import as_chunks
 from ._digest import N_BYTES, Beginning, batch_digest, is_same
 from ._sums import checked_sums
+from .containers import as_chunks
 
 
 @dataclass(frozen=True, eq=False)

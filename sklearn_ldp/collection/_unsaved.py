@@ -172,7 +172,7 @@ def join(path: Any, found: Checkpoint, ours: State, unsaved: Unsaved, bits: floa
     unsaved : Unsaved
         What was added to ours since it was on disk; afterwards, what `found` lacks.
     bits : float
-        The mechanism's `agreement_bits`.
+        Collision entropy of a report.
 
     Returns
     -------

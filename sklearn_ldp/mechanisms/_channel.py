@@ -14,7 +14,7 @@ from .._noise import ChannelNoise, Noise, NoiseModel, as_rows
 from .._typing import Matrix
 from ._coins import Coins
 from ._covariance import drawn_covariances, inner, joint_covariances, joint_product
-from ._laws import JointSupport, ReportLaw
+from ._laws import JointSupport, ReportLaw, choice_entropy
 from ._mechanism import Mechanism
 
 
@@ -111,33 +111,20 @@ class Channel(Mechanism):
         """Number of counts in a tally."""
         return self.n_categories
 
-    @property
-    def agreement_bits(self) -> float:
-        """How rarely two honest reports are equal, see :class:`Mechanism`.
-
-        By default a bound that holds for all channels: equal reports both support the category of
-        one of the users, or both do not.
-        """
-        return _bits(float(self.p) ** 2 + (1 - float(self.p)) ** 2)
-
-    def two_level_bits(self, n_kinds: int, share: float) -> float:
-        """Return `agreement_bits` if reports have one probability where they support a category.
+    def report_entropy(self, order: int = 1) -> float:
+        """Return the bits of randomness in a report, at least, whatever the value.
 
         Parameters
         ----------
-        n_kinds : int
-            Number of different reports; those that support the user's category are equally likely,
-            and so are the others.
-        share : float
-            Share of them that support a given category.
+        order : {1, 2}, default=1
+            1 is Shannon's entropy, 2 the collision entropy, see :class:`Mechanism`.
 
         Returns
         -------
         float
-            The bits.
+            By default that of a single bit, whether the report supports the user's own category.
         """
-        p = float(self.p)
-        return math.log2(n_kinds) - math.log2(p**2 / share + (1 - p) ** 2 / (1 - share))
+        return choice_entropy(self.p, 1, 1, order)
 
     def check_tallies(self, tallies: np.ndarray, sizes: np.ndarray) -> None:
         """Refuse sums that are not those of so many reports.
@@ -527,7 +514,3 @@ def randomised_response(
     other = coins.integers(n_values - 1, moved.size)
     result[moved] = other + (other >= result[moved])
     return result
-
-
-def _bits(probability: float) -> float:
-    return max(-math.log2(probability), 0.0)

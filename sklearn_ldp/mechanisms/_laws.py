@@ -9,11 +9,12 @@ from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ._coins import Coins
 
 
-def choice_entropy(inside: Fraction, n_inside: int, n_outside: int) -> float:
+def choice_entropy(inside: Fraction, n_inside: int, n_outside: int, order: int = 1) -> float:
     """Return the entropy of a uniform choice from one of two sets of outcomes.
 
     Parameters
@@ -22,6 +23,9 @@ def choice_entropy(inside: Fraction, n_inside: int, n_outside: int) -> float:
         Probability of the first set.
     n_inside, n_outside : int
         Sizes of the two sets.
+    order : {1, 2}, default=1
+        1 is Shannon's entropy, 2 the collision entropy: minus the logarithm of the probability that
+        two choices agree.
 
     Returns
     -------
@@ -29,12 +33,32 @@ def choice_entropy(inside: Fraction, n_inside: int, n_outside: int) -> float:
         In bits.
     """
     # 1 - inside may be far below the resolution of floats, so each probability is exact.
-    sets = ((inside, n_inside), (1 - inside, n_outside))
-    return sum(float(p) * (math.log2(n) - _log2(p)) for p, n in sets if p > 0)
+    sets = [(p, n) for p, n in ((inside, n_inside), (1 - inside, n_outside)) if p > 0]
+    logs = [math.log2(p.numerator) - math.log2(p.denominator) for p, _ in sets]
+    return mixture_entropy(logs, [math.log2(n) for _, n in sets], order)
 
 
-def _log2(p: Fraction) -> float:
-    return math.log2(p.numerator) - math.log2(p.denominator)
+def mixture_entropy(logs: ArrayLike, entropies: ArrayLike, order: int) -> float:
+    """Return the entropy of a draw from one of several sets of outcomes, which are disjoint.
+
+    Parameters
+    ----------
+    logs : array-like of shape (n_sets,)
+        Binary logarithms of the probabilities of the sets.
+    entropies : array-like of shape (n_sets,)
+        Entropies of a draw from each set, in bits.
+    order : {1, 2}
+        As for `choice_entropy`.
+
+    Returns
+    -------
+    float
+        In bits.
+    """
+    logs, entropies = np.asarray(logs), np.asarray(entropies)
+    if order == 1:
+        return float(np.exp2(logs) @ (entropies - logs))
+    return max(-float(np.logaddexp2.reduce(2 * logs - entropies)), 0.0)
 
 
 @dataclass(frozen=True, eq=False)

@@ -74,12 +74,24 @@ class Mechanism(ABC):
             return 64
         return sum(bits_for(field.n_values) * (field.width or 1) for field in self.report_fields)
 
-    @property
-    def report_entropy(self) -> float:
-        """Bits of randomness in a report, at least, whatever the value; 0 if not known.
+    def report_entropy(self, order: int = 1) -> float:
+        """Return the bits of randomness in a report, at least, whatever the value.
 
-        No format stores honest reports in fewer bits, so a reader can tell a file that promises
-        too many of them before it counts any.
+        No format stores honest reports in fewer bits than their entropy, so a reader can tell a
+        file that promises too many of them before it counts any. Two honest reports are equal with
+        a probability of at most 2 to the minus collision entropy, whatever the two values are, so
+        a server can tell a copy of a batch from one that agrees with it by chance.
+
+        Parameters
+        ----------
+        order : {1, 2}, default=1
+            That of Rényi's entropy: 1 is Shannon's, 2 is the collision entropy.
+
+        Returns
+        -------
+        float
+            The entropy or a lower bound of it; by default 0, from which nobody can conclude
+            anything.
         """
         return 0.0
 
@@ -195,15 +207,6 @@ class Mechanism(ABC):
     def tally_sum(self) -> int | None:
         """Sum of the tally of a report, if it is the same for all reports; otherwise None."""
         return None
-
-    @property
-    def agreement_bits(self) -> float:
-        """How rarely two honest reports are equal: minus the binary logarithm of a probability.
-
-        It is a lower bound for any two values. From 0, which means that nothing is known, nobody
-        can conclude that a batch of reports is a copy of another one.
-        """
-        return 0.0
 
     def check_tallies(self, tallies: np.ndarray, sizes: np.ndarray) -> None:
         """Refuse sums that are not those of so many reports.

@@ -11,7 +11,7 @@ from itertools import accumulate, pairwise
 import numpy as np
 
 from ._coins import TWO_64, Coins
-from ._laws import PublicPart
+from ._laws import PublicPart, mixture_entropy
 from ._mechanism import Mechanism, ReportField
 from ._reports import bits_for, expect
 from ._split import Split
@@ -152,17 +152,10 @@ class Several(Split):
         of_samples = (sum(own[j] for j in sample) for sample in self.samples)
         return (bits_for(len(self.samples)) if self._has_number else 0) + max(of_samples)
 
-    @property
-    def report_entropy(self):
-        chances = self.sample_probabilities
-        own = zip(self.probabilities.tolist(), self.parts, strict=True)
-        return sum(pi * part.report_entropy for pi, part in own) - float(chances @ np.log2(chances))
-
-    @property
-    def agreement_bits(self):
-        own = np.array([part.agreement_bits for part in self.parts])
-        bits = [own[list(sample)].sum() for sample in self.samples]
-        return -math.log2(float(self.sample_probabilities**2 @ 2.0 ** -np.array(bits)))
+    def report_entropy(self, order=1):
+        own = np.array([part.report_entropy(order) for part in self.parts])
+        of_samples = [own[list(sample)].sum() for sample in self.samples]
+        return mixture_entropy(np.log2(self.sample_probabilities), of_samples, order)
 
     @property
     def public_part(self):

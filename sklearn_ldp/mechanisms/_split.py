@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from .._sampled_noise import SampledNoise
 from ._coins import TWO_64, Coins
-from ._laws import PublicPart
+from ._laws import PublicPart, mixture_entropy
 from ._mechanism import Mechanism, ReportField
 from ._reports import bits_for, expect
 from ._views import View, Views
@@ -178,17 +178,9 @@ class Split(Mechanism):
     def report_bits(self):
         return bits_for(len(self.parts)) + max(part.report_bits for part in self.parts)
 
-    @property
-    def report_entropy(self):
-        return sum(
-            pi * (part.report_entropy - math.log2(pi))
-            for pi, part in zip(self.probabilities.tolist(), self.parts, strict=True)
-        )
-
-    @property
-    def agreement_bits(self):
-        both = zip(self.probabilities.tolist(), self.parts, strict=True)
-        return -math.log2(sum(pi**2 * 2.0**-part.agreement_bits for pi, part in both))
+    def report_entropy(self, order=1):
+        own = [part.report_entropy(order) for part in self.parts]
+        return mixture_entropy(np.log2(self.probabilities), own, order)
 
     @property
     def public_part(self):

@@ -1,6 +1,5 @@
 """Errors of estimates, expected errors of planned collections, and scorers for searches."""
 
-from ._audit import AuditResult, audit_epsilon
 from ._epsilon_scorer import make_epsilon_scorer
 from ._errors import frequency_mae, frequency_mse, query_errors
 from ._frequency_scorer import make_frequency_scorer
@@ -15,10 +14,8 @@ from ._power import expected_power
 from ._scores import BiasVariance, HeavyHitterScores, bias_variance, heavy_hitter_scores
 
 __all__ = [
-    "AuditResult",
     "BiasVariance",
     "HeavyHitterScores",
-    "audit_epsilon",
     "bias_variance",
     "detection_threshold",
     "equivalent_n_samples",

@@ -140,7 +140,7 @@ class BaseCollector(  # type: ignore[call-arg]
             One value per user.
         parts : array-like of int of shape (n_samples,), default=None
             The public part of each report (its hash function), where the collector assigns it: what
-            :func:`~sklearn_ldp.collection.assigned_parts` returns. None lets each client draw its
+            :func:`~sklearn_ldp.robustness.assigned_parts` returns. None lets each client draw its
             own.
 
         Returns

@@ -76,17 +76,12 @@ class DirectChannel(Channel):
     def report_bits(self):
         return bits_for(self.n_categories)
 
-    @property
-    def report_entropy(self):
-        return choice_entropy(self.p, 1, self.n_categories - 1)
+    def report_entropy(self, order=1):
+        return choice_entropy(self.p, 1, self.n_categories - 1, order)
 
     @property
     def tally_sum(self):
         return 1
-
-    @property
-    def agreement_bits(self):
-        return self.two_level_bits(self.n_categories, 1 / self.n_categories)
 
     def decode_operations(self, n_samples):
         return n_samples + self.n_categories

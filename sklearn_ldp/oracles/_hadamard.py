@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from fractions import Fraction
 from numbers import Integral
 
@@ -159,19 +158,12 @@ class HadamardChannel(Channel):
     def report_bits(self):
         return bits_for(self.n_columns)
 
-    @property
-    def report_entropy(self):
-        return choice_entropy(self._inside, self.half, self.n_columns - self.half)
+    def report_entropy(self, order=1):
+        return choice_entropy(self._inside, self.half, self.n_columns - self.half, order)
 
     @property
     def tally_sum(self):
         return 1
-
-    @property
-    def agreement_bits(self):
-        inside = float(self._inside)  # with blocks, `p` is not the probability of support
-        equal = inside**2 / self.half + (1 - inside) ** 2 / (self.n_columns - self.half)
-        return -math.log2(equal)
 
     def decode_operations(self, n_samples):
         return n_samples + self.n_columns * bits_for(self.order)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from fractions import Fraction
 from functools import lru_cache
@@ -101,24 +100,15 @@ class LinearHashChannel(Channel):
     def report_bits(self):
         return bits_for(self.n_functions * self.field.order)
 
-    @property
-    def report_entropy(self):
+    def report_entropy(self, order=1):
         # A vector and its multiples are one function; the vector of zeros is one by itself.
         g, zero = self.field.order, Fraction(1, self.n_vectors)
-        function = choice_entropy(zero, 1, self.n_functions - 1)
-        return function + choice_entropy(self.p, 1, g - 1)
+        function = choice_entropy(zero, 1, self.n_functions - 1, order)
+        return function + choice_entropy(self.p, 1, g - 1, order)
 
     @property
     def tally_sum(self):
         return self._n_prefixes(self.n_tried) if self.n_left > 1 else None
-
-    @property
-    def agreement_bits(self):
-        p, g = float(self.p), self.field.order
-        same_value = p**2 + (1 - p) ** 2 / (g - 1)
-        # All multiples of a function share a number; only the function 0 shares it with no other.
-        same_function = (1 + (self.n_functions - 1) * (g - 1.0) ** 2) / float(self.n_vectors) ** 2
-        return -math.log2(same_value * same_function)
 
     def decode_operations(self, n_samples):
         n_prefixes = self._n_prefixes(self.n_tried)

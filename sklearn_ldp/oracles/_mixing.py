@@ -97,19 +97,13 @@ class MixingHashChannel(Channel):
     def report_fields(self):
         return self.client.report_fields
 
-    @property
-    def report_entropy(self):
-        value = choice_entropy(self.p, 1, self.client.hash_range - 1)
+    def report_entropy(self, order=1):
+        value = choice_entropy(self.p, 1, self.client.hash_range - 1, order)
         return math.log2(self.client.n_seeds) + value
 
     @property
     def report_bits(self):
         return 63 + bits_for(self.client.hash_range)
-
-    @property
-    def agreement_bits(self):
-        g = self.client.hash_range
-        return self.two_level_bits(self.client.n_seeds * g, 1 / g)
 
     def decode_operations(self, n_samples):
         return 10 * n_samples * self.n_categories

@@ -186,17 +186,12 @@ class ProjectiveChannel(Channel):
     def report_bits(self):
         return bits_for(self.n_points)
 
-    @property
-    def report_entropy(self):
-        return choice_entropy(self.p, self.n_inside, self.n_points - self.n_inside)
+    def report_entropy(self, order=1):
+        return choice_entropy(self.p, self.n_inside, self.n_points - self.n_inside, order)
 
     @property
     def tally_sum(self):
         return 1
-
-    @property
-    def agreement_bits(self):
-        return self.two_level_bits(self.n_points, self.n_inside / self.n_points)
 
     def decode_operations(self, n_samples):
         return n_samples + self.n_digits * self.field.order ** (self.n_digits + 1)

@@ -164,19 +164,13 @@ class SubsetChannel(Channel):
         # A set is sent as d bits, or as its number among all sets, whichever is shorter.
         return min(self.n_categories, bits_for(math.comb(self.n_categories, self.size)))
 
-    @property
-    def report_entropy(self):
+    def report_entropy(self, order=1):
         d, w = self.n_categories, self.size
-        return choice_entropy(self.p, math.comb(d - 1, w - 1), math.comb(d - 1, w))
+        return choice_entropy(self.p, math.comb(d - 1, w - 1), math.comb(d - 1, w), order)
 
     @property
     def tally_sum(self):
         return self.size
-
-    @property
-    def agreement_bits(self):
-        n_sets = math.comb(self.n_categories, self.size)
-        return self.two_level_bits(n_sets, self.size / self.n_categories)
 
     def decode_operations(self, n_samples):
         return n_samples * self.size

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from fractions import Fraction
 
 import numpy as np
@@ -124,15 +123,9 @@ class UnaryChannel(Channel):
     def report_bits(self):
         return self.n_categories
 
-    @property
-    def report_entropy(self):
-        others = (self.n_categories - 1) * choice_entropy(self.q, 1, 1)
-        return choice_entropy(self.p, 1, 1) + others
-
-    @property
-    def agreement_bits(self):
-        one, zero = (p**2 + (1 - p) ** 2 for p in (float(self.p), float(self.q)))
-        return -math.log2(one) - (self.n_categories - 1) * math.log2(zero)
+    def report_entropy(self, order=1):
+        others = (self.n_categories - 1) * choice_entropy(self.q, 1, 1, order)
+        return choice_entropy(self.p, 1, 1, order) + others
 
     def decode_operations(self, n_samples):
         return n_samples * self.n_categories

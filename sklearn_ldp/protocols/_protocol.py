@@ -160,7 +160,7 @@ class Protocol:
             None is the secure source; anything else is for simulations.
         parts : array-like of int of shape (n,), default=None
             The public part of each report, as
-            :func:`~sklearn_ldp.collection.assigned_parts` returns them. None lets clients draw.
+            :func:`~sklearn_ldp.robustness.assigned_parts` returns them. None lets clients draw.
 
         Returns
         -------

@@ -1,4 +1,4 @@
-"""Poisoning: what a share of fake users could gain."""
+"""Poisoning: the gain of a share of fake users, by a closed formula."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def poisoning_gain(
     from a change of opinion: then :math:`G = \\beta (1 - f_T)`.
 
     If a collector assigns the hash functions of local hashing
-    (:func:`~sklearn_ldp.collection.assigned_parts`), the largest attack that is left is
+    (:func:`~sklearn_ldp.robustness.assigned_parts`), the largest attack that is left is
     "assigned": to report the value that the function gives to most targets. M is the mean number of
     these: of balls in the fullest of g boxes, if r balls fall at random. (It is 1 for r = 1, and
     :math:`1 + 1 / g` for r = 2.)
@@ -100,7 +100,7 @@ def poisoning_gain(
     One percent of all users is fake and promotes one category out of a thousand:
 
     >>> from sklearn_ldp import GRR, OLH, OUE
-    >>> from sklearn_ldp.collection import poisoning_gain
+    >>> from sklearn_ldp.robustness import poisoning_gain
     >>> poisoning_gain([GRR(), OUE(), OLH()], 0.01, 1, n_categories=1000, epsilon=1.0).round(3)
     array([5.824, 0.032, 0.033])
     >>> poisoning_gain(OUE(), 0.01, 1, n_categories=1000, epsilon=1.0, attack="input")

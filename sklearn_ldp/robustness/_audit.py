@@ -1,4 +1,4 @@
-"""Audits: how much epsilon a mechanism demonstrably spends."""
+"""Audits: lower bounds of the epsilon that a mechanism spends, by telling two values apart."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def audit_epsilon(
     Examples
     --------
     >>> from sklearn_ldp import GRR
-    >>> from sklearn_ldp.metrics import audit_epsilon
+    >>> from sklearn_ldp.robustness import audit_epsilon
     >>> result = audit_epsilon(GRR(epsilon=1.0, categories=4), n_trials=100_000, random_state=0)
     >>> 0.95 < result.lower_bound < 1.0, result.is_violated
     (True, False)

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from .._typing import Column, OracleOrProtocol
+from ..collection.containers import as_chunks
 from ..domains._canonical import canonical
-from ..mechanisms._laws import PublicPart
+from ..oracles.channels import PublicPart
 from ..protocols import Protocol
-from ._authentication import LEAST_BYTES
-from ._convert import as_chunks
 
+_KEY_BYTES = 16  # at least
 _WORDS = 8  # 64-bit words per digest: a second digest is hardly ever needed
 
 
@@ -72,7 +72,7 @@ def assigned_parts(
     --------
     check_assigned : What the collector does with the reports.
     poisoning_gain : With ``attack="assigned"``, what fake users can still gain.
-    SurveyClient : A client that stays with the column that it has drawn itself.
+    sklearn_ldp.collection.SurveyClient : A client that stays with the column that it has drawn.
 
     Notes
     -----
@@ -87,7 +87,7 @@ def assigned_parts(
     Examples
     --------
     >>> from sklearn_ldp import OLH
-    >>> from sklearn_ldp.collection import assigned_parts, check_assigned
+    >>> from sklearn_ldp.robustness import assigned_parts, check_assigned
     >>> oracle = OLH(1.0, categories=["yes", "no"], random_state=0)
     >>> key, tokens = bytes(range(32)), ["user 17", "user 18", "user 19"]
     >>> parts = assigned_parts(oracle, tokens, key)
@@ -195,9 +195,9 @@ def _round_key(protocol: Protocol, part: PublicPart, key: bytes) -> bytes:
             f"Argument key must be bytes, such as secrets.token_bytes(32), got "
             f"{type(key).__name__}."
         )
-    if len(key) < LEAST_BYTES:
+    if len(key) < _KEY_BYTES:
         raise ValueError(
-            f"Argument key must have at least {LEAST_BYTES} bytes, so that nobody can guess it, "
+            f"Argument key must have at least {_KEY_BYTES} bytes, so that nobody can guess it, "
             f"got {len(key)}: use secrets.token_bytes(32)."
         )
     configuration = {

@@ -1,4 +1,4 @@
-"""Convert any container to chunks of integer reports; nothing passes through float64."""
+"""Containers of reports as chunks of integers: arrays, mapped files, tables and streams."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 
 from ..protocols import Protocol
+from ._arrow import from_batch, from_columns, report_fields
+from ._header import KEY, refuse_other_configuration, schema_header
 
 _STREAM_ROWS = 1 << 18  # rows per chunk of a table
 _MAPPED_BYTES = 1 << 24  # bytes of a mapped file in memory at a time
@@ -35,9 +37,7 @@ def as_chunks(reports: Any, protocol: Protocol) -> Iterator[np.ndarray]:
     elif isinstance(reports, np.ndarray) and reports.ndim:
         yield from _mapped_chunks(reports) if isinstance(reports, np.memmap) else (reports,)
     elif is_arrow_like(reports):
-        from ._arrow_stream import stream_chunks
-
-        yield from stream_chunks(reports, protocol, _STREAM_ROWS)
+        yield from _stream_chunks(reports, protocol)
     elif not _is_list_like(reports):
         raise ValueError(f"expected an array of reports, got {type(reports).__name__}")
     else:
@@ -60,6 +60,45 @@ def _mapped_chunks(reports):
         yield np.asarray(reports[start : start + size])
         if is_shared:
             mapping.madvise(mmap.MADV_DONTNEED)
+
+
+def _stream_chunks(reports: Any, protocol: Protocol) -> Iterator[np.ndarray]:
+    """Yield arrays of reports from any object with the Arrow PyCapsule interface.
+
+    If the stream carries a configuration, it must be the protocol's; a stream without one is
+    assumed to be of the protocol.
+    """
+    import pyarrow as pa
+
+    fields = report_fields(protocol)
+    batches, schema = _batches(reports, pa)
+    if KEY in (schema.metadata or {}):
+        refuse_other_configuration(schema_header(schema.metadata), protocol)
+    try:
+        for batch in batches:
+            batch.validate(full=True)
+            for start in range(0, batch.num_rows, _STREAM_ROWS):
+                yield from_columns(from_batch(batch.slice(start, _STREAM_ROWS)), fields)
+    except pa.ArrowException as error:
+        raise ValueError(f"the Arrow stream cannot be read: {error}") from None
+
+
+def _batches(reports, pa):
+    """Record batches and their schema; a single column becomes a table with one column."""
+    try:
+        if not hasattr(reports, "__arrow_c_stream__"):
+            reports = pa.Table.from_arrays([pa.array(reports)], ["report"])
+        reader = pa.RecordBatchReader.from_stream(reports)
+    except (pa.ArrowException, TypeError, ValueError):
+        column = pa.chunked_array(reports)  # a series streams its values, not rows
+        reader = pa.Table.from_arrays([column], ["report"]).to_reader()
+    schema = reader.schema
+    index = (schema.pandas_metadata or {}).get("index_columns", [])
+    names = {name for name in index if isinstance(name, str)}
+    if not names:
+        return reader, schema
+    kept = [name for name in schema.names if name not in names]
+    return (batch.select(kept) for batch in reader), schema
 
 
 def is_iterator(source: Any) -> bool:

@@ -1,26 +1,28 @@
-"""Tests for fake users: what a collector can see of them in the reports."""
+"""Tests of reports for fake users: sizes of supports, pairs of categories and hash functions."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from scipy import stats
 
-from .._typing import OracleOrProtocol
+from .._typing import Column, OracleOrProtocol
+from ..collection.containers import as_chunks
 from ..mechanisms._coins import SeededCoins
-from ..oracles.channels import Channel, ReportLaw
-from ..protocols import Protocol
-from ._convert import as_chunks
-from ._of_column import of_column
+from ..oracles._survey import BaseSurvey
+from ..oracles.channels import Channel, JointSupport, PublicPart, ReportLaw
+from ..protocols import Protocol, as_protocol
 
 _LEAST_EXPECTED = 10  # reports in a class: with fewer, chi-square is a poor approximation
-_MAX_COUNTED = 1 << 22  # values of a public part that are counted one by one
+_MAX_COUNTED = 1 << 22  # hash functions that are counted one by one
 _FEWEST_DRAWS, _MOST_DRAWS = 1 << 14, 1 << 18  # honest reports drawn where no law is known
 _CELLS = 1 << 22  # reports times categories that are processed at a time
+_MAX_PAIRED = 2048  # categories whose pairs are counted at a time: about 250 MiB
+_N_EXAMINED = 1024  # pairs of the largest z-scores, whose p-values are computed
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,7 +125,7 @@ def support_size_test(reports: Any, oracle: OracleOrProtocol, *, column: Any = N
     --------
     >>> import numpy as np
     >>> from sklearn_ldp import OUE
-    >>> from sklearn_ldp.collection import support_size_test
+    >>> from sklearn_ldp.robustness import support_size_test
     >>> oracle = OUE(1.0, categories=64, random_state=0)
     >>> honest = oracle.privatize(np.zeros(9_500, dtype=int))
     >>> support_size_test(honest, oracle).p_value > 0.001
@@ -132,7 +134,7 @@ def support_size_test(reports: Any, oracle: OracleOrProtocol, *, column: Any = N
     >>> support_size_test(np.concatenate([honest, fake]), oracle).p_value < 1e-9
     True
     """
-    reports, protocol = of_column(reports, oracle, column)
+    reports, protocol = _of_column(reports, oracle, column)
     channel: Any = protocol.mechanism
     if not isinstance(channel, Channel):
         raise TypeError(
@@ -141,41 +143,20 @@ def support_size_test(reports: Any, oracle: OracleOrProtocol, *, column: Any = N
         )
     sizes, law = channel.support_sizes, channel.law_of_reports
     if sizes is not None and np.count_nonzero(sizes) == 1:
-        n = sum(len(chunk) for chunk in checked_chunks(reports, protocol))
+        n = sum(len(chunk) for chunk in _checked_chunks(reports, protocol))
         return ReportTest(0.0, 0, 1.0, n)
     if sizes is not None:
         return _pearson(_size_counts(reports, protocol), sizes)
     if law is not None:
-        chunks = checked_chunks(reports, protocol)
+        chunks = _checked_chunks(reports, protocol)
         return _wald(sum(law.count(chunk, channel.n_categories) for chunk in chunks), channel, law)
     return _drawn(reports, protocol)
-
-
-def checked_chunks(reports: Any, protocol: Protocol) -> Iterator[np.ndarray]:
-    """Yield reports in canonical form, few enough at a time to examine all their categories.
-
-    Parameters
-    ----------
-    reports : array-like, Arrow stream or iterator of those
-        Reports as returned by the protocol's `privatize`.
-    protocol : Protocol
-        What the reports are of.
-
-    Yields
-    ------
-    ndarray whose first axis is the users
-        Checked reports.
-    """
-    size = max(_CELLS // protocol.domain.size, 1)
-    for chunk in as_chunks(reports, protocol):
-        for start in range(0, len(chunk), size):
-            yield protocol.check(chunk[start : start + size])
 
 
 def _size_counts(reports: Any, protocol: Protocol) -> np.ndarray:
     """Number of reports that support 0, 1, .., d categories."""
     channel: Any = protocol.mechanism
-    counts = (_sizes(channel, chunk) for chunk in checked_chunks(reports, protocol))
+    counts = (_sizes(channel, chunk) for chunk in _checked_chunks(reports, protocol))
     return sum(counts, np.zeros(channel.n_categories + 1, dtype=np.int64))
 
 
@@ -190,7 +171,7 @@ def _drawn(reports: Any, protocol: Protocol) -> ReportTest:
     channel: Any = protocol.mechanism
     d = channel.n_categories
     observed, support = np.zeros(d + 1, dtype=np.int64), np.zeros(d, dtype=np.int64)
-    for chunk in checked_chunks(reports, protocol):
+    for chunk in _checked_chunks(reports, protocol):
         observed += _sizes(channel, chunk)
         support += channel.count_support(chunk)
     n = int(observed.sum())
@@ -312,7 +293,7 @@ def hash_function_test(reports: Any, oracle: OracleOrProtocol, *, column: Any = 
     --------
     >>> import numpy as np
     >>> from sklearn_ldp import OLH
-    >>> from sklearn_ldp.collection import hash_function_test
+    >>> from sklearn_ldp.robustness import hash_function_test
     >>> oracle = OLH(1.0, categories=64, random_state=0)
     >>> honest = oracle.privatize(np.zeros(50_000, dtype=int))
     >>> hash_function_test(honest, oracle).p_value > 0.001
@@ -321,14 +302,14 @@ def hash_function_test(reports: Any, oracle: OracleOrProtocol, *, column: Any = 
     >>> hash_function_test(np.concatenate([honest, fake]), oracle).p_value < 1e-9
     True
     """
-    reports, protocol = of_column(reports, oracle, column)
+    reports, protocol = _of_column(reports, oracle, column)
     part = getattr(protocol.mechanism, "public_part", None)
     if part is None:
         raise TypeError(
             f"hash_function_test is for OLH, BLH and other oracles whose users draw a hash "
             f"function; users of {protocol.name} draw none. Use support_size_test."
         )
-    drawn = np.concatenate([part.of_reports(chunk) for chunk in checked_chunks(reports, protocol)])
+    drawn = np.concatenate([part.of_reports(chunk) for chunk in _checked_chunks(reports, protocol)])
     n, size, shares = len(drawn), part.n_values, part.shares
     if size > _MAX_COUNTED or n < 0.1 * size:
         return _pairs_test(drawn, 1 / size if shares is None else float(np.sum(shares**2)))
@@ -354,3 +335,262 @@ def _pairs_test(functions: np.ndarray, probability: float) -> ReportTest:
 def _result(statistic: float, degrees: int, n: int) -> ReportTest:
     p_value = float(stats.chi2.sf(statistic, degrees)) if degrees else 1.0
     return ReportTest(statistic, degrees, min(p_value, 1.0) if math.isfinite(statistic) else 0.0, n)
+
+
+def joint_support_test(
+    reports: Any, oracle: OracleOrProtocol, *, among: Column | None = None, column: Any = None
+) -> ReportTest:
+    """Test whether reports support pairs of categories together more often than honest users' do.
+
+    Fake users who promote several categories gain most from reports that support all of them. If
+    the joint law of the support :math:`x_v, x_w` of two categories is known (`own`, where the user
+    has one of the two, otherwise `other`), then
+
+    .. math:: \\sum_i \\left( x_{iv} x_{iw} - \\mathrm{other} - \\frac{\\mathrm{own} -
+              \\mathrm{other}}{p - q} (x_{iv} + x_{iw} - 2 q) \\right)
+
+    has mean 0 whatever the values of the users are. With unary encoding and mixing hashes, it is
+    the sum of :math:`(x_{iv} - q) (x_{iw} - q)`. The largest z-score of all pairs is tested, with
+    a correction for skewness. With linear hashing the functions that map two categories to one
+    value are counted for each difference of categories, and the largest count is tested: it is
+    binomial with probability 1/g.
+
+    Privacy: costs none.
+
+    Parameters
+    ----------
+    reports : array-like, Arrow stream or iterator of those
+        Reports as returned by the oracle's `privatize`, of at least some thousands of users.
+    oracle : oracle or Protocol
+        Unfitted, with declared categories.
+    among : array-like of categories, default=None
+        Categories whose pairs are tested, for example those whose rank matters. None means all of
+        them, up to 2,048. Linear hashing ignores it.
+    column : object, default=None
+        For reports of a survey, the column whose reports are tested, by the law of its own oracle.
+
+    Returns
+    -------
+    ReportTest
+        The result; `statistic` is the largest z-score, and `degrees_of_freedom` the number of
+        pairs or differences. The p-value is Bonferroni's for that number, so it tends to be large.
+        Where a report supports one category only (:class:`~sklearn_ldp.GRR`), there is nothing to
+        test: `has_power` is False and the p-value is 1.
+
+    Raises
+    ------
+    ValueError
+        If a report cannot come from the oracle, or there are too many categories.
+    TypeError
+        If the oracle's reports have no known joint law.
+
+    See Also
+    --------
+    support_size_test : A test of the number of categories that a report supports.
+    hash_function_test : A test of all functions together.
+
+    Notes
+    -----
+    The time is :math:`O(n d^2)` in matrix products, for linear hashing :math:`O(n + g^k)`. The test
+    does not detect fake users who promote a single category, nor those who follow the protocol and
+    lie about their values.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_ldp import OUE
+    >>> from sklearn_ldp.robustness import joint_support_test
+    >>> oracle = OUE(1.0, categories=64, random_state=0)
+    >>> honest = oracle.privatize(np.zeros(20_000, dtype=int))
+    >>> joint_support_test(honest, oracle).p_value > 0.01
+    True
+    >>> fake = honest[:400].copy()  # two percent look like honest reports, but for three bits
+    >>> fake[:, [7, 8, 9]] = 1
+    >>> joint_support_test(np.concatenate([honest, fake]), oracle).p_value < 1e-6
+    True
+    """
+    reports, protocol = _of_column(reports, oracle, column)
+    channel: Any = protocol.mechanism
+    if isinstance(channel, Channel):
+        part, joint = channel.public_part, channel.joint_support
+        if part is not None and part.collisions is not None:
+            return _of_functions(reports, protocol, part)
+        if joint is not None:
+            return _of_pairs(reports, protocol, joint, _paired(among, protocol))
+    raise TypeError(
+        f"joint_support_test is for mechanisms whose reports have a known joint law for two "
+        f"categories; those of {protocol.name} have none. Use support_size_test; of a survey, "
+        "name one of its columns: column=..."
+    )
+
+
+def _of_functions(reports: Any, protocol: Protocol, part: PublicPart) -> ReportTest:
+    counts = np.zeros(part.n_values, dtype=np.int64)
+    for chunk in _checked_chunks(reports, protocol):
+        counts += np.bincount(part.of_reports(chunk), minlength=part.n_values)
+    assert part.collisions is not None
+    found, q = part.collisions(counts)
+    n, most = int(counts.sum()), int(found.max())
+    p_value = float(stats.binom.sf(most - 1, n, q))
+    z = (most - n * q) / np.sqrt(max(n, 1) * q * (1 - q))
+    return ReportTest(float(z), len(found), min(len(found) * p_value, 1.0), n)
+
+
+def _paired(among: Column | None, protocol: Protocol) -> np.ndarray:
+    """Return the codes of the categories to pair."""
+    domain = protocol.domain
+    codes = np.arange(domain.size) if among is None else domain.encode(among, "joint_support_test")
+    codes = np.unique(codes)
+    if len(codes) > _MAX_PAIRED:
+        raise ValueError(
+            f"joint_support_test counts the pairs of at most {_MAX_PAIRED} categories, got "
+            f"{len(codes)}: name fewer in among=, for example those of the highest estimates."
+        )
+    return codes
+
+
+def _of_pairs(
+    reports: Any, protocol: Protocol, joint: JointSupport, codes: np.ndarray
+) -> ReportTest:
+    channel: Any = protocol.mechanism
+    both, n = np.zeros((len(codes), len(codes)), dtype=np.int64), 0
+    for chunk in _checked_chunks(reports, protocol):
+        both += pair_counts(chunk, channel, codes)
+        n += len(chunk)
+    return largest_pair(both, n, channel, joint)
+
+
+def pair_counts(reports: np.ndarray, channel: Channel, codes: np.ndarray) -> np.ndarray:
+    """Count the reports that support both of two categories.
+
+    Parameters
+    ----------
+    reports : ndarray whose first axis is the users
+        Checked reports.
+    channel : Channel
+        Their mechanism.
+    codes : ndarray of shape (m,)
+        The categories to pair.
+
+    Returns
+    -------
+    ndarray of shape (m, m)
+        int64; on the diagonal, the support of each category.
+    """
+    both = np.zeros((len(codes), len(codes)), dtype=np.int64)
+    size = max(_CELLS // max(len(codes), 1), 1)
+    for start in range(0, len(reports), size):
+        # Sums of so few reports are exact in 32 bits, and much faster than integers.
+        x = channel.supports(reports[start : start + size], codes).astype(np.float32)
+        both += np.rint(x.T @ x).astype(np.int64)
+    return both
+
+
+def largest_pair(both: np.ndarray, n: int, channel: Channel, joint: JointSupport) -> ReportTest:
+    """Test the pair of categories that are supported together most, for what is expected.
+
+    Parameters
+    ----------
+    both : ndarray of shape (m, m)
+        As returned by `pair_counts`.
+    n : int
+        Number of reports.
+    channel : Channel
+        Their mechanism.
+    joint : JointSupport
+        Its joint law.
+
+    Returns
+    -------
+    ReportTest
+        The result.
+    """
+    v, w = np.triu_indices(len(both), 1)
+    single, p, q = np.diag(both), float(channel.p), float(channel.q)
+    gain = (joint.own - joint.other) / (p - q)
+    total = single[v] + single[w]
+    expected = n * joint.other + gain * (total - 2 * n * q)
+    # A report's summand takes three values: where it supports both, one or none of the pair.
+    values = [(k == 2) - joint.other - gain * (k - 2 * q) for k in (2, 1, 0)]
+    twice = np.clip(expected, 0, np.minimum(single[v], single[w]))
+    reports_of = [twice, total - 2 * twice, n - total + twice]
+    terms = list(zip(reports_of, values, strict=True))
+    variance = np.sum([m * value**2 for m, value in terms], axis=0)
+    third = np.sum([m * value**3 for m, value in terms], axis=0)
+    is_random = variance > 1e-9 * max(n, 1)
+    if not np.any(is_random):
+        return ReportTest(0.0, 0, 1.0, n)
+    spread = np.sqrt(variance[is_random])
+    z, skew = (both[v, w] - expected)[is_random] / spread, third[is_random] / spread**3
+    examined = np.argpartition(z, max(len(z) - _N_EXAMINED, 0))[-_N_EXAMINED:]
+    p_value = float(np.min(stats.pearson3.sf(z[examined], skew[examined])))
+    return ReportTest(float(z.max()), len(z), min(len(z) * p_value, 1.0), n)
+
+
+# -- the reports to test -----------------------------------------------------------------------
+def _of_column(reports: Any, oracle: OracleOrProtocol, column: Any) -> tuple[Any, Protocol]:
+    """Return the reports to test, and what they are of.
+
+    Parameters
+    ----------
+    reports : array-like, Arrow stream or iterator of those
+        Reports of the oracle or survey.
+    oracle : oracle, survey or Protocol
+        Unfitted, with declared categories.
+    column : object or None
+        The column of a survey whose reports are wanted; None takes the reports as they are.
+
+    Returns
+    -------
+    (reports, Protocol)
+        Of a column, those of its own oracle.
+
+    Raises
+    ------
+    ValueError
+        If the survey has no such column, or its users report on several.
+    TypeError
+        If a column is named, and the oracle has only one.
+    """
+    protocol = as_protocol(oracle)
+    if column is None:
+        return reports, protocol
+    if not isinstance(oracle, BaseSurvey):
+        raise TypeError(
+            f"Argument column is for surveys such as ColumnOracle, got {oracle!r}: leave it out."
+        )
+    parts = oracle._planned_parts()
+    if column not in parts:
+        raise ValueError(
+            f"{protocol.name} has no column {column!r}; it has {', '.join(map(repr, parts))}."
+        )
+    if getattr(protocol.mechanism, "n_drawn", 1) != 1:
+        raise ValueError(
+            f"Argument column needs reports about one column each, but users of {protocol.name} "
+            "report on several: collect with n_sampled=1 to test the reports of a column."
+        )
+    mechanism, j = cast(Any, protocol.mechanism), list(parts).index(column)
+    chunks = (protocol.check(chunk) for chunk in as_chunks(reports, protocol))
+    own = [mechanism.reports_of_part(chunk, j) for chunk in chunks]
+    return np.concatenate(own), as_protocol(parts[column].oracle)
+
+
+def _checked_chunks(reports: Any, protocol: Protocol) -> Iterator[np.ndarray]:
+    """Yield reports in canonical form, few enough at a time to examine all their categories.
+
+    Parameters
+    ----------
+    reports : array-like, Arrow stream or iterator of those
+        Reports as returned by the protocol's `privatize`.
+    protocol : Protocol
+        What the reports are of.
+
+    Yields
+    ------
+    ndarray whose first axis is the users
+        Checked reports.
+    """
+    size = max(_CELLS // protocol.domain.size, 1)
+    for chunk in as_chunks(reports, protocol):
+        for start in range(0, len(chunk), size):
+            yield protocol.check(chunk[start : start + size])
