@@ -35,7 +35,7 @@ from sklearn_ldp import (
     MarginalOracle,
     SubsetSelection,
 )
-from sklearn_ldp.tables import compare_methods
+from sklearn_ldp.surveys import compare_methods
 
 EPSILONS = [0.5, 1.0, 2.0, 4.0]
 DATA = Path(__file__).parents[2] / "shared" / "data"

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from .inspection import FrequencyDisplay as FrequencyDisplay
     from .learning._encoder import CategoryEncoder as CategoryEncoder
     from .oracles import BaseOracle as BaseOracle
-    from .oracles._collector import BaseCollector
+    from .oracles.collector import BaseCollector
     from .postprocessing import BasePostProcessor as BasePostProcessor
     from .queries import QuerySet
 

@@ -13,7 +13,7 @@ from sklearn.base import clone
 from benchmarks._attacks import chosen_functions, chosen_values
 from sklearn_ldp import BLH, GRR, OLH, OUE
 from sklearn_ldp.collection import Protocol
-from sklearn_ldp.oracles._mixing import MixingHashChannel
+from sklearn_ldp.oracles._local_hashing import MixingHashChannel
 from sklearn_ldp.robustness import (
     assigned_parts,
     check_assigned,
@@ -176,7 +176,7 @@ def test_parts_depend_on_key_round_oracle_and_token():
 )
 def test_reports_carry_their_parts(oracle, seed_of_oracle, monkeypatch):
     # Chunks of as many users as share a stream of coins, so that there are two of each.
-    monkeypatch.setattr("sklearn_ldp.protocols._clients._CHUNK_BYTES", 1)
+    monkeypatch.setattr("sklearn_ldp.mechanisms.mechanism._CHUNK_BYTES", 1)
     oracle = over(oracle, 40, seed_of_oracle)
     parts = assigned_parts(oracle, range(40_000), KEY)
     values = np.arange(40_000) % 40

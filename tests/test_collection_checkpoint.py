@@ -19,7 +19,7 @@ from sklearn_ldp._files import _atomic as atomic
 from sklearn_ldp.collection import Aggregator, CheckpointError, RefusedBatchError
 from sklearn_ldp.collection._checkpoint import Checkpoint, _pack
 from sklearn_ldp.collection._checkpoint import read as read_checkpoint
-from sklearn_ldp.protocols import Counts
+from sklearn_ldp.mechanisms import Counts
 
 ORACLE = GRR(1.0, categories=50, n_shards=4)
 

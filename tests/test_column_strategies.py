@@ -23,7 +23,7 @@ from sklearn_ldp import (
 )
 from sklearn_ldp._sampled_noise import SampledNoise
 from sklearn_ldp.collection import Aggregator, RefusedBatchError, read_reports, write_reports
-from sklearn_ldp.mechanisms._coins import SeededCoins
+from sklearn_ldp.mechanisms.coins import SeededCoins
 
 DOMAINS = {"sex": ["F", "M"], "age": 5, "state": 12}
 

@@ -25,7 +25,7 @@ from sklearn_ldp import (
     NormSub,
 )
 from sklearn_ldp.learning import FrequencyEncoder, RateEncoder
-from sklearn_ldp.tables._rates import plain_rates, shrunken_rates
+from sklearn_ldp.surveys._rates import plain_rates, shrunken_rates
 from sklearn_ldp.utils.estimator_checks import expected_failed_checks
 
 STATES = FrequencyEstimate([[0.5, 0.3, 0.25, -0.05]], ["CA", "TX", "NY", "WY"])

@@ -6,12 +6,12 @@ from scipy import stats
 from sklearn.base import clone
 
 from sklearn_ldp import BLH, OLH
-from sklearn_ldp.mechanisms._support import independent_support
-from sklearn_ldp.mechanisms.algebra._finite_field import FiniteField
-from sklearn_ldp.mechanisms.algebra._linear_functions import LinearFunctions, scattered
+from sklearn_ldp.mechanisms.laws import independent_support
 from sklearn_ldp.metrics import expected_error
+from sklearn_ldp.numerics.finite_field import FiniteField
+from sklearn_ldp.numerics.transforms import LinearFunctions, scattered
 from sklearn_ldp.oracles import _linear_hashing
-from sklearn_ldp.oracles._linear_hashing import n_digits_for
+from sklearn_ldp.oracles._local_hashing import n_digits_for
 from sklearn_ldp.queries import query_matrix
 
 GOLDEN_4096 = [1305, 1903, 87, 2655, 796, 3415, 875, 611, 1277, 112]

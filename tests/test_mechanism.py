@@ -21,8 +21,8 @@ from sklearn_ldp.collection import (
     tally_reports,
     write_reports,
 )
-from sklearn_ldp.mechanisms._coins import exp_lower_bound
-from sklearn_ldp.protocols import Counts, expand
+from sklearn_ldp.mechanisms import Counts, expand
+from sklearn_ldp.mechanisms.coins import exp_lower_bound
 from sklearn_ldp.robustness import (
     hash_function_test,
     support_size_test,

@@ -17,8 +17,8 @@ from scipy.linalg import hadamard
 from sklearn.base import clone
 
 from sklearn_ldp import GRR, OLH, OUE, HadamardResponse, ProjectiveGeometryResponse, SubsetSelection
-from sklearn_ldp.mechanisms._coins import SeededCoins
-from sklearn_ldp.mechanisms.algebra._walsh_hadamard import walsh_hadamard
+from sklearn_ldp.mechanisms.coins import SeededCoins
+from sklearn_ldp.numerics.transforms import walsh_hadamard
 
 TWO_64 = 1 << 64
 FIELDS = [2, 3, 4, 5, 7, 8, 9]

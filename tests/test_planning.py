@@ -127,7 +127,7 @@ def test_large_spaces_are_drawn(oracle, monkeypatch):
     """2**14 drawn reports have a standard error of 2 % and more (seed fixed)."""
     options = {"frequencies": TRUTH, "queries": GROUPS}
     exact = expected_error(oracle, N, 8, **options)
-    monkeypatch.setattr("sklearn_ldp.oracles._linear_hashing._MAX_LAW", 1)
+    monkeypatch.setattr("sklearn_ldp.oracles._local_hashing._MAX_LAW", 1)
     drawn = expected_error(oracle, N, 8, **options)
     assert drawn != exact
     assert drawn == pytest.approx(exact, rel=0.1)

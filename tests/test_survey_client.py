@@ -9,7 +9,7 @@ from scipy import stats
 
 from sklearn_ldp import GRR, OLH, OUE, ColumnOracle, MarginalOracle
 from sklearn_ldp.collection import SurveyClient
-from sklearn_ldp.mechanisms._split import Split
+from sklearn_ldp.mechanisms.several import Split
 from sklearn_ldp.robustness import (
     assigned_parts,
     check_assigned,

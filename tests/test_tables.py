@@ -22,9 +22,9 @@ from sklearn_ldp import (
 from sklearn_ldp.collection import Aggregator, read_reports, write_reports
 from sklearn_ldp.domains import RecordDomain
 from sklearn_ldp.metrics import expected_error, required_n_samples
-from sklearn_ldp.tables import TableSet, compare_methods
-from sklearn_ldp.tables._components import Components
-from sklearn_ldp.tables._consistent import consistent_tables
+from sklearn_ldp.surveys import TableSet, compare_methods
+from sklearn_ldp.surveys._components import Components
+from sklearn_ldp.surveys._consistent import consistent_tables
 from sklearn_ldp.utils.estimator_checks import check_exact_epsilon_of
 
 DOMAINS = {"a": 3, "b": 2, "c": ["x", "y", "z", "w"], "d": 2}

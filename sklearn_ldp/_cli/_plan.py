@@ -147,7 +147,7 @@ def run(arguments: argparse.Namespace) -> None:
 def _plan_survey(arguments: argparse.Namespace) -> None:
     """Write what to expect of each column of a survey."""
     from ..metrics import detection_threshold, expected_error, required_n_samples
-    from ..oracles import ColumnOracle
+    from ..surveys import ColumnOracle
     from ._columns import read_domains
 
     given = {"--gap": arguments.gap, "--exponent": arguments.exponent}

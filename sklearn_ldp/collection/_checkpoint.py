@@ -17,9 +17,9 @@ import numpy as np
 
 from .._files._atomic import replacing, sweep
 from .._typing import FilePath
-from ..mechanisms._mechanism import Mechanism
-from ..protocols import Counts
-from ..protocols._protocol import configuration_difference
+from ..mechanisms import Counts
+from ..mechanisms.mechanism import Mechanism
+from ..mechanisms.protocol import configuration_difference
 from ._authentication import Key
 from ._digest import N_BYTES
 from ._lock import claimed

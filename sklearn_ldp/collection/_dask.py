@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from .._progress import Progress
 from .._typing import OracleOrProtocol
-from ..protocols import Protocol
+from ..mechanisms import Protocol
 from ._aggregator import Aggregator, Refusal
 from ._authentication import Key
 from ._batches import RefusedBatchError, repeated

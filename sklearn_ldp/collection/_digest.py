@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..protocols import Counts, Protocol
+from ..mechanisms import Counts, Protocol
 from ._arrow import report_fields, to_columns
 from ._header import ContentDigest
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ..mechanisms._mechanism import Mechanism
-from ..protocols import MAX_USERS
+from ..mechanisms import MAX_USERS
+from ..mechanisms.mechanism import Mechanism
 from ._batches import check_batch_id
 
 

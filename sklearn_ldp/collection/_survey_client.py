@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from .._files._atomic import replacing
-from ..mechanisms._coins import CoinStreams
-from ..mechanisms._split import Split
-from ..oracles._survey import BaseSurvey
-from ..protocols import Protocol
+from ..mechanisms import Protocol
+from ..mechanisms.coins import CoinStreams
+from ..mechanisms.several import Split
+from ..surveys._base import BaseSurvey
 
 _FORMAT = "sklearn_ldp survey client 1"
 

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._typing import OracleOrProtocol
-from ..mechanisms._mechanism import Mechanism
-from ..protocols import Counts, Protocol, as_protocol
-from ..protocols._protocol import configuration_difference
+from ..mechanisms import Counts, Protocol, as_protocol
+from ..mechanisms.mechanism import Mechanism
+from ..mechanisms.protocol import configuration_difference
 from ._authentication import Key, as_key
 from ._batches import RefusedBatchError, check_batch_id, other_content, repeated
 from ._digest import N_BYTES, Beginning, batch_digest, is_same

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..protocols import Counts
+from ..mechanisms import Counts
 from ._batches import RefusedBatchError, copied, other_content
 from ._checkpoint import Checkpoint, CheckpointError
 from ._digest import copy_keys, is_same

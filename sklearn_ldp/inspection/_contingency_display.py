@@ -70,7 +70,7 @@ class ContingencyDisplay:
 
     See Also
     --------
-    sklearn_ldp.tables.TableSet.independence : The test that the title quotes.
+    sklearn_ldp.surveys.TableSet.independence : The test that the title quotes.
 
     Examples
     --------

@@ -22,9 +22,9 @@ from ..domains._columns import column_names, read_once, table_columns
 from ..domains._levels import declared_levels
 from ..domains._records import array_columns
 from ..postprocessing._normalization import norm_sub
-from ..tables import MarginalOracle
-from ..tables._components import Components
-from ..tables._consistent import cell_variance
+from ..surveys import MarginalOracle
+from ..surveys._components import Components
+from ..surveys._consistent import cell_variance
 from ._label_channel import checked_classes, checked_labels
 from ._log_odds import log_lifts, slope
 

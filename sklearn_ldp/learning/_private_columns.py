@@ -22,10 +22,11 @@ from .._random import RandomState
 from .._typing import Values
 from ..domains import RecordDomain
 from ..domains._columns import column_names, read_once
-from ..mechanisms._coins import CoinStreams
-from ..oracles import ColumnOracle, PrivacyWarning
-from ..protocols import Protocol
-from ..protocols._clients import privatize
+from ..mechanisms import Protocol
+from ..mechanisms.coins import CoinStreams
+from ..mechanisms.mechanism import privatize
+from ..oracles import PrivacyWarning
+from ..surveys import ColumnOracle
 
 _CHUNK_CELLS = 1 << 22  # indicators that are computed at a time
 

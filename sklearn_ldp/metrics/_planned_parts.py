@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from ..oracles._survey import BaseSurvey, PlannedPart
+from ..surveys._base import BaseSurvey, PlannedPart
 
 AVERAGES = (None, "weighted")
 

@@ -16,9 +16,9 @@ from .._statements import check_level
 from .._typing import Frequencies, Queries
 from ..domains._alignment import in_order
 from ..oracles import BaseOracle
-from ..oracles._survey import BaseSurvey
 from ..postprocessing import significance_threshold
 from ..queries import QuerySet, as_query_set
+from ..surveys._base import BaseSurvey
 from ._errors import METRICS
 from ._planned_parts import check_average, of_parts
 from ._planning_of import check_number, for_each, least_number, planned_protocol

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
+from ..mechanisms import Protocol
 from ..oracles import BaseOracle
-from ..oracles._survey import BaseSurvey
-from ..protocols import Protocol
+from ..surveys._base import BaseSurvey
 
 
 def planned_protocol(

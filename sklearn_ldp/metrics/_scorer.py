@@ -15,7 +15,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.metadata_routing import MetadataRequest
 
 from .._typing import Values
-from ..oracles._collector import BaseCollector
+from ..oracles.collector import BaseCollector
 
 # Which scorer has already warned of what, in this process. A copy of a scorer is the same scorer:
 # searches copy and pickle it once for each task.

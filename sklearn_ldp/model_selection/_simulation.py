@@ -20,11 +20,11 @@ from .._progress import Progress
 from .._random import RandomState, root_entropy
 from .._typing import Candidates, FilePath, Metric, PostProcessor, Queries
 from .._version import __version__
+from ..mechanisms import check_counts, check_total
 from ..metrics import query_errors
 from ..oracles import BaseOracle
-from ..oracles._survey import BaseSurvey
-from ..protocols import check_counts, check_total
 from ..queries import QuerySet, as_query_set
+from ..surveys._base import BaseSurvey
 from ._apportionment import apportion
 from ._base import BaseSearch
 from ._candidates import as_candidates, candidate_name

@@ -15,12 +15,10 @@ from .._random import RandomState, as_generator
 from .._typing import Categories, Frequencies, Values
 from ..domains import Domain
 from ..domains._alignment import in_order, own_categories
-from ..mechanisms._mechanism import Mechanism
-from ..protocols import Shards, check_counts
-from ._collector import BaseCollector
-from ._collector import PrivacyWarning as PrivacyWarning
-from ._shared_paragraphs import inherit_parameters
-from ._state import Collected, check_weights
+from ..mechanisms import Shards, check_counts
+from ..mechanisms.mechanism import Mechanism
+from .collector import BaseCollector, Collected, check_weights, inherit_parameters
+from .collector import PrivacyWarning as PrivacyWarning
 
 
 @inherit_parameters

@@ -6,14 +6,12 @@ from fractions import Fraction
 
 import numpy as np
 
-from ..mechanisms._channel import Channel, randomised_response
-from ..mechanisms._coins import TWO_64, direct_threshold
-from ..mechanisms._laws import JointSupport, ReportLaw, choice_entropy
-from ..mechanisms._mechanism import ReportField
-from ..mechanisms._reports import bits_for, check_indices, counted_by_part
-from ..mechanisms._support import fixed_size
+from ..mechanisms.channel import Channel, randomised_response
+from ..mechanisms.coins import TWO_64, direct_threshold
+from ..mechanisms.laws import JointSupport, ReportLaw, choice_entropy, fixed_size
+from ..mechanisms.mechanism import ReportField, bits_for, check_indices, counted_by_part
 from ._base import BaseOracle
-from ._shared_paragraphs import inherit_parameters
+from .collector import inherit_parameters
 
 
 @inherit_parameters

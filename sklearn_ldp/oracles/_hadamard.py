@@ -10,16 +10,14 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from .._random import RandomState
 from .._typing import Categories
-from ..mechanisms._channel import Channel
-from ..mechanisms._coins import TWO_64, exp_lower_bound, group_threshold
-from ..mechanisms._covariance import gram, inner
-from ..mechanisms._laws import ReportLaw, choice_entropy
-from ..mechanisms._mechanism import ReportField
-from ..mechanisms._reports import bits_for, check_indices
-from ..mechanisms._support import simulate_members
-from ..mechanisms.algebra._walsh_hadamard import walsh_hadamard
+from ..mechanisms.channel import Channel
+from ..mechanisms.coins import TWO_64, exp_lower_bound, group_threshold
+from ..mechanisms.covariances import gram, inner
+from ..mechanisms.laws import ReportLaw, choice_entropy, simulate_members
+from ..mechanisms.mechanism import ReportField, bits_for, check_indices
+from ..numerics.transforms import walsh_hadamard
 from ._base import BaseOracle
-from ._shared_paragraphs import inherit_parameters
+from .collector import inherit_parameters
 
 
 @inherit_parameters

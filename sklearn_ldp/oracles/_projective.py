@@ -11,18 +11,15 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from .._random import RandomState
 from .._typing import Categories
-from ..mechanisms._channel import Channel
-from ..mechanisms._coins import TWO_64, group_threshold
-from ..mechanisms._covariance import gram, inner, joint_covariances
-from ..mechanisms._laws import JointSupport, ReportLaw, choice_entropy
-from ..mechanisms._mechanism import ReportField
-from ..mechanisms._reports import bits_for, check_indices
-from ..mechanisms._support import simulate_members
-from ..mechanisms.algebra._contraction import contract
-from ..mechanisms.algebra._finite_field import FiniteField, prime_power
-from ..mechanisms.algebra._fourier import additive_transform
+from ..mechanisms.channel import Channel
+from ..mechanisms.coins import TWO_64, group_threshold
+from ..mechanisms.covariances import gram, inner, joint_covariances
+from ..mechanisms.laws import JointSupport, ReportLaw, choice_entropy, simulate_members
+from ..mechanisms.mechanism import ReportField, bits_for, check_indices
+from ..numerics.finite_field import FiniteField, prime_power
+from ..numerics.transforms import additive_transform, contract
 from ._base import BaseOracle
-from ._shared_paragraphs import inherit_parameters
+from .collector import inherit_parameters
 
 _MAX_FIELD = 64  # beyond, spaces outgrow any domain, and other oracles are as good
 # A decoded space has at most this many vectors, or this many per category if that is more.

@@ -11,14 +11,12 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from .._random import RandomState
 from .._typing import Categories
-from ..mechanisms._channel import Channel
-from ..mechanisms._coins import TWO_64, SeededCoins, exp_lower_bound, group_threshold
-from ..mechanisms._laws import JointSupport, choice_entropy
-from ..mechanisms._mechanism import ReportField
-from ..mechanisms._reports import bits_for, counted_by_part, expect
-from ..mechanisms._support import count_bits, fixed_size
+from ..mechanisms.channel import Channel
+from ..mechanisms.coins import TWO_64, SeededCoins, exp_lower_bound, group_threshold
+from ..mechanisms.laws import JointSupport, choice_entropy, count_bits, fixed_size
+from ..mechanisms.mechanism import ReportField, bits_for, counted_by_part, expect
 from ._base import BaseOracle
-from ._shared_paragraphs import inherit_parameters
+from .collector import inherit_parameters
 
 _PROTOCOL_BITS = 1 << 20  # users times categories up to which simulate runs the protocol itself
 _MAX_URN = 10**9  # NumPy's limit on the size of an urn

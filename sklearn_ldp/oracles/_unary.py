@@ -6,14 +6,18 @@ from fractions import Fraction
 
 import numpy as np
 
-from ..mechanisms._channel import Channel
-from ..mechanisms._coins import TWO_64, symmetric_threshold, zero_bit_threshold
-from ..mechanisms._laws import JointSupport, choice_entropy
-from ..mechanisms._mechanism import ReportField
-from ..mechanisms._reports import expect
-from ..mechanisms._support import count_bits, independent_sizes, independent_support
+from ..mechanisms.channel import Channel
+from ..mechanisms.coins import TWO_64, symmetric_threshold, zero_bit_threshold
+from ..mechanisms.laws import (
+    JointSupport,
+    choice_entropy,
+    count_bits,
+    independent_sizes,
+    independent_support,
+)
+from ..mechanisms.mechanism import ReportField, expect
 from ._base import BaseOracle
-from ._shared_paragraphs import inherit_parameters
+from .collector import inherit_parameters
 
 
 @inherit_parameters

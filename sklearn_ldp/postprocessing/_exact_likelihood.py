@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval
 
-from ..mechanisms._laws import ReportLaw
+from ..mechanisms.laws import ReportLaw
 from ._base import BasePostProcessor
 from ._normalization import norm_sub
 

@@ -12,10 +12,10 @@ from scipy import stats
 
 from .._typing import Column, OracleOrProtocol
 from ..collection.containers import as_chunks
-from ..mechanisms._coins import SeededCoins
-from ..oracles._survey import BaseSurvey
+from ..mechanisms import Protocol, as_protocol
+from ..mechanisms.coins import SeededCoins
 from ..oracles.channels import Channel, JointSupport, PublicPart, ReportLaw
-from ..protocols import Protocol, as_protocol
+from ..surveys._base import BaseSurvey
 
 _LEAST_EXPECTED = 10  # reports in a class: with fewer, chi-square is a poor approximation
 _MAX_COUNTED = 1 << 22  # hash functions that are counted one by one

@@ -8,7 +8,7 @@ from sklearn.base import BaseEstimator
 
 from .. import learning, model_selection, oracles, postprocessing, tables
 from ..model_selection._base import BaseSearch
-from ..oracles._survey import BaseSurvey
+from ..surveys._base import BaseSurvey
 
 __all__ = ["all_estimators"]
 

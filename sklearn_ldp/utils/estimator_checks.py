@@ -24,9 +24,9 @@ from sklearn.utils.fixes import parse_version
 from .._estimate import FrequencyEstimate
 from .._noise import NoiseModel
 from .._typing import BaseOracle, BasePostProcessor
-from ..mechanisms._channel import Channel
-from ..mechanisms._coins import TWO_64, Coins, exp_lower_bound
-from ..mechanisms._mechanism import Mechanism
+from ..mechanisms.channel import Channel
+from ..mechanisms.coins import TWO_64, Coins, exp_lower_bound
+from ..mechanisms.mechanism import Mechanism
 from ._table_oracle_checks import check_table_oracle, table_oracle_checks
 
 __all__ = [

@@ -14,10 +14,9 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from .._random import RandomState, as_generator
 from ..postprocessing import EmpiricalBayes
 from ..postprocessing._normalization import norm_sub
-from ._base import BaseTableProcessor
+from ._class_mixture import ClassFit, ClassMixture, PairTables, positive
 from ._components import Components, Subset
-from ._consistent import linear_tables, non_negative_tables
-from ._latent import ClassFit, ClassMixture, PairTables, positive
+from ._consistent import BaseTableProcessor, linear_tables, non_negative_tables
 from ._plan import TableRequest
 from ._table_set import TableSet
 from ._views import TableView, best_components

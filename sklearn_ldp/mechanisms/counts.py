@@ -2,21 +2,160 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed
+from numpy.typing import ArrayLike
 
 from .._noise import Noise
 from .._sampled_noise import SampledNoise
-from ..mechanisms._laws import ReportLaw
-from ..mechanisms._mechanism import Mechanism
-from ..mechanisms._reports import sorted_parts
-from ._clients import chunk_users
-from ._waiting import Waiting, can_wait
+from .laws import ReportLaw
+from .mechanism import Mechanism, chunk_users, sorted_parts
+
+#: The most users whose number a float holds exactly, as estimates, metrics and files need it.
+MAX_USERS = 2**53
+
+
+def check_counts(counts: ArrayLike, what: str) -> np.ndarray:
+    """Return numbers of users as int64 of shape (n,).
+
+    Parameters
+    ----------
+    counts : array-like of shape (n,)
+        Non-negative integers (in any numeric dtype), not all zero, and at most 2**53 in total.
+    what : str
+        What error messages call them.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+        The counts.
+
+    Raises
+    ------
+    ValueError
+        If they are anything else.
+    """
+    array = np.asarray(counts)
+    if array.ndim != 1 or array.dtype.kind not in "biuf":
+        raise ValueError(
+            f"{what} must be a 1D array of numbers of users, got an array of dtype {array.dtype} "
+            f"and shape {array.shape}."
+        )
+    if array.dtype.kind == "f":
+        odd = ~np.isfinite(array) | (array != np.floor(array))
+        if odd.any():
+            raise ValueError(
+                f"{what} must be whole numbers of users, got {array[np.argmax(odd)]}; a user "
+                "cannot count in part."
+            )
+    if array.size and array.min() < 0:
+        raise ValueError(f"{what} must not be negative, got {array.min()}.")
+    if array.size and int(array.max()) > MAX_USERS // array.size:
+        check_total(sum(map(int, array.tolist())), what)  # Python's integers do not overflow
+    array = array.astype(np.int64)
+    if array.sum() == 0:
+        raise ValueError(f"{what} are all zero: there is no user.")
+    return array
+
+
+def check_total(n_users: int, what: str) -> None:
+    """Raise ValueError if there are more users than a float can count.
+
+    Parameters
+    ----------
+    n_users : int
+        Number of users.
+    what : str
+        What the error message calls the numbers that add up to it.
+    """
+    if n_users > MAX_USERS:
+        raise ValueError(
+            f"{what} must add up to at most 2**53 users, so that all sums are exact, got "
+            f"{n_users:,}. Are these numbers of users, and not ids or hashes?"
+        )
+
+
+def expand(ends: np.ndarray | None, start: int, stop: int) -> slice | np.ndarray:
+    """Return the rows of the users in ``range(start, stop)``.
+
+    Parameters
+    ----------
+    ends : ndarray of shape (n_rows,) or None
+        The users of row i end before ``ends[i]``; None means one user per row.
+    start, stop : int
+        The range of users.
+
+    Returns
+    -------
+    slice or ndarray of shape (stop - start,)
+        The row of each of these users.
+    """
+    if ends is None:
+        return slice(start, stop)
+    low, high = np.searchsorted(ends, [start, stop - 1], side="right")
+    inside = np.diff(np.clip(ends[low : high + 1], start, stop), prepend=start)
+    return np.repeat(np.arange(low, high + 1), inside)
+
+
+class Waiting(NamedTuple):
+    """Checked reports of small batches, which are quicker to tally together.
+
+    Immutable, so that counts that share it do not see each other's additions. Its blocks shrink at
+    least by half from one to the next, so that each report is copied only a few times.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        The mechanism of the reports.
+    blocks : tuple of (ndarray of shape (n,), ndarray of shape (n,) or (n, width))
+        The part of each report (see `Counts.added`), and the reports.
+    n_bytes : int
+        Memory that the blocks take.
+    """
+
+    mechanism: Any
+    blocks: tuple[tuple[np.ndarray, np.ndarray], ...]
+    n_bytes: int
+
+    @classmethod
+    def of(cls, mechanism: Any, parts: np.ndarray, reports: np.ndarray) -> Waiting:
+        """Return a single block."""
+        return cls(mechanism, ((parts, reports),), parts.nbytes + reports.nbytes)
+
+    def with_blocks(self, more: Waiting) -> Waiting:
+        """Return the reports of both."""
+        blocks = [*self.blocks]
+        for block in more.blocks:
+            while blocks and len(blocks[-1][0]) < 2 * len(block[0]):
+                block = _joined([blocks.pop(), block])
+            blocks.append(block)
+        return Waiting(self.mechanism, tuple(blocks), self.n_bytes + more.n_bytes)
+
+    def tallied(self) -> Iterator[tuple[int, np.ndarray]]:
+        """Yield parts, each with the tally of reports of it."""
+        parts, reports = _joined(self.blocks)
+        size = chunk_users(self.mechanism)
+        for start in range(0, len(parts), size):
+            chunk = reports[start : start + size]
+            for part, rows in sorted_parts(parts[start : start + size]):
+                yield part, self.mechanism.tally(chunk[rows])
+
+
+def can_wait(reports: np.ndarray) -> bool:
+    """Whether reports stay what they are when they are joined with others of their mechanism."""
+    # Booleans may be another form of reports, and NumPy makes floats of uint64 beside int64.
+    return reports.dtype.kind in "iu" and reports.dtype != np.uint64
+
+
+def _joined(blocks: Any) -> tuple[np.ndarray, np.ndarray]:
+    parts, reports = zip(*blocks, strict=True)
+    return np.concatenate(parts), np.concatenate(reports)
+
 
 _MAX_CELLS = 1 << 23  # 64 MiB of counts: beyond that, shards are not kept apart
 # Reports wait if they take at most this much memory, or an eighth of what the tallies take; and all

@@ -20,12 +20,10 @@ from .._sampled_noise import SampledNoise
 from .._typing import Values
 from ..domains import Domain, RecordDomain
 from ..domains._columns import read_once
-from ..mechanisms._split import Split, shares_over_2_64
-from ..mechanisms._views import View
+from ..mechanisms.several import Split, View, shares_over_2_64
 from ..oracles import GRR, BaseOracle, SubsetSelection, best_oracle
-from ..oracles._shared_paragraphs import inherit_survey_parameters
-from ..oracles._state import Collected, check_weights
-from ..oracles._survey import BaseSurvey, PlannedPart
+from ..oracles.collector import Collected, check_weights, inherit_survey_parameters
+from ._base import BaseSurvey, PlannedPart
 from ._components import Subset
 from ._plan import TablePlan, TableRequest, TotalVariance, column_share, table_cells
 from ._table_set import TableSet
@@ -68,7 +66,7 @@ class MarginalOracle(BaseSurvey):
         each table.
     method : {"auto", "split", "fourier", "joint"}, default="auto"
         How users are asked. "auto" takes the least expected squared error, which is known in closed
-        form before any user is asked: see :func:`~sklearn_ldp.tables.compare_methods`. "split"
+        form before any user is asked: see :func:`~sklearn_ldp.surveys.compare_methods`. "split"
         splits the users among the tables asked for. "fourier" needs binary columns.
     oracle : "best" or oracle, default="best"
         How a table is reported. "best" is :func:`~sklearn_ldp.best_oracle` for its cells, with
@@ -448,7 +446,7 @@ def compare_methods(
 
     Examples
     --------
-    >>> from sklearn_ldp.tables import compare_methods
+    >>> from sklearn_ldp.surveys import compare_methods
     >>> answers = dict.fromkeys("abcdefghijklmnop", 2)
     >>> ways = compare_methods(1.0, answers)
     >>> str(ways["method"][0]), int(ways["squared_error"][0])

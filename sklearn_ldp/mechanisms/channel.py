@@ -12,10 +12,10 @@ from scipy import sparse
 
 from .._noise import ChannelNoise, Noise, NoiseModel, as_rows
 from .._typing import Matrix
-from ._coins import Coins
-from ._covariance import drawn_covariances, inner, joint_covariances, joint_product
-from ._laws import JointSupport, ReportLaw, choice_entropy
-from ._mechanism import Mechanism
+from .coins import Coins
+from .covariances import drawn_covariances, inner, joint_covariances, joint_product
+from .laws import JointSupport, ReportLaw, choice_entropy
+from .mechanism import Mechanism
 
 
 class Channel(Mechanism):

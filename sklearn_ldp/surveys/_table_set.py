@@ -19,8 +19,8 @@ from .._typing import CategoryEncoder, DataFrame
 from ..domains import RecordDomain
 from ..domains._values import objects
 from ..inference import WaldTest, independence
+from ._class_mixture import ClassMixture, mixture_of_tables
 from ._components import Subset
-from ._latent import ClassMixture, mixture_of_tables
 from ._rates import plain_rates, shrunken_rates
 from ._views import TableView
 

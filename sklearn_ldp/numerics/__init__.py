@@ -1,0 +1,1 @@
+"""Pure functions of arrays: finite fields, and fast transforms."""
