@@ -69,7 +69,7 @@ SURVEYS = [
 # Oracles of several columns: every strategy.
 TABLE_ORACLES = [
     ColumnOracle(),
-    MarginalOracle(n_samples=1000),  # or else `fit` plans for the users it has, unlike clients
+    MarginalOracle(expected_n_users=1000),
     ColumnOracle(epsilon=2.0, n_sampled=2),
     ColumnOracle(strategy="split-budget", weights={"age": 3.0}),
     pytest.param(ColumnOracle(9.0, n_sampled="auto", oracle=GRR()), marks=pytest.mark.slow),

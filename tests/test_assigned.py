@@ -49,8 +49,8 @@ def test_every_assigned_part_keeps_epsilon(oracle, epsilon):
 class _Careless(OLH):
     """Negative control: one of the assigned parts switches the randomisation off."""
 
-    def _make_channel(self, domain):
-        channel = super()._make_channel(domain)
+    def _make_mechanism(self, domain):
+        channel = super()._make_mechanism(domain)
         part = type(channel).public_part.fget(channel)
 
         def privatize(codes, parts, coins):
@@ -79,8 +79,8 @@ class _Unlike(MixingHashChannel):
 
 
 class _UnlikeOLH(OLH):
-    def _make_channel(self, domain):
-        channel = super()._make_channel(domain)
+    def _make_mechanism(self, domain):
+        channel = super()._make_mechanism(domain)
         return _Unlike(channel.digests, channel.client)
 
 

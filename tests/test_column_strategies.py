@@ -164,7 +164,7 @@ def standardised(oracle, table, repeats, noise_of=lambda noise: noise):
     tallies = np.array([mechanism.tally(one) for one in np.split(reports, repeats)])
     decoded, errors = mechanism.decode(tallies), []
     for j, f in enumerate(truth.values()):
-        values, noise = mechanism.parts[j].estimate_decoded(*mechanism.of_decoded(decoded, j))
+        values, noise = mechanism.mechanisms[j].estimate_decoded(*mechanism.decoded_on(decoded, j))
         noise = noise_of(SampledNoise(noise, len(table)))
         errors.append((values - f) ** 2 / noise.variance(f))
     return np.concatenate(errors, axis=1)
@@ -203,7 +203,7 @@ def test_simulated_variance_is_within_three_percent_of_the_formula(name):
     counts = {key: np.rint(n * f).astype(int) for key, f in truth.items()}
     simulated, mechanism = oracle.simulate(counts, 20_000), oracle.protocol().mechanism
     pis = mechanism.probabilities
-    for (key, of_column), part, pi in zip(counts.items(), mechanism.parts, pis, strict=True):
+    for (key, of_column), part, pi in zip(counts.items(), mechanism.mechanisms, pis, strict=True):
         f = of_column / n
         formula = part.variances(f) / pi + f * (1 - f) * (1 / pi - 1)
         measured = n * np.mean((simulated[key].values - f) ** 2, axis=0)

@@ -329,7 +329,7 @@ def test_a_search_chooses_for_each_table():
 @pytest.mark.parametrize(("method", "domains"), EVERY_METHOD)
 def test_clients_and_servers(method, domains):
     users = people(domains, 3000)
-    client = MarginalOracle(1.0, domains=domains, method=method, n_samples=3000)
+    client = MarginalOracle(1.0, domains=domains, method=method, expected_n_users=3000)
     reports = client.privatize(users)
     server = clone(client).aggregate(reports[:1000])
     server.merge(clone(client).aggregate(reports[1000:]))
@@ -370,25 +370,33 @@ def test_weights_give_users_to_tables():
             MarginalOracle(2.0, domains=DOMAINS, weights=bad).protocol()
 
 
-def test_servers_that_planned_for_other_numbers_of_users_are_told():
-    one = MarginalOracle(0.5, domains=DOMAINS, method="split").fit(people(DOMAINS, 500))
-    other = MarginalOracle(0.5, domains=DOMAINS, method="split", n_samples=10**8)
-    with pytest.raises(ValueError, match="give all of them the same n_samples"):
-        one.merge(other.fit(people(DOMAINS, 500)))
-    with pytest.raises(ValueError, match="(?s)epsilon(?!.*n_samples)"):
-        one.merge(MarginalOracle(1.0, domains=DOMAINS, method="split").fit(people(DOMAINS, 500)))
+def test_fit_clients_and_servers_plan_alike():
+    """What is asked depends on public numbers alone: not on how many users are in `fit`."""
+    users = people(DOMAINS, 3000)
+    oracle = MarginalOracle(0.5, domains={name: DOMAINS[name] for name in "abc"})
+    users = users[:, :3]
+    fitted = clone(oracle).fit(users)
+    server = clone(oracle).aggregate(clone(oracle).privatize(users))
+    assert fitted.views_ == server.views_
+    np.testing.assert_array_equal(fitted.sampling_probabilities_, server.sampling_probabilities_)
+    assert fitted.merge(server).n_samples_seen_ == 6000
+    assert fitted.merge(clone(oracle).fit(users[:10])).n_samples_seen_ == 6010
+    weighted = clone(oracle).fit(users, sample_weight=np.full(3000, 10**4))
+    assert weighted.views_ == server.views_
 
 
-def test_fit_reckons_with_the_users_it_has():
-    """More users, fewer of them for single columns; clients reckon with 100,000."""
+def test_servers_that_expect_other_numbers_of_users_are_told():
+    """More users, fewer of them for single columns; such collections do not add up."""
     users = people(DOMAINS, 2000)
-    few = MarginalOracle(0.5, domains=DOMAINS, method="split").fit(users)
-    many = MarginalOracle(0.5, domains=DOMAINS, method="split", n_samples=10**8).fit(users)
+    few = MarginalOracle(0.5, domains=DOMAINS, method="split", expected_n_users=2000).fit(users)
+    many = MarginalOracle(0.5, domains=DOMAINS, method="split", expected_n_users=10**8).fit(users)
     assert len(few.views_) == 10
     assert len(many.views_) == 6
-    weighted = MarginalOracle(0.5, domains=DOMAINS, method="split")
-    weighted.fit(users, sample_weight=np.full(2000, 10**3))
-    assert weighted.sampling_probabilities_[-1] > few.sampling_probabilities_[-1]
+    with pytest.raises(ValueError, match="other values of expected_n_users"):
+        few.merge(many)
+    other = MarginalOracle(1.0, domains=DOMAINS, method="split", expected_n_users=2000)
+    with pytest.raises(ValueError, match="(?s)epsilon(?!.*expected_n_users)"):
+        few.merge(other.fit(users))
     assert few.partial_fit(users).n_samples_seen_ == 4000
     with pytest.raises(ValueError, match="not valid|'nobody'|not one of|is no category|nobody"):
         few.fit(np.full((10, 4), "nobody"))
@@ -421,7 +429,7 @@ def test_values_in_any_container():
         ({"domains": {"a": 2000, "b": 2000}}, r"refuses a table of 4e\+06 cells"),
         ({"domains": {f"q{i}": 10 for i in range(9)}, "method": "joint"}, "1e.09 cells"),
         ({"column_share": 1.5}, "column_share"),
-        ({"n_samples": 0}, "n_samples"),
+        ({"expected_n_users": 0}, "expected_n_users"),
         ({"oracle": "bset"}, "oracle"),
     ],
 )

@@ -158,7 +158,7 @@ def _plan_survey(arguments: argparse.Namespace) -> None:
     survey: Any = ColumnOracle(arguments.epsilon, domains=domains)
     n = arguments.n_samples
     width = {"metric": "half_width", "level": arguments.level}
-    parts = survey._planned_parts()
+    parts = survey._planned()
     by_column = {
         "rmse": {name: mse**0.5 for name, mse in expected_error(survey, n).items()},
         "half_width": expected_error(survey, n, **width),

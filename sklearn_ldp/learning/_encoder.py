@@ -394,8 +394,8 @@ class RateEncoder(CategoryEncoder):
     """Replaces each category by the rate of a target among those who have it.
 
     :meth:`sklearn_ldp.surveys.TableSet.encoder` makes one from private tables. It is fitted from
-    the start; `fit` only checks its input. What :class:`sklearn.preprocessing.TargetEncoder` does with
-    raw values, this does with estimates.
+    the start; `fit` only checks its input. What :class:`sklearn.preprocessing.TargetEncoder` does
+    with raw values, this does with estimates.
 
     Privacy: costs none. It is made from estimates alone.
 

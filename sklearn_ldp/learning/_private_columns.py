@@ -426,7 +426,7 @@ class PrivatizedColumns(Documented, TransformerMixin, BaseEstimator):
             reports = privatize(mechanism, rows, 0, CoinStreams(self.random_state))
         result = np.empty((len(rows), protocol.domain.size))
         for j, columns in enumerate(_slices(protocol.domain).values()):
-            channel, own = mechanism.parts[j], mechanism.reports_of_part(reports, j)
+            channel, own = mechanism.mechanisms[j], mechanism.reports_on(reports, j)
             p, q = float(channel.p), float(channel.q)
             codes = np.arange(len(columns))
             for rows_of_chunk in _chunks(len(rows), len(columns)):

@@ -1,4 +1,4 @@
-"""Collections of several parts: each user is asked about some of them, drawn by a public design."""
+"""Surveys as mechanisms: each user is asked one or several of many questions, drawn in public."""
 
 from __future__ import annotations
 
@@ -21,10 +21,13 @@ from .coins import TWO_64, Coins
 from .laws import mixture_entropy
 from .mechanism import Mechanism, PublicPart, ReportField, bits_for, expect
 
+_WRITTEN_BYTES = 256  # of a written report, as far as the number of users in a block is concerned
 
+
+# -- what a question looks at ---------------------------------------------------------------------
 @dataclass(frozen=True)
 class View:
-    """What a part of a split collection looks at: a code that is made of a record's codes.
+    """What a question looks at, if not at one column: a code that is made of a record's codes.
 
     It is the sum of the codes of some columns, each times a stride, modulo the number of values.
 
@@ -93,7 +96,6 @@ class Views:
     """
 
     def __init__(self, views: Sequence[View]) -> None:
-        self.views = tuple(views)
         width = max(len(view.columns) for view in views)
         # Shorter ones are filled up with a column that does not count.
         self._columns = np.zeros((len(views), width), dtype=np.intp)
@@ -125,9 +127,7 @@ class Views:
         return codes % self._n_values[views]
 
 
-_WRITTEN_BYTES = 256  # of a written report, as far as the number of users in a block is concerned
-
-
+# -- how questions are drawn ----------------------------------------------------------------------
 def shares_over_2_64(probabilities: ArrayLike, n_drawn: int = 1) -> list[int]:
     """Return integers with the sum 2**64, or a multiple, in proportion to probabilities.
 
@@ -139,8 +139,8 @@ def shares_over_2_64(probabilities: ArrayLike, n_drawn: int = 1) -> list[int]:
     probabilities : array-like of shape (n,)
         Positive finite numbers, of any sum.
     n_drawn : int, default=1
-        Number of parts that are drawn, at most n: the sum is so many times 2**64. A part whose
-        share would exceed 2**64 has 2**64, and the others share the rest in proportion.
+        Number of questions that are drawn, at most n: the sum is so many times 2**64. A question
+        whose share would exceed 2**64 has 2**64, and the others share the rest in proportion.
 
     Returns
     -------
@@ -165,378 +165,25 @@ def shares_over_2_64(probabilities: ArrayLike, n_drawn: int = 1) -> list[int]:
     return shares
 
 
-class Split(Mechanism):
-    """Draw one of several parts by public probabilities, and report on this part alone.
-
-    A code is a row with one code for each column. A report is the number of the part and then the
-    report of the part's own mechanism, filled up with zeros.
-
-    The part does not depend on the values. So a report y of the part j has the probability
-    ``pi_j m_j(y | x_j)``, and that of another record differs by no more than the part's own
-    mechanism allows: the collection has the largest epsilon of its parts, for whole records.
-
-    Parameters
-    ----------
-    parts : sequence of Mechanism
-        The mechanism of each part.
-    shares : sequence of int
-        Probability of each part, over 2**64; their sum is 2**64.
-    views : sequence of View, default=None
-        What each part looks at; None lets each part look at a column of its own.
-    """
-
-    def __init__(
-        self,
-        parts: Sequence[Mechanism],
-        shares: Sequence[int],
-        views: Sequence[View] | None = None,
-    ) -> None:
-        if len(parts) != len(shares) or sum(shares) != TWO_64 or min(shares) < 1:
-            raise ValueError(
-                f"A split collection of {len(parts)} parts needs as many shares, integers of at "
-                f"least 1 with the sum 2**64, got {list(shares)}."
-            )
-        self.parts = tuple(parts)
-        self.shares = tuple(shares)
-        self.views = None if views is None else tuple(views)
-        # The parts work one after the other, each on its share of the users. Written reports hardly
-        # count, as each part takes a while for each block, however few of its users are its own.
-        written = 8 * (1 + max(map(len, self._fields)))
-        self.report_bytes = min(written, _WRITTEN_BYTES) + self._working_bytes()
-
-    # -- what two parties must agree on -------------------------------------------------------
-    @property
-    def probabilities(self) -> np.ndarray:
-        """The probability of each part, of shape (n_parts,)."""
-        return np.array([share / TWO_64 for share in self.shares])
-
-    def draw_sizes(self, n_samples: int, n_repeats: int, rng: np.random.Generator) -> np.ndarray:
-        """Draw how many users are asked about each part, without users.
-
-        Parameters
-        ----------
-        n_samples : int
-            Number of users.
-        n_repeats : int
-            Number of collections.
-        rng : Generator
-            Source of randomness.
-
-        Returns
-        -------
-        ndarray of shape (n_repeats, n_parts)
-            The numbers.
-        """
-        return rng.multinomial(n_samples, self.probabilities, size=n_repeats)
-
-    @property
-    def n_drawn(self) -> int:
-        """Number of parts that each user reports on."""
-        return 1
-
-    @property
-    def configuration(self):
-        configurations = [
-            json.dumps(
-                {
-                    "share": share,
-                    **part.configuration,
-                    "report": [list(field) for field in part.report_fields],
-                    "p": str(getattr(part, "p", None)),
-                    "q": str(getattr(part, "q", None)),
-                },
-                default=str,
-            )
-            for part, share in zip(self.parts, self.shares, strict=True)
-        ]
-        if self.views is None:
-            return {f"part_{j}": one for j, one in enumerate(configurations)}
-        # There may be thousands of tables: too many to write into each file.
-        whole = "\n".join([*configurations, *map(repr, self.views)])
-        digest = hashlib.sha256(whole.encode()).hexdigest()
-        return {"n_parts": len(self.parts), "parts": digest}
-
-    def _identity(self):
-        return *super()._identity(), self.parts, self.views
-
-    @cached_property
-    def _fields(self) -> list[list[int]]:
-        """The number of values of each integer in the reports of each part."""
-        fields = [part.report_fields for part in self.parts]
-        if not all(fields):
-            raise ValueError("The parts of a split collection must say what their reports hold.")
-        return [[f.n_values for f in of_one for _ in range(f.width or 1)] for of_one in fields]
-
-    @property
-    def report_fields(self):
-        width = max(map(len, self._fields))
-        sizes = [max(one[i] for one in self._fields if i < len(one)) for i in range(width)]
-        of_parts = (ReportField(f"report_{i}", size) for i, size in enumerate(sizes))
-        return (ReportField("part", len(self.parts)), *of_parts)
-
-    @property
-    def is_informative(self):
-        return all(part.is_informative for part in self.parts)
-
-    @property
-    def report_bits(self):
-        return bits_for(len(self.parts)) + max(part.report_bits for part in self.parts)
-
-    def report_entropy(self, order=1):
-        own = [part.report_entropy(order) for part in self.parts]
-        return mixture_entropy(np.log2(self.probabilities), own, order)
-
-    @property
-    def public_part(self):
-        unit = math.gcd(*self.shares)  # a power of two, as it divides their sum
-        ends = np.cumsum([share // unit for share in self.shares])
-        return PublicPart(
-            lambda reports: reports[:, 0],
-            len(self.parts),
-            self.probabilities,
-            n_draws=TWO_64 // unit,
-            of_draws=lambda draws: np.searchsorted(ends, draws, side="right"),
-            privatize=self._report_on if TWO_64 // unit < 1 << 63 else None,
-        )
-
-    def for_enumeration(self) -> Split:
-        """Return the same collection of parts that have few enough outcomes to list them all."""
-        parts = [getattr(part, "for_enumeration", lambda part=part: part)() for part in self.parts]
-        return Split(parts, self.shares, self.views)
-
-    @cached_property
-    def _kinds(self) -> tuple[list[int], np.ndarray]:
-        """A part of each kind of mechanism, and the kind of each part."""
-        numbers: dict[Mechanism, int] = {}
-        kinds = np.array([numbers.setdefault(part, len(numbers)) for part in self.parts])
-        return [int(np.argmax(kinds == kind)) for kind in range(len(numbers))], kinds
-
-    def _working_bytes(self) -> int:
-        """The memory that a user takes in the mechanism with the most users times bytes."""
-        examples, kinds = self._kinds
-        both = zip(np.bincount(kinds, self.probabilities), examples, strict=True)
-        return math.ceil(max(share * self.parts[j].report_bytes for share, j in both))
-
-    def _by_kind(self, drawn: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
-        """Yield a part of each kind of mechanism that occurs, with the rows of all such parts."""
-        examples, kinds = self._kinds
-        of_rows = kinds[drawn]
-        for kind, example in enumerate(examples):
-            rows = np.flatnonzero(of_rows == kind)
-            if rows.size:
-                yield example, rows
-
-    def noise_of_part(self, j: int, n_samples: float) -> SampledNoise:
-        """Return the noise to expect of a part's estimate, about all users of a collection.
-
-        Parameters
-        ----------
-        j : int
-            Number of the part.
-        n_samples : float
-            Number of users, of whom the expected number is asked about the part.
-
-        Returns
-        -------
-        SampledNoise
-            With the sampling of those who are asked.
-        """
-        asked = n_samples * float(self.probabilities[j])
-        part: Any = self.parts[j]
-        return SampledNoise(part.noise(asked), n_samples)
-
-    # -- on the client ------------------------------------------------------------------------
-    def draw_parts(self, n: int, coins: Coins) -> np.ndarray:
-        """Draw the parts that users report on.
-
-        Parameters
-        ----------
-        n : int
-            Number of users.
-        coins : Coins
-            Source of the coins.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-            Their parts.
-        """
-        ends = np.cumsum(np.array(self.shares, dtype=object)).tolist()
-        return coins.choice(ends, n)
-
-    def privatize(self, codes, coins):
-        return self._report_on(codes, self.draw_parts(len(codes), coins), coins)
-
-    def _report_on(self, codes: np.ndarray, drawn: np.ndarray, coins: Coins) -> np.ndarray:
-        """Report on the given part of each record, which keeps epsilon for every part."""
-        looked_at = self._looked_at(codes, drawn)
-        reports = np.zeros((len(codes), len(self.report_fields)), dtype=np.int64)
-        reports[:, 0] = drawn
-        for j, rows in self._by_kind(drawn):
-            own = self.parts[j].privatize(looked_at[rows], coins)
-            reports[rows, 1 : 1 + len(self._fields[j])] = own.reshape(rows.size, -1)
-        return reports
-
-    def _looked_at(self, codes: np.ndarray, drawn: np.ndarray) -> np.ndarray:
-        """The code of each row that the part which was drawn for it looks at."""
-        if self.views is None:
-            return codes[np.arange(len(codes)), drawn]
-        return self._together.codes(codes, drawn)
-
-    @cached_property
-    def _together(self) -> Views:
-        assert self.views is not None
-        return Views(self.views)
-
-    # -- on the server ------------------------------------------------------------------------
-    def check_reports(self, reports):
-        n_parts, width = len(self.parts), len(self.report_fields)
-        is_row = reports.ndim == 2 and reports.shape[1] == width
-        has_parts = is_row and bool(np.all((reports[:, 0] >= 0) & (reports[:, 0] < n_parts)))
-        expect(
-            has_parts,
-            f"an array of shape (n, {width}) of integers, the first of them a part in "
-            f"[0, {n_parts - 1}]",
-            reports,
-        )
-        for j, rows in self._by_kind(reports[:, 0]):
-            self.parts[j].check_reports(self._own(reports, rows, j))
-            empty = reports[rows, 1 + len(self._fields[j]) :]
-            expect(not empty.any(), f"zeros after the report of part {j}", empty)
-        return reports.astype(np.int64, copy=False)
-
-    def reports_of_part(self, reports: np.ndarray, j: int) -> np.ndarray:
-        """Return the reports on a part, in the form of its own mechanism.
-
-        Parameters
-        ----------
-        reports : ndarray of shape (n, width)
-            Checked reports.
-        j : int
-            Number of the part.
-
-        Returns
-        -------
-        ndarray whose first axis is the users who were asked about the part
-            Their reports.
-        """
-        rows = np.flatnonzero(reports[:, 0] == j)
-        return self.parts[j].check_reports(self._own(reports, rows, j))
-
-    def _own(self, reports: np.ndarray, rows: np.ndarray, j: int) -> np.ndarray:
-        """The reports of a part, in the form of its mechanism."""
-        own = reports[rows, 1 : 1 + len(self._fields[j])]
-        fields = self.parts[j].report_fields
-        return own[:, 0] if len(fields) == 1 and fields[0].width is None else own
-
-    @property
-    def tally_size(self):
-        return len(self.parts) + sum(part.tally_size for part in self.parts)
-
-    def tally(self, reports):
-        tally = np.zeros(self.tally_size, dtype=np.int64)
-        tally[: len(self.parts)] = np.bincount(reports[:, 0], minlength=len(self.parts))
-        for j, rows in self._by_kind(reports[:, 0]):
-            own = self.parts[j].check_reports(self._own(reports, rows, j))
-            for part, of_part in self.parts[j].tally_each(own, reports[rows, 0]):
-                tally[self._tally_places[part]] = of_part
-        return tally
-
-    @cached_property
-    def _tally_places(self) -> list[slice]:
-        return _places(len(self.parts), [part.tally_size for part in self.parts])
-
-    def of_part(self, tallies: np.ndarray, j: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return what tallies hold of one part.
-
-        Parameters
-        ----------
-        tallies : ndarray of shape (..., tally_size)
-            Sums of what `tally` returned.
-        j : int
-            Number of the part.
-
-        Returns
-        -------
-        (ndarray of shape (..., part's tally_size), ndarray of shape (...,))
-            The part's own tallies, and its numbers of users.
-        """
-        return tallies[..., self._tally_places[j]], tallies[..., j]
-
-    def check_tallies(self, tallies, sizes):
-        super().check_tallies(tallies, sizes)
-        asked = tallies[:, : len(self.parts)]
-        # Integers may wrap where floats only lose digits.
-        is_off = np.abs(asked.sum(axis=1, dtype=float) - sizes) > 0.5 + 1e-9 * sizes
-        if np.any(is_off) or np.any(asked.sum(axis=1) != sizes):
-            raise ValueError(
-                f"the users of its parts add up to {asked.sum(dtype=float):.0f}, expected "
-                f"{sizes.sum()}, the number of its reports"
-            )
-        for j, part in enumerate(self.parts):
-            part.check_tallies(*self.of_part(tallies, j))
-
-    def decode_operations(self, n_samples):
-        return sum(
-            part.decode_operations(math.ceil(n_samples * pi))
-            for part, pi in zip(self.parts, self.probabilities.tolist(), strict=True)
-        )
-
-    def decode(self, tallies):
-        decoded = [part.decode(self.of_part(tallies, j)[0]) for j, part in enumerate(self.parts)]
-        return np.concatenate([tallies[:, : len(self.parts)], *decoded], axis=1)
-
-    @cached_property
-    def _decoded_places(self) -> list[slice]:
-        nothing = (np.zeros((1, part.tally_size), dtype=np.int64) for part in self.parts)
-        widths = [
-            part.decode(tally).shape[1] for part, tally in zip(self.parts, nothing, strict=True)
-        ]
-        return _places(len(self.parts), widths)
-
-    def of_decoded(self, decoded: np.ndarray, j: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return what decoded tallies hold of one part.
-
-        Parameters
-        ----------
-        decoded : ndarray of shape (m, any)
-            What `decode` returned.
-        j : int
-            Number of the part.
-
-        Returns
-        -------
-        (ndarray of shape (m, any), ndarray of shape (m,))
-            The part's own decoded tallies, and its numbers of users.
-        """
-        return decoded[:, self._decoded_places[j]], decoded[:, j]
-
-
-def _places(first: int, widths: list[int]) -> list[slice]:
-    """Where blocks of these widths are, one after the other."""
-    ends = np.cumsum([first, *widths]).tolist()
-    return [slice(start, stop) for start, stop in pairwise(ends)]
-
-
 def systematic_samples(shares: Sequence[int]) -> tuple[list[tuple[int, ...]], list[int]]:
     """Return the samples of a systematic design, which have a fixed size, and where they end.
 
-    The parts lie one after the other on a line, each as long as its share. Points at the distances
-    u, u + 2**64, u + 2 * 2**64, ... mark the parts that are drawn, where u is uniform below
-    2**64. So a part is drawn with the probability of its share, and not twice, as no share is
+    The questions lie one after the other on a line, each as long as its share. Points at the
+    distances u, u + 2**64, u + 2 * 2**64, ... mark those that are drawn, where u is uniform below
+    2**64. So a question is drawn with the probability of its share, and not twice, as no share is
     longer than the distance of two points.
 
     Parameters
     ----------
     shares : sequence of int
-        The probability that each part is drawn, over 2**64: from 1 to 2**64. Their sum is a
+        The probability that each question is drawn, over 2**64: from 1 to 2**64. Their sum is a
         multiple s of 2**64.
 
     Returns
     -------
     (list of tuple of int, list of int)
-        The samples, of s rising numbers of parts each, at most as many as there are parts; and for
-        each the first u that no longer leads to it, rising, the last one 2**64.
+        The samples, of s rising numbers of questions each, at most as many as there are questions;
+        and for each the first u that no longer leads to it, rising, the last one 2**64.
 
     References
     ----------
@@ -551,119 +198,201 @@ def systematic_samples(shares: Sequence[int]) -> tuple[list[tuple[int, ...]], li
     return samples, [*starts[1:], TWO_64]
 
 
-class Several(Split):
-    """Draw several of the parts by public probabilities, and report on each of them.
+class Several(Mechanism):
+    """Draw one or several of the questions by public probabilities, and report on each of them.
 
-    A code is a row with one code for each part. A report is the number of the sample of parts that
-    was drawn (left out if there is only one sample), and then the reports of the parts in it, in
-    their order, each filled up with zeros.
+    A code is a row with one code for each column. A report is the number of the sample of questions
+    that was drawn (left out if several are drawn, and there is only one sample), and then the
+    reports on the questions in it, in their order, each filled up with zeros.
 
-    The sample does not depend on the values. Given it, the reports of its parts are independent,
-    so the probability of a report is a product, and the epsilons of the parts in a sample add up:
-    parts at epsilon / s each, of which s are drawn, spend epsilon for whole records.
+    The sample does not depend on the values. Given it, the reports on its questions are
+    independent, so the probability of a report is a product, and the epsilons of the questions in a
+    sample add up. If one is drawn, the whole has the largest epsilon of all questions; if s are
+    drawn, those at epsilon / s each spend epsilon, for whole records.
 
     Parameters
     ----------
-    parts : sequence of Mechanism
-        The mechanism of each part.
+    mechanisms : sequence of Mechanism
+        What reports on each question.
     shares : sequence of int
-        Probability that each part is drawn, over 2**64, from 1 to 2**64. Their sum is 2**64 times
-        the number of parts that are drawn.
+        Probability that each question is drawn, over 2**64, from 1 to 2**64. Their sum is 2**64
+        times the number of questions that are drawn. See :meth:`drawn` for probabilities.
+    views : sequence of View, default=None
+        What each question looks at; None lets each look at a column of its own.
+
+    Attributes
+    ----------
+    n_drawn : int
+        Number of questions that each user reports on.
     """
 
-    def __init__(self, parts: Sequence[Mechanism], shares: Sequence[int]) -> None:
-        is_multiple = shares and sum(shares) % TWO_64 == 0
-        if len(parts) != len(shares) or not is_multiple or not _are_shares(shares):
+    def __init__(
+        self,
+        mechanisms: Sequence[Mechanism],
+        shares: Sequence[int],
+        views: Sequence[View] | None = None,
+    ) -> None:
+        are_shares = shares and all(1 <= share <= TWO_64 for share in shares)
+        if len(mechanisms) != len(shares) or not are_shares or sum(shares) % TWO_64:
             raise ValueError(
-                f"A collection of {len(parts)} parts needs as many shares, integers from 1 to "
+                f"A survey of {len(mechanisms)} questions needs as many shares, integers from 1 to "
                 f"2**64 whose sum is a multiple of 2**64, got {list(shares)}."
             )
-        self.parts = tuple(parts)
+        self.mechanisms = tuple(mechanisms)
         self.shares = tuple(shares)
-        self.views = None
-        own_bytes = max(part.report_bytes for part in parts)
-        self.report_bytes = 16 * (1 + sum(map(len, self._blocks))) + own_bytes
+        self.n_drawn = sum(shares) // TWO_64
+        self.views = None if views is None else tuple(views)
+        if self.n_drawn == 1:
+            # The questions are worked on one after the other, each for its share of the users.
+            # Written reports hardly count, as each question takes a while for each block, however
+            # few of its users are its own.
+            written = 8 * (1 + max(map(len, self._fields)))
+            self.report_bytes = min(written, _WRITTEN_BYTES) + self._working_bytes()
+        else:
+            own_bytes = max(one.report_bytes for one in mechanisms)
+            self.report_bytes = 16 * (1 + sum(map(len, self._blocks))) + own_bytes
+
+    @classmethod
+    def drawn(
+        cls,
+        mechanisms: Sequence[Mechanism],
+        probabilities: ArrayLike,
+        n_drawn: int = 1,
+        views: Sequence[View] | None = None,
+    ) -> Several:
+        """Return the survey whose questions are drawn in proportion to given numbers.
+
+        Parameters
+        ----------
+        mechanisms : sequence of Mechanism
+            What reports on each question.
+        probabilities : array-like of shape (n_questions,)
+            Positive finite numbers, of any sum. No question is drawn with a probability above 1.
+        n_drawn : int, default=1
+            Number of questions that each user is asked.
+        views : sequence of View, default=None
+            What each question looks at; None lets each look at a column of its own.
+
+        Returns
+        -------
+        Several
+            The survey.
+        """
+        return cls(mechanisms, shares_over_2_64(probabilities, n_drawn), views)
 
     # -- what two parties must agree on -------------------------------------------------------
     @property
-    def n_drawn(self) -> int:
-        """Number of parts that each user reports on."""
-        return sum(self.shares) // TWO_64
+    def probabilities(self) -> np.ndarray:
+        """The probability that each question is drawn, of shape (n_questions,)."""
+        return np.array([share / TWO_64 for share in self.shares])
 
     @property
     def configuration(self):
-        return {**super().configuration, "n_sampled": self.n_drawn}
+        configurations = [
+            json.dumps(
+                {
+                    "share": share,
+                    **one.configuration,
+                    "report": [list(field) for field in one.report_fields],
+                    "p": str(getattr(one, "p", None)),
+                    "q": str(getattr(one, "q", None)),
+                },
+                default=str,
+            )
+            for one, share in zip(self.mechanisms, self.shares, strict=True)
+        ]
+        n_drawn = {} if self.n_drawn == 1 else {"n_sampled": self.n_drawn}
+        if self.views is None:
+            return {**{f"part_{j}": one for j, one in enumerate(configurations)}, **n_drawn}
+        # There may be thousands of tables: too many to write into each file.
+        whole = "\n".join([*configurations, *map(repr, self.views)])
+        digest = hashlib.sha256(whole.encode()).hexdigest()
+        return {"n_parts": len(self.mechanisms), "parts": digest, **n_drawn}
 
+    def _identity(self):
+        return *super()._identity(), self.mechanisms, self.views
+
+    @cached_property
+    def _fields(self) -> list[list[int]]:
+        """The number of values of each integer in the reports on each question."""
+        fields = [one.report_fields for one in self.mechanisms]
+        if not all(fields):
+            raise ValueError("The mechanisms of a survey must say what their reports hold.")
+        return [[f.n_values for f in of_one for _ in range(f.width or 1)] for of_one in fields]
+
+    # -- the samples of questions -------------------------------------------------------------
     @cached_property
     def _design(self) -> tuple[list[tuple[int, ...]], list[int]]:
         return systematic_samples(self.shares)
 
     @property
     def samples(self) -> list[tuple[int, ...]]:
-        """The samples of parts that can be drawn."""
+        """The samples of questions that can be drawn."""
         return self._design[0]
 
     @property
     def sample_probabilities(self) -> np.ndarray:
         """The probability of each sample, of shape (n_samples,)."""
-        ends = [0, *self._design[1]]
-        return np.array([(b - a) / TWO_64 for a, b in pairwise(ends)])
+        return np.array([(b - a) / TWO_64 for a, b in pairwise([0, *self._design[1]])])
 
     @cached_property
-    def _places(self) -> np.ndarray:
-        """The place of each part in each sample, or -1: shape (n_samples, n_parts)."""
-        places = np.full((len(self.samples), len(self.parts)), -1)
-        for row, sample in zip(places, self.samples, strict=True):
-            row[list(sample)] = range(self.n_drawn)
-        return places
+    def _questions(self) -> np.ndarray:
+        """The question at each place of each sample: shape (n_samples, n_drawn)."""
+        return np.array(self.samples, dtype=np.intp)
 
     @cached_property
     def _blocks(self) -> list[list[int]]:
         """The number of values of each integer at each place of a sample."""
-        fields = self._fields
         blocks = []
-        for at_place in zip(*self.samples, strict=True):
-            own = [fields[j] for j in set(at_place)]
+        for questions in self._questions.T:
+            own = [self._fields[j] for j in np.unique(questions).tolist()]
             width = max(map(len, own))
             blocks.append([max(one[i] for one in own if i < len(one)) for i in range(width)])
         return blocks
 
     @property
-    def _has_number(self) -> bool:
-        return len(self.samples) > 1
+    def _number(self) -> str | None:
+        """What the first integer of a report is called, the number of its sample; None if none."""
+        if self.n_drawn == 1:
+            return "part"
+        return "sample" if len(self.samples) > 1 else None
 
     @cached_property
     def _starts(self) -> list[int]:
         """Where the report at each place of a sample starts, and where the last one ends."""
-        return list(accumulate(map(len, self._blocks), initial=int(self._has_number)))
+        return list(accumulate(map(len, self._blocks), initial=int(self._number is not None)))
 
     @property
     def report_fields(self):
-        number = (ReportField("sample", len(self.samples)),) if self._has_number else ()
+        number = () if self._number is None else (ReportField(self._number, len(self.samples)),)
+        of_one = self.n_drawn == 1
         of_places = (
-            ReportField(f"report_{k}_{i}", size)
+            ReportField(f"report_{i}" if of_one else f"report_{k}_{i}", size)
             for k, block in enumerate(self._blocks)
             for i, size in enumerate(block)
         )
         return (*number, *of_places)
 
     @property
+    def is_informative(self):
+        return all(one.is_informative for one in self.mechanisms)
+
+    @property
     def report_bits(self):
-        own = [part.report_bits for part in self.parts]
-        of_samples = (sum(own[j] for j in sample) for sample in self.samples)
-        return (bits_for(len(self.samples)) if self._has_number else 0) + max(of_samples)
+        own = np.array([one.report_bits for one in self.mechanisms])
+        return bits_for(len(self.samples)) + int(own[self._questions].sum(axis=1).max())
 
     def report_entropy(self, order=1):
-        own = np.array([part.report_entropy(order) for part in self.parts])
-        of_samples = [own[list(sample)].sum() for sample in self.samples]
+        own = np.array([one.report_entropy(order) for one in self.mechanisms])
+        of_samples = own[self._questions].sum(axis=1)
         return mixture_entropy(np.log2(self.sample_probabilities), of_samples, order)
 
     @property
     def public_part(self):
-        if not self._has_number:
+        if self._number is None:
             return None
         ends = self._design[1]
-        unit = math.gcd(*ends)
+        unit = math.gcd(*ends)  # a power of two, as it divides the last of them
         places = np.array([end // unit for end in ends[:-1]], dtype=np.uint64)
         return PublicPart(
             lambda reports: reports[:, 0],
@@ -675,100 +404,278 @@ class Several(Split):
         )
 
     def for_enumeration(self) -> Several:
-        """Return the same collection of parts that have few enough outcomes to list them all."""
-        parts = [getattr(part, "for_enumeration", lambda part=part: part)() for part in self.parts]
-        return Several(parts, self.shares)
+        """Return the same survey with mechanisms that have few enough outcomes to list them all."""
+        small = [getattr(m, "for_enumeration", lambda m=m: m)() for m in self.mechanisms]
+        return Several(small, self.shares, self.views)
 
+    # -- what to expect -----------------------------------------------------------------------
     def draw_sizes(self, n_samples: int, n_repeats: int, rng: np.random.Generator) -> np.ndarray:
-        drawn = rng.multinomial(n_samples, self.sample_probabilities, size=n_repeats)
-        return drawn @ (self._places >= 0)
+        """Draw how many users are asked each question, without users.
 
-    draw_sizes.__doc__ = Split.draw_sizes.__doc__
+        Parameters
+        ----------
+        n_samples : int
+            Number of users.
+        n_repeats : int
+            Number of collections.
+        rng : Generator
+            Source of randomness.
+
+        Returns
+        -------
+        ndarray of shape (n_repeats, n_questions)
+            The numbers.
+        """
+        drawn = rng.multinomial(n_samples, self.sample_probabilities, size=n_repeats)
+        sizes = np.zeros((n_repeats, len(self.mechanisms)), dtype=drawn.dtype)
+        for questions in self._questions.T:
+            np.add.at(sizes.T, questions, drawn.T)
+        return sizes
+
+    def noise_of(self, j: int, n_samples: float) -> SampledNoise:
+        """Return the noise to expect of the answers to a question, about all users.
+
+        Parameters
+        ----------
+        j : int
+            Number of the question.
+        n_samples : float
+            Number of users, of whom the expected number is asked this question.
+
+        Returns
+        -------
+        SampledNoise
+            With the sampling of those who are asked.
+        """
+        channel: Any = self.mechanisms[j]
+        return SampledNoise(channel.noise(n_samples * float(self.probabilities[j])), n_samples)
+
+    @cached_property
+    def _kinds(self) -> tuple[list[int], np.ndarray]:
+        """A question of each kind of mechanism, and the kind of each question."""
+        numbers: dict[Mechanism, int] = {}
+        kinds = np.array([numbers.setdefault(one, len(numbers)) for one in self.mechanisms])
+        return [int(np.argmax(kinds == kind)) for kind in range(len(numbers))], kinds
+
+    def _working_bytes(self) -> int:
+        """The memory that a user takes in the mechanism with the most users times bytes."""
+        examples, kinds = self._kinds
+        both = zip(np.bincount(kinds, self.probabilities), examples, strict=True)
+        return math.ceil(max(share * self.mechanisms[j].report_bytes for share, j in both))
 
     # -- on the client ------------------------------------------------------------------------
+    def draw_samples(self, n: int, coins: Coins) -> np.ndarray:
+        """Draw the samples of questions that users report on.
+
+        Parameters
+        ----------
+        n : int
+            Number of users.
+        coins : Coins
+            Source of the coins.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Their numbers: those of the questions, where one is drawn.
+        """
+        if self._number is None:
+            return np.zeros(n, dtype=np.int64)
+        return coins.choice(self._design[1], n)
+
     def privatize(self, codes, coins):
-        n = len(codes)
-        number = coins.choice(self._design[1], n) if self._has_number else np.zeros(n, np.int64)
-        return self._report_on(codes, number, coins)
+        return self._report_on(codes, self.draw_samples(len(codes), coins), coins)
 
     def _report_on(self, codes: np.ndarray, drawn: np.ndarray, coins: Coins) -> np.ndarray:
-        """Report on the parts in the sample that was drawn for each user."""
+        """Report on the sample of questions of each record, which keeps epsilon for every one."""
         reports = np.zeros((len(codes), self._starts[-1]), dtype=np.int64)
-        if self._has_number:
+        if self._number is not None:
             reports[:, 0] = drawn
-        for j in range(len(self.parts)):
-            place = self._places[drawn, j]
-            rows = np.flatnonzero(place >= 0)
-            if rows.size:
-                own = self.parts[j].privatize(codes[rows, j], coins).reshape(rows.size, -1)
-                for k in np.unique(place[rows]):
-                    here = place[rows] == k
-                    start = self._starts[k]
-                    reports[rows[here], start : start + own.shape[1]] = own[here]
+        for j, rows, questions, places in self._turns(drawn):
+            looked_at = self._looked_at(codes[rows], questions)
+            own = self.mechanisms[j].privatize(looked_at, coins).reshape(rows.size, -1)
+            for k in np.unique(places).tolist():
+                here, start = places == k, self._starts[k]
+                reports[rows[here], start : start + own.shape[1]] = own[here]
         return reports
+
+    def _turns(self, drawn: np.ndarray) -> Iterator[tuple[int, np.ndarray, np.ndarray, np.ndarray]]:
+        """Yield what is randomised at once: a question as an example, rows, questions, places.
+
+        A seed's reports depend on this order. A user who is asked one question takes her turn with
+        all others whose questions have the same mechanism, so that thousands of tables are not
+        thousands of turns.
+        """
+        if self.n_drawn == 1:
+            for j, rows in self._by_kind(questions := self._questions[drawn, 0]):
+                yield j, rows, questions[rows], np.zeros(rows.size, dtype=np.intp)
+            return
+        asked = self._questions[drawn]
+        for j in range(len(self.mechanisms)):
+            rows, places = np.nonzero(asked == j)
+            if rows.size:
+                yield j, rows, np.full(rows.size, j), places
+
+    def _by_kind(self, questions: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
+        """Yield a question of each kind of mechanism that occurs, with the rows of its kind."""
+        examples, kinds = self._kinds
+        of_rows = kinds[questions]
+        for kind, example in enumerate(examples):
+            rows = np.flatnonzero(of_rows == kind)
+            if rows.size:
+                yield example, rows
+
+    def _looked_at(self, codes: np.ndarray, questions: np.ndarray) -> np.ndarray:
+        """The code of each row that the question which was drawn for it looks at."""
+        if self.views is None:
+            return codes[np.arange(len(codes)), questions]
+        return self._together.codes(codes, questions)
+
+    @cached_property
+    def _together(self) -> Views:
+        assert self.views is not None
+        return Views(self.views)
 
     # -- on the server ------------------------------------------------------------------------
     def check_reports(self, reports):
         n_samples, width = len(self.samples), self._starts[-1]
-        is_row = reports.ndim == 2 and reports.shape[1] == width
-        has_number = is_row and (
-            not self._has_number or bool(np.all((reports[:, 0] >= 0) & (reports[:, 0] < n_samples)))
-        )
-        what = f", the first of them a sample in [0, {n_samples - 1}]" if self._has_number else ""
-        expect(has_number, f"an array of shape (n, {width}) of integers{what}", reports)
-        for j, rows, start, stop in self._places_of_parts(reports):
-            own_width = len(self._fields[j])
-            self.parts[j].check_reports(self._own_at(reports, rows, j, start))
-            empty = reports[rows, start + own_width : stop]
-            expect(not empty.any(), f"zeros after the report of part {j}", empty)
+        is_fine, what = reports.ndim == 2 and reports.shape[1] == width, ""
+        if self._number is not None:
+            is_fine = is_fine and bool(np.all((reports[:, 0] >= 0) & (reports[:, 0] < n_samples)))
+            what = f", the first of them a {self._number} in [0, {n_samples - 1}]"
+        expect(is_fine, f"an array of shape (n, {width}) of integers{what}", reports)
+        for j, rows, _, k in self._at_places(reports):
+            start, stop = self._starts[k : k + 2]
+            self.mechanisms[j].check_reports(self._own(reports, rows, j, start))
+            empty = reports[rows, start + len(self._fields[j]) : stop]
+            expect(not empty.any(), f"zeros after the report on question {j}", empty)
         return reports.astype(np.int64, copy=False)
 
-    def _places_of_parts(self, reports: np.ndarray) -> Iterator[tuple[int, np.ndarray, int, int]]:
-        """Yield parts, rows that report on them at one place, and where that place is."""
-        for j in range(len(self.parts)):
-            for rows, start, stop in self._places_of_part(reports, j):
-                yield j, rows, start, stop
+    def _at_places(self, reports: np.ndarray) -> Iterator[tuple[int, np.ndarray, np.ndarray, int]]:
+        """Yield a question as an example, rows with reports of its kind, questions, the place."""
+        for k, questions in enumerate(self._asked(reports).T):
+            for j, rows in self._by_kind(questions):
+                yield j, rows, questions[rows], k
 
-    def _places_of_part(self, reports: np.ndarray, j: int) -> Iterator[tuple[np.ndarray, int, int]]:
-        """Yield the rows that report on a part at one place, and where that place is."""
-        drawn = reports[:, 0].astype(np.int64) if self._has_number else np.zeros(len(reports), int)
-        place = self._places[drawn, j]
-        for k in np.unique(place[place >= 0]).tolist():
-            yield np.flatnonzero(place == k), self._starts[k], self._starts[k + 1]
+    def _asked(self, reports: np.ndarray) -> np.ndarray:
+        """The questions that reports are on, of shape (n, n_drawn)."""
+        if self._number is None:
+            return np.broadcast_to(self._questions, (len(reports), self.n_drawn))
+        return self._questions[reports[:, 0].astype(np.intp)]
 
-    def reports_of_part(self, reports: np.ndarray, j: int) -> np.ndarray:
-        found = list(self._places_of_part(reports, j))
-        own = np.concatenate([self._own_at(reports, rows, j, start) for rows, start, _ in found])
-        in_order = np.argsort(np.concatenate([rows for rows, _, _ in found]))
-        return self.parts[j].check_reports(own[in_order])
+    def reports_on(self, reports: np.ndarray, j: int) -> np.ndarray:
+        """Return the reports on a question, in the form of its own mechanism.
 
-    reports_of_part.__doc__ = Split.reports_of_part.__doc__
+        Parameters
+        ----------
+        reports : ndarray of shape (n, width)
+            Checked reports.
+        j : int
+            Number of the question.
 
-    def _own_at(self, reports: np.ndarray, rows: np.ndarray, j: int, start: int) -> np.ndarray:
-        """The reports of a part at one place, in the form of its mechanism."""
-        own = reports[rows, start : start + len(self._fields[j])]
-        fields = self.parts[j].report_fields
+        Returns
+        -------
+        ndarray whose first axis is the users who were asked
+            Their reports.
+        """
+        rows, places = np.nonzero(self._asked(reports) == j)
+        start = np.array(self._starts)[places][:, None] + np.arange(len(self._fields[j]))
+        own = self._in_form(reports[rows[:, None], start], j)
+        return self.mechanisms[j].check_reports(own)
+
+    def _own(self, reports: np.ndarray, rows: np.ndarray, j: int, start: int) -> np.ndarray:
+        """The reports at one place, in the form of the mechanism of a question."""
+        return self._in_form(reports[rows, start : start + len(self._fields[j])], j)
+
+    def _in_form(self, own: np.ndarray, j: int) -> np.ndarray:
+        fields = self.mechanisms[j].report_fields
         return own[:, 0] if len(fields) == 1 and fields[0].width is None else own
+
+    @property
+    def tally_size(self):
+        return len(self.mechanisms) + sum(one.tally_size for one in self.mechanisms)
 
     def tally(self, reports):
         tally = np.zeros(self.tally_size, dtype=np.int64)
-        for j, rows, start, _ in self._places_of_parts(reports):
-            tally[j] += rows.size
-            own = self.parts[j].check_reports(self._own_at(reports, rows, j, start))
-            tally[self._tally_places[j]] += self.parts[j].tally(own)
+        for j, rows, questions, k in self._at_places(reports):
+            tally[: len(self.mechanisms)] += np.bincount(questions, minlength=len(self.mechanisms))
+            own = self._own(reports, rows, j, self._starts[k])
+            own = self.mechanisms[j].check_reports(own)
+            for question, of_question in self.mechanisms[j].tally_each(own, questions):
+                tally[self._tally_places[question]] += of_question
         return tally
 
+    @cached_property
+    def _tally_places(self) -> list[slice]:
+        return _slices(len(self.mechanisms), [one.tally_size for one in self.mechanisms])
+
+    def tallies_on(self, tallies: np.ndarray, j: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return what tallies hold of one question.
+
+        Parameters
+        ----------
+        tallies : ndarray of shape (..., tally_size)
+            Sums of what `tally` returned.
+        j : int
+            Number of the question.
+
+        Returns
+        -------
+        (ndarray of shape (..., own tally_size), ndarray of shape (...,))
+            The tallies of its own mechanism, and its numbers of users.
+        """
+        return tallies[..., self._tally_places[j]], tallies[..., j]
+
     def check_tallies(self, tallies, sizes):
-        Mechanism.check_tallies(self, tallies, sizes)
-        asked = tallies[:, : len(self.parts)]
-        if np.any(asked > sizes[:, None]) or np.any(asked.sum(axis=1) != self.n_drawn * sizes):
+        super().check_tallies(tallies, sizes)
+        asked, expected = tallies[:, : len(self.mechanisms)], self.n_drawn * sizes
+        # Integers may wrap where floats only lose digits.
+        is_off = np.abs(asked.sum(axis=1, dtype=float) - expected) > 0.5 + 1e-9 * expected
+        is_off |= (asked.sum(axis=1) != expected) | np.any(asked > sizes[:, None], axis=1)
+        if np.any(is_off):
             raise ValueError(
-                f"the users of its parts add up to {asked.sum(dtype=float):.0f}, expected "
+                f"the users of its questions add up to {asked.sum(dtype=float):.0f}, expected "
                 f"{self.n_drawn} times the number of its reports, {sizes.sum()}"
             )
-        for j, part in enumerate(self.parts):
-            part.check_tallies(*self.of_part(tallies, j))
+        for j, one in enumerate(self.mechanisms):
+            one.check_tallies(*self.tallies_on(tallies, j))
+
+    def decode_operations(self, n_samples):
+        return sum(
+            one.decode_operations(math.ceil(n_samples * pi))
+            for one, pi in zip(self.mechanisms, self.probabilities.tolist(), strict=True)
+        )
+
+    def decode(self, tallies):
+        both = enumerate(self.mechanisms)
+        decoded = [one.decode(self.tallies_on(tallies, j)[0]) for j, one in both]
+        return np.concatenate([tallies[:, : len(self.mechanisms)], *decoded], axis=1)
+
+    @cached_property
+    def _decoded_places(self) -> list[slice]:
+        nothing = [np.zeros((1, one.tally_size), dtype=np.int64) for one in self.mechanisms]
+        both = zip(self.mechanisms, nothing, strict=True)
+        return _slices(len(nothing), [one.decode(tally).shape[1] for one, tally in both])
+
+    def decoded_on(self, decoded: np.ndarray, j: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return what decoded tallies hold of one question.
+
+        Parameters
+        ----------
+        decoded : ndarray of shape (m, any)
+            What `decode` returned.
+        j : int
+            Number of the question.
+
+        Returns
+        -------
+        (ndarray of shape (m, any), ndarray of shape (m,))
+            Its own decoded tallies, and its numbers of users.
+        """
+        return decoded[:, self._decoded_places[j]], decoded[:, j]
 
 
-def _are_shares(shares: Sequence[int]) -> bool:
-    return all(1 <= share <= TWO_64 for share in shares)
+def _slices(first: int, widths: list[int]) -> list[slice]:
+    """Where blocks of these widths are, one after the other."""
+    ends = np.cumsum([first, *widths]).tolist()
+    return [slice(start, stop) for start, stop in pairwise(ends)]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from ..surveys._base import BaseSurvey, PlannedPart
+from ..surveys import BaseColumnSurvey
 
 AVERAGES = (None, "weighted")
 
@@ -18,7 +18,7 @@ def check_average(average: str | None, oracle: Any) -> None:
     if average not in AVERAGES:
         raise ValueError(f"Argument average must be one of {AVERAGES}, got {average!r}.")
     oracles = oracle if isinstance(oracle, list | tuple) else [oracle]
-    if average is not None and not all(isinstance(one, BaseSurvey) for one in oracles):
+    if average is not None and not all(isinstance(one, BaseColumnSurvey) for one in oracles):
         raise ValueError(
             'Argument average="weighted" is for surveys such as ColumnOracle, whose columns have '
             "weights; leave it out for the oracle of one column."
@@ -26,7 +26,7 @@ def check_average(average: str | None, oracle: Any) -> None:
 
 
 def of_parts(
-    survey: BaseSurvey,
+    survey: BaseColumnSurvey,
     compute: Callable[..., float],
     n_categories: int | None,
     epsilon: float | None,
@@ -36,7 +36,7 @@ def of_parts(
 
     Parameters
     ----------
-    survey : BaseSurvey
+    survey : BaseColumnSurvey
         The survey, which need not be fitted.
     compute : callable
         Takes the noise of one user, the categories, and what `by_part` has for the part.
@@ -56,10 +56,10 @@ def of_parts(
         raise ValueError(
             f"{type(survey).__name__} declares the domain of each column: leave out n_categories."
         )
-    planned: BaseSurvey = clone(survey)
+    planned: BaseColumnSurvey = clone(survey)
     if epsilon is not None:
         planned.set_params(epsilon=epsilon)
-    parts: dict[Any, PlannedPart] = planned._planned_parts()
+    parts = planned._planned()
     for what, given in by_part.items():
         _check_names(what, given, list(parts), type(survey).__name__)
     results = {

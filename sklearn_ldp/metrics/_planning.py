@@ -18,7 +18,7 @@ from ..domains._alignment import in_order
 from ..oracles import BaseOracle
 from ..postprocessing import significance_threshold
 from ..queries import QuerySet, as_query_set
-from ..surveys._base import BaseSurvey
+from ..surveys import BaseColumnSurvey
 from ._errors import METRICS
 from ._planned_parts import check_average, of_parts
 from ._planning_of import check_number, for_each, least_number, planned_protocol
@@ -53,7 +53,7 @@ def expected_error(
 ) -> np.ndarray: ...
 @overload
 def expected_error(
-    oracle: BaseSurvey,
+    oracle: BaseColumnSurvey,
     n_samples: float,
     n_categories: int | None = None,
     *,
@@ -66,7 +66,7 @@ def expected_error(
 ) -> dict[Any, float]: ...
 @overload
 def expected_error(
-    oracle: BaseSurvey,
+    oracle: BaseColumnSurvey,
     n_samples: float,
     n_categories: int | None = None,
     *,
@@ -78,7 +78,7 @@ def expected_error(
     average: str,
 ) -> float: ...
 def expected_error(
-    oracle: BaseOracle | BaseSurvey | Sequence[BaseOracle | BaseSurvey],
+    oracle: BaseOracle | BaseColumnSurvey | Sequence[BaseOracle | BaseColumnSurvey],
     n_samples: float,
     n_categories: int | None = None,
     *,
@@ -207,7 +207,7 @@ def required_n_samples(
 ) -> np.ndarray: ...
 @overload
 def required_n_samples(
-    oracle: BaseSurvey,
+    oracle: BaseColumnSurvey,
     error: float,
     n_categories: int | None = None,
     *,
@@ -224,7 +224,7 @@ def required_n_samples(
 ) -> dict[Any, int]: ...
 @overload
 def required_n_samples(
-    oracle: BaseSurvey,
+    oracle: BaseColumnSurvey,
     error: float,
     n_categories: int | None = None,
     *,
@@ -240,7 +240,7 @@ def required_n_samples(
     average: str,
 ) -> int: ...
 def required_n_samples(
-    oracle: BaseOracle | BaseSurvey | Sequence[BaseOracle | BaseSurvey],
+    oracle: BaseOracle | BaseColumnSurvey | Sequence[BaseOracle | BaseColumnSurvey],
     error: float,
     n_categories: int | None = None,
     *,
@@ -380,7 +380,7 @@ def detection_threshold(
 ) -> np.ndarray: ...
 @overload
 def detection_threshold(
-    oracle: BaseSurvey,
+    oracle: BaseColumnSurvey,
     n_samples: float,
     n_categories: int | None = None,
     *,
@@ -388,7 +388,7 @@ def detection_threshold(
     alpha: float = 0.05,
 ) -> dict[Any, float]: ...
 def detection_threshold(
-    oracle: BaseOracle | BaseSurvey | Sequence[BaseOracle | BaseSurvey],
+    oracle: BaseOracle | BaseColumnSurvey | Sequence[BaseOracle | BaseColumnSurvey],
     n_samples: float,
     n_categories: int | None = None,
     *,
@@ -449,7 +449,7 @@ def detection_threshold(
         return float(significance_threshold(std, d, alpha))
 
     def threshold(one):
-        if isinstance(one, BaseSurvey):
+        if isinstance(one, BaseColumnSurvey):
             return of_parts(one, of_one_domain, n_categories, epsilon)[0]
         protocol = planned_protocol(one, n_categories, epsilon)
         channel: Any = protocol.mechanism
@@ -529,7 +529,7 @@ def equivalent_n_samples(
 
 
 def _error_of_one_user(
-    oracle: BaseOracle | BaseSurvey,
+    oracle: BaseOracle | BaseColumnSurvey,
     n_categories: int | None,
     epsilon: float | None,
     frequencies: Any,
@@ -545,7 +545,7 @@ def _error_of_one_user(
     def error(noise, categories, frequencies, queries):
         return _error_of_noise(noise, categories, frequencies, queries, metric, level)
 
-    if isinstance(oracle, BaseSurvey):
+    if isinstance(oracle, BaseColumnSurvey):
         by_part = {"frequencies": frequencies, "queries": queries}
         return of_parts(oracle, error, n_categories, epsilon, **by_part)
     protocol = planned_protocol(oracle, n_categories, epsilon)

@@ -12,7 +12,7 @@ from sklearn.base import clone
 
 from ..mechanisms import Protocol
 from ..oracles import BaseOracle
-from ..surveys._base import BaseSurvey
+from ..surveys import BaseColumnSurvey
 
 
 def planned_protocol(
@@ -22,7 +22,7 @@ def planned_protocol(
     need: str = "Planning needs an oracle such as OLH(epsilon=1.0), or a list of them",
 ) -> Protocol:
     """Return the protocol of an oracle over `n_categories`, or over the domain it declares."""
-    if isinstance(oracle, BaseSurvey):
+    if isinstance(oracle, BaseColumnSurvey):
         raise TypeError(
             f"{need}, got {type(oracle).__name__}, which has several columns: pass the oracle of "
             "one column, and the number of users who are asked for it."

@@ -24,7 +24,7 @@ from ..mechanisms import check_counts, check_total
 from ..metrics import query_errors
 from ..oracles import BaseOracle
 from ..queries import QuerySet, as_query_set
-from ..surveys._base import BaseSurvey
+from ..surveys import BaseColumnSurvey
 from ._apportionment import apportion
 from ._base import BaseSearch
 from ._candidates import as_candidates, candidate_name
@@ -306,7 +306,7 @@ def _named_oracles(oracles: Any) -> dict[str, BaseOracle]:
         raise TypeError(
             f"simulate_errors needs oracles such as {oracles.__name__}(), got the class itself."
         )
-    if isinstance(oracles, BaseSurvey):
+    if isinstance(oracles, BaseColumnSurvey):
         raise TypeError(
             f"simulate_errors is for oracles of one column, got {type(oracles).__name__}: give it "
             "the oracle and the frequencies of one column, or compare what post-processors make "

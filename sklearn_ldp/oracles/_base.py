@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from numbers import Integral
 from typing import Any
 
@@ -16,7 +15,6 @@ from .._typing import Categories, Frequencies, Values
 from ..domains import Domain
 from ..domains._alignment import in_order, own_categories
 from ..mechanisms import Shards, check_counts
-from ..mechanisms.mechanism import Mechanism
 from .collector import BaseCollector, Collected, check_weights, inherit_parameters
 from .collector import PrivacyWarning as PrivacyWarning
 
@@ -27,7 +25,7 @@ class BaseOracle(BaseCollector[FrequencyEstimate]):
 
     A new oracle is one file: a :class:`~sklearn_ldp.oracles.channels.Channel` with its
     probabilities, `privatize`, `count_support` and simulation law, and a subclass of this class
-    whose `_make_channel` builds that channel over a domain. Nothing else needs overriding.
+    whose `_make_mechanism` builds that channel over a domain. Nothing else needs overriding.
 
     %(parameters)s
     """
@@ -56,13 +54,6 @@ class BaseOracle(BaseCollector[FrequencyEstimate]):
         self.n_jobs = n_jobs
 
     categories: Any
-
-    @abstractmethod
-    def _make_channel(self, domain: Domain) -> Mechanism:
-        """Return the mechanism over a domain, from the (valid) parameters.
-
-        This is the only hook: fitting, planning, audits, searches and tests all use it.
-        """
 
     def channel(self, categories: Categories | None = None) -> Any:
         """Return the mechanism of this oracle, which planning, audits and searches ask.
@@ -214,9 +205,6 @@ class BaseOracle(BaseCollector[FrequencyEstimate]):
 
     def _learned_domain(self, X: Values) -> Domain:
         return Domain.learned(X, self._name)
-
-    def _make_mechanism(self, domain: Domain) -> Mechanism:
-        return self._make_channel(domain)
 
     def _estimate_of(self, state: Collected) -> FrequencyEstimate:
         """The raw estimate of what was collected."""

@@ -54,7 +54,7 @@ class GRR(BaseOracle):
     array([0.6, 0.3, 0.1])
     """
 
-    def _make_channel(self, domain):
+    def _make_mechanism(self, domain):
         return DirectChannel(domain.size, direct_threshold(self.epsilon, domain.size))
 
 

@@ -111,7 +111,7 @@ class HadamardResponse(BaseOracle):
         """The number B of blocks."""
         return self._fitted("n_blocks_").mechanism.n_blocks
 
-    def _make_channel(self, domain):
+    def _make_mechanism(self, domain):
         n_categories, n_blocks = domain.size, self.n_blocks
         if isinstance(n_blocks, str):
             limit = min(exp_lower_bound(self.epsilon), 2 * n_categories)

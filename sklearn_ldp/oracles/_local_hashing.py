@@ -152,7 +152,7 @@ class OLH(BaseOracle):
     def _takes_open_domain(self):
         return self.hash_family == "mixing"
 
-    def _make_channel(self, domain):
+    def _make_mechanism(self, domain):
         is_auto = isinstance(self.hash_range, str)
         g = best_hash_range(self.epsilon) if is_auto else int(self.hash_range)
         threshold = direct_threshold(self.epsilon, g)
@@ -200,7 +200,7 @@ class BLH(BaseOracle):
     array([0.6, 0.3, 0.1])
     """
 
-    def _make_channel(self, domain):
+    def _make_mechanism(self, domain):
         threshold = direct_threshold(self.epsilon, 2)
         return LinearHashChannel(domain.size, FiniteField(2), threshold)
 

@@ -111,7 +111,7 @@ class ProjectiveGeometryResponse(BaseOracle):
         """The number g of elements of the field."""
         return self._fitted("field_order_").mechanism.field.order
 
-    def _make_channel(self, domain):
+    def _make_mechanism(self, domain):
         g = self.field_order
         if isinstance(g, str):
             g = best_field_order(domain.size, float(self.epsilon))

@@ -111,7 +111,7 @@ class SubsetSelection(BaseOracle):
         """Size w of the reported sets."""
         return self._fitted("subset_size_").mechanism.size
 
-    def _make_channel(self, domain):
+    def _make_mechanism(self, domain):
         n_categories, size = domain.size, self.subset_size
         if isinstance(size, str):
             return best_subset_channel(n_categories, self.epsilon)

@@ -62,7 +62,7 @@ class OUE(BaseOracle):
     (2, 3)
     """
 
-    def _make_channel(self, domain):
+    def _make_mechanism(self, domain):
         return UnaryChannel(domain.size, TWO_64 // 2, zero_bit_threshold(self.epsilon))
 
 
@@ -105,7 +105,7 @@ class SUE(BaseOracle):
     array([0.6, 0.3, 0.1])
     """
 
-    def _make_channel(self, domain):
+    def _make_mechanism(self, domain):
         one = symmetric_threshold(self.epsilon)
         return UnaryChannel(domain.size, one, TWO_64 - one)
 

@@ -99,6 +99,10 @@ def inherit_survey_parameters(cls: type[_T]) -> type[_T]:
     return fill_in(cls, domains=_EPSILON_AND_DOMAINS, collection=_COLLECTION, features=_FEATURES)
 
 
+# Parameters in which the parties of a collection may differ.
+_OF_ONE_PARTY = ("input", "random_state", "n_jobs")
+
+
 class Groups(NamedTuple):
     """What is known of groups of users, of which an estimate has a row each.
 
@@ -270,12 +274,27 @@ class Collected:
         if not what and self.counts.n_shards != other.counts.n_shards:
             what = f"n_shards {other.counts.n_shards} instead of {self.counts.n_shards}"
         if what:
+            given = [name for name in self._differing(other) if name not in what]
+            also = f"; they have other values of {', '.join(given)}" if given else ""
             raise ValueError(
-                f"{self.protocol.name}.merge refuses a differently configured oracle ({what}): "
-                "reports of two protocols do not add up. Make an estimate of each instead."
+                f"{self.protocol.name}.merge refuses a differently configured oracle ({what}"
+                f"{also}): reports of two protocols do not add up. Make an estimate of each "
+                "instead."
             )
         is_weighted = self.is_weighted or other.is_weighted
         return replace(self, counts=self.counts + other.counts, is_weighted=is_weighted)
+
+    def _differing(self, other: Collected) -> list[str]:
+        """Names of the numbers and texts among the parameters that are not the same."""
+        ours, theirs = (
+            {
+                name: value
+                for name, value in one.parameters.items()
+                if isinstance(value, (int, float, str)) and name not in _OF_ONE_PARTY
+            }
+            for one in (self, other)
+        )
+        return [name for name in ours if name in theirs and ours[name] != theirs[name]]
 
 
 def check_weights(sample_weight: ArrayLike, n_rows: int, name: str) -> np.ndarray:
@@ -354,8 +373,12 @@ class BaseCollector(  # type: ignore[call-arg]
         """Return the domain of users' values, where none is declared."""
 
     @abstractmethod
-    def _make_mechanism(self, domain: Domain) -> Mechanism:
-        """Return the mechanism over a domain, from the (valid) parameters."""
+    def _make_mechanism(self, domain: Any) -> Mechanism:
+        """Return the mechanism over a domain, from the (valid) parameters.
+
+        This is the only hook of an oracle or a survey: fitting, planning, audits, searches and
+        tests all use it.
+        """
 
     @abstractmethod
     def _estimate_of(self, state: Collected) -> _Estimate:

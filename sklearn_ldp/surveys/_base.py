@@ -1,11 +1,11 @@
-"""What collectors of several columns share: records come in, and one part of each is reported."""
+"""The base of all surveys: a scikit-learn estimator around questions about several columns."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from numbers import Integral
-from typing import Any, NamedTuple, cast
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,27 +14,30 @@ from sklearn.base import clone
 from .._estimate import FrequencyEstimate
 from .._estimate_set import EstimateSet
 from .._noise import Noise
-from .._random import as_generator
+from .._random import RandomState, as_generator
 from .._sampled_noise import SampledNoise
 from .._typing import Frequencies, Values
 from ..domains import Domain, RecordDomain
 from ..domains._alignment import in_order
 from ..domains._columns import column_names
-from ..mechanisms import Counts, Shards, check_counts
-from ..oracles._base import BaseOracle
-from ..oracles._choice import best_oracle
-from ..oracles.collector import BaseCollector, Collected, check_weights
+from ..mechanisms import Counts, Protocol, Shards, check_counts
+from ..mechanisms.several import Several, View, Views
+from ..oracles import BaseOracle, best_oracle
+from ..oracles.collector import BaseCollector, Collected, check_weights, inherit_survey_parameters
+
+_Set = TypeVar("_Set", bound=EstimateSet)
+_remembered_best = lru_cache(maxsize=1024)(best_oracle)
 
 
-class PlannedPart(NamedTuple):
-    """What to expect of the estimate of a part, before any data.
+class PlannedEstimate(NamedTuple):
+    """What to expect of one of the estimates of a survey, before any data.
 
     Parameters
     ----------
     domain : Domain
-        The part's domain.
-    oracle : oracle
-        The part's oracle, unfitted.
+        Its domain.
+    oracle : oracle or None
+        The oracle of its question, unfitted, if there is one.
     noise : Noise
         That of a collection of one user; the variances of n users are n times smaller.
     weight : float
@@ -42,15 +45,36 @@ class PlannedPart(NamedTuple):
     """
 
     domain: Domain
-    oracle: BaseOracle
+    oracle: BaseOracle | None
     noise: Noise
     weight: float
 
 
-class BaseSurvey(BaseCollector[EstimateSet]):
-    """Base of collectors of several columns, whose users each report on one part of their record.
+@inherit_survey_parameters
+class BaseColumnSurvey(BaseCollector[_Set], Generic[_Set]):
+    """Base of all collectors of several columns, whose users each answer a few questions.
 
-    A subclass says what the parts are: its mechanism is a :class:`Split`.
+    A new survey is one class, whose `_make_mechanism` says what users are asked, and with which
+    probabilities: it returns a :class:`~sklearn_ldp.surveys.Several` over a
+    :class:`~sklearn_ldp.surveys.RecordDomain`. Nothing else needs overriding: there is an estimate
+    for each question, by the name of its column (or the tuple of the names of its columns).
+
+    Parameters
+    ----------
+    %(domains)s
+    %(collection)s
+
+    Attributes
+    ----------
+    estimate_ : EstimateSet
+        The raw estimates by name. One that no user was asked for has no rows, and says so.
+    frequencies_ : dict of str to ndarray of shape (d,)
+        Unbiased estimates of each that has users; some may be negative.
+    sampling_probabilities_ : ndarray of shape (n_questions,)
+        Probability that a user is asked each question.
+    n_samples_seen_ : int
+        Number of users, over all questions.
+    %(features)s
     """
 
     _parameter_constraints: dict = {
@@ -71,17 +95,77 @@ class BaseSurvey(BaseCollector[EstimateSet]):
         "check_transformer_preserve_dtypes": "a set of estimates is a mapping, not an array",
     }
 
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        *,
+        domains: Any = "auto",
+        input: str = "values",
+        n_shards: int = 10,
+        random_state: RandomState = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.domains = domains
+        self.input = input
+        self.n_shards = n_shards
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
     def _domain_of(self, declared: Any) -> RecordDomain:
         return RecordDomain.declared(declared, self._name)
 
     def _learned_domain(self, X: Values) -> RecordDomain:
         return RecordDomain.learned_columns(X, self._name)
 
-    # -- the parts ----------------------------------------------------------------------------
+    # -- what a survey may say of itself, beside its mechanism --------------------------------
+    def _oracles_behind(
+        self, domain: RecordDomain, views: Mapping[Any, View]
+    ) -> Mapping[Any, BaseOracle]:
+        """The oracles of the questions by name, which searches simulate; by default none."""
+        return {}
+
+    def _weights_by_name(self, domain: RecordDomain) -> Mapping[Any, float]:
+        """How much the errors of estimates count; those left out count 1."""
+        return {}
+
+    # -- the questions ------------------------------------------------------------------------
+    def questions(self) -> dict[Any, Protocol]:
+        """Return what users may be asked, in the order of the numbers in their reports.
+
+        Returns
+        -------
+        dict of Protocol
+            The protocol of the reports on each question alone, by the name of its column, or by
+            the tuple of the names of its columns.
+
+        Raises
+        ------
+        ValueError
+            If a parameter is not valid, or the domains are not known.
+        """
+        protocol: Any = self.protocol()
+        views = self._views(protocol.domain, protocol.mechanism)
+        return {
+            name: Protocol(one, _domain_of_view(protocol.domain, view), self.epsilon, self._name)
+            for (name, view), one in zip(views.items(), protocol.mechanism.mechanisms, strict=True)
+        }
+
+    def _views(self, domain: RecordDomain, mechanism: Several) -> dict[Any, View]:
+        """What each question looks at, by the name of its estimate."""
+        if mechanism.views is None:
+            both = enumerate(domain.columns.items())
+            return {key: View.joint((j,), (one.size,)) for j, (key, one) in both}
+        return {table_name(domain, view.columns): view for view in mechanism.views}
+
+    def _estimated(self, domain: RecordDomain, survey: Several) -> dict[Any, View]:
+        """What each estimate is of, by its name: by default, what the questions look at."""
+        return self._views(domain, survey)
+
     def _oracle_of(
         self, chosen: Any, domain: Domain, key: Any, epsilon: float | None = None
     ) -> BaseOracle:
-        """The oracle that a parameter stands for, over the domain of a part, at its budget."""
+        """The oracle that a parameter stands for, over the domain of a question, at its budget."""
         epsilon = self.epsilon if epsilon is None else epsilon
         if isinstance(chosen, BaseOracle):
             return clone(chosen).set_params(epsilon=epsilon, categories=domain)
@@ -93,11 +177,11 @@ class BaseSurvey(BaseCollector[EstimateSet]):
 
     @staticmethod
     def _best_oracle(epsilon: float, size: int) -> BaseOracle:
-        """The best oracle, which many parts of one size share; it must not be changed."""
-        return _best_oracle(epsilon, size)
+        """The best oracle, which many questions of one size share; it must not be changed."""
+        return _remembered_best(epsilon, size)
 
     def _total_variances(self, channels: Iterable[Any]) -> np.ndarray:
-        """The total variance of each part's channel under uniform frequencies, times its users."""
+        """The total variance of each channel under uniform frequencies, times its users."""
         totals = np.array([channel.total_variance() for channel in channels])
         if not np.all(np.isfinite(totals)):
             raise ValueError(
@@ -106,32 +190,42 @@ class BaseSurvey(BaseCollector[EstimateSet]):
             )
         return totals
 
-    def _estimate_of_part(
+    # -- the estimates ------------------------------------------------------------------------
+    def _estimate_of(self, state: Collected) -> Any:
+        return EstimateSet(self._answers(state))
+
+    def _answers(self, state: Collected) -> dict[Any, FrequencyEstimate]:
+        """The estimate of each question; it has no rows if nobody was asked."""
+        domain: Any = state.protocol.domain
+        views = self._views(domain, state.mechanism)
+        oracles = type(self)(**state.parameters)._oracles_behind(domain, views)
+        return {
+            name: self._answer(state, j, _domain_of_view(domain, view), oracles.get(name))
+            for j, (name, view) in enumerate(views.items())
+        }
+
+    def _answer(
         self, state: Collected, j: int, domain: Domain, oracle: BaseOracle | None
     ) -> FrequencyEstimate:
-        """The estimate of a part, which has no rows if nobody was asked about it."""
-        support, asked = state.mechanism.of_decoded(state.decoded[0], j)
+        survey = state.mechanism
+        support, asked = survey.decoded_on(state.decoded[0], j)
         rows = np.flatnonzero(asked)
         if not rows.size:
             return FrequencyEstimate(np.empty((0, domain.size)), domain.categories)
-        values, noise = state.mechanism.parts[j].estimate_decoded(support[rows], asked[rows])
+        values, noise = survey.mechanisms[j].estimate_decoded(support[rows], asked[rows])
         n_users, names = state.of_rows(rows)
+        shards = None
+        if state.counts.n_shards > 1:
+            own = map(np.ascontiguousarray, survey.tallies_on(state.counts.tallies, j))
+            shards = Shards(survey.mechanisms[j], Counts(*own), state.counts.n_samples)
         return FrequencyEstimate(
             values,
             domain.categories,
             SampledNoise(noise, n_users),
             oracle,
-            self._shards_of(state, j),
+            shards,
             row_names=names,
         )
-
-    def _shards_of(self, state: Collected, j: int) -> Shards | None:
-        """The shards of the reports about a part."""
-        if state.counts.n_shards == 1:
-            return None
-        tallies, sizes = state.mechanism.of_part(state.counts.tallies, j)
-        counts = Counts(np.ascontiguousarray(tallies), np.ascontiguousarray(sizes))
-        return Shards(state.mechanism.parts[j], counts, state.counts.n_samples)
 
     def _check_features(self, X: Any, n_features: int, *, reset: bool) -> None:
         # The domain compares the names: columns of a data frame may be in any order.
@@ -147,112 +241,24 @@ class BaseSurvey(BaseCollector[EstimateSet]):
             self.feature_names_in_ = np.array(ordered, dtype=object)
 
     # -- without users ------------------------------------------------------------------------
-    def _planned_parts(self) -> dict[Any, PlannedPart]:
-        """What to expect of the estimate of each part, for planning."""
-        raise ValueError(f"{self._name} cannot be planned in advance: simulate a collection.")
+    def _planned(self) -> dict[Any, PlannedEstimate]:
+        """What to expect of each estimate, for planning."""
+        return self._planned_by(self.protocol())
 
-    def _planned_columns(
-        self, oracles: Mapping[Any, BaseOracle], weights: np.ndarray
-    ) -> dict[Any, PlannedPart]:
-        """What to expect of each column, if the parts of the survey are its columns."""
-        protocol = self.protocol()
-        domain, mechanism = cast(Any, protocol.domain), cast(Any, protocol.mechanism)
+    def _planned_by(self, protocol: Any) -> dict[Any, PlannedEstimate]:
+        domain, survey = protocol.domain, protocol.mechanism
+        views, weights = self._views(domain, survey), self._weights_by_name(domain)
+        oracles = self._oracles_behind(domain, views)
         return {
-            key: PlannedPart(
-                of_column, oracles[key], mechanism.noise_of_part(j, 1.0), float(weights[j])
+            name: PlannedEstimate(
+                _domain_of_view(domain, view),
+                oracles.get(name),
+                survey.noise_of(j, 1.0),
+                float(weights.get(name, 1.0)),
             )
-            for j, (key, of_column) in enumerate(domain.columns.items())
+            for j, (name, view) in enumerate(views.items())
         }
 
-    # -- what is known after fit --------------------------------------------------------------
-    @property
-    def sampling_probabilities_(self) -> np.ndarray:
-        """Probability that a user is asked about each part, of shape (n_parts,)."""
-        return self._fitted("sampling_probabilities_").mechanism.probabilities
-
-    @property
-    def frequencies_(self) -> dict[Any, np.ndarray]:
-        """Unbiased estimates of the frequencies of each part that has users."""
-        estimates = self._estimate_of(self._fitted("frequencies_"))
-        return {key: part.values[0] for key, part in estimates.items() if len(part)}
-
-    def get_feature_names_out(self, input_features: object = None) -> np.ndarray:
-        """Name the estimates after the parts and their categories.
-
-        Parameters
-        ----------
-        input_features : None
-            Ignored.
-
-        Returns
-        -------
-        ndarray of shape (total number of categories,)
-            Such as "age_3", part by part.
-        """
-        return self._estimate_of(self._fitted("feature names")).feature_names
-
-
-_best_oracle = lru_cache(maxsize=1024)(best_oracle)
-
-
-class BaseColumnSurvey(BaseSurvey):
-    """Base of collectors that estimate the distribution of each column.
-
-    The parts of the mechanism are the columns, in their order. A subclass has a parameter `oracle`:
-    "best", an oracle, or a mapping from names of columns to those.
-    """
-
-    oracle: Any
-
-    # -- hooks of the collection --------------------------------------------------------------
-    def _chosen(self, domain: RecordDomain) -> dict[Any, Any]:
-        """What the parameter says of the oracle of each column."""
-        return self._by_column(self.oracle, domain, "oracle", "best")
-
-    def _by_column(self, given: Any, domain: RecordDomain, what: str, default: Any) -> dict:
-        """A parameter that is the same for all columns, or a mapping with a default."""
-        if not isinstance(given, Mapping):
-            return dict.fromkeys(domain.columns, given)
-        unknown = [key for key in given if key not in domain.columns]
-        if unknown:
-            raise ValueError(
-                f"{self._name} got {what} for {unknown[0]!r}, which is not one of its columns: "
-                f"{', '.join(map(repr, domain.columns))}."
-            )
-        return {key: given.get(key, default) for key in domain.columns}
-
-    def _budgets(self, domain: RecordDomain) -> list[float]:
-        """The budget of each column's answer: by default, all of it."""
-        return [self.epsilon] * len(domain.columns)
-
-    def _oracles(self, domain: RecordDomain) -> dict[Any, BaseOracle]:
-        """The oracle of each column, at its budget."""
-        chosen = self._chosen(domain)
-        return {
-            key: self._oracle_of(chosen[key], of_column, key, epsilon)
-            for (key, of_column), epsilon in zip(
-                domain.columns.items(), self._budgets(domain), strict=True
-            )
-        }
-
-    def _estimate_of(self, state: Collected) -> EstimateSet:
-        domain: Any = state.protocol.domain
-        oracles, parts = self._oracles_of(state), {}
-        for j, (key, of_column) in enumerate(domain.columns.items()):
-            oracle = self._oracle_behind(oracles[key])
-            parts[key] = self._estimate_of_part(state, j, of_column, oracle)
-        return EstimateSet(parts)
-
-    def _oracle_behind(self, oracle: BaseOracle) -> BaseOracle | None:
-        """The oracle of estimates like those of a column, which searches simulate."""
-        return oracle
-
-    def _oracles_of(self, state: Collected) -> dict[Any, BaseOracle]:
-        """The oracles that the collection was started with, unfitted."""
-        domain: Any = state.protocol.domain
-        return type(self)(**state.parameters)._oracles(domain)
-
-    # -- without users ------------------------------------------------------------------------
     def simulate(self, counts: Mapping[Any, Frequencies], n_repeats: int = 1) -> EstimateSet:
         """Draw whole collections from known counts of each column, without users, for studies.
 
@@ -271,7 +277,7 @@ class BaseColumnSurvey(BaseSurvey):
         Returns
         -------
         EstimateSet
-            One row per collection in each part.
+            One row per collection in each estimate.
 
         Raises
         ------
@@ -279,52 +285,60 @@ class BaseColumnSurvey(BaseSurvey):
             If the counts are not non-negative integers of the same sum for each column, or a
             column has no users in one of the collections.
         """
-        self._check_parameters()
+        domain: Any = self._domain()
+        survey: Any = self._protocol_over(domain).mechanism
+        views = self._views(domain, survey)
+        domains = {name: _domain_of_view(domain, view) for name, view in views.items()}
+        users = self._checked_counts(domains, counts)
+        return EstimateSet(self._simulated(domain, survey, users, n_repeats))
+
+    def _simulated(
+        self, domain: RecordDomain, survey: Any, users: dict[Any, np.ndarray], n_repeats: int
+    ) -> dict[Any, FrequencyEstimate]:
+        """Estimates of each question, from the true counts of what each looks at."""
         if not isinstance(n_repeats, Integral) or n_repeats < 1:
             raise ValueError(f"{self._name}.simulate expects n_repeats >= 1, got {n_repeats!r}.")
-        domain: Any = self._domain()
-        users = self._checked_counts(domain, counts)
-        split: Any = self._protocol_over(domain).mechanism
-        oracles, rng = self._oracles(domain), as_generator(self.random_state)
+        views, rng = self._views(domain, survey), as_generator(self.random_state)
+        oracles = self._oracles_behind(domain, views)
         n_users = int(next(iter(users.values())).sum())
-        asked = split.draw_sizes(n_users, int(n_repeats), rng)
+        asked = survey.draw_sizes(n_users, int(n_repeats), rng)
         if not asked.all():
             empty = list(users)[int(np.argmin(asked.min(axis=0)))]
             raise ValueError(
                 f"{self._name}.simulate has no users for the column {empty!r} in one of the "
                 f"{n_repeats} collections: {n_users} users are too few."
             )
-        parts = {}
-        for (key, of_column), channel, sizes in zip(
-            users.items(), split.parts, asked.T, strict=True
+        estimates = {}
+        for (name, of_question), channel, sizes in zip(
+            users.items(), survey.mechanisms, asked.T, strict=True
         ):
-            drawn = (rng.multivariate_hypergeometric(of_column, size) for size in sizes)
+            drawn = (rng.multivariate_hypergeometric(of_question, size) for size in sizes)
             support = np.concatenate([channel.simulate(one, 1, rng) for one in drawn])
             noise = channel.noise(sizes if len(sizes) > 1 else int(sizes[0]))
-            parts[key] = FrequencyEstimate(
+            estimates[name] = FrequencyEstimate(
                 noise.debias(support),
-                domain.columns[key].categories,
+                _domain_of_view(domain, views[name]).categories,
                 SampledNoise(noise, n_users),
-                self._oracle_behind(oracles[key]),
+                oracles.get(name),
             )
-        return EstimateSet(parts)
+        return estimates
 
-    def _checked_counts(self, domain: RecordDomain, counts: Any) -> dict[Any, np.ndarray]:
-        if not isinstance(counts, Mapping) or set(counts) != set(domain.columns):
+    def _checked_counts(self, domains: Mapping[Any, Domain], counts: Any) -> dict[Any, np.ndarray]:
+        if not isinstance(counts, Mapping) or set(counts) != set(domains):
             raise ValueError(
                 f"{self._name}.simulate expects counts for each of its columns "
-                f"{', '.join(map(repr, domain.columns))}, by name."
+                f"{', '.join(map(repr, domains))}, by name."
             )
         checked = {}
-        for key, of_column in domain.columns.items():
-            what = f"{self._name}.simulate: counts of {key!r}"
-            checked[key] = check_counts(in_order(counts[key], of_column.categories, what), what)
-            if len(checked[key]) != of_column.size:
+        for name, domain in domains.items():
+            what = f"{self._name}.simulate: counts of {name!r}"
+            checked[name] = check_counts(in_order(counts[name], domain.categories, what), what)
+            if len(checked[name]) != domain.size:
                 raise ValueError(
-                    f"{what} must have one number for each of its {of_column.size} categories, got "
-                    f"{len(checked[key])}."
+                    f"{what} must have one number for each of its {domain.size} categories, got "
+                    f"{len(checked[name])}."
                 )
-        sums = {key: int(of_column.sum()) for key, of_column in checked.items()}
+        sums = {name: int(of_one.sum()) for name, of_one in checked.items()}
         if len(set(sums.values())) > 1:
             raise ValueError(
                 f"{self._name}.simulate expects as many users in each column, got {sums}."
@@ -348,7 +362,7 @@ class BaseColumnSurvey(BaseSurvey):
         Returns
         -------
         dict of str to ndarray of shape (d,)
-            The frequencies in each column, in the order of its categories.
+            The frequencies that each estimate is of, by its name, in the order of its categories.
 
         Raises
         ------
@@ -359,15 +373,83 @@ class BaseColumnSurvey(BaseSurvey):
         codes = domain.encode(X, self._name)
         if sample_weight is not None:
             sample_weight = check_weights(sample_weight, len(codes), self._name)
-        columns = zip(domain.columns.items(), codes.T, strict=True)
-        counts = {
-            key: np.bincount(of_column, sample_weight, minlength=one.size)
-            for (key, one), of_column in columns
-        }
-        return {key: one / one.sum() for key, one in counts.items()}
+        survey: Any = self._protocol_over(domain).mechanism
+        counts = counts_in_views(self._estimated(domain, survey), codes, sample_weight)
+        return {name: one / one.sum() for name, one in counts.items()}
 
     # -- what is known after fit --------------------------------------------------------------
     @property
-    def oracles_(self) -> dict[Any, BaseOracle]:
-        """The unfitted oracle of each column."""
-        return self._oracles_of(self._fitted("oracles_"))
+    def sampling_probabilities_(self) -> np.ndarray:
+        """Probability that a user is asked each question, of shape (n_questions,)."""
+        return self._fitted("sampling_probabilities_").mechanism.probabilities
+
+    @property
+    def frequencies_(self) -> dict[Any, np.ndarray]:
+        """Unbiased estimates of each column or table that has users."""
+        estimates = self._estimate_of(self._fitted("frequencies_"))
+        return {name: one.values[0] for name, one in estimates.items() if len(one)}
+
+    def get_feature_names_out(self, input_features: object = None) -> np.ndarray:
+        """Name the estimates after the columns and their categories.
+
+        Parameters
+        ----------
+        input_features : None
+            Ignored.
+
+        Returns
+        -------
+        ndarray of shape (total number of categories,)
+            Such as "age_3", estimate by estimate.
+        """
+        return self._estimate_of(self._fitted("feature names")).feature_names
+
+
+def counts_in_views(
+    views: Mapping[Any, View], codes: np.ndarray, weights: np.ndarray | None
+) -> dict[Any, np.ndarray]:
+    """Return how often records have each value that each of several views looks at.
+
+    Parameters
+    ----------
+    views : mapping of names to View
+        The views.
+    codes : ndarray of shape (n, n_columns)
+        One code for each column of each record.
+    weights : ndarray of shape (n,) or None
+        The number of users of each record.
+
+    Returns
+    -------
+    dict of ndarray of shape (d,)
+        The counts by name.
+    """
+    together, counts = Views(list(views.values())), {}
+    for j, (name, view) in enumerate(views.items()):
+        seen = together.codes(codes, np.full(len(codes), j))
+        counts[name] = np.bincount(seen, weights, minlength=view.n_values)
+    return counts
+
+
+def table_name(domain: RecordDomain, columns: tuple[int, ...]) -> Any:
+    """Return the name of a table: that of its column, or the tuple of its columns.
+
+    Parameters
+    ----------
+    domain : RecordDomain
+        The domains of all columns.
+    columns : tuple of int
+        Positions of the columns of the table.
+
+    Returns
+    -------
+    str or tuple of str
+        The name.
+    """
+    names = list(domain.columns)
+    return names[columns[0]] if len(columns) == 1 else tuple(names[j] for j in columns)
+
+
+def _domain_of_view(domain: RecordDomain, view: View) -> Domain:
+    """The domain of what a question looks at."""
+    return Domain(view.n_values) if view.is_parity else domain.joint(view.columns)

@@ -13,18 +13,18 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from .._estimate_set import EstimateSet
 from .._random import RandomState
 from ..domains import Domain, RecordDomain
 from ..mechanisms.coins import TWO_64
-from ..mechanisms.several import Several, Split, shares_over_2_64
-from ..oracles._base import BaseOracle
-from ..oracles._choice import minimax_bound
+from ..mechanisms.several import Several, shares_over_2_64
+from ..oracles import BaseOracle, minimax_bound
 from ..oracles.collector import inherit_survey_parameters
 from ._base import BaseColumnSurvey
 
 
 @inherit_survey_parameters
-class ColumnOracle(BaseColumnSurvey):
+class ColumnOracle(BaseColumnSurvey[EstimateSet]):
     """Estimate the distribution of each of several columns from one report per user.
 
     Each user draws one of the columns by public probabilities, and reports her value of that
@@ -141,18 +141,43 @@ class ColumnOracle(BaseColumnSurvey):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def _planned_parts(self):
-        domain: Any = self._domain()
-        return self._planned_columns(self._oracles(domain), self._weights(domain))
-
     # -- hooks of the collection --------------------------------------------------------------
-    def _make_mechanism(self, domain: Domain) -> Split:
-        assert isinstance(domain, RecordDomain)
+    def _make_mechanism(self, domain: RecordDomain) -> Several:
         channels = [oracle.channel() for oracle in self._oracles(domain).values()]
-        totals, n_sampled = self._total_variances(channels), self._n_asked(domain)
-        shares = sampling_shares(self._weights(domain), totals, n_sampled)
-        # Reports on one column have had their own form before there were several.
-        return Split(channels, shares) if n_sampled == 1 else Several(channels, shares)
+        roots = np.sqrt(self._weights(domain) * self._total_variances(channels))
+        return Several.drawn(channels, roots, self._n_asked(domain))
+
+    def _oracles(self, domain: RecordDomain) -> dict[Any, BaseOracle]:
+        """The oracle of each column, at its budget."""
+        chosen = self._chosen(domain)
+        return {
+            key: self._oracle_of(chosen[key], of_column, key, epsilon)
+            for (key, of_column), epsilon in zip(
+                domain.columns.items(), self._budgets(domain), strict=True
+            )
+        }
+
+    def _oracles_behind(self, domain: RecordDomain, views: Any) -> dict[Any, BaseOracle]:
+        return self._oracles(domain)
+
+    def _weights_by_name(self, domain: RecordDomain) -> dict[Any, float]:
+        return dict(zip(domain.columns, self._weights(domain).tolist(), strict=True))
+
+    def _chosen(self, domain: RecordDomain) -> dict[Any, Any]:
+        """What the parameter says of the oracle of each column."""
+        return self._by_column(self.oracle, domain, "oracle", "best")
+
+    def _by_column(self, given: Any, domain: RecordDomain, what: str, default: Any) -> dict:
+        """A parameter that is the same for all columns, or a mapping with a default."""
+        if not isinstance(given, Mapping):
+            return dict.fromkeys(domain.columns, given)
+        unknown = [key for key in given if key not in domain.columns]
+        if unknown:
+            raise ValueError(
+                f"{self._name} got {what} for {unknown[0]!r}, which is not one of its columns: "
+                f"{', '.join(map(repr, domain.columns))}."
+            )
+        return {key: given.get(key, default) for key in domain.columns}
 
     def _n_asked(self, domain: RecordDomain) -> int:
         """The number of columns that each user is asked for."""
@@ -180,9 +205,10 @@ class ColumnOracle(BaseColumnSurvey):
         return best_n_sampled(self.epsilon, self._weights(domain), sizes, totals_at)
 
     def _budgets(self, domain: RecordDomain) -> list[float]:
+        """The budget of each column's answer."""
         n_asked = self._n_asked(domain)
         if n_asked == 1:
-            return super()._budgets(domain)
+            return [self.epsilon] * len(domain.columns)
         if self.strategy == "split-budget":
             return split_budget(self.epsilon, self._weights(domain), self._variances_at(domain))
         return [budget_share(self.epsilon, Fraction(1, n_asked))] * len(domain.columns)
@@ -223,6 +249,13 @@ class ColumnOracle(BaseColumnSurvey):
         """Number of columns that each user is asked for."""
         return self._fitted("n_sampled_").mechanism.n_drawn
 
+    @property
+    def oracles_(self) -> dict[Any, BaseOracle]:
+        """The unfitted oracle of each column."""
+        state = self._fitted("oracles_")
+        domain: Any = state.protocol.domain
+        return type(self)(**state.parameters)._oracles(domain)
+
 
 #: Total variance of each column at a budget, times the number of users.
 TotalVariances = Callable[[float], np.ndarray]
@@ -257,33 +290,13 @@ def budget_share(epsilon: float, share: Fraction) -> float:
     return rounded if Fraction(rounded) <= exact else math.nextafter(rounded, 0)
 
 
-def sampling_shares(weights: np.ndarray, totals: np.ndarray, n_sampled: int) -> list[int]:
-    """Return the probability of asking for each column, over 2**64.
-
-    In proportion to ``sqrt(weight * total)``, and at most 1, which minimises the sum of
-    ``weight * total / probability``.
-
-    Parameters
-    ----------
-    weights : ndarray of shape (n_columns,)
-        How much the errors of each column count.
-    totals : ndarray of shape (n_columns,)
-        Total variance of each column's oracle at the budget of one answer.
-    n_sampled : int
-        Number of columns that each user is asked for.
-
-    Returns
-    -------
-    list of int
-        Their sum is ``n_sampled * 2**64``.
-    """
-    return shares_over_2_64(np.sqrt(weights * totals), n_sampled)
-
-
 def sampled_error(
     weights: np.ndarray, sizes: np.ndarray, totals: np.ndarray, n_sampled: int
 ) -> float:
     """Return n times the expected squared error of all columns, under uniform frequencies.
+
+    A column is asked for with a probability in proportion to ``sqrt(weight * total)``, at most 1,
+    which minimises the sum of ``weight * total / probability``.
 
     .. math:: \\sum_j w_j \\Big(\\frac{V_j}{\\pi_j} +
               \\Big(1 - \\frac 1{d_j}\\Big) \\Big(\\frac 1{\\pi_j} - 1\\Big)\\Big),
@@ -292,8 +305,10 @@ def sampled_error(
 
     Parameters
     ----------
-    weights, totals : ndarray of shape (n_columns,)
-        As for `sampling_shares`.
+    weights : ndarray of shape (n_columns,)
+        How much the errors of each column count.
+    totals : ndarray of shape (n_columns,)
+        Total variance of each column's oracle at the budget of one answer.
     sizes : ndarray of shape (n_columns,)
         Number of categories of each column.
     n_sampled : int
@@ -304,7 +319,8 @@ def sampled_error(
     float
         The weighted sum over all columns and categories.
     """
-    pis = np.array(sampling_shares(weights, totals, n_sampled), dtype=float) / TWO_64
+    shares = shares_over_2_64(np.sqrt(weights * totals), n_sampled)
+    pis = np.array(shares, dtype=float) / TWO_64
     return float(np.sum(weights * (totals / pis + (1 - 1 / sizes) * (1 / pis - 1))))
 
 
