@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from polars import DataFrame as PolarsDataFrame
     from sklearn.pipeline import Pipeline
 
-    from . import protocols
+    from . import mechanisms
     from ._estimate import ConfidenceInterval as ConfidenceInterval
     from ._estimate import FrequencyEstimate as FrequencyEstimate
     from ._estimate_set import EstimateSet as EstimateSet
@@ -107,7 +107,7 @@ if TYPE_CHECKING:
     PostProcessor: TypeAlias = BasePostProcessor | Pipeline
     #: "all", a list, or a grid of parameters (or a list of grids) for each class name.
     Candidates: TypeAlias = str | Sequence[PostProcessor] | Mapping[Any, Any]
-    OracleOrProtocol: TypeAlias = BaseCollector[Any] | protocols.Protocol
+    OracleOrProtocol: TypeAlias = BaseCollector[Any] | mechanisms.Protocol
     #: A file of reports: to read (also its content), and to write.
     ReportSource: TypeAlias = str | Path | bytes | bytearray | memoryview | SupportsRead
     ReportSink: TypeAlias = str | Path | SupportsWrite

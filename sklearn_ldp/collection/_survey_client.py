@@ -97,8 +97,9 @@ class SurveyClient:
         protocol = survey.protocol() if isinstance(survey, BaseColumnSurvey) else None
         mechanism = None if protocol is None else protocol.mechanism
         part = None if mechanism is None else mechanism.public_part
-        is_of_columns = isinstance(mechanism, Several) and mechanism.views is None
-        is_of_columns = is_of_columns and mechanism.n_drawn == 1
+        is_of_columns = (
+            isinstance(mechanism, Several) and mechanism.views is None and mechanism.n_drawn == 1
+        )
         if protocol is None or not is_of_columns or _cannot_be_assigned(part):
             raise TypeError(
                 "SurveyClient needs a survey whose users are asked for one column each, such as "

@@ -349,15 +349,13 @@ class MarginalOracle(BaseColumnSurvey[TableSet]):
         uniform = [np.full(view.n_values, 1 / view.n_values) for view in survey.views]
         views = [(j, values, survey.noise_of(j, 1.0)) for j, values in enumerate(uniform)]
         tables = self._combined(domain, survey, _table_views(survey, views), 1)
-        return {
-            name: PlannedEstimate(
-                joint := domain.joint(tables.columns_of[name]),
-                self._oracle_of(self.oracle, joint, name),
-                tables[name].noise,
-                weights[name],
-            )
-            for name in tables
-        }
+        planned = {}
+        for name, columns in tables.columns_of.items():
+            noise, joint = tables[name].noise, domain.joint(columns)
+            assert noise is not None
+            oracle = self._oracle_of(self.oracle, joint, name)
+            planned[name] = PlannedEstimate(joint, oracle, noise, weights[name])
+        return planned
 
     # -- what is known after fit --------------------------------------------------------------
     @property
