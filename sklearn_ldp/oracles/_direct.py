@@ -9,7 +9,7 @@ import numpy as np
 from ..mechanisms.channel import Channel, randomised_response
 from ..mechanisms.coins import TWO_64, direct_threshold
 from ..mechanisms.laws import JointSupport, ReportLaw, choice_entropy, fixed_size
-from ..mechanisms.mechanism import ReportField, bits_for, check_indices, counted_by_part
+from ..mechanisms.mechanism import ReportField, check_indices, counted_by_part
 from ._base import BaseOracle
 from .collector import inherit_parameters
 
@@ -69,10 +69,6 @@ class DirectChannel(Channel):
     @property
     def report_fields(self):
         return (ReportField("report", self.n_categories),)
-
-    @property
-    def report_bits(self):
-        return bits_for(self.n_categories)
 
     def report_entropy(self, order=1):
         return choice_entropy(self.p, 1, self.n_categories - 1, order)

@@ -349,8 +349,9 @@ class LinearHashChannel(Channel):
         if self.n_tried == 0 and self.n_left > 1:
             cells = reports[:, 0] * self.field.order + reports[:, 1]
             return np.bincount(cells, minlength=self.tally_size)
-        parts = [self._tally_of_prefix(reports, i) for i in range(self._n_prefixes(self.n_tried))]
-        return np.concatenate(parts)[: self.tally_size]
+        prefixes = range(self._n_prefixes(self.n_tried))
+        tallies = [self._tally_of_prefix(reports, prefix) for prefix in prefixes]
+        return np.concatenate(tallies)[: self.tally_size]
 
     def _tally_of_prefix(self, reports, prefix):
         """Return the tally, over the other digits, for categories with the given highest digits."""
@@ -493,7 +494,7 @@ class LinearHashChannel(Channel):
                 codes[:] = functions * g + self.hash(functions, codes)
             table += np.bincount(cells, minlength=len(table))
         functions, chances = np.arange(1, self.n_functions), np.full(n_functions, 1 / n_functions)
-        for codes in _parts(np.flatnonzero(is_frequent), max(1, _BLOCK // n_functions)):
+        for codes in _slices(np.flatnonzero(is_frequent), max(1, _BLOCK // n_functions)):
             drawn = rng.multinomial(counts[codes], chances)
             cells = functions * g + self.hash(functions, codes[:, None])
             # NumPy makes floats of the weights, which are exact in this range.
@@ -551,7 +552,7 @@ def _uniform_counts(n: int, n_cells: int, rng: np.random.Generator) -> np.ndarra
     return total
 
 
-def _parts(x: np.ndarray, size: int) -> list[np.ndarray]:
+def _slices(x: np.ndarray, size: int) -> list[np.ndarray]:
     return [x[start : start + size] for start in range(0, len(x), size)]
 
 
@@ -641,10 +642,6 @@ class MixingHashChannel(Channel):
     def report_entropy(self, order=1):
         value = choice_entropy(self.p, 1, self.client.hash_range - 1, order)
         return math.log2(self.client.n_seeds) + value
-
-    @property
-    def report_bits(self):
-        return 63 + bits_for(self.client.hash_range)
 
     def decode_operations(self, n_samples):
         return 10 * n_samples * self.n_categories

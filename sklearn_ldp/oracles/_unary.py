@@ -123,10 +123,6 @@ class UnaryChannel(Channel):
     def report_fields(self):
         return (ReportField("bits", 2, self.n_categories),)
 
-    @property
-    def report_bits(self):
-        return self.n_categories
-
     def report_entropy(self, order=1):
         others = (self.n_categories - 1) * choice_entropy(self.q, 1, 1, order)
         return choice_entropy(self.p, 1, 1, order) + others

@@ -537,7 +537,7 @@ def check_merge(oracle: Any) -> None:
     merged, whole = _small(oracle).merge(one).merge(other), _small(oracle).aggregate(reports)
     assert _same(merged, whole), "merged servers do not hold what one server of all reports does"
     assert _same_holdings(before, _holds(other)), "merge has changed its argument"
-    renamed = {"domains": {"sex": ["M", "F"], "age": 3}}
+    renamed: dict[str, Any] = {"domains": {"sex": ["M", "F"], "age": 3}}
     renamed = renamed if _is_table(oracle) else {"categories": list("edcba")}
     for change in ({"epsilon": oracle.epsilon * 1.5}, renamed):
         stranger = _small(oracle, **change)
