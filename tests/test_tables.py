@@ -403,6 +403,39 @@ def test_servers_that_expect_other_numbers_of_users_are_told():
     assert few.n_samples_seen_ == 4000
 
 
+@pytest.mark.parametrize(("method", "domains"), EVERY_METHOD)
+def test_simulated_tables_have_their_noise(method, domains):
+    """Standardised errors of 40 collections: mean squares of tables within .7 and 1.4."""
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(people(domains, 20_000), columns=list(domains))
+    oracle = MarginalOracle(3.0, domains=domains, method=method, column_share=0.0)
+    oracle.set_params(random_state=np.random.default_rng(0))
+    truth, counts, squares = oracle.true_frequencies(frame), frame.value_counts(), []
+    for _ in range(40):
+        tables = oracle.simulate(counts)
+        squares += [
+            (table.values[0] - truth[name]) ** 2 / table.noise.variance(truth[name])
+            for name, table in tables.items()
+        ]
+    assert isinstance(tables, TableSet)
+    assert 0.7 < np.mean(np.concatenate(squares)) < 1.4
+    assert_tables_agree(Consistent().fit_transform(tables))
+    with pytest.raises(ValueError, match="draws one collection, got n_repeats=2"):
+        oracle.simulate(counts, 2)
+
+
+def test_true_frequencies_are_those_of_the_tables():
+    users = people(DOMAINS, 2000)
+    oracle = MarginalOracle(1.0, domains=DOMAINS, method="split", random_state=0)
+    truth = oracle.true_frequencies(users)
+    assert set(truth) == set(oracle.fit(users).estimate_)
+    expected = true_tables(DOMAINS, users, oracle.estimate_)
+    for name, own in truth.items():
+        np.testing.assert_allclose(own, expected[name])
+    doubled = oracle.true_frequencies(users, sample_weight=np.full(2000, 2))
+    np.testing.assert_allclose(doubled["a", "b"], truth["a", "b"])
+
+
 def test_values_in_any_container():
     pd = pytest.importorskip("pandas")
     users = people(DOMAINS)

@@ -130,16 +130,18 @@ class ColumnOracle(BaseColumnSurvey[EstimateSet]):
         random_state: RandomState = None,
         n_jobs: int | None = None,
     ) -> None:
-        self.epsilon = epsilon
-        self.domains = domains
+        super().__init__(
+            epsilon,
+            domains=domains,
+            input=input,
+            n_shards=n_shards,
+            random_state=random_state,
+            n_jobs=n_jobs,
+        )
         self.oracle = oracle
         self.weights = weights
         self.n_sampled = n_sampled
         self.strategy = strategy
-        self.input = input
-        self.n_shards = n_shards
-        self.random_state = random_state
-        self.n_jobs = n_jobs
 
     # -- hooks of the collection --------------------------------------------------------------
     def _make_mechanism(self, domain: RecordDomain) -> Several:

@@ -17,10 +17,11 @@ from .._estimate import FrequencyEstimate
 from .._random import RandomState
 from .._sampled_noise import SampledNoise
 from ..domains import RecordDomain
+from ..mechanisms import check_counts
 from ..mechanisms.several import Several, View
 from ..oracles import GRR, BaseOracle, SubsetSelection, best_oracle
 from ..oracles.collector import Collected, inherit_survey_parameters
-from ._base import BaseColumnSurvey, PlannedEstimate, table_name
+from ._base import BaseColumnSurvey, PlannedEstimate, counts_in_views, table_name
 from ._components import Subset
 from ._plan import TablePlan, TableRequest, TotalVariance, column_share, table_cells
 from ._table_set import TableSet
@@ -161,18 +162,20 @@ class MarginalOracle(BaseColumnSurvey[TableSet]):
         random_state: RandomState = None,
         n_jobs: int | None = None,
     ) -> None:
-        self.epsilon = epsilon
-        self.domains = domains
+        super().__init__(
+            epsilon,
+            domains=domains,
+            input=input,
+            n_shards=n_shards,
+            random_state=random_state,
+            n_jobs=n_jobs,
+        )
         self.order = order
         self.method = method
         self.oracle = oracle
         self.weights = weights
         self.column_share = column_share
         self.expected_n_users = expected_n_users
-        self.input = input
-        self.n_shards = n_shards
-        self.random_state = random_state
-        self.n_jobs = n_jobs
 
     # -- hooks of the collection --------------------------------------------------------------
     @staticmethod
@@ -339,7 +342,57 @@ class MarginalOracle(BaseColumnSurvey[TableSet]):
                 views.append((j, values[0], SampledNoise(noise, n_users)))
         return _table_views(survey, views)
 
-    # -- before any data ----------------------------------------------------------------------
+    # -- without users ------------------------------------------------------------------------
+    def simulate(self, counts: Mapping[Any, Any], n_repeats: int = 1) -> TableSet:
+        """Draw a whole collection from known counts of records, without users, for studies.
+
+        Privacy: none is protected; `counts` must be public or synthetic.
+
+        What users say of each set of columns that they may be asked about has its exact law.
+        Different sets are drawn as if they were of different users.
+
+        Parameters
+        ----------
+        counts : mapping of tuple to int
+            True number of users with each record: as many values as there are columns, in the order
+            of the domains. ``frame.value_counts()`` is such a mapping.
+        n_repeats : int, default=1
+            Not more than 1: a set of tables is one collection. For more, call it again with a
+            generator as `random_state`.
+
+        Returns
+        -------
+        TableSet
+            The raw tables.
+
+        Raises
+        ------
+        ValueError
+            If a record is not in the domains, a count is no non-negative integer, or nobody is
+            asked about one of the sets of columns.
+        """
+        if n_repeats != 1:
+            raise ValueError(
+                f"{self._name}.simulate draws one collection, got n_repeats={n_repeats!r}: call it "
+                "in a loop, with a generator as random_state."
+            )
+        domain: Any = self._domain()
+        survey: Any = self._protocol_over(domain).mechanism
+        given = {key: counts[key] for key in counts.keys()}  # noqa: SIM118, of a Series, too
+        users = check_counts(list(given.values()), f"{self._name}.simulate: counts")
+        records = np.empty((len(given), len(domain.columns)), dtype=object)
+        records[:] = [key if isinstance(key, tuple) else (key,) for key in given]
+        codes = domain.encode(records, self._name)
+        views = self._views(domain, survey)
+        seen = counts_in_views(views, codes, users)
+        drawn = self._simulated(domain, survey, {k: v.astype(np.int64) for k, v in seen.items()}, 1)
+        said = _table_views(
+            survey, [(j, one.values[0], one.noise) for j, one in enumerate(drawn.values())]
+        )
+        if _asks_for(survey, self._tables(domain)):
+            return TableSet(drawn, domain, said)
+        return self._combined(domain, survey, said, int(users.sum()))
+
     def _planned_by(self, protocol: Any) -> dict[Any, PlannedEstimate]:
         domain, survey = protocol.domain, protocol.mechanism
         weights = self._weights_by_name(domain)
