@@ -4,16 +4,11 @@ A :class:`Protocol` is what the two agree on, and :class:`Counts` is what the se
 What an oracle of one's own is made of is in :mod:`sklearn_ldp.oracles.channels`.
 """
 
-from .counts import MAX_USERS, Counts, Shards, check_counts, check_total, expand
-from .protocol import Protocol, as_protocol
-
-__all__ = [
-    "MAX_USERS",
-    "Counts",
-    "Protocol",
-    "Shards",
-    "as_protocol",
-    "check_counts",
-    "check_total",
-    "expand",
-]
+from .counts import MAX_USERS as MAX_USERS
+from .counts import Counts as Counts
+from .counts import Shards as Shards
+from .counts import check_counts as check_counts
+from .counts import check_total as check_total
+from .counts import expand as expand
+from .protocol import Protocol as Protocol
+from .protocol import as_protocol as as_protocol

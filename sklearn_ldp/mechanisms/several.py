@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from .._docstrings import inherit_docstrings
 from .._sampled_noise import SampledNoise
 from .coins import TWO_64, Coins
 from .laws import mixture_entropy
@@ -198,6 +199,7 @@ def systematic_samples(shares: Sequence[int]) -> tuple[list[tuple[int, ...]], li
     return samples, [*starts[1:], TWO_64]
 
 
+@inherit_docstrings
 class Several(Mechanism):
     """Draw one or several of the questions by public probabilities, and report on each of them.
 
@@ -287,7 +289,7 @@ class Several(Mechanism):
         return np.array([share / TWO_64 for share in self.shares])
 
     @property
-    def configuration(self):
+    def configuration(self) -> dict[str, Any]:
         configurations = [
             json.dumps(
                 {
@@ -363,7 +365,7 @@ class Several(Mechanism):
         return list(accumulate(map(len, self._blocks), initial=int(self._number is not None)))
 
     @property
-    def report_fields(self):
+    def report_fields(self) -> tuple[ReportField, ...]:
         number = () if self._number is None else (ReportField(self._number, len(self.samples)),)
         of_one = self.n_drawn == 1
         of_places = (
@@ -374,21 +376,21 @@ class Several(Mechanism):
         return (*number, *of_places)
 
     @property
-    def is_informative(self):
+    def is_informative(self) -> bool:
         return all(one.is_informative for one in self.mechanisms)
 
     @property
-    def report_bits(self):
+    def report_bits(self) -> int:
         own = np.array([one.report_bits for one in self.mechanisms])
         return bits_for(len(self.samples)) + int(own[self._questions].sum(axis=1).max())
 
-    def report_entropy(self, order=1):
+    def report_entropy(self, order: int = 1) -> float:
         own = np.array([one.report_entropy(order) for one in self.mechanisms])
         of_samples = own[self._questions].sum(axis=1)
         return mixture_entropy(np.log2(self.sample_probabilities), of_samples, order)
 
     @property
-    def public_part(self):
+    def public_part(self) -> PublicPart | None:
         if self._number is None:
             return None
         ends = self._design[1]
@@ -404,7 +406,13 @@ class Several(Mechanism):
         )
 
     def for_enumeration(self) -> Several:
-        """Return the same survey with mechanisms that have few enough outcomes to list them all."""
+        """Return the same survey with mechanisms that have few enough outcomes to list them all.
+
+        Returns
+        -------
+        Several
+            Questions whose mechanisms are small already keep them.
+        """
         small = [getattr(m, "for_enumeration", lambda m=m: m)() for m in self.mechanisms]
         return Several(small, self.shares, self.views)
 
@@ -483,7 +491,7 @@ class Several(Mechanism):
             return np.zeros(n, dtype=np.int64)
         return coins.choice(self._design[1], n)
 
-    def privatize(self, codes, coins):
+    def privatize(self, codes: np.ndarray, coins: Coins) -> np.ndarray:
         return self._report_on(codes, self.draw_samples(len(codes), coins), coins)
 
     def _report_on(self, codes: np.ndarray, drawn: np.ndarray, coins: Coins) -> np.ndarray:
@@ -537,7 +545,7 @@ class Several(Mechanism):
         return Views(self.views)
 
     # -- on the server ------------------------------------------------------------------------
-    def check_reports(self, reports):
+    def check_reports(self, reports: np.ndarray) -> np.ndarray:
         n_samples, width = len(self.samples), self._starts[-1]
         is_fine, what = reports.ndim == 2 and reports.shape[1] == width, ""
         if self._number is not None:
@@ -592,10 +600,10 @@ class Several(Mechanism):
         return own[:, 0] if len(fields) == 1 and fields[0].width is None else own
 
     @property
-    def tally_size(self):
+    def tally_size(self) -> int:
         return len(self.mechanisms) + sum(one.tally_size for one in self.mechanisms)
 
-    def tally(self, reports):
+    def tally(self, reports: np.ndarray) -> np.ndarray:
         tally = np.zeros(self.tally_size, dtype=np.int64)
         for j, rows, questions, k in self._at_places(reports):
             tally[: len(self.mechanisms)] += np.bincount(questions, minlength=len(self.mechanisms))
@@ -626,7 +634,7 @@ class Several(Mechanism):
         """
         return tallies[..., self._tally_places[j]], tallies[..., j]
 
-    def check_tallies(self, tallies, sizes):
+    def check_tallies(self, tallies: np.ndarray, sizes: np.ndarray) -> None:
         super().check_tallies(tallies, sizes)
         asked, expected = tallies[:, : len(self.mechanisms)], self.n_drawn * sizes
         # Integers may wrap where floats only lose digits.
@@ -640,13 +648,13 @@ class Several(Mechanism):
         for j, one in enumerate(self.mechanisms):
             one.check_tallies(*self.tallies_on(tallies, j))
 
-    def decode_operations(self, n_samples):
+    def decode_operations(self, n_samples: int) -> int:
         return sum(
             one.decode_operations(math.ceil(n_samples * pi))
             for one, pi in zip(self.mechanisms, self.probabilities.tolist(), strict=True)
         )
 
-    def decode(self, tallies):
+    def decode(self, tallies: np.ndarray) -> np.ndarray:
         both = enumerate(self.mechanisms)
         decoded = [one.decode(self.tallies_on(tallies, j)[0]) for j, one in both]
         return np.concatenate([tallies[:, : len(self.mechanisms)], *decoded], axis=1)
