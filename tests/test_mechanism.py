@@ -115,7 +115,7 @@ def test_groups_and_shards():
         len(REPORTS),
         lambda start, stop: REPORTS[start:stop],
         n_jobs=2,
-        parts_of=lambda start, stop: (2 * by + shard)[start:stop],
+        slots_of=lambda start, stop: (2 * by + shard)[start:stop],
     )
     assert counts.n_samples == len(REPORTS)
     for group in range(3):

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from .._noise import Noise
 from .._sampled_noise import SampledNoise
 from .laws import ReportLaw
-from .mechanism import Mechanism, chunk_users, sorted_parts
+from .mechanism import Mechanism, chunk_users, rows_by_group
 
 #: The most users whose number a float holds exactly, as estimates, metrics and files need it.
 MAX_USERS = 2**53
@@ -113,7 +113,7 @@ class Waiting(NamedTuple):
     mechanism : Mechanism
         The mechanism of the reports.
     blocks : tuple of (ndarray of shape (n,), ndarray of shape (n,) or (n, width))
-        The part of each report (see `Counts.added`), and the reports.
+        The slot of each report (see `Counts.added`), and the reports.
     n_bytes : int
         Memory that the blocks take.
     """
@@ -123,9 +123,9 @@ class Waiting(NamedTuple):
     n_bytes: int
 
     @classmethod
-    def of(cls, mechanism: Any, parts: np.ndarray, reports: np.ndarray) -> Waiting:
+    def of(cls, mechanism: Any, slots: np.ndarray, reports: np.ndarray) -> Waiting:
         """Return a single block."""
-        return cls(mechanism, ((parts, reports),), parts.nbytes + reports.nbytes)
+        return cls(mechanism, ((slots, reports),), slots.nbytes + reports.nbytes)
 
     def with_blocks(self, more: Waiting) -> Waiting:
         """Return the reports of both."""
@@ -137,13 +137,13 @@ class Waiting(NamedTuple):
         return Waiting(self.mechanism, tuple(blocks), self.n_bytes + more.n_bytes)
 
     def tallied(self) -> Iterator[tuple[int, np.ndarray]]:
-        """Yield parts, each with the tally of reports of it."""
-        parts, reports = _joined(self.blocks)
+        """Yield slots, each with the tally of reports of it."""
+        slots, reports = _joined(self.blocks)
         size = chunk_users(self.mechanism)
-        for start in range(0, len(parts), size):
+        for start in range(0, len(slots), size):
             chunk = reports[start : start + size]
-            for part, rows in sorted_parts(parts[start : start + size]):
-                yield part, self.mechanism.tally(chunk[rows])
+            for slot, rows in rows_by_group(slots[start : start + size]):
+                yield slot, self.mechanism.tally(chunk[rows])
 
 
 def can_wait(reports: np.ndarray) -> bool:
@@ -153,8 +153,8 @@ def can_wait(reports: np.ndarray) -> bool:
 
 
 def _joined(blocks: Any) -> tuple[np.ndarray, np.ndarray]:
-    parts, reports = zip(*blocks, strict=True)
-    return np.concatenate(parts), np.concatenate(reports)
+    slots, reports = zip(*blocks, strict=True)
+    return np.concatenate(slots), np.concatenate(reports)
 
 
 _MAX_CELLS = 1 << 23  # 64 MiB of counts: beyond that, shards are not kept apart
@@ -166,7 +166,7 @@ _SMALL_BYTES, _WAITING_BYTES = 1 << 12, 1 << 18
 class Counts:
     """Sums of a mechanism's reports, for each group of users and each shard.
 
-    Immutable: `added` and ``+`` return new ones. A shard is one of the disjoint parts of a group's
+    Immutable: `added` and ``+`` return new ones. A shard is one of the disjoint sets of a group's
     reports that are kept apart so that one can be compared with the others.
 
     What small batches add waits as reports until there is enough of it, or until the tallies are
@@ -204,9 +204,9 @@ class Counts:
         return counts
 
     @staticmethod
-    def most(mechanism: Mechanism, n_parts: int) -> int:
-        """Return how many parts (groups or shards), at most n_parts, are kept apart in memory."""
-        return max(min(n_parts, _MAX_CELLS // mechanism.tally_size), 1)
+    def most(mechanism: Mechanism, n_slots: int) -> int:
+        """Return how many slots (groups or shards), at most n_slots, are kept apart in memory."""
+        return max(min(n_slots, _MAX_CELLS // mechanism.tally_size), 1)
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -245,14 +245,14 @@ class Counts:
         Counts.__init__(self, state["tallies"], state["sizes"])
 
     def __add__(self, other: Counts) -> Counts:
-        (settled, waiting), (theirs, more) = self._parts(), other._parts()
+        (settled, waiting), (theirs, more) = self._held(), other._held()
         if theirs is not None:  # copied, as it may be the array of a caller's Tally
             settled = theirs.copy() if settled is None else settled + theirs
         if more is not None:
             waiting = more if waiting is None else waiting.with_blocks(more)
         return self._of(self.tally_size, self.sizes + other.sizes, settled, waiting)
 
-    def _parts(self) -> tuple[np.ndarray | None, Waiting | None]:
+    def _held(self) -> tuple[np.ndarray | None, Waiting | None]:
         """The settled tallies and what waits; nothing does once the tallies have been read."""
         if "tallies" in self.__dict__:
             return self.tallies, None
@@ -266,24 +266,24 @@ class Counts:
     @property
     def is_waiting(self) -> bool:
         """Whether all of it still waits as reports, so that its tallies have not been built."""
-        settled, waiting = self._parts()
+        settled, waiting = self._held()
         return settled is None and waiting is not None
 
     @property
     def n_waiting_bytes(self) -> int:
         """Memory that the waiting reports take."""
-        waiting = self._parts()[1]
+        waiting = self._held()[1]
         return 0 if waiting is None else waiting.n_bytes
 
     def add_to(self, tallies: np.ndarray) -> None:
         """Add the tallies to an array of their shape, in place; waiting ones are not built."""
-        settled, waiting = self._parts()
+        settled, waiting = self._held()
         if settled is not None:
             tallies += settled
         if waiting is not None:
             flat = tallies.reshape(self.sizes.size, -1)
-            for part, tally in waiting.tallied():
-                flat[part] += tally
+            for slot, tally in waiting.tallied():
+                flat[slot] += tally
 
     def of_shards(self, shards: slice | Sequence[int] | np.ndarray) -> Counts:
         """Return the counts of some shards of each group."""
@@ -300,7 +300,7 @@ class Counts:
         n: int,
         make_reports: Callable[[int, int], np.ndarray],
         n_jobs: int | None = None,
-        parts_of: Callable[[int, int], np.ndarray] | None = None,
+        slots_of: Callable[[int, int], np.ndarray] | None = None,
         first_shard: int = 0,
     ) -> Counts:
         """Return the counts with n reports added.
@@ -315,48 +315,48 @@ class Counts:
             ``make_reports(start, stop)`` returns ``reports[start:stop]``.
         n_jobs : int or None, default=None
             Number of threads; the result does not depend on it.
-        parts_of : callable, default=None
-            ``parts_of(start, stop)`` returns the part of each of these reports,
+        slots_of : callable, default=None
+            ``slots_of(start, stop)`` returns the slot of each of these reports,
             ``group * n_shards + shard``; None deals the reports of a single group out to its
             shards in turn, by their position.
         first_shard : int, default=0
             The shard of the very first report, if reports are dealt out.
         """
-        first, n_parts = self.n_samples + first_shard, self.sizes.size
+        first, n_slots = self.n_samples + first_shard, self.sizes.size
         if 0 < n <= chunk_users(mechanism):
             reports = make_reports(0, n)
             if reports.nbytes <= max(_SMALL_BYTES, self._small_bytes) and can_wait(reports):
-                parts = (first + np.arange(n)) % n_parts if parts_of is None else parts_of(0, n)
-                return self._with_waiting(mechanism, parts, reports)
+                slots = (first + np.arange(n)) % n_slots if slots_of is None else slots_of(0, n)
+                return self._with_waiting(mechanism, slots, reports)
 
             def make_reports(_start, _stop):
                 return reports
 
-        def rows_of_parts(start, stop):
-            if parts_of is not None and n_parts > 1:
-                return sorted_parts(parts_of(start, stop))
-            offsets = range(min(n_parts, stop - start))
-            return (((first + start + i) % n_parts, slice(i, None, n_parts)) for i in offsets)
+        def rows_of_slots(start, stop):
+            if slots_of is not None and n_slots > 1:
+                return rows_by_group(slots_of(start, stop))
+            offsets = range(min(n_slots, stop - start))
+            return (((first + start + i) % n_slots, slice(i, None, n_slots)) for i in offsets)
 
         def work(start, stop):
             reports = make_reports(start, stop)
             return [
-                (part, len(own), mechanism.tally(own))
-                for part, rows in rows_of_parts(start, stop)
+                (slot, len(own), mechanism.tally(own))
+                for slot, rows in rows_of_slots(start, stop)
                 if len(own := reports[rows])
             ]
 
         tallies, sizes = self.tallies.copy(), self.sizes.copy()
-        flat, flat_sizes = tallies.reshape(n_parts, -1), sizes.reshape(n_parts)
+        flat, flat_sizes = tallies.reshape(n_slots, -1), sizes.reshape(n_slots)
         for counted in _worked(work, n, chunk_users(mechanism), n_jobs):
-            for part, size, tally in counted:
-                flat_sizes[part] += size
-                flat[part] += tally
+            for slot, size, tally in counted:
+                flat_sizes[slot] += size
+                flat[slot] += tally
         return Counts(tallies, sizes)
 
-    def _with_waiting(self, mechanism: Mechanism, parts: np.ndarray, reports: np.ndarray) -> Counts:
-        sizes = np.bincount(parts, minlength=self.sizes.size).reshape(self.sizes.shape)
-        waiting = Waiting.of(mechanism, parts, reports.copy())  # they may be the caller's
+    def _with_waiting(self, mechanism: Mechanism, slots: np.ndarray, reports: np.ndarray) -> Counts:
+        sizes = np.bincount(slots, minlength=self.sizes.size).reshape(self.sizes.shape)
+        waiting = Waiting.of(mechanism, slots, reports.copy())  # they may be the caller's
         return self + self._of(self.tally_size, sizes, None, waiting)
 
 
@@ -371,7 +371,7 @@ def _worked(work: Callable, n: int, size: int, n_jobs: int | None) -> Iterable:
 
 @dataclass(frozen=True, eq=False)
 class Shards:
-    """Disjoint parts of one collection's reports, each of which suffices for an estimate.
+    """Disjoint sets of one collection's reports, each of which suffices for an estimate.
 
     Parameters
     ----------

@@ -90,52 +90,52 @@ def expect(condition: object, expectation: str, reports: np.ndarray) -> None:
         raise ValueError(f"expected {expectation}, got {came}")
 
 
-def sorted_parts(parts: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
-    """Yield each part that occurs, with the indices of its reports.
+def rows_by_group(groups: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
+    """Yield each group that occurs, with the indices of its reports.
 
     Parameters
     ----------
-    parts : ndarray of int of shape (n,)
-        The part of each report.
+    groups : ndarray of int of shape (n,)
+        The group of each report.
 
     Yields
     ------
     (int, ndarray of int)
-        The parts in their order, with rising indices.
+        The groups in their order, with rising indices.
     """
     # Integers of 16 bits are sorted by their digits, in linear time.
-    is_small = parts.size and parts.min() >= 0 and parts.max() < 1 << 16
-    order = np.argsort(parts.astype(np.uint16) if is_small else parts, kind="stable")
-    present, begin = np.unique(parts[order], return_index=True)
+    is_small = groups.size and groups.min() >= 0 and groups.max() < 1 << 16
+    order = np.argsort(groups.astype(np.uint16) if is_small else groups, kind="stable")
+    present, begin = np.unique(groups[order], return_index=True)
     yield from zip(present.tolist(), np.split(order, begin[1:]), strict=True)
 
 
-def counted_by_part(
-    codes: np.ndarray, parts: np.ndarray, n_codes: int
+def counted_by_group(
+    codes: np.ndarray, groups: np.ndarray, n_codes: int
 ) -> Iterator[tuple[int, np.ndarray]]:
-    """Yield each part that occurs, with how often it has each code.
+    """Yield each group that occurs, with how often it has each code.
 
     Parameters
     ----------
     codes : ndarray of int of shape (n,)
         Codes, each in [0, n_codes - 1].
-    parts : ndarray of int of shape (n,)
-        The part of each code.
+    groups : ndarray of int of shape (n,)
+        The group of each code.
     n_codes : int
         Number of codes.
 
     Yields
     ------
     (int, ndarray of shape (n_codes,))
-        The parts in their order, with their counts, int64.
+        The groups in their order, with their counts, int64.
     """
-    if not parts.size:
+    if not groups.size:
         return
-    first, n_parts = int(parts.min()), int(np.ptp(parts)) + 1
-    counts = np.bincount((parts - first) * n_codes + codes, minlength=n_parts * n_codes)
-    by_part = counts.astype(np.int64, copy=False).reshape(n_parts, n_codes)
-    present = np.flatnonzero(by_part.any(axis=1))
-    yield from zip((first + present).tolist(), by_part[present], strict=True)
+    first, n_groups = int(groups.min()), int(np.ptp(groups)) + 1
+    counts = np.bincount((groups - first) * n_codes + codes, minlength=n_groups * n_codes)
+    by_group = counts.astype(np.int64, copy=False).reshape(n_groups, n_codes)
+    present = np.flatnonzero(by_group.any(axis=1))
+    yield from zip((first + present).tolist(), by_group[present], strict=True)
 
 
 class ReportField(NamedTuple):
@@ -347,24 +347,24 @@ class Mechanism(ABC):
         """
 
     def tally_each(
-        self, reports: np.ndarray, parts: np.ndarray
+        self, reports: np.ndarray, groups: np.ndarray
     ) -> Iterator[tuple[int, np.ndarray]]:
-        """Count the reports of several collections at once, in which this mechanism was used.
+        """Count the reports of several groups at once.
 
         Parameters
         ----------
         reports : ndarray of shape (n,) or (n, width)
             Checked reports.
-        parts : ndarray of int of shape (n,)
-            The number of the collection of each report.
+        groups : ndarray of int of shape (n,)
+            The group of each report.
 
         Yields
         ------
         (int, ndarray of shape (tally_size,))
-            Each collection that has reports, with its tally.
+            Each group that has reports, with its tally.
         """
-        for part, rows in sorted_parts(parts):
-            yield part, self.tally(reports[rows])
+        for group, rows in rows_by_group(groups):
+            yield group, self.tally(reports[rows])
 
     @property
     @abstractmethod

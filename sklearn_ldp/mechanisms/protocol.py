@@ -1,4 +1,4 @@
-"""What a client and a server must agree on so that reports can be added up."""
+"""Protocols: all that a client and a server must agree on so that reports can be added up."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ import numpy as np
 from ..mechanisms.channel import Channel, randomised_response
 from ..mechanisms.coins import TWO_64, direct_threshold
 from ..mechanisms.laws import JointSupport, ReportLaw, choice_entropy, fixed_size
-from ..mechanisms.mechanism import ReportField, check_indices, counted_by_part
+from ..mechanisms.mechanism import ReportField, check_indices, counted_by_group
 from ._base import BaseOracle
 from .collector import inherit_parameters
 
@@ -108,8 +108,8 @@ class DirectChannel(Channel):
     def count_support(self, reports):
         return np.bincount(reports, minlength=self.n_categories)
 
-    def tally_each(self, reports, parts):
-        yield from counted_by_part(reports, parts, self.n_categories)
+    def tally_each(self, reports, groups):
+        yield from counted_by_group(reports, groups, self.n_categories)
 
     def simulate(self, counts, n_repeats, rng):
         # Exact: with probability d q a user ignores her category and reports a uniform one.

@@ -14,7 +14,7 @@ from .._typing import Categories
 from ..mechanisms.channel import Channel
 from ..mechanisms.coins import TWO_64, SeededCoins, exp_lower_bound, group_threshold
 from ..mechanisms.laws import JointSupport, choice_entropy, count_bits, fixed_size
-from ..mechanisms.mechanism import ReportField, bits_for, counted_by_part, expect
+from ..mechanisms.mechanism import ReportField, bits_for, counted_by_group, expect
 from ._base import BaseOracle
 from .collector import inherit_parameters
 
@@ -224,9 +224,9 @@ class SubsetChannel(Channel):
             return count_bits(reports.view(np.uint8))
         return np.bincount(reports.ravel(), minlength=self.n_categories)
 
-    def tally_each(self, reports, parts):
-        of_members = np.repeat(parts, self.size)
-        yield from counted_by_part(reports.ravel(), of_members, self.n_categories)
+    def tally_each(self, reports, groups):
+        of_members = np.repeat(groups, self.size)
+        yield from counted_by_group(reports.ravel(), of_members, self.n_categories)
 
     def simulate(self, counts, n_repeats, rng):
         n, d = int(counts.sum()), self.n_categories

@@ -1,4 +1,4 @@
-"""What all oracles share, whatever their estimate is of: the life of a collection."""
+"""The base of all oracles and surveys: the life of a collection, whatever its estimate is of."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ _T = TypeVar("_T")
 _COLLECTION = """input : {"values", "reports"}, default="values"
     Whether `fit`, `partial_fit` and `transform` read users' raw values or their reports.
 n_shards : int, default=10
-    Number of disjoint parts of the reports (user i is in part i modulo `n_shards`) whose counts are
-    kept apart, for :class:`~sklearn_ldp.HeldOutSearch`. With 1 no parts are kept, nor where they
-    would take more than 64 MiB.
+    Number of shards of the reports (user i is in shard i modulo `n_shards`) whose counts are kept
+    apart, for :class:`~sklearn_ldp.HeldOutSearch`. With 1 no shards are kept, nor where they would
+    take more than 64 MiB.
 random_state : int, RandomState, Generator or None, default=None
     None draws every coin from the operating system's secure source. Anything else makes reports
     predictable, and is for simulations.
@@ -191,7 +191,7 @@ class Collected:
         codes: np.ndarray,
         sample_weight: ArrayLike | None,
         n_jobs: int | None,
-        parts: np.ndarray | None = None,
+        slots: np.ndarray | None = None,
     ) -> Collected:
         """Return the collection with users added, whose codes are randomised.
 
@@ -203,8 +203,8 @@ class Collected:
             Number of users of each row.
         n_jobs : int or None
             Number of threads.
-        parts : ndarray of shape (n_rows,), default=None
-            The part (group or shard) of each row.
+        slots : ndarray of shape (n_rows,), default=None
+            The slot (group or shard) of each row.
         """
         start = self.position
 
@@ -212,18 +212,18 @@ class Collected:
             chosen = codes[rows]
             return privatize(self.mechanism, chosen, start + first, self.streams, for_sums=True)
 
-        return self._with(len(codes), sample_weight, n_jobs, make_reports, parts)
+        return self._with(len(codes), sample_weight, n_jobs, make_reports, slots)
 
     def with_reports(
         self,
         reports: Any,
         sample_weight: ArrayLike | None,
         n_jobs: int | None,
-        parts: np.ndarray | None = None,
+        slots: np.ndarray | None = None,
     ) -> Collected:
         """Return the collection with reports added; the arguments are those of `with_values`."""
         reports = self.protocol.check(reports)
-        return self._with(len(reports), sample_weight, n_jobs, lambda rows, _: reports[rows], parts)
+        return self._with(len(reports), sample_weight, n_jobs, lambda rows, _: reports[rows], slots)
 
     def _with(
         self,
@@ -231,7 +231,7 @@ class Collected:
         sample_weight: ArrayLike | None,
         n_jobs: int | None,
         make_reports: Callable[[Any, int], np.ndarray],
-        parts: np.ndarray | None,
+        slots: np.ndarray | None,
     ) -> Collected:
         n_users, ends = n_rows, None
         if sample_weight is not None:
@@ -241,16 +241,16 @@ class Collected:
         def reports_of_users(start, stop):
             return make_reports(expand(ends, start, stop), start)
 
-        def parts_of_users(start, stop):
-            assert parts is not None
-            return parts[expand(ends, start, stop)]
+        def slots_of_users(start, stop):
+            assert slots is not None
+            return slots[expand(ends, start, stop)]
 
         counts = self.counts.added(
             self.mechanism,
             n_users,
             reports_of_users,
             n_jobs,
-            None if parts is None else parts_of_users,
+            None if slots is None else slots_of_users,
         )
         is_weighted = self.is_weighted or sample_weight is not None
         return replace(self, counts=counts, is_weighted=is_weighted)

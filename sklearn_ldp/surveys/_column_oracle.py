@@ -32,7 +32,7 @@ class ColumnOracle(BaseColumnSurvey[EstimateSet]):
     columns that share the budget: with J columns the noise of a column grows as if there were J
     times fewer users, and not as if epsilon were J times smaller. Only at a large budget it is
     better to ask for several columns (`n_sampled`), at epsilon / s each, because an estimate from
-    a part of the users also has the error of drawing them.
+    some of the users also has the error of drawing them.
 
     Columns of many categories are asked for more often: the probabilities are in proportion to
     ``sqrt(weight * V)``, where V is the total variance of the column's oracle over its categories
@@ -273,14 +273,14 @@ def least_variance(epsilon: float, n_categories: int) -> float:
 
 
 def budget_share(epsilon: float, share: Fraction) -> float:
-    """Return a part of a budget, rounded down, so that parts do not add up to more than it.
+    """Return a share of a budget, rounded down, so that shares do not add up to more than it.
 
     Parameters
     ----------
     epsilon : float
         The whole budget.
     share : Fraction
-        The part of it, at most 1.
+        The share of it, at most 1.
 
     Returns
     -------

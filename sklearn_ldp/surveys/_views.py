@@ -1,4 +1,4 @@
-"""What users reported on: independent estimates of tables, or of parities of binary columns."""
+"""Views: independent estimates of tables, or of parities, and the noise of combining them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which estimators the package has."""
+"""A list of all estimators of the package."""
 
 from __future__ import annotations
 
