@@ -500,11 +500,13 @@ class Several(Mechanism):
         if self._number is not None:
             reports[:, 0] = drawn
         for j, rows, questions, places in self._turns(drawn):
-            looked_at = self._looked_at(codes[rows], questions)
+            looked_at = self._looked_at(codes, rows, questions)
             own = self.mechanisms[j].privatize(looked_at, coins).reshape(rows.size, -1)
-            for k in np.unique(places).tolist():
-                here, start = places == k, self._starts[k]
-                reports[rows[here], start : start + own.shape[1]] = own[here]
+            for k in range(self.n_drawn):
+                here = places == k if self.n_drawn > 1 else slice(None)
+                start = self._starts[k]
+                if rows[here].size:
+                    reports[rows[here], start : start + own.shape[1]] = own[here]
         return reports
 
     def _turns(self, drawn: np.ndarray) -> Iterator[tuple[int, np.ndarray, np.ndarray, np.ndarray]]:
@@ -518,11 +520,12 @@ class Several(Mechanism):
             for j, rows in self._by_kind(questions := self._questions[drawn, 0]):
                 yield j, rows, questions[rows], np.zeros(rows.size, dtype=np.intp)
             return
-        asked = self._questions[drawn]
         for j in range(len(self.mechanisms)):
-            rows, places = np.nonzero(asked == j)
+            is_here = self._questions == j
+            places = np.where(is_here.any(axis=1), is_here.argmax(axis=1), -1)[drawn]
+            rows = np.flatnonzero(places >= 0)
             if rows.size:
-                yield j, rows, np.full(rows.size, j), places
+                yield j, rows, np.full(rows.size, j), places[rows]
 
     def _by_kind(self, questions: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
         """Yield a question of each kind of mechanism that occurs, with the rows of its kind."""
@@ -533,11 +536,11 @@ class Several(Mechanism):
             if rows.size:
                 yield example, rows
 
-    def _looked_at(self, codes: np.ndarray, questions: np.ndarray) -> np.ndarray:
-        """The code of each row that the question which was drawn for it looks at."""
+    def _looked_at(self, codes: np.ndarray, rows: np.ndarray, questions: np.ndarray) -> np.ndarray:
+        """The code that a question looks at, of each of some rows with a question of its own."""
         if self.views is None:
-            return codes[np.arange(len(codes)), questions]
-        return self._together.codes(codes, questions)
+            return codes[rows, questions]
+        return self._together.codes(codes[rows], questions)
 
     @cached_property
     def _together(self) -> Views:
@@ -604,9 +607,9 @@ class Several(Mechanism):
         return len(self.mechanisms) + sum(one.tally_size for one in self.mechanisms)
 
     def tally(self, reports: np.ndarray) -> np.ndarray:
-        tally = np.zeros(self.tally_size, dtype=np.int64)
+        tally, asked = np.zeros(self.tally_size, dtype=np.int64), self._asked(reports)
+        tally[: len(self.mechanisms)] = np.bincount(asked.ravel(), minlength=len(self.mechanisms))
         for j, rows, questions, k in self._at_places(reports):
-            tally[: len(self.mechanisms)] += np.bincount(questions, minlength=len(self.mechanisms))
             own = self._own(reports, rows, j, self._starts[k])
             own = self.mechanisms[j].check_reports(own)
             for question, of_question in self.mechanisms[j].tally_each(own, questions):

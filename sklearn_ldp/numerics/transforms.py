@@ -1,4 +1,4 @@
-"""All linear functions on a vector space over a finite field, and sums over their level sets."""
+"""Fast sums over finite vector spaces: Walsh-Hadamard and Fourier transforms, linear functions."""
 
 from __future__ import annotations
 
