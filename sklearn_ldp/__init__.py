@@ -15,7 +15,6 @@ from .oracles import (
     OLH,
     OUE,
     SUE,
-    ColumnOracle,
     HadamardResponse,
     PrivacyWarning,
     ProjectiveGeometryResponse,
@@ -42,7 +41,7 @@ from .postprocessing import (
     PowerNS,
     Smooth,
 )
-from .tables import Consistent, LatentClasses, MarginalOracle
+from .surveys import ColumnOracle, Consistent, LatentClasses, MarginalOracle
 
 __all__ = [
     "BLH",

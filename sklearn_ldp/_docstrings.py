@@ -29,3 +29,13 @@ def fill_in(cls: type[_T], **paragraphs: str) -> type[_T]:
             text = text.replace(f"%({name})s", paragraph)
         cls.__doc__ = text
     return cls
+
+
+def inherit_docstrings(cls: type[_T]) -> type[_T]:
+    """Give the public methods and properties of a class that say nothing the words of a base."""
+    for name, own in vars(cls).items():
+        is_public = not name.startswith("_") and (callable(own) or isinstance(own, property))
+        if is_public and not own.__doc__:
+            bases = (vars(base)[name] for base in cls.__mro__[1:] if name in vars(base))
+            own.__doc__ = next((base.__doc__ for base in bases if base.__doc__), None)
+    return cls

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from polars import DataFrame as PolarsDataFrame
     from sklearn.pipeline import Pipeline
 
-    from . import protocols
+    from . import mechanisms
     from ._estimate import FrequencyEstimate as FrequencyEstimate
     from ._estimate_set import EstimateSet as EstimateSet
     from .inference import ConfidenceInterval as ConfidenceInterval
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from .inference import EstimateDifference as EstimateDifference
     from .inspection import FrequencyDisplay as FrequencyDisplay
     from .oracles import BaseOracle as BaseOracle
-    from .oracles._collector import BaseCollector
+    from .oracles.collector import BaseCollector
     from .postprocessing import BasePostProcessor as BasePostProcessor
 
     class SupportsArray(Protocol):
@@ -98,7 +98,7 @@ if TYPE_CHECKING:
     #: "all", a list, or a grid of parameters (or a list of grids) for each class name.
     Candidates: TypeAlias = str | Sequence[PostProcessor] | Mapping[Any, Any]
     OracleOrSurvey: TypeAlias = BaseCollector[Any]
-    OracleOrProtocol: TypeAlias = OracleOrSurvey | protocols.Protocol
+    OracleOrProtocol: TypeAlias = OracleOrSurvey | mechanisms.Protocol
     #: A file of reports: to read (also its content), and to write.
     ReportSource: TypeAlias = str | Path | bytes | bytearray | memoryview | SupportsRead
     ReportSink: TypeAlias = str | Path | SupportsWrite

@@ -38,7 +38,6 @@ from sklearn_ldp import (
     SubsetSelection,
     SyntheticSearch,
 )
-from sklearn_ldp.oracles import RandomSamplingFakeData
 
 ORACLES = [
     GRR(),
@@ -64,25 +63,16 @@ ORACLES = [
 SURVEYS = [
     ColumnOracle(),
     ColumnOracle(n_sampled="auto"),
-    RandomSamplingFakeData(),
     MarginalOracle(order=1),
 ]
 
 # Oracles of several columns: every strategy.
 TABLE_ORACLES = [
     ColumnOracle(),
-    MarginalOracle(n_samples=1000),  # or else `fit` plans for the users it has, unlike clients
+    MarginalOracle(expected_n_users=1000),
     ColumnOracle(epsilon=2.0, n_sampled=2),
     ColumnOracle(strategy="split-budget", weights={"age": 3.0}),
-    RandomSamplingFakeData(),
-    pytest.param(
-        RandomSamplingFakeData(oracle=OUE(), fake_data={"age": [0.5, 0.3, 0.2]}),
-        marks=pytest.mark.slow,
-    ),
     pytest.param(ColumnOracle(9.0, n_sampled="auto", oracle=GRR()), marks=pytest.mark.slow),
-    pytest.param(
-        RandomSamplingFakeData(2.0, oracle=SUE(), fake_data="zeros"), marks=pytest.mark.slow
-    ),
 ]
 
 # The noise that post-processors are given which need it.

@@ -17,7 +17,7 @@ class RandomQuestion(BaseOracle):
     Privacy: one release spends epsilon of each user.
     """
 
-    def _make_channel(self, domain):
+    def _make_mechanism(self, domain):
         return QuestionChannel(domain.size, direct_threshold(self.epsilon, 2))
 
 

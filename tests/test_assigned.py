@@ -13,7 +13,7 @@ from sklearn.base import clone
 from benchmarks.security._attacks import chosen_functions, chosen_values
 from sklearn_ldp import BLH, GRR, OLH, OUE
 from sklearn_ldp.collection import Protocol
-from sklearn_ldp.oracles._mixing import MixingHashChannel
+from sklearn_ldp.oracles._local_hashing import MixingHashChannel
 from sklearn_ldp.robustness import (
     assigned_parts,
     check_assigned,
@@ -49,8 +49,8 @@ def test_every_assigned_part_keeps_epsilon(oracle, epsilon):
 class _Careless(OLH):
     """Negative control: one of the assigned parts switches the randomisation off."""
 
-    def _make_channel(self, domain):
-        channel = super()._make_channel(domain)
+    def _make_mechanism(self, domain):
+        channel = super()._make_mechanism(domain)
         part = type(channel).public_part.fget(channel)
 
         def privatize(codes, parts, coins):
@@ -79,8 +79,8 @@ class _Unlike(MixingHashChannel):
 
 
 class _UnlikeOLH(OLH):
-    def _make_channel(self, domain):
-        channel = super()._make_channel(domain)
+    def _make_mechanism(self, domain):
+        channel = super()._make_mechanism(domain)
         return _Unlike(channel.digests, channel.client)
 
 
@@ -176,7 +176,7 @@ def test_parts_depend_on_key_round_oracle_and_token():
 )
 def test_reports_carry_their_parts(oracle, seed_of_oracle, monkeypatch):
     # Chunks of as many users as share a stream of coins, so that there are two of each.
-    monkeypatch.setattr("sklearn_ldp.protocols._clients._CHUNK_BYTES", 1)
+    monkeypatch.setattr("sklearn_ldp.mechanisms.mechanism._CHUNK_BYTES", 1)
     oracle = over(oracle, 40, seed_of_oracle)
     parts = assigned_parts(oracle, range(40_000), KEY)
     values = np.arange(40_000) % 40

@@ -14,7 +14,6 @@ from benchmarks.speed import _peers, regression
 from benchmarks.speed._contest import ORACLES, PEERS, Result
 from benchmarks.speed._race_report import BEGIN, END, Growth, draw, page, refresh
 from sklearn_ldp import GRR, OLH, OUE, HadamardResponse
-from sklearn_ldp.oracles import RandomSamplingFakeData
 from sklearn_ldp.postprocessing import norm_sub
 from sklearn_ldp.robustness import poisoning_gain
 
@@ -198,14 +197,6 @@ def test_histograms_that_are_not_there_are_skipped(tmp_path, capsys):
     assert capsys.readouterr().out.count(f"in {tmp_path}\n") == 2
 
 
-def test_the_epsilons_of_fake_data_are_those_of_the_guide():
-    """And of the docstring; the table is enumerated anew."""
-    page = (Path(__file__).parents[1] / "doc" / "user_guide" / "tables.md").read_text("utf-8")
-    for row in column_strategies.epsilons():
-        assert "| " + " | ".join(row) + " |" in page
-        assert f"{row[3]}        {row[4]}" in RandomSamplingFakeData.__doc__
-
-
 @pytest.mark.slow
 def test_strategies_of_columns_are_unbiased():
     """Of each way, the mean of 20 estimates within 6 standard errors of the truth."""
@@ -232,7 +223,7 @@ def test_the_table_of_table_models(tmp_path, capsys):
     table_models.main(["--population", str(path), "--repeats", "1"])
     printed = capsys.readouterr().out
     assert printed.startswith("3,000 users, 3 columns, 3 tables of two columns")
-    page = (Path(__file__).parents[1] / "doc" / "user_guide" / "marginals.md").read_text("utf-8")
+    page = (Path(__file__).parents[1] / "doc" / "user_guide" / "tables.md").read_text("utf-8")
     ways = [line.split("|")[1].strip() for line in printed.splitlines()[3:] if line]
     assert len(ways) == 5
     assert all(f"| {way} |" in page for way in ways)

@@ -102,7 +102,7 @@ def test_a_seed_repeats_itself_and_is_warned_of(folder, capsys):
 
 def test_pieces_of_a_seeded_run_have_coins_of_their_own(folder, monkeypatch):
     """Unary reports of one value, in pieces: no two pieces are alike."""
-    from sklearn_ldp.protocols import _clients
+    from sklearn_ldp.mechanisms import mechanism as _clients
 
     monkeypatch.setattr(_clients, "chunk_users", lambda channel: 1000)
     (folder / "values.txt").write_text("red\n" * 3000)

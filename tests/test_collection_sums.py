@@ -20,8 +20,8 @@ from sklearn_ldp.collection import (
     tally_reports,
 )
 from sklearn_ldp.collection.checkpoints import Checkpoint, write
-from sklearn_ldp.mechanisms._mechanism import Mechanism
-from sklearn_ldp.protocols import Counts
+from sklearn_ldp.mechanisms import Counts
+from sklearn_ldp.mechanisms.mechanism import Mechanism
 
 VERSION_1 = Path(__file__).parent / "data" / "version_1" / "grr.npz"
 DOMAINS = [3, 13, 300]

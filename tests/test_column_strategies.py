@@ -1,4 +1,4 @@
-"""Several columns a user, a split budget, fake data: their life, and their noise."""
+"""Several columns a user, and a split budget: their life, and their noise."""
 
 import pickle
 
@@ -13,7 +13,6 @@ from sklearn_ldp import (
     GRR,
     OLH,
     OUE,
-    SUE,
     BootstrapSearch,
     ColumnOracle,
     EmpiricalBayes,
@@ -24,8 +23,7 @@ from sklearn_ldp import (
 )
 from sklearn_ldp._sampled_noise import SampledNoise
 from sklearn_ldp.collection import Aggregator, RefusedBatchError, read_reports, write_reports
-from sklearn_ldp.mechanisms._coins import SeededCoins
-from sklearn_ldp.oracles import RandomSamplingFakeData
+from sklearn_ldp.mechanisms.coins import SeededCoins
 
 DOMAINS = {"sex": ["F", "M"], "age": 5, "state": 12}
 
@@ -47,8 +45,6 @@ STRATEGIES = {
     "two": ColumnOracle(4.0, n_sampled=2),
     "all": ColumnOracle(4.0, n_sampled=3),
     "split": ColumnOracle(4.0, strategy="split-budget"),
-    "fake": RandomSamplingFakeData(4.0),
-    "priors": RandomSamplingFakeData(4.0, fake_data={"age": [0.4, 0.3, 0.1, 0.1, 0.1]}),
 }
 each_strategy = pytest.mark.parametrize("name", STRATEGIES)
 
@@ -67,7 +63,7 @@ def same(one, other):
 # -- the life of a collection ---------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("name", "form"),
-    [("two", "parquet"), ("two", "arrow"), ("split", "jsonl"), ("fake", "parquet")],
+    [("two", "parquet"), ("two", "arrow"), ("split", "jsonl")],
 )
 def test_files_ledgers_and_checkpoints(name, form, tmp_path):
     client, reports = survey(name), survey(name).privatize(TABLE)
@@ -103,11 +99,7 @@ def test_estimates_searches_and_pickles(name):
     assert held_out.names == estimates.names
     assert BootstrapSearch([Norm(), NormSub()], n_repeats=1).fit_transform(estimates)["sex"].shape
     search = SyntheticSearch([Norm(), NormSub()], n_repeats=2, random_state=0)
-    if name in ("fake", "priors"):
-        with pytest.raises(ValueError, match="oracle"):
-            search.fit_transform(estimates)
-    else:
-        assert search.fit_transform(estimates)["state"].shape == (1, 12)
+    assert search.fit_transform(estimates)["state"].shape == (1, 12)
 
 
 def test_one_column_a_user_has_the_form_that_it_had():
@@ -172,7 +164,7 @@ def standardised(oracle, table, repeats, noise_of=lambda noise: noise):
     tallies = np.array([mechanism.tally(one) for one in np.split(reports, repeats)])
     decoded, errors = mechanism.decode(tallies), []
     for j, f in enumerate(truth.values()):
-        values, noise = mechanism.parts[j].estimate_decoded(*mechanism.of_decoded(decoded, j))
+        values, noise = mechanism.mechanisms[j].estimate_decoded(*mechanism.decoded_on(decoded, j))
         noise = noise_of(SampledNoise(noise, len(table)))
         errors.append((values - f) ** 2 / noise.variance(f))
     return np.concatenate(errors, axis=1)
@@ -203,7 +195,7 @@ def test_noise_needs_the_sampling_term():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["two", "split", "fake", "priors"])
+@pytest.mark.parametrize("name", ["two", "split"])
 def test_simulated_variance_is_within_three_percent_of_the_formula(name):
     """n Var of 20,000 collections: each category at 4 standard errors, the columns' sums at 3 %."""
     n, oracle = 5000, survey(name, epsilon=4.0, oracle=GRR())
@@ -211,7 +203,7 @@ def test_simulated_variance_is_within_three_percent_of_the_formula(name):
     counts = {key: np.rint(n * f).astype(int) for key, f in truth.items()}
     simulated, mechanism = oracle.simulate(counts, 20_000), oracle.protocol().mechanism
     pis = mechanism.probabilities
-    for (key, of_column), part, pi in zip(counts.items(), mechanism.parts, pis, strict=True):
+    for (key, of_column), part, pi in zip(counts.items(), mechanism.mechanisms, pis, strict=True):
         f = of_column / n
         formula = part.variances(f) / pi + f * (1 - f) * (1 / pi - 1)
         measured = n * np.mean((simulated[key].values - f) ** 2, axis=0)
@@ -233,58 +225,3 @@ def test_samples_of_columns_have_their_probabilities():
     assert np.all(drawn.sum(axis=0) == 4000)
     spread = np.sqrt(2000 * pis * (1 - pis) / 50)
     assert np.all(np.abs(drawn.mean(axis=1) - 2000 * pis) <= 6 * spread)
-
-
-# -- fake data ------------------------------------------------------------------------------------
-@pytest.mark.parametrize("n_columns", [3, 10])
-def test_hiding_the_column_costs_about_its_number_of_columns(n_columns):
-    """At the same epsilon of the whole record: total variances of equal columns of four values."""
-    domains = {f"answer {i}": 4 for i in range(n_columns)}
-    f = np.full(4, 0.25)
-    for oracle, fake_data in ((GRR(), "uniform"), (OUE(), "zeros")):
-        sampled = ColumnOracle(1.0, domains=domains, oracle=oracle).protocol().mechanism
-        hidden = RandomSamplingFakeData(1.0, domains=domains, oracle=oracle, fake_data=fake_data)
-        pi = 1 / n_columns
-        known = np.sum(sampled.parts[0].variances(f) / pi + f * (1 - f) * (1 / pi - 1))
-        of_fakes = np.sum(hidden.protocol().mechanism.parts[0].variances(f))
-        assert 0.85 * n_columns < of_fakes / known < 1.05 * n_columns
-
-
-def test_fake_data_of_columns():
-    priors = {"F": 0.2, "M": 0.8}
-    oracle = RandomSamplingFakeData(
-        1.0, domains=DOMAINS, oracle={"age": SUE()}, fake_data={"sex": priors}, random_state=0
-    )
-    oracle.fit(TABLE)
-    assert oracle.sampling_probabilities_.tolist() == [1 / 3] * 3
-    assert isinstance(oracle.oracles_["age"], SUE)
-    assert {one.epsilon for one in oracle.oracles_.values()} == {1.0}
-    sex, age, _ = oracle.protocol().mechanism.parts
-    shares = np.array(sex.fakes, dtype=float) / 2.0**64
-    np.testing.assert_allclose(shares, [0.2, 0.8], atol=1e-10)
-    assert age.fakes == "uniform"
-    assert {part.noise.n_samples for part in oracle.estimate_.values()} == {2000}
-    again = oracle.set_params(fake_data={"sex": [0.2, 0.8]})
-    assert again.protocol().configuration == oracle.protocol().configuration
-
-
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
-        ({"oracle": OLH()}, "can fake the reports of GRR, OUE and SUE, got OLH"),
-        ({"oracle": {"wage": GRR()}}, "got oracle for 'wage'"),
-        ({"fake_data": "ones"}, "'fake_data' parameter"),
-        ({"fake_data": {"wage": [1]}}, "got fake_data for 'wage'"),
-        ({"fake_data": {"sex": [0.5, 0.6]}}, "with the sum 1"),
-        ({"fake_data": {"sex": [1, 0]}}, "frequency > 0 for each of its 2 categories"),
-        ({"fake_data": {"sex": [0.5, 0.2, 0.3]}}, "frequency > 0 for each of its 2 categories"),
-        ({"fake_data": {"sex": 0.5}}, "frequency > 0"),
-        ({"fake_data": {"sex": None}}, "frequency > 0"),
-        ({"fake_data": {"sex": ["a", "b"]}}, "frequency > 0"),
-        ({"fake_data": {"sex": {"F": 0.5, "X": 0.5}}}, "fake_data of 'sex'"),
-        ({"epsilon": 1e-25}, "must be large enough"),
-    ],
-)
-def test_parameters_of_fake_data_that_are_refused(parameters, message):
-    with pytest.raises(ValueError, match=message):
-        RandomSamplingFakeData(domains=DOMAINS).set_params(**parameters).protocol()

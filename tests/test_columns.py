@@ -348,7 +348,7 @@ def test_simulated_variance_is_within_three_percent_of_the_formula():
     simulated = oracle.simulate(counts, 40_000)
     mechanism = oracle.protocol().mechanism
     for (name, f), channel, pi in zip(
-        counts.items(), mechanism.parts, mechanism.probabilities, strict=True
+        counts.items(), mechanism.mechanisms, mechanism.probabilities, strict=True
     ):
         f = f / 20_000
         formula = channel.variances(f) / pi + f * (1 - f) * (1 / pi - 1)
@@ -373,7 +373,7 @@ def test_variances_of_the_columns_of_adult(shared_data):
     assert (n, len(counts)) == (32_561, 9)
     simulated, split = oracle.simulate(counts, n_repeats), oracle.protocol().mechanism
     found = []
-    for name, channel, pi in zip(counts, split.parts, split.probabilities, strict=True):
+    for name, channel, pi in zip(counts, split.mechanisms, split.probabilities, strict=True):
         f = counts[name] / n
         reports = np.sum(channel.variances(f)) / pi
         sampling = np.sum(f * (1 - f)) * (1 / pi - 1)

@@ -10,7 +10,8 @@ from sklearn.base import clone
 
 from sklearn_ldp import GRR, OLH, OUE
 from sklearn_ldp.collection import Aggregator, RefusedBatchError
-from sklearn_ldp.protocols import Counts, _counts
+from sklearn_ldp.mechanisms import Counts
+from sklearn_ldp.mechanisms import counts as _counts
 
 D = 13
 

@@ -24,7 +24,7 @@ MODULES = [
     "sklearn_ldp.oracles.channels",
     "sklearn_ldp.postprocessing",
     "sklearn_ldp.model_selection",
-    "sklearn_ldp.tables",
+    "sklearn_ldp.surveys",
     "sklearn_ldp.learning",
     "sklearn_ldp.collection",
     "sklearn_ldp.robustness",

@@ -26,7 +26,6 @@ from sklearn_ldp import (
 from sklearn_ldp.domains.values import order_of
 from sklearn_ldp.learning import LDPNaiveBayes
 from sklearn_ldp.model_selection import simulate_errors
-from sklearn_ldp.oracles import RandomSamplingFakeData
 from sklearn_ldp.utils.discovery import all_estimators
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -165,8 +164,8 @@ def test_all_estimators():
     assert set(kinds[2].values()) == {BootstrapSearch, HeldOutSearch, SyntheticSearch}
     assert sum(map(len, kinds)) == len(names)
     exported = {n for n in sklearn_ldp.__all__ if hasattr(getattr(sklearn_ldp, n), "get_params")}
-    # What is there for comparison alone is in its folder, and so are the learners.
-    assert exported | {"RandomSamplingFakeData", *kinds[4]} == set(names)
+    # The learners are in their folder.
+    assert exported | set(kinds[4]) == set(names)
     assert {"LDPNaiveBayes", "LabelDPClassifier", "PrivatizedColumns"} < set(kinds[4])
     with pytest.raises(ValueError, match="type_filter must be one of"):
         all_estimators("classifier")
@@ -229,8 +228,6 @@ class TestDocumentationLinks:
 
     def test_the_page_of_an_estimator_of_a_folder(self, urls):
         urls("Documentation, https://example.org/ldp")
-        page = "https://example.org/ldp/generated/sklearn_ldp.oracles.RandomSamplingFakeData.html"
-        assert RandomSamplingFakeData()._get_doc_link() == page
         page = "https://example.org/ldp/generated/sklearn_ldp.learning.LDPNaiveBayes.html"
         assert LDPNaiveBayes()._get_doc_link() == page
 

@@ -54,7 +54,7 @@ def enumerated(oracle, d):
         weights = np.ones(len(reports))
     supports = channel.supports(reports, np.arange(d))
     inside = (weights @ supports)[0]
-    own = float(getattr(channel, "_inside", channel.p))
+    own = float(getattr(channel, "inside", channel.p))
     chances = np.where(supports, own / inside, (1 - own) / (weights.sum() - inside))
     return channel, weights[:, None] * chances
 

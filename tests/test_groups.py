@@ -118,7 +118,7 @@ def test_more_groups_than_fit_in_memory_at_a_time(monkeypatch, reads):
         X = oracle.privatize(VALUES)
         oracle.set_params(input="reports")
     whole = estimate_by_group(oracle, X, by)
-    monkeypatch.setattr("sklearn_ldp.protocols._counts._MAX_CELLS", 5 * oracle.channel().tally_size)
+    monkeypatch.setattr("sklearn_ldp.mechanisms.counts._MAX_CELLS", 5 * oracle.channel().tally_size)
     banded = estimate_by_group(oracle, X, by)
     assert banded.row_names.tolist() == list(range(12))
     assert banded.noise == whole.noise

@@ -27,8 +27,8 @@ from sklearn_ldp import (
     NormSub,
 )
 from sklearn_ldp.inference import independence
-from sklearn_ldp.tables import ClassMixture
-from sklearn_ldp.tables._latent import ClassFit, PairTables
+from sklearn_ldp.surveys import ClassMixture
+from sklearn_ldp.surveys._class_mixture import ClassFit, PairTables
 
 
 @pytest.fixture(scope="module")

@@ -21,8 +21,8 @@ from sklearn_ldp.collection import (
     tally_reports,
     write_reports,
 )
-from sklearn_ldp.mechanisms._coins import exp_lower_bound
-from sklearn_ldp.protocols import Counts, expand
+from sklearn_ldp.mechanisms import Counts, expand
+from sklearn_ldp.mechanisms.coins import exp_lower_bound
 from sklearn_ldp.robustness import (
     hash_function_test,
     support_size_test,
@@ -115,7 +115,7 @@ def test_groups_and_shards():
         len(REPORTS),
         lambda start, stop: REPORTS[start:stop],
         n_jobs=2,
-        parts_of=lambda start, stop: (2 * by + shard)[start:stop],
+        slots_of=lambda start, stop: (2 * by + shard)[start:stop],
     )
     assert counts.n_samples == len(REPORTS)
     for group in range(3):

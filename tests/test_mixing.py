@@ -6,7 +6,7 @@ from scipy import stats
 
 from sklearn_ldp import OLH
 from sklearn_ldp.domains.canonical import word_digest
-from sklearn_ldp.oracles._mixing import MixingHash
+from sklearn_ldp.oracles._local_hashing import MixingHash
 
 
 def mixing(**parameters):

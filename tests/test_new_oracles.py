@@ -17,8 +17,8 @@ from scipy.linalg import hadamard
 from sklearn.base import clone
 
 from sklearn_ldp import GRR, OLH, OUE, HadamardResponse, ProjectiveGeometryResponse, SubsetSelection
-from sklearn_ldp.mechanisms._coins import SeededCoins
-from sklearn_ldp.mechanisms.algebra._walsh_hadamard import walsh_hadamard
+from sklearn_ldp.mechanisms.coins import SeededCoins
+from sklearn_ldp.numerics.transforms import walsh_hadamard
 
 TWO_64 = 1 << 64
 FIELDS = [2, 3, 4, 5, 7, 8, 9]
@@ -56,7 +56,7 @@ def test_walsh_hadamard_is_exact_for_whole_numbers(n_bits):
 def test_hadamard_decoding_equals_the_definition(d, n_blocks):
     """Support counts follow from the rows of scipy's Hadamard matrix; with blocks, signed."""
     channel = HadamardResponse(n_blocks=n_blocks).channel(d)
-    order = channel.n_columns // n_blocks
+    order = channel.n_reports // n_blocks
     assert order & (order - 1) == 0
     assert channel.tally_size == n_blocks * order
     assert n_blocks * (order - 1) >= d
@@ -89,17 +89,17 @@ def test_hadamard_reports_are_uniform_in_both_halves(n_blocks, seed):
     d = 11
     channel = HadamardResponse(n_blocks=n_blocks).channel(d)
     reports = channel.privatize(np.full(200_000, 4), seeded_coins(seed))
-    counts = np.bincount(reports, minlength=channel.n_columns)
-    every = np.arange(channel.n_columns)
+    counts = np.bincount(reports, minlength=channel.n_reports)
+    every = np.arange(channel.n_reports)
 
     def expected(code):
         inside = np.isin(
-            every, channel._member(np.full(channel.half, code), every[: channel.half], 0)
+            every, channel._member(np.full(channel.n_inside, code), every[: channel.n_inside], 0)
         )
-        assert inside.sum() == channel.half
+        assert inside.sum() == channel.n_inside
         share = channel.threshold / TWO_64
         return len(reports) * np.where(
-            inside, share / channel.half, (1 - share) / (channel.n_columns - channel.half)
+            inside, share / channel.n_inside, (1 - share) / (channel.n_reports - channel.n_inside)
         )
 
     assert stats.chisquare(counts, expected(4)).pvalue > 1e-9
@@ -127,11 +127,11 @@ def test_projective_points_and_vectors(g, d):
     """Each point is the line of one vector with leading 1; all nonzero vectors lie on one."""
     channel = ProjectiveGeometryResponse(field_order=g).channel(d)
     t, field = channel.n_digits, channel.field
-    assert channel.n_points == (g**t - 1) // (g - 1) >= d
+    assert channel.n_reports == (g**t - 1) // (g - 1) >= d
     assert t == 2 or (g ** (t - 1) - 1) // (g - 1) < d
-    points = np.arange(channel.n_points)
+    points = np.arange(channel.n_reports)
     vectors, _ = channel._vectors(points)
-    assert len(np.unique(vectors)) == channel.n_points
+    assert len(np.unique(vectors)) == channel.n_reports
     digits = vectors[:, None] // g ** np.arange(t) % g
     leading = t - 1 - np.argmax(digits[:, ::-1] != 0, axis=1)
     np.testing.assert_array_equal(digits[points, leading], 1)
@@ -149,9 +149,9 @@ def test_projective_supports(g, d):
     """Each category is supported by c points, any two categories by c2, and decoding agrees."""
     channel = ProjectiveGeometryResponse(field_order=g).channel(d)
     t, field = channel.n_digits, channel.field
-    vectors, _ = channel._vectors(np.arange(channel.n_points))
+    vectors, _ = channel._vectors(np.arange(channel.n_reports))
     digits = vectors[:, None] // g ** np.arange(t) % g
-    product = np.zeros((channel.n_points, d), dtype=np.int64)
+    product = np.zeros((channel.n_reports, d), dtype=np.int64)
     for m in range(t):
         product = field.add(product, field.multiply(digits[:, None, m], digits[None, :d, m]))
     supports = (product == 0).astype(np.int64)
@@ -160,7 +160,7 @@ def test_projective_supports(g, d):
     np.testing.assert_array_equal(shared, np.where(np.eye(d), c, c2))
 
     E = np.exp(1.0)
-    p0 = 1 / ((E - 1) * c + channel.n_points)
+    p0 = 1 / ((E - 1) * c + channel.n_reports)
     assert float(channel.p) == pytest.approx(E * p0 * c, rel=1e-14)
     assert float(channel.q) == pytest.approx(p0 * ((E - 1) * c2 + c), rel=1e-14)
     reports = channel.privatize(np.arange(2000) % d, seeded_coins(0))
@@ -173,12 +173,12 @@ def test_projective_members_are_each_point_once(g, d):
     """Uniform indices make uniform reports: they number the orthogonal points, and the others."""
     channel = ProjectiveGeometryResponse(field_order=g).channel(d)
     inside = np.arange(channel.n_inside)
-    outside = np.arange(channel.n_points - channel.n_inside)
+    outside = np.arange(channel.n_reports - channel.n_inside)
     for code in range(d):
-        member = channel._orthogonal(np.full_like(inside, code), inside)
-        other = channel._others(np.full_like(outside, code), outside)
+        member = channel._inside(np.full_like(inside, code), inside)
+        other = channel._outside(np.full_like(outside, code), outside)
         assert channel.supports(member, np.array([code])).all()
-        np.testing.assert_array_equal(np.sort(np.r_[member, other]), np.arange(channel.n_points))
+        np.testing.assert_array_equal(np.sort(np.r_[member, other]), np.arange(channel.n_reports))
 
 
 @pytest.mark.parametrize("g", [2, 3, 4, 9])
@@ -186,8 +186,8 @@ def test_projective_reports_are_uniform_in_both_parts(g, seed):
     """Chi-square test of all points at 1e-9; the negative control expects another category."""
     channel = ProjectiveGeometryResponse(field_order=g).channel(12)
     reports = channel.privatize(np.full(200_000, 7), seeded_coins(seed))
-    counts = np.bincount(reports, minlength=channel.n_points)
-    points = np.arange(channel.n_points)
+    counts = np.bincount(reports, minlength=channel.n_reports)
+    points = np.arange(channel.n_reports)
     support = np.array([channel.count_support(points[[u]]) for u in points])
 
     def expected(code):

@@ -28,18 +28,13 @@ from sklearn_ldp import (
     PrivacyWarning,
     SyntheticSearch,
 )
-from sklearn_ldp.mechanisms.algebra._finite_field import (
-    FiniteField,
-    field_orders_beside,
-    prime_power,
-)
+from sklearn_ldp.mechanisms import check_counts, expand
+from sklearn_ldp.mechanisms.mechanism import block_users, chunk_users
 from sklearn_ldp.metrics import make_frequency_scorer
 from sklearn_ldp.model_selection import simulate_errors
+from sklearn_ldp.numerics.finite_field import FiniteField, field_orders_beside, prime_power
 from sklearn_ldp.oracles import estimate_by_group
-from sklearn_ldp.oracles._linear_hashing import LinearHashChannel
-from sklearn_ldp.oracles._local_hashing import best_hash_range
-from sklearn_ldp.protocols import check_counts, expand
-from sklearn_ldp.protocols._clients import block_users, chunk_users
+from sklearn_ldp.oracles._local_hashing import LinearHashChannel, best_hash_range
 
 BROWSERS = ["chrome", "safari", "firefox", "edge"]
 
@@ -414,7 +409,7 @@ def test_results_do_not_depend_on_chunks_or_threads(oracle, monkeypatch):
     values = np.random.default_rng(0).integers(0, 7, 3 * block_users(channel) + 5)
     oracle = clone(oracle).set_params(categories=7, random_state=0)
     whole = oracle.fit(values).support_counts_
-    monkeypatch.setattr("sklearn_ldp.protocols._clients._CHUNK_BYTES", 1)
+    monkeypatch.setattr("sklearn_ldp.mechanisms.mechanism._CHUNK_BYTES", 1)
     assert chunk_users(channel) == block_users(channel)
     np.testing.assert_array_equal(clone(oracle).fit(values).support_counts_, whole)
     np.testing.assert_array_equal(
@@ -540,8 +535,8 @@ def test_best_hash_range():
 @pytest.mark.parametrize("d", [2, 3, 9, 10, 60, 200])
 def test_decoding_equals_brute_force(g, d, limit, monkeypatch):
     """Decoding agrees with the definition, whether all digits are contracted, some, or none."""
-    monkeypatch.setattr("sklearn_ldp.oracles._linear_hashing._SMALL_TABLE", limit)
-    monkeypatch.setattr("sklearn_ldp.oracles._linear_hashing._CELLS_PER_CATEGORY", 0)
+    monkeypatch.setattr("sklearn_ldp.oracles._local_hashing._SMALL_TABLE", limit)
+    monkeypatch.setattr("sklearn_ldp.oracles._local_hashing._CELLS_PER_CATEGORY", 0)
     channel = LinearHashChannel(d, FiniteField(g), 2**63)
     assert channel.n_tried == channel.n_digits - 1 or channel.tally_size <= limit
     reports = OLH(categories=d, hash_range=g, random_state=0).privatize(np.arange(500) % d)

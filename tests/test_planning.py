@@ -121,7 +121,7 @@ def test_large_spaces_are_drawn(oracle, monkeypatch):
     """2**14 drawn reports have a standard error of 2 % and more (seed fixed)."""
     options = {"frequencies": TRUTH, "queries": GROUPS}
     exact = Plan(oracle, 8, **options).rmse(N) ** 2
-    monkeypatch.setattr("sklearn_ldp.oracles._linear_hashing._MAX_LAW", 1)
+    monkeypatch.setattr("sklearn_ldp.oracles._local_hashing._MAX_LAW", 1)
     drawn = Plan(oracle, 8, **options).rmse(N) ** 2
     assert drawn != exact
     assert drawn == pytest.approx(exact, rel=0.1)

@@ -24,7 +24,7 @@ def by_hand(one, *, with_sampling=True):
     """The formula: n Var = V / pi + f (1 - f) (1 / pi - 1)."""
     split = one.protocol().mechanism
     errors = {}
-    for name, part, pi in zip(DOMAINS, split.parts, split.probabilities, strict=True):
+    for name, part, pi in zip(DOMAINS, split.mechanisms, split.probabilities, strict=True):
         f = PRESUMED[name]
         of_reports = part.noise(1).variance(f) / pi
         errors[name] = np.mean(of_reports + with_sampling * f * (1 - f) * (1 / pi - 1))
@@ -121,7 +121,7 @@ def test_queries_of_columns():
     assert asked["state"] > plain["state"]
     pi = one.protocol().mechanism.probabilities[2]
     matrix = halves["state"].matrix(20)
-    part = one.protocol().mechanism.parts[2].noise(1)
+    part = one.protocol().mechanism.mechanisms[2].noise(1)
     of_reports = part.answer_variance(matrix, np.full(20, 1 / 20)) / pi
     assert asked["state"] ** 2 == pytest.approx((of_reports[0] + 0.25 * (1 / pi - 1)) / 100)
 
@@ -130,7 +130,7 @@ def test_detection_thresholds_are_those_of_the_users_who_are_asked():
     one = survey()
     plan, split = Plan(one), one.protocol().mechanism
     thresholds = plan.detection_threshold(10_000)
-    for name, part, pi in zip(DOMAINS, split.parts, split.probabilities, strict=True):
+    for name, part, pi in zip(DOMAINS, split.mechanisms, split.probabilities, strict=True):
         alone = Plan(type(plan.oracle[name])(3.0), part.n_categories)
         assert thresholds[name] == pytest.approx(alone.detection_threshold(10_000 * pi))
 

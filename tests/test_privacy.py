@@ -12,7 +12,7 @@ from scipy import stats
 from sklearn.base import clone
 
 from sklearn_ldp import GRR, OLH, OUE, ProjectiveGeometryResponse, SubsetSelection
-from sklearn_ldp.mechanisms._coins import (
+from sklearn_ldp.mechanisms.coins import (
     TWO_64,
     Coins,
     CoinStreams,
@@ -43,7 +43,7 @@ def test_epsilon_is_exact(oracle, epsilon):
 class _Overspending(GRR):
     """Negative control: spends one part in 10**11 more than its epsilon."""
 
-    def _make_channel(self, domain):
+    def _make_mechanism(self, domain):
         d = domain.size
         return DirectChannel(d, direct_threshold(self.epsilon * (1 + 1e-11), d))
 
@@ -51,7 +51,7 @@ class _Overspending(GRR):
 class _Wasteful(GRR):
     """Negative control: spends one part in 10**11 less than its epsilon."""
 
-    def _make_channel(self, domain):
+    def _make_mechanism(self, domain):
         d = domain.size
         return DirectChannel(d, direct_threshold(self.epsilon * (1 - 1e-11), d))
 
@@ -65,15 +65,15 @@ class _LeakyChannel(DirectChannel):
 class _Leaky(GRR):
     """Negative control: reveals one of the categories."""
 
-    def _make_channel(self, domain):
+    def _make_mechanism(self, domain):
         return _LeakyChannel(domain.size, direct_threshold(self.epsilon, domain.size))
 
 
 class _Biased(GRR):
     """Negative control: the estimator's p is not exactly that of the coins."""
 
-    def _make_channel(self, domain):
-        channel = super()._make_channel(domain)
+    def _make_mechanism(self, domain):
+        channel = super()._make_mechanism(domain)
         channel.p += Fraction(1, TWO_64)
         return channel
 

@@ -17,8 +17,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from sklearn_ldp import GRR, OLH, OUE, ColumnOracle, PrivacyWarning, SubsetSelection
 from sklearn_ldp.collection import read_reports, write_reports
 from sklearn_ldp.learning import CorrectedRidge, PrivatizedColumns
-from sklearn_ldp.mechanisms._coins import TWO_64
-from sklearn_ldp.mechanisms._several import Several
+from sklearn_ldp.mechanisms.coins import TWO_64
+from sklearn_ldp.mechanisms.several import Several
 from sklearn_ldp.utils.estimator_checks import (
     check_exact_epsilon_of,
     exact_report_distribution,

@@ -37,9 +37,9 @@ from sklearn_ldp import (
     ProjectiveGeometryResponse,
     SubsetSelection,
 )
-from sklearn_ldp.mechanisms._coins import SeededCoins
-from sklearn_ldp.mechanisms.algebra._finite_field import prime_power
-from sklearn_ldp.oracles._linear_hashing import LinearHashChannel
+from sklearn_ldp.mechanisms.coins import SeededCoins
+from sklearn_ldp.numerics.finite_field import prime_power
+from sklearn_ldp.oracles._local_hashing import LinearHashChannel
 from sklearn_ldp.oracles._projective import ProjectiveChannel
 
 pytestmark = pytest.mark.slow

@@ -9,15 +9,13 @@ import pytest
 from scipy import optimize
 
 from sklearn_ldp import GRR, OLH, OUE, HadamardResponse, SubsetSelection
-from sklearn_ldp.mechanisms._coins import TWO_64, SecureCoins, SeededCoins
-from sklearn_ldp.mechanisms._several import Several, systematic_samples
-from sklearn_ldp.mechanisms._split import shares_over_2_64
+from sklearn_ldp.mechanisms.coins import TWO_64, SecureCoins, SeededCoins
+from sklearn_ldp.mechanisms.several import Several, shares_over_2_64, systematic_samples
 from sklearn_ldp.oracles import minimax_bound
-from sklearn_ldp.oracles._allocation import (
+from sklearn_ldp.surveys._column_oracle import (
     best_n_sampled,
     budget_share,
     sampled_error,
-    sampling_shares,
     split_budget,
 )
 from sklearn_ldp.utils.estimator_checks import check_exact_epsilon_of, exact_report_distribution
@@ -146,18 +144,18 @@ def test_tallies_are_those_of_the_parts(mechanism, codes):
     decoded = mechanism.decode(tally[None])
     pis = mechanism.probabilities
     order = np.argsort(codes[:, 0], kind="stable")
-    for j, part in enumerate(mechanism.parts):
-        own = mechanism.reports_of_part(reports, j)
-        np.testing.assert_array_equal(part.tally(own), mechanism.of_part(tally, j)[0])
+    for j, part in enumerate(mechanism.mechanisms):
+        own = mechanism.reports_on(reports, j)
+        np.testing.assert_array_equal(part.tally(own), mechanism.tallies_on(tally, j)[0])
         asked = np.ones(5000, dtype=bool)
         if mechanism.public_part is not None:
             asked = np.array([j in mechanism.samples[k] for k in reports[:, 0]])
         places = np.where(asked, np.cumsum(asked) - 1, -1)[order]
         np.testing.assert_array_equal(
-            mechanism.reports_of_part(reports[order], j), own[places[places >= 0]]
+            mechanism.reports_on(reports[order], j), own[places[places >= 0]]
         )
-    for j, part in enumerate(mechanism.parts):
-        support, asked = mechanism.of_decoded(decoded, j)
+    for j, part in enumerate(mechanism.mechanisms):
+        support, asked = mechanism.decoded_on(decoded, j)
         # Error rate 1e-9 for each.
         assert abs(asked[0] - 5000 * pis[j]) <= 6.2 * np.sqrt(5000 * pis[j] * (1 - pis[j]))
         values, noise = part.estimate_decoded(support, asked)
@@ -182,7 +180,7 @@ def test_reports_of_other_forms_are_refused(codes):
     for place, value, message in (
         ((0, 0), -1, r"a sample in \[0, "),
         ((0, 1), 2, r"integers in \[0, 1\]"),
-        ((0, 2), 1, "zeros after the report of part 0"),
+        ((0, 2), 1, "zeros after the report on question 0"),
     ):
         spoilt = mechanism.privatize(codes[:50], SecureCoins())
         spoilt[0] = 0
@@ -291,7 +289,7 @@ def test_the_expected_error_is_the_formula():
     # The noise of the reports alone is (sum of roots)^2.
     assert np.sum(weights * totals / pis) == pytest.approx(np.sqrt(weights * totals).sum() ** 2)
     assert sampled_error(weights, sizes, totals, 2) == pytest.approx(np.sum(weights * totals))
-    assert sampling_shares(weights, totals, 2) == [TWO_64] * 2
+    assert shares_over_2_64(np.sqrt(weights * totals), 2) == [TWO_64] * 2
 
 
 @pytest.mark.parametrize(

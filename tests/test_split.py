@@ -1,4 +1,4 @@
-"""Split collections: epsilon over whole records, and the noise of whom one asks."""
+"""Several collections: epsilon over whole records, and the noise of whom one asks."""
 
 from fractions import Fraction
 from itertools import product
@@ -9,9 +9,8 @@ from one_bit import one_bit
 
 from sklearn_ldp import GRR, OLH, OUE, HadamardResponse, NoiseModel, SubsetSelection
 from sklearn_ldp._sampled_noise import SampledNoise
-from sklearn_ldp.mechanisms._coins import TWO_64, SecureCoins
-from sklearn_ldp.mechanisms._split import Split, shares_over_2_64
-from sklearn_ldp.mechanisms._views import View, Views
+from sklearn_ldp.mechanisms.coins import TWO_64, SecureCoins
+from sklearn_ldp.mechanisms.several import Several, View, Views, shares_over_2_64
 from sklearn_ldp.utils.estimator_checks import check_exact_epsilon_of, exact_report_distribution
 
 SHARES = shares_over_2_64([1, 3])
@@ -19,7 +18,7 @@ SHARES = shares_over_2_64([1, 3])
 
 def split(*oracles, sizes=(2, 3), shares=SHARES):
     pairs = zip(oracles, sizes, strict=True)
-    return Split([oracle.channel(d) for oracle, d in pairs], shares).for_enumeration()
+    return Several([oracle.channel(d) for oracle, d in pairs], shares).for_enumeration()
 
 
 def records(*sizes):
@@ -44,7 +43,7 @@ def test_epsilon_of_whole_records_is_exact(oracles, epsilon):
     check_exact_epsilon_of(split(*oracles), records(2, 3), epsilon)
 
 
-class _AsksWhoHasOne(Split):
+class _AsksWhoHasOne(Several):
     """Negative control: the part depends on the values."""
 
     def privatize(self, codes, coins):
@@ -53,11 +52,11 @@ class _AsksWhoHasOne(Split):
         return np.where(((usual[:, 0] == 1) & (codes[:, 0] == 1))[:, None], other, usual)
 
 
-class _AnswersBoth(Split):
+class _AnswersBoth(Several):
     """Negative control: reports on both parts, each with the whole epsilon."""
 
     def privatize(self, codes, coins):
-        own = [part.privatize(codes[:, j], coins) for j, part in enumerate(self.parts)]
+        own = [part.privatize(codes[:, j], coins) for j, part in enumerate(self.mechanisms)]
         return np.column_stack(own)
 
 
@@ -71,7 +70,7 @@ def test_a_tampered_split_is_found(tampered):
 def test_the_law_of_reports_is_the_mixture():
     mechanism = split(GRR(1.0), GRR(1.0))
     law = exact_report_distribution(mechanism, (1, 2))
-    first, second = mechanism.parts
+    first, second = mechanism.mechanisms
     assert law[0, 1] == Fraction(1, 4) * first.p
     assert law[1, 0] == Fraction(3, 4) * second.q
     assert sum(chance for report, chance in law.items() if report[0] == 1) == Fraction(3, 4)
@@ -92,14 +91,14 @@ def test_shares_are_exact(weights):
 
 @pytest.mark.parametrize("shares", [[TWO_64], [TWO_64, 1], [0, TWO_64], [1, 1]])
 def test_shares_that_do_not_add_up_are_refused(shares):
-    with pytest.raises(ValueError, match="the sum 2\\*\\*64"):
-        Split([GRR(1.0).channel(2)] * 2, shares)
+    with pytest.raises(ValueError, match="sum is a multiple of 2\\*\\*64"):
+        Several([GRR(1.0).channel(2)] * 2, shares)
 
 
 # -- reports --------------------------------------------------------------------------------------
 PARTS = [GRR(1.0), OUE(1.0), OLH(1.0), HadamardResponse(1.0), SubsetSelection(0.3)]
 SIZES = (2, 9, 17, 5, 30)
-MIXED = Split(
+MIXED = Several(
     [oracle.channel(d) for oracle, d in zip(PARTS, SIZES, strict=True)],
     shares_over_2_64([1, 2, 3, 4, 5]),
 )
@@ -121,10 +120,10 @@ def test_tallies_are_those_of_the_parts(codes):
     np.testing.assert_array_equal(tally, halves)
     MIXED.check_tallies(tally[None], np.array([5000]))
     decoded = MIXED.decode(tally[None])
-    for j, part in enumerate(MIXED.parts):
-        own, asked = MIXED.of_part(tally[None], j)
+    for j, part in enumerate(MIXED.mechanisms):
+        own, asked = MIXED.tallies_on(tally[None], j)
         assert asked[0] == np.sum(reports[:, 0] == j)
-        support, also_asked = MIXED.of_decoded(decoded, j)
+        support, also_asked = MIXED.decoded_on(decoded, j)
         np.testing.assert_array_equal(support, part.decode(own))
         assert also_asked[0] == asked[0]
     assert MIXED.public_part.of_reports(reports).tolist() == reports[:, 0].tolist()
@@ -151,7 +150,7 @@ def test_reports_of_other_forms_are_refused(codes):
         ((0, 0), 5, r"a part in \[0, 4\]"),
         ((0, 0), -1, r"a part in \[0, 4\]"),
         ((0, 1), 2, r"integers in \[0, 1\]"),
-        ((0, 2), 1, "zeros after the report of part 0"),
+        ((0, 2), 1, "zeros after the report on question 0"),
     ):
         spoilt = reports.copy()
         spoilt[place] = value
@@ -171,12 +170,14 @@ def test_tallies_that_cannot_be_are_refused(codes):
 
 
 def test_mechanisms_are_compared_by_their_parts():
-    again = Split([oracle.channel(d) for oracle, d in zip(PARTS, SIZES, strict=True)], MIXED.shares)
+    again = Several(
+        [oracle.channel(d) for oracle, d in zip(PARTS, SIZES, strict=True)], MIXED.shares
+    )
     assert again == MIXED
     assert again.configuration == MIXED.configuration
     others = [
-        Split(again.parts, shares_over_2_64([1, 2, 3, 4, 6])),
-        Split([GRR(1.1).channel(2), *again.parts[1:]], again.shares),
+        Several(again.mechanisms, shares_over_2_64([1, 2, 3, 4, 6])),
+        Several([GRR(1.1).channel(2), *again.mechanisms[1:]], again.shares),
     ]
     for other in others:
         assert other != MIXED
@@ -184,10 +185,10 @@ def test_mechanisms_are_compared_by_their_parts():
 
 
 def test_a_part_need_not_be_a_channel():
-    mechanism = Split([GRR(1.0).channel(2), one_bit(1.0, 5).mechanism], SHARES)
+    mechanism = Several([GRR(1.0).channel(2), one_bit(1.0, 5).mechanism], SHARES)
     check_exact_epsilon_of(mechanism, records(2, 5), 1.0)
     tally = mechanism.tally(mechanism.privatize(np.zeros((100, 2), dtype=int), SecureCoins()))
-    own, asked = mechanism.of_part(mechanism.decode(tally[None]), 1)
+    own, asked = mechanism.tallies_on(mechanism.decode(tally[None]), 1)
     assert own.sum() == asked
 
 
@@ -270,7 +271,7 @@ def test_epsilon_over_whole_records_holds_for_parts_that_share_columns(epsilon):
     oracle = GRR(epsilon)
     views = [View.joint((0, 1), (2, 3)), View.joint((1,), (3,)), View.parity((0, 2))]
     parts = [oracle.channel(view.n_values) for view in views]
-    mechanism = Split(parts, shares_over_2_64([2, 1, 1]), views)
+    mechanism = Several(parts, shares_over_2_64([2, 1, 1]), views)
     check_exact_epsilon_of(mechanism, records(2, 3, 2), epsilon)
 
 
@@ -281,13 +282,13 @@ def test_parts_of_one_kind_are_tallied_together():
     views = [View.joint((i, i + 1), (2, 2)) for i in range(5)] + [View.parity((0, 5))]
     channels = [GRR(1.0).channel(4), OUE(1.0).channel(4), SubsetSelection(0.5).channel(4)]
     parts = [channels[i] for i in (0, 1, 0, 2, 2)] + [GRR(1.0).channel(2)]
-    mechanism = Split(parts, shares_over_2_64(np.ones(6)), views)
+    mechanism = Several(parts, shares_over_2_64(np.ones(6)), views)
     reports = mechanism.check_reports(mechanism.privatize(codes, SecureCoins()))
     tally = mechanism.tally(reports)[None]
     for j, part in enumerate(parts):
         own = reports[reports[:, 0] == j, 1:][:, : sum(f.width or 1 for f in part.report_fields)]
         own = own[:, 0] if part.report_fields[0].width is None else own
-        alone, asked = mechanism.of_part(tally, j)
+        alone, asked = mechanism.tallies_on(tally, j)
         assert asked[0] == len(own)
         np.testing.assert_array_equal(alone[0], part.tally(part.check_reports(own)))
 
@@ -297,6 +298,6 @@ def test_collections_of_other_views_do_not_add_up():
     one, other = (
         [View.joint(c, (2, 2)) for c in of] for of in (((0, 1), (1, 2)), ((0, 1), (0, 2)))
     )
-    assert Split(parts, SHARES, one) == Split(parts, SHARES, one)
-    assert Split(parts, SHARES, one) != Split(parts, SHARES, other)
-    assert Split(parts, SHARES, one).configuration != Split(parts, SHARES, other).configuration
+    assert Several(parts, SHARES, one) == Several(parts, SHARES, one)
+    assert Several(parts, SHARES, one) != Several(parts, SHARES, other)
+    assert Several(parts, SHARES, one).configuration != Several(parts, SHARES, other).configuration

@@ -9,7 +9,7 @@ from scipy import stats
 
 from sklearn_ldp import GRR, OLH, OUE, ColumnOracle, MarginalOracle
 from sklearn_ldp.collection import SurveyClient
-from sklearn_ldp.mechanisms._split import Split
+from sklearn_ldp.mechanisms.several import Several
 from sklearn_ldp.robustness import (
     assigned_parts,
     check_assigned,
@@ -33,13 +33,13 @@ def survey(**parameters):
 def test_every_part_keeps_epsilon(part):
     """By enumeration over whole records, so also if a collector assigns columns in bad faith."""
 
-    class Assigned(Split):
-        def draw_parts(self, n, coins):
+    class Assigned(Several):
+        def draw_samples(self, n, coins):
             return np.full(n, part)
 
     split = ColumnOracle(1.0, domains={"a": 2, "b": 3, "c": 2}).protocol().mechanism
     records = [(a, b, c) for a in range(2) for b in range(3) for c in range(2)]
-    mechanism = Assigned(split.parts, split.shares)
+    mechanism = Assigned(split.mechanisms, split.shares)
     check_exact_epsilon_of(mechanism, records, 1.0)
     with pytest.raises(AssertionError, match="epsilon is exceeded"):
         check_exact_epsilon_of(mechanism, records, 0.999)

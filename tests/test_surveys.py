@@ -11,6 +11,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 
 from sklearn_ldp import (
+    GRR,
     OUE,
     BootstrapSearch,
     EmpiricalBayes,
@@ -20,7 +21,7 @@ from sklearn_ldp import (
     NormSub,
     SyntheticSearch,
 )
-from sklearn_ldp.collection import aggregate, write_reports
+from sklearn_ldp.collection import Aggregator, aggregate, read_reports, write_reports
 from sklearn_ldp.inference import ranks
 from sklearn_ldp.inspection import (
     FrequencyDisplay,
@@ -38,6 +39,7 @@ from sklearn_ldp.metrics import (
 from sklearn_ldp.model_selection import simulate_errors
 from sklearn_ldp.oracles import estimate_by_group
 from sklearn_ldp.queries import groups, top_k
+from sklearn_ldp.surveys import BaseColumnSurvey, Several
 
 DOMAINS = domains_of(12)
 STATES = DOMAINS["state"]
@@ -266,3 +268,31 @@ def test_displays_of_one_part():
     pickled = pickle.loads(pickle.dumps(ESTIMATES))
     assert pickled.names == ESTIMATES.names
     assert copy.deepcopy(ESTIMATES).names == ESTIMATES.names
+
+
+# -- a third party's survey: the one of the guide's page on extending ------------------------------
+class HalfTheFirst(BaseColumnSurvey):
+    """Ask half of the users for the first column, and the others for another one."""
+
+    def _make_mechanism(self, domain):
+        channels = [GRR(self.epsilon).channel(d.size) for d in domain.columns.values()]
+        return Several.drawn(channels, [len(channels) - 1] + [1] * (len(channels) - 1))
+
+
+def test_a_survey_of_a_third_party_has_everything(tmp_path):
+    """By its one hook: files, groups, planning, simulation, post-processors."""
+    survey = HalfTheFirst(2.0, domains=DOMAINS, random_state=0)
+    write_reports(tmp_path / "reports.parquet", survey.privatize(TABLE), survey, batch_id="monday")
+    server = Aggregator(survey).add(read_reports(tmp_path / "reports.parquet", survey), "monday")
+    estimates = server.estimate_
+    assert estimates.names == list(DOMAINS)
+    planned, truth = survey._planned(), survey.true_frequencies(TABLE)
+    simulated = survey.simulate({k: np.rint(len(TABLE) * f).astype(int) for k, f in truth.items()})
+    for name, one in estimates.items():
+        expected = planned[name].noise.variance(truth[name]) / len(TABLE)
+        for made in (one, simulated[name]):
+            np.testing.assert_allclose(made.noise.variance(truth[name]), expected, rtol=0.3)
+        assert np.all(np.abs(one.values[0] - truth[name]) < 6 * np.sqrt(expected))
+    assert len(estimate_by_group(survey, TABLE, WEEKS)["age"]) == len(set(WEEKS))
+    assert NormSub().fit_transform(estimates)["age"].values.sum() == pytest.approx(1)
+    assert list(survey.questions()) == list(DOMAINS)

@@ -22,9 +22,9 @@ from sklearn_ldp import (
 from sklearn_ldp.collection import Aggregator, read_reports, write_reports
 from sklearn_ldp.domains import RecordDomain
 from sklearn_ldp.planning import Plan
-from sklearn_ldp.tables import TableSet, compare_methods
-from sklearn_ldp.tables._components import Components
-from sklearn_ldp.tables._consistent import consistent_tables
+from sklearn_ldp.surveys import TableSet, compare_methods
+from sklearn_ldp.surveys._components import Components
+from sklearn_ldp.surveys._consistent import consistent_tables
 from sklearn_ldp.utils.estimator_checks import check_exact_epsilon_of
 
 DOMAINS = {"a": 3, "b": 2, "c": ["x", "y", "z", "w"], "d": 2}
@@ -329,7 +329,7 @@ def test_a_search_chooses_for_each_table():
 @pytest.mark.parametrize(("method", "domains"), EVERY_METHOD)
 def test_clients_and_servers(method, domains):
     users = people(domains, 3000)
-    client = MarginalOracle(1.0, domains=domains, method=method, n_samples=3000)
+    client = MarginalOracle(1.0, domains=domains, method=method, expected_n_users=3000)
     reports = client.privatize(users)
     server = clone(client).aggregate(reports[:1000])
     server.merge(clone(client).aggregate(reports[1000:]))
@@ -370,29 +370,70 @@ def test_weights_give_users_to_tables():
             MarginalOracle(2.0, domains=DOMAINS, weights=bad).protocol()
 
 
-def test_servers_that_planned_for_other_numbers_of_users_are_told():
-    one = MarginalOracle(0.5, domains=DOMAINS, method="split").fit(people(DOMAINS, 500))
-    other = MarginalOracle(0.5, domains=DOMAINS, method="split", n_samples=10**8)
-    with pytest.raises(ValueError, match="give all of them the same n_samples"):
-        one.merge(other.fit(people(DOMAINS, 500)))
-    with pytest.raises(ValueError, match="(?s)epsilon(?!.*n_samples)"):
-        one.merge(MarginalOracle(1.0, domains=DOMAINS, method="split").fit(people(DOMAINS, 500)))
+def test_fit_clients_and_servers_plan_alike():
+    """What is asked depends on public numbers alone: not on how many users are in `fit`."""
+    users = people(DOMAINS, 3000)
+    oracle = MarginalOracle(0.5, domains={name: DOMAINS[name] for name in "abc"})
+    users = users[:, :3]
+    fitted = clone(oracle).fit(users)
+    server = clone(oracle).aggregate(clone(oracle).privatize(users))
+    assert fitted.views_ == server.views_
+    np.testing.assert_array_equal(fitted.sampling_probabilities_, server.sampling_probabilities_)
+    assert fitted.merge(server).n_samples_seen_ == 6000
+    assert fitted.merge(clone(oracle).fit(users[:10])).n_samples_seen_ == 6010
+    weighted = clone(oracle).fit(users, sample_weight=np.full(3000, 10**4))
+    assert weighted.views_ == server.views_
 
 
-def test_fit_reckons_with_the_users_it_has():
-    """More users, fewer of them for single columns; clients reckon with 100,000."""
+def test_servers_that_expect_other_numbers_of_users_are_told():
+    """More users, fewer of them for single columns; such collections do not add up."""
     users = people(DOMAINS, 2000)
-    few = MarginalOracle(0.5, domains=DOMAINS, method="split").fit(users)
-    many = MarginalOracle(0.5, domains=DOMAINS, method="split", n_samples=10**8).fit(users)
+    few = MarginalOracle(0.5, domains=DOMAINS, method="split", expected_n_users=2000).fit(users)
+    many = MarginalOracle(0.5, domains=DOMAINS, method="split", expected_n_users=10**8).fit(users)
     assert len(few.views_) == 10
     assert len(many.views_) == 6
-    weighted = MarginalOracle(0.5, domains=DOMAINS, method="split")
-    weighted.fit(users, sample_weight=np.full(2000, 10**3))
-    assert weighted.sampling_probabilities_[-1] > few.sampling_probabilities_[-1]
+    with pytest.raises(ValueError, match="other values of expected_n_users"):
+        few.merge(many)
+    other = MarginalOracle(1.0, domains=DOMAINS, method="split", expected_n_users=2000)
+    with pytest.raises(ValueError, match="(?s)epsilon(?!.*expected_n_users)"):
+        few.merge(other.fit(users))
     assert few.partial_fit(users).n_samples_seen_ == 4000
     with pytest.raises(ValueError, match="not valid|'nobody'|not one of|is no category|nobody"):
         few.fit(np.full((10, 4), "nobody"))
     assert few.n_samples_seen_ == 4000
+
+
+@pytest.mark.parametrize(("method", "domains"), EVERY_METHOD)
+def test_simulated_tables_have_their_noise(method, domains):
+    """Standardised errors of 40 collections: mean squares of tables within .7 and 1.4."""
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(people(domains, 20_000), columns=list(domains))
+    oracle = MarginalOracle(3.0, domains=domains, method=method, column_share=0.0)
+    oracle.set_params(random_state=np.random.default_rng(0))
+    truth, counts, squares = oracle.true_frequencies(frame), frame.value_counts(), []
+    for _ in range(40):
+        tables = oracle.simulate(counts)
+        squares += [
+            (table.values[0] - truth[name]) ** 2 / table.noise.variance(truth[name])
+            for name, table in tables.items()
+        ]
+    assert isinstance(tables, TableSet)
+    assert 0.7 < np.mean(np.concatenate(squares)) < 1.4
+    assert_tables_agree(Consistent().fit_transform(tables))
+    with pytest.raises(ValueError, match="draws one collection, got n_repeats=2"):
+        oracle.simulate(counts, 2)
+
+
+def test_true_frequencies_are_those_of_the_tables():
+    users = people(DOMAINS, 2000)
+    oracle = MarginalOracle(1.0, domains=DOMAINS, method="split", random_state=0)
+    truth = oracle.true_frequencies(users)
+    assert set(truth) == set(oracle.fit(users).estimate_)
+    expected = true_tables(DOMAINS, users, oracle.estimate_)
+    for name, own in truth.items():
+        np.testing.assert_allclose(own, expected[name])
+    doubled = oracle.true_frequencies(users, sample_weight=np.full(2000, 2))
+    np.testing.assert_allclose(doubled["a", "b"], truth["a", "b"])
 
 
 def test_values_in_any_container():
@@ -421,7 +462,7 @@ def test_values_in_any_container():
         ({"domains": {"a": 2000, "b": 2000}}, r"refuses a table of 4e\+06 cells"),
         ({"domains": {f"q{i}": 10 for i in range(9)}, "method": "joint"}, "1e.09 cells"),
         ({"column_share": 1.5}, "column_share"),
-        ({"n_samples": 0}, "n_samples"),
+        ({"expected_n_users": 0}, "expected_n_users"),
         ({"oracle": "bset"}, "oracle"),
     ],
 )

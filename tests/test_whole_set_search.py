@@ -23,7 +23,7 @@ from sklearn_ldp import (
     SyntheticSearch,
 )
 from sklearn_ldp.queries import random_sets, top_k
-from sklearn_ldp.tables import TableSet
+from sklearn_ldp.surveys import TableSet
 
 #: As good as the default on these small tables, and fast.
 MODEL = LatentClasses(2, n_mixtures=1)

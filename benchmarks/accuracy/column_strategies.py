@@ -2,10 +2,9 @@
 
 The first table has n times the squared error, summed over the categories of all columns, of raw
 estimates: each user asked for one column, for as many as "auto" says, for all of them with a split
-budget, for the joint category, or by random sampling plus fake data at its honest epsilon. The
-second one compares with multi-freq-ldpy, whose estimates are clipped and rescaled, so that ours are
-projected on the simplex (Norm-Sub); both are timed here, on one core. The third table has the
-epsilon of random sampling plus fake data with the published amplification, by enumeration.
+budget, or for the joint category. The second one compares with multi-freq-ldpy, whose estimates are
+clipped and rescaled, so that ours are projected on the simplex (Norm-Sub); both are timed here, on
+one core.
 
     python -m benchmarks.accuracy.column_strategies --peers-python peers/bin/python
 """
@@ -20,16 +19,11 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from itertools import product
 from pathlib import Path
 
 import numpy as np
 
 from sklearn_ldp import ColumnOracle, NormSub, best_oracle
-from sklearn_ldp.mechanisms._fake_data import FakedChannel
-from sklearn_ldp.mechanisms._split import shares_over_2_64
-from sklearn_ldp.oracles import GRR, OUE, RandomSamplingFakeData
-from sklearn_ldp.utils.estimator_checks import exact_report_distribution
 
 from .._command import command
 
@@ -53,9 +47,9 @@ def strategies(sizes: tuple[int, ...]) -> dict[str, Callable[[float], Callable]]
     """Return what makes, for a budget, a function from users to estimates of each column."""
     domains = {f"column {j}": d for j, d in enumerate(sizes)}
 
-    def survey(kind, **parameters):
+    def survey(**parameters):
         def at(epsilon):
-            oracle = kind(epsilon, domains=domains, **parameters)
+            oracle = ColumnOracle(epsilon, domains=domains, **parameters)
             return lambda codes: [part.values[0] for part in oracle.fit_transform(codes).values()]
 
         return at
@@ -71,11 +65,10 @@ def strategies(sizes: tuple[int, ...]) -> dict[str, Callable[[float], Callable]]
         return collect
 
     ways = {
-        "one column a user": survey(ColumnOracle),
-        'n_sampled="auto"': survey(ColumnOracle, n_sampled="auto"),
-        "split budget": survey(ColumnOracle, strategy="split-budget"),
+        "one column a user": survey(),
+        'n_sampled="auto"': survey(n_sampled="auto"),
+        "split budget": survey(strategy="split-budget"),
         "joint category": joined,
-        "fake data": survey(RandomSamplingFakeData, fake_data="zeros"),
     }
     if math.prod(sizes) > 10_000:
         del ways["joint category"]
@@ -118,7 +111,6 @@ def contest(peers_python: str | None, n_repeats: int) -> Iterator[list[str]]:
     ours = {
         "SMP": ColumnOracle(1.0, domains=domains),
         "SPL": ColumnOracle(1.0, domains=domains, strategy="split-budget"),
-        "RS+FD": RandomSamplingFakeData(1.0, domains=domains, fake_data="zeros"),
     }
     for way, oracle in ours.items():
         took, found = [], []
@@ -133,7 +125,7 @@ def contest(peers_python: str | None, n_repeats: int) -> Iterator[list[str]]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "codes.npy"
         np.save(path, codes)
-        for way in ours:
+        for way in [*ours, "RS+FD"]:
             task = {"codes": str(path), "sizes": sizes, "epsilon": 1.0, "way": way}
             done = subprocess.run(
                 [peers_python, str(Path(__file__).with_name("_column_peers.py"))],
@@ -150,64 +142,9 @@ def contest(peers_python: str | None, n_repeats: int) -> Iterator[list[str]]:
             yield ["multi-freq-ldpy", way, epsilon, seconds, figure(np.mean(found))]
 
 
-# -- what the published amplification costs -------------------------------------------------------
 def amplified(epsilon: float, n_columns: int) -> float:
     """Return the budget that the true report is given in the publications."""
     return math.log(n_columns * (math.exp(epsilon) - 1) + 1)
-
-
-def enumerated(oracle, sizes: tuple[int, ...], fake_data: str) -> tuple[float, float]:
-    """Return the largest log likelihood ratio of whole records, and of one column that differs.
-
-    The probability of a report is the product of its fake parts' times the mean of their ratios of
-    true to fake probabilities, so that the law of each part is enumerated, and not that of all.
-    """
-    ratios = []
-    for d in sizes:
-        fakes = (
-            shares_over_2_64([9.0 * (d - 1)] + [1] * (d - 1)) if fake_data == "0.9" else fake_data
-        )
-        part = FakedChannel(oracle.channel(d), len(sizes), fakes, not isinstance(oracle, GRR))
-        laws = [exact_report_distribution(part.channel, code) for code in range(d)]
-        mixed = [exact_report_distribution(part, code) for code in range(d)]
-        n = len(sizes)
-        ratios.append(
-            [
-                np.array(
-                    [float(n * m[y] / (n * m[y] - law[y]) * (n - 1) - (n - 1)) for y in laws[0]]
-                )
-                for law, m in zip(laws, mixed, strict=True)
-            ]
-        )
-    records = list(product(*map(range, sizes)))
-    outcomes = np.stack(
-        [
-            sum(np.ix_(*[own[code] for own, code in zip(ratios, x, strict=True)])).ravel()
-            for x in records
-        ]
-    )
-    whole = (outcomes.max(axis=0) / outcomes.min(axis=0)).max()
-    neighbours = (
-        (i, k)
-        for (i, x), (k, y) in product(enumerate(records), repeat=2)
-        if sum(a != b for a, b in zip(x, y, strict=True)) == 1
-    )
-    one = max((outcomes[i] / outcomes[k]).max() for i, k in neighbours)
-    return math.log(whole), math.log(one)
-
-
-def epsilons() -> Iterator[list[str]]:
-    """Yield rows of the third table."""
-    for name, kind, sizes, fake_data in (
-        ("GRR", GRR, (3, 3, 3), "uniform"),
-        ("GRR", GRR, (2, 3, 10), "uniform"),
-        ("GRR", GRR, (2, 2, 2, 2), "uniform"),
-        ("GRR, a prior of 0.9", GRR, (2, 3, 10), "0.9"),
-        ("OUE, zeros", OUE, (2, 3, 3), "zeros"),
-        ("OUE, fake values", OUE, (2, 3, 3), "uniform"),
-    ):
-        whole, one = enumerated(kind(amplified(1.0, len(sizes))), sizes, fake_data)
-        yield [name, ", ".join(map(str, sizes)), "1", f"{whole:.3f}", f"{one:.3f}"]
 
 
 def show(header: list[str], rows: Iterator[list[str]]) -> None:
@@ -220,7 +157,7 @@ def show(header: list[str], rows: Iterator[list[str]]) -> None:
 
 
 def main() -> None:
-    """Print the three tables."""
+    """Print the two tables."""
     parser = command(__doc__, __spec__, whole=True)
     parser.add_argument("--peers-python", metavar="PATH", help="interpreter with multi-freq-ldpy")
     parser.add_argument("--repeats", type=int, default=50, help="collections (default: 50)")
@@ -232,7 +169,6 @@ def main() -> None:
         ["package", "way", "epsilon", "seconds", "n x squared error"],
         contest(arguments.peers_python, max(arguments.repeats // 5, 1)),
     )
-    show(["mechanism", "categories", "stated", "whole record", "one column"], epsilons())
 
 
 if __name__ == "__main__":

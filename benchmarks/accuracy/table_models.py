@@ -33,7 +33,7 @@ from sklearn_ldp import (
     MarginalOracle,
     SubsetSelection,
 )
-from sklearn_ldp.tables import compare_methods
+from sklearn_ldp.surveys import compare_methods
 
 from .._command import DATA, command
 

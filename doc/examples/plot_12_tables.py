@@ -21,7 +21,7 @@ import pandas as pd
 from sklearn_ldp import Consistent, LatentClasses, MarginalOracle
 from sklearn_ldp.datasets import load_ucb_admissions
 from sklearn_ldp.inspection import ContingencyDisplay
-from sklearn_ldp.tables import compare_methods
+from sklearn_ldp.surveys import compare_methods
 
 ucb = load_ucb_admissions(as_frame=True)
 for epsilon in (1.0, 3.0, 5.0):

@@ -15,6 +15,7 @@ from typing import Any
 from .. import model_selection, oracles, postprocessing
 from .._files._atomic import check_writable
 from .._files._text import printable
+from ..surveys import ColumnOracle
 from ._output import TABLE_SUFFIXES, check_parquet
 
 
@@ -79,13 +80,13 @@ def make_oracle(arguments: Any, categories: Any) -> oracles.BaseOracle:
     return oracle_class(arguments.oracle or "olh")(arguments.epsilon, categories=categories)
 
 
-def make_survey(arguments: Any, domains: Any) -> oracles.ColumnOracle:
+def make_survey(arguments: Any, domains: Any) -> ColumnOracle:
     """Return the oracle of several columns, of ``--oracle`` and ``--epsilon``, without a seed."""
     oracle = "best" if arguments.oracle is None else oracle_class(arguments.oracle)()
-    return oracles.ColumnOracle(arguments.epsilon, domains=domains, oracle=oracle)
+    return ColumnOracle(arguments.epsilon, domains=domains, oracle=oracle)
 
 
-def declared_oracle(arguments: Any) -> oracles.BaseOracle | oracles.ColumnOracle:
+def declared_oracle(arguments: Any) -> oracles.BaseOracle | ColumnOracle:
     """Return the oracle over the domain in the file of ``--categories`` or ``--domains``."""
     from ._input import read_categories, read_domains
 

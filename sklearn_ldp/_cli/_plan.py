@@ -166,8 +166,8 @@ def _figures(plan: Plan, arguments: argparse.Namespace) -> dict[str, Any]:
 
 def _plan_survey(arguments: argparse.Namespace) -> None:
     """Write what to expect of each column of a survey."""
-    from ..oracles import ColumnOracle
     from ..planning import Plan
+    from ..surveys import ColumnOracle
     from ._input import read_domains
 
     if arguments.exponent is not None:

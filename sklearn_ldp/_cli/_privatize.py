@@ -137,8 +137,8 @@ def _reports(
     """Yield the reports in chunks, for the given numbers of users of each value."""
     from sklearn.base import clone
 
-    from ..protocols import expand
-    from ..protocols._clients import chunk_users
+    from ..mechanisms import expand
+    from ..mechanisms.mechanism import chunk_users
 
     # A generator moves on from chunk to chunk, whereas an int would draw the same coins again.
     coins = None if seed is None else np.random.default_rng(seed)

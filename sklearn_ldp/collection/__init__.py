@@ -1,6 +1,6 @@
 """Collecting reports in production: files, batches, checkpoints and aggregation."""
 
-from ..protocols import Protocol
+from ..mechanisms import Protocol
 from ._aggregator import Aggregator, CollectionSummary, Refusal
 from ._batches import RefusedBatchError, RepeatedBatchError, report_configuration
 from ._caps import Caps

@@ -15,8 +15,8 @@ from sklearn.base import clone
 
 from .._files._text import printable
 from .._typing import OracleOrProtocol
-from ..oracles._collector import BaseCollector
-from ..protocols import MAX_USERS, as_protocol
+from ..mechanisms import MAX_USERS, as_protocol
+from ..oracles.collector import BaseCollector
 from . import checkpoints
 from ._authentication import as_key
 from ._batches import RefusedBatchError, check_batch_id, copied, other_content, repeated

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from ..mechanisms import Protocol
 from ..oracles.channels import ReportField
-from ..protocols import Protocol
 
 _ANY = 0  # `n_values` of a column that may hold any 64-bit integer
 

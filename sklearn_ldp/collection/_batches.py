@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .._typing import OracleOrProtocol
-from ..protocols import as_protocol
+from ..mechanisms import as_protocol
 
 _MAX_ID = 1000  # characters
 

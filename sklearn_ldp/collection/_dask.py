@@ -12,7 +12,7 @@ from typing import Any
 
 from .._progress import Progress
 from .._typing import OracleOrProtocol
-from ..protocols import Protocol
+from ..mechanisms import Protocol
 from ._aggregator import Aggregator
 from ._batches import RefusedBatchError
 from ._caps import Caps

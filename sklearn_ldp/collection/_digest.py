@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..protocols import Counts, Protocol
+from ..mechanisms import Counts, Protocol
 from ._arrow import n_integers, report_fields, to_columns
 from ._header import ContentDigest
 

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..mechanisms import Protocol
 from ..oracles.channels import ReportField
-from ..protocols import Protocol
 from ._arrow import (
     arrow_schema,
     from_batch,

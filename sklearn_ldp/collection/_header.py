@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from ..protocols import Protocol
-from ..protocols._protocol import configuration_difference
+from ..mechanisms import Protocol
+from ..mechanisms.protocol import configuration_difference
 from ._authentication import Key
 from ._batches import check_batch_id
 

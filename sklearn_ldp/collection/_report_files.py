@@ -15,7 +15,7 @@ from .._files._atomic import replacing
 from .._files._text import printable
 from .._random import RandomState
 from .._typing import OracleOrProtocol, ReportSink, ReportSource
-from ..protocols import Protocol, as_protocol
+from ..mechanisms import Protocol, as_protocol
 from ._arrow import from_columns, report_fields, to_columns
 from ._authentication import Key, as_key
 from ._batches import RefusedBatchError, check_batch_id

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from .._files._atomic import replacing
-from ..mechanisms._coins import CoinStreams
-from ..mechanisms._split import Split
-from ..oracles._survey import BaseSurvey
-from ..protocols import Protocol
+from ..mechanisms import Protocol
+from ..mechanisms.coins import CoinStreams
+from ..mechanisms.several import Several
+from ..surveys import BaseColumnSurvey
 
 _FORMAT = "sklearn_ldp survey client 1"
 
@@ -93,12 +93,13 @@ class SurveyClient:
     >>> folder.cleanup()
     """
 
-    def __init__(self, survey: BaseSurvey, memo: str | PathLike[str]) -> None:
-        protocol = survey.protocol() if isinstance(survey, BaseSurvey) else None
+    def __init__(self, survey: BaseColumnSurvey, memo: str | PathLike[str]) -> None:
+        protocol = survey.protocol() if isinstance(survey, BaseColumnSurvey) else None
         mechanism = None if protocol is None else protocol.mechanism
         part = None if mechanism is None else mechanism.public_part
-        is_of_columns = isinstance(mechanism, Split) and mechanism.views is None
-        is_of_columns = is_of_columns and getattr(mechanism, "n_drawn", 1) == 1
+        is_of_columns = (
+            isinstance(mechanism, Several) and mechanism.views is None and mechanism.n_drawn == 1
+        )
         if protocol is None or not is_of_columns or _cannot_be_assigned(part):
             raise TypeError(
                 "SurveyClient needs a survey whose users are asked for one column each, such as "
@@ -180,7 +181,7 @@ class SurveyClient:
 
     def _drawn(self) -> dict[str, Any]:
         mechanism: Any = self._protocol.mechanism
-        part = int(mechanism.draw_parts(1, self._coins)[0])
+        part = int(mechanism.draw_samples(1, self._coins)[0])
         memo = {"part": part, "report": None, "n_reports": 0}
         self._write(memo)
         return memo

@@ -22,7 +22,7 @@ import numpy as np
 
 from .._files._atomic import errors_name, replacing, sweep
 from .._typing import FilePath
-from ..protocols import Counts, Protocol, configuration_difference
+from ..mechanisms import Counts, Protocol, configuration_difference
 from ._authentication import Key
 from ._digest import N_BYTES
 from ._tally import checked_sums

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..protocols import Protocol
+from ..mechanisms import Protocol
 from ._arrow import from_batch, from_columns, report_fields
 from ._header import KEY, refuse_other_configuration, schema_header
 

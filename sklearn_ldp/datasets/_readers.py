@@ -8,7 +8,7 @@ from sklearn.utils import Bunch
 
 from .._files._source import Source, shorten
 from .._files._text import as_array
-from ..protocols import MAX_USERS
+from ..mechanisms import MAX_USERS
 
 _COUNT = re.compile(r"[0-9]{1,19}")
 _INT64_MAX = 2**63 - 1

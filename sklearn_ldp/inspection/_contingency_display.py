@@ -72,7 +72,7 @@ class ContingencyDisplay(BaseDisplay):
 
     See Also
     --------
-    sklearn_ldp.tables.TableSet.independence : The test that the title quotes.
+    sklearn_ldp.surveys.TableSet.independence : The test that the title quotes.
 
     Examples
     --------

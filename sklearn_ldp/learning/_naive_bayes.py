@@ -21,7 +21,7 @@ from .._typing import Values
 from ..domains import Domain, RecordDomain
 from ..domains.values import as_columns, column_names, declared_levels, read_once, table_columns
 from ..numerics.simplex import norm_sub
-from ..tables import MarginalOracle, TableSet, consistent_tables
+from ..surveys import MarginalOracle, TableSet, consistent_tables
 from ._label_channel import checked_classes, checked_labels
 
 _LABEL = "class"

@@ -22,9 +22,9 @@ from .._random import RandomState
 from .._typing import Values
 from ..domains import RecordDomain
 from ..domains.values import column_names, read_once
-from ..mechanisms import CoinStreams
-from ..oracles import ColumnOracle, PrivacyWarning
-from ..protocols import Protocol, privatize
+from ..mechanisms import CoinStreams, Protocol, privatize
+from ..oracles import PrivacyWarning
+from ..surveys import ColumnOracle
 
 _CHUNK_CELLS = 1 << 22  # indicators that are computed at a time
 
@@ -407,7 +407,7 @@ class PrivatizedColumns(Documented, TransformerMixin, BaseEstimator):
             reports = privatize(mechanism, rows, 0, CoinStreams(self.random_state))
         result = np.empty((len(rows), protocol.domain.size))
         for j, columns in enumerate(self.slices_.values()):
-            channel, own = mechanism.parts[j], mechanism.reports_of_part(reports, j)
+            channel, own = mechanism.mechanisms[j], mechanism.reports_on(reports, j)
             p, q = float(channel.p), float(channel.q)
             codes = np.arange(len(columns))
             for chunk in gen_batches(len(rows), max(_CHUNK_CELLS // len(columns), 1)):

@@ -20,7 +20,7 @@ from .._estimate_set import EstimateSet
 from .._typing import Metric, Values
 from .._utils.fitted import estimate_of
 from ..oracles import PrivacyWarning
-from ..oracles._collector import BaseCollector
+from ..oracles.collector import BaseCollector
 from ..queries import Queries, QuerySet, as_query_set, query_matrix
 from ._errors import METRICS, as_truth_and_estimate, query_errors
 

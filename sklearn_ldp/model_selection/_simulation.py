@@ -21,11 +21,11 @@ from .._random import RandomState, root_entropy
 from .._typing import Candidates, FilePath, Metric, PostProcessor
 from .._utils.parallel import run
 from .._version import __version__
+from ..mechanisms import check_counts, check_total
 from ..metrics import query_errors
 from ..oracles import BaseOracle
-from ..oracles._survey import BaseSurvey
-from ..protocols import check_counts, check_total
 from ..queries import Queries, QuerySet, as_query_set
+from ..surveys import BaseColumnSurvey
 from ._base import BaseSearch
 from ._candidates import as_candidates, candidate_name
 from ._held_out_search import HeldOutSearch
@@ -309,7 +309,7 @@ def _named_oracles(oracles: Any) -> dict[str, BaseOracle]:
         raise TypeError(
             f"simulate_errors needs oracles such as {oracles.__name__}(), got the class itself."
         )
-    if isinstance(oracles, BaseSurvey):
+    if isinstance(oracles, BaseColumnSurvey):
         raise TypeError(
             f"simulate_errors is for oracles of one column, got {type(oracles).__name__}: give it "
             "the oracle and the frequencies of one column, or compare what post-processors make "

@@ -8,15 +8,13 @@ from ._choice import (
     minimax_bound,
     profile_oracle,
 )
-from ._columns import ColumnOracle
 from ._direct import GRR
-from ._fake_data import RandomSamplingFakeData
-from ._groups import estimate_by_group
 from ._hadamard import HadamardResponse
 from ._local_hashing import BLH, OLH
 from ._projective import ProjectiveGeometryResponse
 from ._subset import SubsetSelection
 from ._unary import OUE, SUE
+from .collector import estimate_by_group
 
 __all__ = [
     "BLH",
@@ -25,12 +23,10 @@ __all__ = [
     "OUE",
     "SUE",
     "BaseOracle",
-    "ColumnOracle",
     "HadamardResponse",
     "OracleProfile",
     "PrivacyWarning",
     "ProjectiveGeometryResponse",
-    "RandomSamplingFakeData",
     "SubsetSelection",
     "best_oracle",
     "compare_oracles",

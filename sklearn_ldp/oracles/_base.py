@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from numbers import Integral
 from typing import Any
 
@@ -15,12 +14,9 @@ from .._random import RandomState, as_generator
 from .._typing import Frequencies, Values
 from ..domains import Categories, Domain
 from ..domains.values import in_order, own_categories
-from ..mechanisms._mechanism import Mechanism
-from ..protocols import Shards, check_counts
-from ._collector import BaseCollector
-from ._collector import PrivacyWarning as PrivacyWarning
-from ._shared_paragraphs import inherit_parameters
-from ._state import Collected, check_weights
+from ..mechanisms import Shards, check_counts
+from .collector import BaseCollector, Collected, check_weights, inherit_parameters
+from .collector import PrivacyWarning as PrivacyWarning
 
 
 @inherit_parameters
@@ -29,7 +25,7 @@ class BaseOracle(BaseCollector[FrequencyEstimate]):
 
     A new oracle is one file: a :class:`~sklearn_ldp.oracles.channels.Channel` with its
     probabilities, `privatize`, `count_support` and simulation law, and a subclass of this class
-    whose `_make_channel` builds that channel over a domain. Nothing else needs overriding.
+    whose `_make_mechanism` builds that channel over a domain. Nothing else needs overriding.
 
     %(parameters)s
     """
@@ -58,13 +54,6 @@ class BaseOracle(BaseCollector[FrequencyEstimate]):
         self.n_jobs = n_jobs
 
     categories: Any
-
-    @abstractmethod
-    def _make_channel(self, domain: Domain) -> Mechanism:
-        """Return the mechanism over a domain, from the (valid) parameters.
-
-        This is the only hook: fitting, planning, audits, searches and tests all use it.
-        """
 
     def channel(self, categories: Categories | None = None) -> Any:
         """Return the mechanism of this oracle, which planning, audits and searches ask.
@@ -216,9 +205,6 @@ class BaseOracle(BaseCollector[FrequencyEstimate]):
 
     def _learned_domain(self, X: Values) -> Domain:
         return Domain.learned(X, self._name)
-
-    def _make_mechanism(self, domain: Domain) -> Mechanism:
-        return self._make_channel(domain)
 
     def _estimate_of(self, state: Collected) -> FrequencyEstimate:
         """The raw estimate of what was collected."""

@@ -6,14 +6,12 @@ from fractions import Fraction
 
 import numpy as np
 
-from ..mechanisms._channel import Channel, randomised_response
-from ..mechanisms._coins import TWO_64, direct_threshold
-from ..mechanisms._laws import JointSupport, ReportLaw, choice_entropy
-from ..mechanisms._mechanism import ReportField
-from ..mechanisms._reports import bits_for, check_indices, counted_by_part
-from ..mechanisms._support import fixed_size
+from ..mechanisms.channel import Channel, randomised_response
+from ..mechanisms.coins import TWO_64, direct_threshold
+from ..mechanisms.laws import JointSupport, ReportLaw, choice_entropy, fixed_size
+from ..mechanisms.mechanism import ReportField, check_indices, counted_by_group
 from ._base import BaseOracle
-from ._shared_paragraphs import inherit_parameters
+from .collector import inherit_parameters
 
 
 @inherit_parameters
@@ -56,7 +54,7 @@ class GRR(BaseOracle):
     array([0.6, 0.3, 0.1])
     """
 
-    def _make_channel(self, domain):
+    def _make_mechanism(self, domain):
         return DirectChannel(domain.size, direct_threshold(self.epsilon, domain.size))
 
 
@@ -71,10 +69,6 @@ class DirectChannel(Channel):
     @property
     def report_fields(self):
         return (ReportField("report", self.n_categories),)
-
-    @property
-    def report_bits(self):
-        return bits_for(self.n_categories)
 
     def report_entropy(self, order=1):
         return choice_entropy(self.p, 1, self.n_categories - 1, order)
@@ -114,8 +108,8 @@ class DirectChannel(Channel):
     def count_support(self, reports):
         return np.bincount(reports, minlength=self.n_categories)
 
-    def tally_each(self, reports, parts):
-        yield from counted_by_part(reports, parts, self.n_categories)
+    def tally_each(self, reports, groups):
+        yield from counted_by_group(reports, groups, self.n_categories)
 
     def simulate(self, counts, n_repeats, rng):
         # Exact: with probability d q a user ignores her category and reports a uniform one.

@@ -10,16 +10,13 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from .._random import RandomState
 from ..domains import Categories
-from ..mechanisms._channel import Channel
-from ..mechanisms._coins import TWO_64, exp_lower_bound, group_threshold
-from ..mechanisms._covariance import gram, inner
-from ..mechanisms._laws import ReportLaw, choice_entropy
-from ..mechanisms._mechanism import ReportField
-from ..mechanisms._reports import bits_for, check_indices
-from ..mechanisms._support import simulate_members
-from ..mechanisms.algebra._walsh_hadamard import walsh_hadamard
+from ..mechanisms.channel import IndexChannel
+from ..mechanisms.coins import TWO_64, exp_lower_bound, group_threshold
+from ..mechanisms.covariances import gram, inner
+from ..mechanisms.mechanism import ReportField, bits_for
+from ..numerics.transforms import walsh_hadamard
 from ._base import BaseOracle
-from ._shared_paragraphs import inherit_parameters
+from .collector import inherit_parameters
 
 
 @inherit_parameters
@@ -113,7 +110,7 @@ class HadamardResponse(BaseOracle):
         """The number B of blocks."""
         return self._fitted("n_blocks_").mechanism.n_blocks
 
-    def _make_channel(self, domain):
+    def _make_mechanism(self, domain):
         n_categories, n_blocks = domain.size, self.n_blocks
         if isinstance(n_blocks, str):
             limit = min(exp_lower_bound(self.epsilon), 2 * n_categories)
@@ -123,28 +120,25 @@ class HadamardResponse(BaseOracle):
                 "The 'n_blocks' parameter of HadamardResponse must be \"auto\" or a power of two. "
                 f"Got {n_blocks!r} instead."
             )
-        return HadamardChannel(n_categories, self.epsilon, int(n_blocks))
-
-
-class HadamardChannel(Channel):
-    """Report a column of B diagonal Hadamard blocks, mostly one where the category's row is +1."""
-
-    def __init__(self, n_categories: int, epsilon: float, n_blocks: int):
-        self.n_blocks = n_blocks
-        # Row 0 of a block is all ones and tells nothing, so no category gets it.
-        rows_needed = -(-n_categories // n_blocks) + 1
-        self.order = 1 << int(rows_needed - 1).bit_length()
-        self.half = self.order // 2
-        self.n_columns = n_blocks * self.order
-        self.threshold = group_threshold(epsilon, self.half, self.n_columns - self.half)
-        # Probability of the category's half of its block, and of any other half block.
-        self._inside = Fraction(self.threshold, TWO_64)
-        self._against = (1 - self._inside) * self.half / (self.n_columns - self.half)
         if n_blocks == 1:
-            p, q = self._inside, Fraction(1, 2)
-        else:  # support counts are signed: reports for a category minus those against it
-            p, q = self._inside - self._against, Fraction(0)
-        super().__init__(n_categories, p, q)
+            return HadamardChannel(n_categories, self.epsilon)
+        return BlockHadamardChannel(n_categories, self.epsilon, int(n_blocks))
+
+
+class HadamardChannel(IndexChannel):
+    """Report a column of a Hadamard matrix, mostly one where the category's row is +1."""
+
+    n_blocks = 1
+    has_exact_covariance = True
+
+    def __init__(self, n_categories: int, epsilon: float):
+        # Row 0 of a block is all ones and tells nothing, so no category gets it.
+        rows_needed = -(-n_categories // self.n_blocks) + 1
+        self.order = 1 << int(rows_needed - 1).bit_length()
+        n_columns, half = self.n_blocks * self.order, self.order // 2
+        threshold = group_threshold(epsilon, half, n_columns - half)
+        inside = Fraction(threshold, TWO_64)
+        super().__init__(n_categories, inside, Fraction(1, 2), threshold, n_columns, half)
 
     @property
     def configuration(self):
@@ -152,103 +146,16 @@ class HadamardChannel(Channel):
 
     @property
     def report_fields(self):
-        return (ReportField("column", self.n_columns),)
-
-    @property
-    def report_bits(self):
-        return bits_for(self.n_columns)
-
-    def report_entropy(self, order=1):
-        return choice_entropy(self._inside, self.half, self.n_columns - self.half, order)
-
-    @property
-    def tally_sum(self):
-        return 1
+        return (ReportField("column", self.n_reports),)
 
     def decode_operations(self, n_samples):
-        return n_samples + self.n_columns * bits_for(self.order)
+        return n_samples + self.n_reports * bits_for(self.order)
 
-    def supports(self, reports, codes):
-        block, row = self._place(codes)
-        own_block, column = np.divmod(reports[:, None], self.order)
-        return (own_block == block) & (np.bitwise_count(column & row) & 1 == 0)
-
-    @property
-    def tally_size(self):
-        return self.n_columns
-
-    # -- noise: with blocks it grows with the frequency of the category's block ---------------
-    @property
-    def _per_user(self):
-        """Probability of a report in the block of the user's category, and in a given other one."""
-        return float(self._inside + self._against), float(2 * self._against)
-
-    @property
-    def null_variance(self):
-        """Variance for one user, for a category in a block that nobody has."""
-        if self.n_blocks == 1:
-            return super().null_variance
-        return self._per_user[1] / float(self.p) ** 2
-
-    @property
-    def slope(self):
-        """Growth of that variance with the frequency, for a category that is alone in its block."""
-        if self.n_blocks == 1:
-            return super().slope
-        own_block, other_block = self._per_user
-        return (own_block - other_block) / float(self.p) ** 2 - 1
-
-    def variances(self, frequencies):
-        if self.n_blocks == 1:
-            return super().variances(frequencies)
-        own_block, other_block = self._per_user
-        blocks = self.blocks
-        member = blocks[:, None] == np.arange(blocks.max() + 1)
-        of_block = (frequencies @ member)[..., blocks]
-        per_user = other_block + of_block * (own_block - other_block)
-        return per_user / float(self.p) ** 2 - frequencies
-
-    has_exact_covariance = True
-
-    def covariances(self, rows, frequencies, *, diagonal):
-        # With supports signed +1 and -1, users of x correlate two other categories v and w only if
-        # all three are in the same block, and the row of x is the product of those of v and w.
-        of_users = walsh_hadamard(self._in_blocks(frequencies)).ravel()
-        pairs = gram(
-            lambda a: walsh_hadamard(self._in_blocks(a)).ravel(),
-            rows,
-            of_users / self.order / float(self._inside - self._against),
-            diagonal,
-        )
-        return inner(rows.multiply(self.variances(frequencies)).tocsr(), rows, diagonal) + pairs
-
-    def contributions(self, law, weights):
-        if self.n_blocks == 1:
-            return super().contributions(law, weights)
-        # Signed: a column counts against the categories of its block that it does not support.
-        totals = np.bincount(self.blocks, weights, minlength=self.n_blocks)
-        return (2 * law.spread(weights) - np.repeat(totals, self.order)) / float(self.p)
-
-    def gathered_contributions(self, law, weights):
-        if self.n_blocks == 1:
-            return super().gathered_contributions(law, weights)
-        totals = weights.reshape(self.n_blocks, self.order).sum(axis=1)
-        return (2 * law.gather(weights) - totals[self.blocks]) / float(self.p)
-
-    @property
-    def largest_support(self):
-        # The first column of a block supports all categories of the block.
-        return -(-self.n_categories // self.n_blocks)
-
-    @property
-    def report_law(self):
-        inside = self._inside / self.half
-        outside = (1 - self._inside) / (self.n_columns - self.half)
-        return ReportLaw(float(inside), float(outside), self._spread, self._gather)
-
-    def _spread(self, weights):
-        """Return, for each column, the sum of the weights of the categories that it supports."""
-        return self._halves(self._in_blocks(weights)).ravel()
+    # -- where categories are -----------------------------------------------------------------
+    def _place(self, codes):
+        """Return the block of each category, and its row inside that block."""
+        row, block = np.divmod(codes.astype(np.int64), self.n_blocks)
+        return block, row + 1
 
     def _in_blocks(self, weights):
         """Place the categories' weights where their rows are, in the shape (n_blocks, order)."""
@@ -256,8 +163,20 @@ class HadamardChannel(Channel):
         blocks[self._place(np.arange(self.n_categories))] = weights
         return blocks
 
+    def supports(self, reports, codes):
+        block, row = self._place(codes)
+        own_block, column = np.divmod(reports[:, None], self.order)
+        return (own_block == block) & (np.bitwise_count(column & row) & 1 == 0)
+
+    @property
+    def largest_support(self):
+        # The first column of a block supports all categories of the block.
+        return -(-self.n_categories // self.n_blocks)
+
+    def _spread(self, weights):
+        return self._halves(self._in_blocks(weights)).ravel()
+
     def _gather(self, weights):
-        """Return, for each category, the sum of the weights of the columns that support it."""
         halves = self._halves(weights.reshape(self.n_blocks, self.order))
         return halves[self._place(np.arange(self.n_categories))]
 
@@ -265,16 +184,6 @@ class HadamardChannel(Channel):
     def _halves(blocks):
         """Return the sums of each block over the places where the rows of the matrix are +1."""
         return (walsh_hadamard(blocks) + blocks.sum(axis=1, keepdims=True)) / 2
-
-    @property
-    def blocks(self) -> np.ndarray:
-        """The block of each category."""
-        return np.arange(self.n_categories) % self.n_blocks
-
-    def _place(self, codes):
-        """Return the block of each category, and its row inside that block."""
-        row, block = np.divmod(codes.astype(np.int64), self.n_blocks)
-        return block, row + 1
 
     def _member(self, codes, index, sign):
         """Return the index-th column of the category's block where its row is `sign` (0 is +1)."""
@@ -285,49 +194,92 @@ class HadamardChannel(Channel):
         wrong = (np.bitwise_count(column & row) & 1) != sign
         return block * self.order + np.where(wrong, column | pivot, column)
 
-    def privatize(self, codes, coins):
-        is_inside = coins.bernoulli(self.threshold, len(codes))
-        reports = np.empty(len(codes), dtype=np.int64)
-        inside, outside = np.flatnonzero(is_inside), np.flatnonzero(~is_inside)
-        index = coins.integers(self.half, inside.size)
-        reports[inside] = self._member(codes[inside], index, 0)
-        index = coins.integers(self.n_columns - self.half, outside.size)
-        codes = codes[outside]
-        against = self._member(codes, np.minimum(index, self.half - 1), 1)
-        # Columns of other blocks are numbered as if the user's block were not there.
-        other = index - self.half
-        start = self._place(codes)[0] * self.order
-        other = np.where(other >= start, other + self.order, other)
-        reports[outside] = np.where(index < self.half, against, other)
-        return reports
+    def _inside(self, codes, index):
+        return self._member(codes, index, 0)
 
-    def check_reports(self, reports):
-        return check_indices(reports, self.n_columns)
+    def _outside(self, codes, index):
+        return self._member(codes, index, 1)
 
-    def tally(self, reports):
-        return np.bincount(reports, minlength=self.n_columns)
-
-    def count_support(self, reports):
-        return self.decode(self.tally(reports)[None])[0]
-
+    # -- supports and their noise -------------------------------------------------------------
     def decode(self, tallies):
-        blocks = tallies.reshape(len(tallies), self.n_blocks, self.order)
-        signed = walsh_hadamard(blocks)
-        if self.n_blocks == 1:
-            signed = (signed + tallies.sum(axis=1)[:, None, None]) // 2
-        by_code = signed[:, :, 1:].transpose(0, 2, 1)
+        signed = walsh_hadamard(tallies.reshape(len(tallies), self.n_blocks, self.order))
+        by_code = self._supports_of(signed, tallies)[:, :, 1:].transpose(0, 2, 1)
         return by_code.reshape(len(tallies), -1)[:, : self.n_categories]
 
-    def simulate(self, counts, n_repeats, rng):
-        # A user either ignores her category and draws any column, or draws a column of her half.
-        share = self._inside - self._against
-        columns = simulate_members(
-            counts,
-            n_repeats,
-            rng,
-            float(share),
-            self.n_columns,
-            self.half,
-            lambda codes, index: self._member(codes, index, 0),
+    def _supports_of(self, signed, tallies):
+        """Return the supports, from the reports for a category minus those against it."""
+        return (signed + tallies.sum(axis=1)[:, None, None]) // 2
+
+    def covariances(self, rows, frequencies, *, diagonal):
+        # With supports signed +1 and -1, users of x correlate two other categories v and w only if
+        # all three are in the same block, and the row of x is the product of those of v and w.
+        of_users = walsh_hadamard(self._in_blocks(frequencies)).ravel()
+        pairs = gram(
+            lambda a: walsh_hadamard(self._in_blocks(a)).ravel(),
+            rows,
+            of_users / self.order / float(self.inside - self.against),
+            diagonal,
         )
-        return self.decode(columns)
+        return inner(rows.multiply(self.variances(frequencies)).tocsr(), rows, diagonal) + pairs
+
+
+class BlockHadamardChannel(HadamardChannel):
+    """Report a column of B diagonal Hadamard blocks, mostly one in the category's half of its own.
+
+    Support counts are signed: reports for a category minus those of its block against it. So their
+    noise grows with the frequency of the block.
+    """
+
+    def __init__(self, n_categories: int, epsilon: float, n_blocks: int):
+        self.n_blocks = n_blocks
+        super().__init__(n_categories, epsilon)
+        self.p, self.q = self.inside - self.against, Fraction(0)
+
+    def _outside(self, codes, index):
+        against = self._member(codes, np.minimum(index, self.n_inside - 1), 1)
+        # Columns of other blocks are numbered as if the user's block were not there.
+        other = index - self.n_inside
+        start = self._place(codes)[0] * self.order
+        other = np.where(other >= start, other + self.order, other)
+        return np.where(index < self.n_inside, against, other)
+
+    def _supports_of(self, signed, tallies):
+        return signed
+
+    @property
+    def blocks(self) -> np.ndarray:
+        """The block of each category."""
+        return np.arange(self.n_categories) % self.n_blocks
+
+    @property
+    def _per_user(self):
+        """Probability of a report in the block of the user's category, and in a given other one."""
+        return float(self.inside + self.against), float(2 * self.against)
+
+    @property
+    def null_variance(self):
+        """Variance for one user, for a category in a block that nobody has."""
+        return self._per_user[1] / float(self.p) ** 2
+
+    @property
+    def slope(self):
+        """Growth of that variance with the frequency, for a category that is alone in its block."""
+        own_block, other_block = self._per_user
+        return (own_block - other_block) / float(self.p) ** 2 - 1
+
+    def variances(self, frequencies):
+        own_block, other_block = self._per_user
+        blocks = self.blocks
+        member = blocks[:, None] == np.arange(blocks.max() + 1)
+        of_block = (frequencies @ member)[..., blocks]
+        per_user = other_block + of_block * (own_block - other_block)
+        return per_user / float(self.p) ** 2 - frequencies
+
+    def contributions(self, law, weights):
+        # Signed: a column counts against the categories of its block that it does not support.
+        totals = np.bincount(self.blocks, weights, minlength=self.n_blocks)
+        return (2 * law.spread(weights) - np.repeat(totals, self.order)) / float(self.p)
+
+    def gathered_contributions(self, law, weights):
+        totals = weights.reshape(self.n_blocks, self.order).sum(axis=1)
+        return (2 * law.gather(weights) - totals[self.blocks]) / float(self.p)

@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
 from fractions import Fraction
+from functools import lru_cache
 from numbers import Integral
 
+import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from .._random import RandomState
 from ..domains import Categories
-from ..mechanisms._coins import direct_threshold, exp_lower_bound
-from ..mechanisms.algebra._finite_field import FiniteField, field_orders_beside
+from ..mechanisms.channel import Channel, randomised_response
+from ..mechanisms.coins import TWO_64, SeededCoins, direct_threshold, exp_lower_bound
+from ..mechanisms.covariances import drawn_covariances, gram, inner, outer
+from ..mechanisms.laws import (
+    JointSupport,
+    ReportLaw,
+    choice_entropy,
+    independent_sizes,
+    independent_support,
+)
+from ..mechanisms.mechanism import Mechanism, PublicPart, ReportField, bits_for, check_hash_reports
+from ..numerics.finite_field import FiniteField, field_orders_beside
+from ..numerics.transforms import LinearFunctions, linear_functions, scattered
 from ._base import BaseOracle
-from ._linear_hashing import LinearHashChannel
-from ._mixing import MixingHash, MixingHashChannel
-from ._shared_paragraphs import inherit_parameters
+from .collector import inherit_parameters
 
 _MAX_HASH_RANGE = 1 << 20
 
@@ -139,7 +152,7 @@ class OLH(BaseOracle):
     def _takes_open_domain(self):
         return self.hash_family == "mixing"
 
-    def _make_channel(self, domain):
+    def _make_mechanism(self, domain):
         is_auto = isinstance(self.hash_range, str)
         g = best_hash_range(self.epsilon) if is_auto else int(self.hash_range)
         threshold = direct_threshold(self.epsilon, g)
@@ -187,7 +200,7 @@ class BLH(BaseOracle):
     array([0.6, 0.3, 0.1])
     """
 
-    def _make_channel(self, domain):
+    def _make_mechanism(self, domain):
         threshold = direct_threshold(self.epsilon, 2)
         return LinearHashChannel(domain.size, FiniteField(2), threshold)
 
@@ -202,3 +215,487 @@ def best_hash_range(epsilon: float) -> int:
 
     beside = float(min(ratio + 1, Fraction(_MAX_HASH_RANGE)))
     return min(field_orders_beside(beside), key=variance)
+
+
+# A tally has at most this many cells, or this many per category if that is more.
+_SMALL_TABLE = 1 << 19
+_CELLS_PER_CATEGORY = 128
+# Digits beyond the least number are added while the variance of the sum of half of the categories
+# exceeds that under ideal hashing by more than this share. The space has at most this many vectors,
+# or this many per category if that is more. Each digit adds log2(g) bits to a report, and a factor
+# of g to tallies and decoding. Caps (sets of points no three of which are on a line) would avoid
+# the last tenth: they take 1.5 times the least number of digits, which is as large a space for
+# 1,000 categories and a far larger one for 40,000.
+_MAX_EXCESS = Fraction(1, 10)
+_SMALL_SPACE = 1 << 19
+_SPACE_PER_CATEGORY = 16
+# How many simulated users are drawn at a time, and how many of them are hashed at a time.
+_BLOCK, _CACHED = 1 << 18, 1 << 15
+# With more users per function, or per cell, it is faster to draw them all at once.
+_MANY_HASHED, _MANY_UNIFORM = 10, 40
+_MAX_LAW = 1 << 22  # the most vectors of a space over whose reports covariances are summed
+
+
+class LinearHashChannel(Channel):
+    """Report a uniform linear function on GF(g)^k, and its value after randomised response."""
+
+    def __init__(self, n_categories: int, field: FiniteField, threshold: int):
+        g = field.order
+        super().__init__(n_categories, p=Fraction(threshold, TWO_64), q=Fraction(1, g))
+        self.field = field
+        self.threshold = threshold
+        # With this probability a user hashes her category; otherwise any report is as likely.
+        self.share = self.p - (1 - self.p) / (g - 1)
+        self.n_digits = n_digits_for(n_categories, g)
+        self.n_vectors = g**self.n_digits
+        self.n_functions = 1 + (self.n_vectors - 1) // (g - 1)
+        limit = max(_SMALL_TABLE, _CELLS_PER_CATEGORY * n_categories)
+        # The highest digits of the category are tried out report by report: as few of them as
+        # leave a table of moderate size. If a single digit is left, it is solved for.
+        self.n_tried = next(
+            j
+            for j in range(self.n_digits)
+            if j == self.n_digits - 1 or self._n_prefixes(j) * self._n_cells(j) <= limit
+        )
+        self.n_left = self.n_digits - self.n_tried
+
+    def _n_prefixes(self, n_tried):
+        """Return how many values the highest digits of the categories take."""
+        return -(-self._n_places(n_tried) // self.field.order ** (self.n_digits - n_tried))
+
+    def _n_cells(self, n_tried):
+        """Return the number of functions of the other digits, times the number of hash values."""
+        g = self.field.order
+        return (1 + (g ** (self.n_digits - n_tried) - 1) // (g - 1)) * g
+
+    def _n_places(self, n_tried):
+        """Return over how many vectors categories are scattered; few, if each prefix costs work."""
+        return self.n_vectors if n_tried == 0 < self.n_digits - 1 else self.n_categories
+
+    @property
+    def _functions(self) -> LinearFunctions:
+        return linear_functions(self.field.order, self.n_digits)
+
+    @property
+    def vectors(self) -> np.ndarray:
+        """The vector of each category, as a number."""
+        return _vectors(self.n_categories, self._n_places(self.n_tried))
+
+    @property
+    def configuration(self):
+        return {
+            "hash_range": self.field.order,
+            "hash_family": "linear",
+            "hash_dimension": self.n_digits,
+        }
+
+    @property
+    def report_fields(self):
+        return (
+            ReportField("function", self.n_functions),
+            ReportField("value", self.field.order),
+        )
+
+    @property
+    def report_bits(self):
+        return bits_for(self.n_functions * self.field.order)
+
+    def report_entropy(self, order=1):
+        # A vector and its multiples are one function; the vector of zeros is one by itself.
+        g, zero = self.field.order, Fraction(1, self.n_vectors)
+        function = choice_entropy(zero, 1, self.n_functions - 1, order)
+        return function + choice_entropy(self.p, 1, g - 1, order)
+
+    @property
+    def tally_sum(self):
+        return self._n_prefixes(self.n_tried) if self.n_left > 1 else None
+
+    def decode_operations(self, n_samples):
+        n_prefixes = self._n_prefixes(self.n_tried)
+        size = self.field.order**self.n_left
+        transforms = n_prefixes * int(size * np.log2(size)) if self.n_left > 1 else 0
+        return n_samples * n_prefixes + transforms
+
+    def supports(self, reports, codes):
+        return self.hash(reports[:, :1], codes) == reports[:, 1:]
+
+    @property
+    def tally_size(self):
+        if self.n_left == 1:
+            return self.n_categories
+        return self._n_prefixes(self.n_tried) * self._n_cells(self.n_tried)
+
+    def privatize(self, codes, coins):
+        vectors = coins.integers(self.n_vectors, len(codes))
+        return self._with_functions(codes, self._functions.of_uniform_vectors(vectors), coins)
+
+    def _with_functions(self, codes, functions, coins):
+        reports = np.empty((len(codes), 2), dtype=np.int64)
+        reports[:, 0] = functions
+        value = self.hash(reports[:, 0], codes.astype(np.int64))
+        reports[:, 1] = randomised_response(value, self.field.order, self.threshold, coins)
+        return reports
+
+    def hash(self, functions, codes):
+        """Return the values of functions at categories (broadcasting)."""
+        g, k = self.field.order, self.n_digits
+        pieces = _pieces(g, k, self.n_categories, self._n_places(self.n_tried))
+        return self._functions.values(functions, pieces, codes)
+
+    def check_reports(self, reports):
+        return check_hash_reports(reports, self.n_functions, self.field.order)
+
+    def tally(self, reports):
+        if self.n_tried == 0 and self.n_left > 1:
+            cells = reports[:, 0] * self.field.order + reports[:, 1]
+            return np.bincount(cells, minlength=self.tally_size)
+        prefixes = range(self._n_prefixes(self.n_tried))
+        tallies = [self._tally_of_prefix(reports, prefix) for prefix in prefixes]
+        return np.concatenate(tallies)[: self.tally_size]
+
+    def _tally_of_prefix(self, reports, prefix):
+        """Return the tally, over the other digits, for categories with the given highest digits."""
+        g, n_left = self.field.order, self.n_left
+        left = linear_functions(g, n_left)
+        vectors, values = self._functions.vectors[reports[:, 0]], reports[:, 1]
+        if self.n_tried:
+            place = np.array([prefix * g**n_left])
+            start = self._functions.values(
+                reports[:, 0], self._functions.pieces(place), np.array([0])
+            )
+            values = self.field.subtract(values, start.astype(np.int64))
+        functions, values = left.normalised(vectors % g**n_left, values)
+        cells = np.bincount(functions * g + values, minlength=left.n_functions * g)
+        return cells if n_left > 1 else cells[g:] + cells[0]
+
+    def decode(self, tallies):
+        support = np.empty((len(tallies), self.n_categories), dtype=np.int64)
+        if self.n_left == 1:
+            return tallies[:, self.vectors]
+        left = linear_functions(self.field.order, self.n_left)
+        # Two at a time, as they are transformed: tables of many shards would not fit in memory.
+        for i in range(0, len(tallies), 2):
+            tables = tallies[i : i + 2].reshape(-1, left.n_functions, self.field.order)
+            sums = left.gather(tables).reshape(len(tallies[i : i + 2]), -1)
+            support[i : i + 2] = np.rint(sums[:, self.vectors])
+        return support
+
+    @property
+    def report_law(self):
+        if self.n_tried or self.n_digits == 1:  # the tally does not count the reports themselves
+            return None
+        return self._law()
+
+    @property
+    def law_of_reports(self):
+        return self._law() if self.n_functions * self.field.order <= _MAX_LAW else None
+
+    def _law(self) -> ReportLaw:
+        """Return the law of all reports, in the order of their numbers."""
+        p, g = self.threshold / TWO_64, self.field.order
+        shares = np.repeat(self.public_part.shares, g)
+        return ReportLaw(
+            shares * p, shares * ((1 - p) / (g - 1)), self._spread, self._gather, self._kinds
+        )
+
+    def _kinds(self, reports):
+        return reports[:, 0] * self.field.order + reports[:, 1]
+
+    @property
+    def has_exact_covariance(self):
+        return self.n_vectors <= _MAX_LAW
+
+    def covariances(self, rows, frequencies, *, diagonal):
+        if not self.has_exact_covariance:
+            return drawn_covariances(self, rows, frequencies, diagonal)
+        law, p, q = self._law(), float(self.p), float(self.q)
+        products = gram(law.spread, rows, law.probabilities(frequencies), diagonal)
+        # The expectation given the user's category is q s + (p - q) a_v, where s is the sum of a.
+        total, gain, size = rows.sum(axis=1), p - q, frequencies.sum()
+        weighted = rows @ frequencies
+        totals, mixed = outer(total, total, diagonal), outer(total, weighted, diagonal)
+        mixed = mixed + (mixed if diagonal else mixed.T)
+        squares = inner(rows.multiply(frequencies).tocsr(), rows, diagonal)
+        expected = q * q * size * totals + q * gain * mixed + gain * gain * squares
+        return (products - expected) / gain**2
+
+    @property
+    def public_part(self):
+        # All multiples of a function share a number; only the function 0 shares it with no other.
+        shares = np.full(self.n_functions, (self.field.order - 1) / self.n_vectors)
+        shares[0] = 1 / self.n_vectors
+        return PublicPart(
+            lambda reports: reports[:, 0],
+            self.n_functions,
+            shares,
+            self.n_vectors,
+            self._functions.of_uniform_vectors,
+            self._with_functions,
+            self._collisions if self.n_vectors <= _MAX_LAW else None,
+        )
+
+    def _collisions(self, counts):
+        """Count the functions that map two categories to one value, for each direction v - w.
+
+        These are the functions with <a, v - w> = 0: as if all reports had the value 0.
+        """
+        functions, g = self._functions, self.field.order
+        table = np.zeros((1, self.n_functions, g))
+        table[0, :, 0] = counts
+        return np.rint(functions.gather(table)[0, functions.vectors[1:]]).astype(np.int64), 1 / g
+
+    def _spread(self, weights):
+        """Return, for each report, the sum of the weights of the categories that it supports."""
+        of_vectors = np.zeros(self.n_vectors)
+        of_vectors[self.vectors] = weights
+        return self._functions.spread(of_vectors).ravel()
+
+    def _gather(self, weights):
+        """Return, for each category, the sum of the weights of the reports that support it."""
+        table = weights.reshape(1, self.n_functions, self.field.order)
+        return self._functions.gather(table)[0, self.vectors]
+
+    def count_support(self, reports):
+        return self.decode(self.tally(reports)[None])[0]
+
+    def simulate(self, counts, n_repeats, rng):
+        support = np.empty((n_repeats, self.n_categories), dtype=np.int64)
+        for i in range(0, n_repeats, 2):
+            drawn = [self._draw_tally(counts, rng) for _ in range(i, min(i + 2, n_repeats))]
+            support[i : i + 2] = self.decode(np.array(drawn))
+        return support
+
+    def _draw_tally(self, counts, rng):
+        """Draw the tally of a collection from its exact law, in at most O(n)."""
+        if self.n_tried:  # there is no table of the reports
+            return self._tally_of_protocol(counts, rng)
+        g, n_cells = self.field.order, self._n_cells(0)
+        of_zero = 1 / self.n_vectors
+        hashed = rng.binomial(counts, float(self.share))
+        n_others = int(counts.sum() - hashed.sum())
+        table = np.zeros(n_cells, dtype=np.int64)
+        n_zero = rng.binomial(n_others, of_zero)
+        table[:g] += rng.multinomial(n_zero, np.full(g, 1 / g))
+        table[g:] += _uniform_counts(n_others - n_zero, n_cells - g, rng)
+        zero = rng.binomial(hashed, of_zero)
+        table[0] += zero.sum()
+        self._add_hashed(table, hashed - zero, rng)
+        if self.n_left == 1:
+            return (table[g:] + table[0])[: self.n_categories]
+        return table
+
+    def _add_hashed(self, table, counts, rng):
+        """Add users of each category who send the values of uniform functions other than 0."""
+        g, n_functions = self.field.order, self.n_functions - 1
+        is_frequent = counts > _MANY_HASHED * n_functions
+        for cells in _batches(np.where(is_frequent, 0, counts), _BLOCK):
+            for codes in np.split(cells, range(_CACHED, len(cells), _CACHED)):
+                functions = rng.integers(1, self.n_functions, len(codes))
+                codes[:] = functions * g + self.hash(functions, codes)
+            table += np.bincount(cells, minlength=len(table))
+        functions, chances = np.arange(1, self.n_functions), np.full(n_functions, 1 / n_functions)
+        for codes in _slices(np.flatnonzero(is_frequent), max(1, _BLOCK // n_functions)):
+            drawn = rng.multinomial(counts[codes], chances)
+            cells = functions * g + self.hash(functions, codes[:, None])
+            # NumPy makes floats of the weights, which are exact in this range.
+            table += np.bincount(cells.ravel(), drawn.ravel(), len(table)).astype(np.int64)
+
+    def _tally_of_protocol(self, counts, rng):
+        """Draw the tally of a collection report by report."""
+        coins, tally = SeededCoins(rng), np.zeros(self.tally_size, dtype=np.int64)
+        for codes in _batches(counts, _BLOCK):
+            tally += self.tally(self.privatize(codes, coins))
+        return tally
+
+
+def n_digits_for(n_categories: int, order: int) -> int:
+    """Return the number k of digits of the space GF(g)^k that categories are scattered over."""
+    d, g = n_categories, order
+    k = next(k for k in range(1, 65) if g**k >= d)
+    limit = max(_SMALL_SPACE, _SPACE_PER_CATEGORY * d)
+    # Two given categories are on a line with g - 2 of the g**k vectors. A user whose category is
+    # one of these adds to their covariance if she hashes it. She does so with probability
+    # (p - q) / (1 - q), which is (g - 2) / (2 (g - 1)) for the best g. The excess is computed in
+    # integers, so that all parties agree.
+    excess = Fraction(d * (g - 2) ** 2, 4 * (g - 1))
+    while d > 2 and excess > _MAX_EXCESS * g**k and g ** (k + 1) <= limit:
+        k += 1
+    return k
+
+
+@lru_cache(maxsize=4)
+def _vectors(n_categories: int, n_places: int) -> np.ndarray:
+    return scattered(n_categories, n_places)
+
+
+@lru_cache(maxsize=4)
+def _pieces(order: int, n_digits: int, n_categories: int, n_places: int) -> list[np.ndarray]:
+    return linear_functions(order, n_digits).pieces(_vectors(n_categories, n_places))
+
+
+def _batches(counts: np.ndarray, size: int) -> Iterator[np.ndarray]:
+    """Yield the codes repeated as often as counts say, at most `size` at a time."""
+    ends = np.cumsum(counts)
+    for start in range(0, int(ends[-1]), size):
+        stop = min(start + size, int(ends[-1]))
+        yield np.repeat(np.arange(len(counts)), np.diff(np.clip(ends, start, stop), prepend=start))
+
+
+def _uniform_counts(n: int, n_cells: int, rng: np.random.Generator) -> np.ndarray:
+    """Draw how many of n uniform draws fall in each cell."""
+    if n > _MANY_UNIFORM * n_cells:
+        return rng.multinomial(n, np.full(n_cells, 1 / n_cells))
+    total, size = np.zeros(n_cells, dtype=np.int64), max(_CACHED, n_cells)
+    for start in range(0, n, size):
+        draws = rng.integers(n_cells, size=min(size, n - start))
+        total += np.bincount(draws, minlength=n_cells)
+    return total
+
+
+def _slices(x: np.ndarray, size: int) -> list[np.ndarray]:
+    return [x[start : start + size] for start in range(0, len(x), size)]
+
+
+_CELLS = 1 << 16  # users times categories hashed at a time, so that they stay in the cache
+
+
+class MixingHash(Mechanism):
+    """Report a random seed, and its hash of a digest after randomised response over g values.
+
+    This is all that a client needs. The codes are 64-bit digests of the values, so the values need
+    not be on any list.
+    """
+
+    def __init__(self, hash_range: int, threshold: int):
+        self.hash_range = hash_range
+        self.threshold = threshold
+        self.n_seeds = 1 << 63
+
+    @property
+    def configuration(self):
+        return {"hash_range": self.hash_range, "hash_family": "mixing"}
+
+    @property
+    def report_fields(self):
+        return (ReportField("seed", self.n_seeds), ReportField("value", self.hash_range))
+
+    def hash(self, seeds, digests):
+        """Return the hash values of digests under seeds (broadcasting)."""
+        x = _mix(_mix(seeds.astype(np.uint64)) ^ digests)
+        return ((x >> np.uint64(32)) * np.uint64(self.hash_range)) >> np.uint64(32)
+
+    @property
+    def public_part(self):
+        return PublicPart(lambda reports: reports[:, 0], self.n_seeds, privatize=self.with_seeds)
+
+    def privatize(self, codes, coins):
+        return self.with_seeds(codes, coins.integers(self.n_seeds, len(codes)), coins)
+
+    def with_seeds(self, digests, seeds, coins):
+        """Randomise digests under given seeds."""
+        reports = np.empty((len(digests), 2), dtype=np.int64)
+        reports[:, 0] = seeds
+        value = self.hash(reports[:, 0], digests)
+        reports[:, 1] = randomised_response(value, self.hash_range, self.threshold, coins)
+        return reports
+
+    def check_reports(self, reports):
+        return check_hash_reports(reports, self.n_seeds, self.hash_range)
+
+    @property
+    def tally_size(self):
+        raise ValueError(
+            "Reports over an open domain are added up for the categories that a server lists: "
+            "declare them in categories=."
+        )
+
+    def tally(self, reports):
+        return np.empty(self.tally_size)
+
+
+class MixingHashChannel(Channel):
+    """`MixingHash` over a list of categories.
+
+    Epsilon does not depend on the hash, but the estimate does: q = 1 / g holds as far as 64-bit
+    mixing is ideal.
+    """
+
+    has_exact_support = False
+
+    def __init__(self, digests: np.ndarray, client: MixingHash):
+        p, q = Fraction(client.threshold, TWO_64), Fraction(1, client.hash_range)
+        super().__init__(len(digests), p, q)
+        self.digests = digests
+        self.client = client
+
+    def _identity(self):
+        return *super()._identity(), self.digests.tobytes()
+
+    @property
+    def configuration(self):
+        return self.client.configuration
+
+    @property
+    def report_fields(self):
+        return self.client.report_fields
+
+    def report_entropy(self, order=1):
+        value = choice_entropy(self.p, 1, self.client.hash_range - 1, order)
+        return math.log2(self.client.n_seeds) + value
+
+    def decode_operations(self, n_samples):
+        return 10 * n_samples * self.n_categories
+
+    def for_enumeration(self):
+        client = MixingHash(self.client.hash_range, self.client.threshold)
+        client.n_seeds = 16
+        return MixingHashChannel(self.digests, client)
+
+    def privatize(self, codes, coins):
+        return self.client.privatize(self.digests[codes], coins)
+
+    def check_reports(self, reports):
+        return self.client.check_reports(reports)
+
+    def supports(self, reports, codes):
+        values = self.client.hash(reports[:, :1], self.digests[codes])
+        return values == reports[:, 1:].astype(np.uint64)
+
+    @property
+    def joint_support(self):
+        return JointSupport(float(self.p) * float(self.q), float(self.q) ** 2)
+
+    @property
+    def support_sizes(self):
+        return independent_sizes(self.p, self.q, self.n_categories)
+
+    @property
+    def public_part(self):
+        return self.client.public_part._replace(privatize=self._with_seeds)
+
+    def _with_seeds(self, codes, seeds, coins):
+        return self.client.with_seeds(self.digests[codes], seeds, coins)
+
+    def count_support(self, reports):
+        counts = np.zeros(self.n_categories, dtype=np.int64)
+        width = min(self.n_categories, 256)
+        height = max(1, _CELLS // width)
+        for first in range(0, self.n_categories, width):
+            codes = np.arange(first, min(first + width, self.n_categories))
+            for start in range(0, len(reports), height):
+                supported = self.supports(reports[start : start + height], codes)
+                counts[codes] += np.count_nonzero(supported, axis=0)
+        return counts
+
+    def simulate(self, counts, n_repeats, rng):
+        return independent_support(self.p, self.q, counts, n_repeats, rng)
+
+
+def _mix(x: np.ndarray) -> np.ndarray:
+    """Apply the finaliser of SplitMix64: a bijection of 64-bit words that mixes all their bits.
+
+    The constants are those of S. Vigna's SplitMix64 (variant 13 of D. Stafford).
+    """
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))

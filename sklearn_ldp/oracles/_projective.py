@@ -11,18 +11,15 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from .._random import RandomState
 from ..domains import Categories
-from ..mechanisms._channel import Channel
-from ..mechanisms._coins import TWO_64, group_threshold
-from ..mechanisms._covariance import gram, inner, joint_covariances
-from ..mechanisms._laws import JointSupport, ReportLaw, choice_entropy
-from ..mechanisms._mechanism import ReportField
-from ..mechanisms._reports import bits_for, check_indices
-from ..mechanisms._support import simulate_members
-from ..mechanisms.algebra._contraction import contract
-from ..mechanisms.algebra._finite_field import FiniteField, prime_power
-from ..mechanisms.algebra._fourier import additive_transform
+from ..mechanisms.channel import IndexChannel
+from ..mechanisms.coins import TWO_64, group_threshold
+from ..mechanisms.covariances import gram, inner, joint_covariances
+from ..mechanisms.laws import JointSupport, ReportLaw
+from ..mechanisms.mechanism import ReportField
+from ..numerics.finite_field import FiniteField, prime_power
+from ..numerics.transforms import additive_transform, contract
 from ._base import BaseOracle
-from ._shared_paragraphs import inherit_parameters
+from .collector import inherit_parameters
 
 _MAX_FIELD = 64  # beyond, spaces outgrow any domain, and other oracles are as good
 # A decoded space has at most this many vectors, or this many per category if that is more.
@@ -114,7 +111,7 @@ class ProjectiveGeometryResponse(BaseOracle):
         """The number g of elements of the field."""
         return self._fitted("field_order_").mechanism.field.order
 
-    def _make_channel(self, domain):
+    def _make_mechanism(self, domain):
         g = self.field_order
         if isinstance(g, str):
             g = best_field_order(domain.size, float(self.epsilon))
@@ -149,7 +146,7 @@ def _products(order: int) -> tuple[int, np.ndarray]:
     return n_digits, table.ravel().astype(np.min_scalar_type(2 * order - 2))  # a sum of two fits
 
 
-class ProjectiveChannel(Channel):
+class ProjectiveChannel(IndexChannel):
     """Report a point, orthogonal to the category's with probability ``threshold / 2**64``.
 
     Points are vectors whose leading digit is 1. The point whose leading 1 is digit m, and whose
@@ -160,14 +157,12 @@ class ProjectiveChannel(Channel):
         g = order
         self.field = FiniteField(g)
         self.n_digits = next(t for t in range(2, 65) if (g**t - 1) // (g - 1) >= n_categories)
-        self.n_points, self.n_inside, n_common = (
-            (g ** (self.n_digits - i) - 1) // (g - 1) for i in range(3)
-        )
-        n_outside = self.n_points - self.n_inside
-        self.threshold = group_threshold(epsilon, self.n_inside, n_outside)
-        p = Fraction(self.threshold, TWO_64)
-        q = p * n_common / self.n_inside + (1 - p) * (self.n_inside - n_common) / n_outside
-        super().__init__(n_categories, p, q)
+        n_points, n_inside, n_common = ((g ** (self.n_digits - i) - 1) // (g - 1) for i in range(3))
+        n_outside = n_points - n_inside
+        threshold = group_threshold(epsilon, n_inside, n_outside)
+        p = Fraction(threshold, TWO_64)
+        q = p * n_common / n_inside + (1 - p) * (n_inside - n_common) / n_outside
+        super().__init__(n_categories, p, q, threshold, n_points, n_inside)
         # For each leading digit 0, 1, ..: its power, its first point, and the difference between
         # the numbers of a vector and of its point.
         self._powers = np.array([g**m for m in range(self.n_digits)])
@@ -180,28 +175,13 @@ class ProjectiveChannel(Channel):
 
     @property
     def report_fields(self):
-        return (ReportField("point", self.n_points),)
-
-    @property
-    def report_bits(self):
-        return bits_for(self.n_points)
-
-    def report_entropy(self, order=1):
-        return choice_entropy(self.p, self.n_inside, self.n_points - self.n_inside, order)
-
-    @property
-    def tally_sum(self):
-        return 1
+        return (ReportField("point", self.n_reports),)
 
     def decode_operations(self, n_samples):
         return n_samples + self.n_digits * self.field.order ** (self.n_digits + 1)
 
     def supports(self, reports, codes):
         return self._product(self._vectors(reports)[0][:, None], self._vectors(codes)[0]) == 0
-
-    @property
-    def tally_size(self):
-        return self.n_points
 
     def _vectors(self, points):
         """Return the numbers of the vectors of points, and the places of their leading 1."""
@@ -240,11 +220,11 @@ class ProjectiveChannel(Channel):
         missing = self.field.subtract(product, self._product(u, v))
         return u + self.field.multiply(missing, inverse) * place
 
-    def _orthogonal(self, codes, index):
+    def _inside(self, codes, index):
         """Return the index-th point u with <u, v> = 0."""
         return self._points(self._solved(codes, self._vectors(index)[0], np.zeros_like(index)))
 
-    def _others(self, codes, index):
+    def _outside(self, codes, index):
         """Return the index-th point u with <u, v> not 0.
 
         Such points lead with u_l, or with a digit above it. In the second case the product may be
@@ -260,29 +240,10 @@ class ProjectiveChannel(Channel):
         """Return the numbers of the points of vectors with a leading 1."""
         return vectors - self._shifts[np.searchsorted(self._powers, vectors, side="right") - 1]
 
-    def privatize(self, codes, coins):
-        is_inside = coins.bernoulli(self.threshold, len(codes))
-        reports = np.empty(len(codes), dtype=np.int64)
-        inside, outside = np.flatnonzero(is_inside), np.flatnonzero(~is_inside)
-        index = coins.integers(self.n_inside, inside.size)
-        reports[inside] = self._orthogonal(codes[inside], index)
-        index = coins.integers(self.n_points - self.n_inside, outside.size)
-        reports[outside] = self._others(codes[outside], index)
-        return reports
-
-    def check_reports(self, reports):
-        return check_indices(reports, self.n_points)
-
-    def tally(self, reports):
-        return np.bincount(reports, minlength=self.n_points)
-
-    def count_support(self, reports):
-        return self.decode(self.tally(reports)[None])[0]
-
     @property
     def report_law(self):
-        p = self.threshold / TWO_64
-        inside, outside = p / self.n_inside, (1 - p) / (self.n_points - self.n_inside)
+        p = self.threshold / TWO_64  # a quotient of floats, on whose last digit estimates depend
+        inside, outside = p / self.n_inside, (1 - p) / (self.n_reports - self.n_inside)
         return ReportLaw(inside, outside, self._spread, self._gather)
 
     @property
@@ -328,9 +289,9 @@ class ProjectiveChannel(Channel):
 
     def _spread(self, weights):
         """Return, for each point, the sum of the weights of the categories orthogonal to it."""
-        points = np.zeros((1, self.n_points))
+        points = np.zeros((1, self.n_reports))
         points[0, : self.n_categories] = weights
-        return self._orthogonal_sums(points, self.n_points)[0]
+        return self._orthogonal_sums(points, self.n_reports)[0]
 
     def _gather(self, weights):
         """Return, for each category, the sum of the weights of the points orthogonal to it."""
@@ -361,18 +322,3 @@ class ProjectiveChannel(Channel):
                 n_codes = int(below.max()) + 1
                 row += contract(self.field, table.reshape(1, -1), m, n_codes, g)[0, below, digit]
         return support
-
-    def simulate(self, counts, n_repeats, rng):
-        # A user either ignores her category and draws any point, or draws an orthogonal one.
-        p = self.p
-        share = p - (1 - p) * self.n_inside / (self.n_points - self.n_inside)
-        points = simulate_members(
-            counts,
-            n_repeats,
-            rng,
-            float(share),
-            self.n_points,
-            self.n_inside,
-            self._orthogonal,
-        )
-        return self.decode(points)

@@ -11,14 +11,12 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from .._random import RandomState
 from ..domains import Categories
-from ..mechanisms._channel import Channel
-from ..mechanisms._coins import TWO_64, SeededCoins, exp_lower_bound, group_threshold
-from ..mechanisms._laws import JointSupport, choice_entropy
-from ..mechanisms._mechanism import ReportField
-from ..mechanisms._reports import bits_for, counted_by_part, expect
-from ..mechanisms._support import count_bits, fixed_size
+from ..mechanisms.channel import Channel
+from ..mechanisms.coins import TWO_64, SeededCoins, exp_lower_bound, group_threshold
+from ..mechanisms.laws import JointSupport, choice_entropy, count_bits, fixed_size
+from ..mechanisms.mechanism import ReportField, bits_for, counted_by_group, expect
 from ._base import BaseOracle
-from ._shared_paragraphs import inherit_parameters
+from .collector import inherit_parameters
 
 _PROTOCOL_BITS = 1 << 20  # users times categories up to which simulate runs the protocol itself
 _MAX_URN = 10**9  # NumPy's limit on the size of an urn
@@ -113,7 +111,7 @@ class SubsetSelection(BaseOracle):
         """Size w of the reported sets."""
         return self._fitted("subset_size_").mechanism.size
 
-    def _make_channel(self, domain):
+    def _make_mechanism(self, domain):
         n_categories, size = domain.size, self.subset_size
         if isinstance(size, str):
             return best_subset_channel(n_categories, self.epsilon)
@@ -226,9 +224,9 @@ class SubsetChannel(Channel):
             return count_bits(reports.view(np.uint8))
         return np.bincount(reports.ravel(), minlength=self.n_categories)
 
-    def tally_each(self, reports, parts):
-        of_members = np.repeat(parts, self.size)
-        yield from counted_by_part(reports.ravel(), of_members, self.n_categories)
+    def tally_each(self, reports, groups):
+        of_members = np.repeat(groups, self.size)
+        yield from counted_by_group(reports.ravel(), of_members, self.n_categories)
 
     def simulate(self, counts, n_repeats, rng):
         n, d = int(counts.sum()), self.n_categories

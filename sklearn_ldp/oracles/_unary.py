@@ -6,14 +6,18 @@ from fractions import Fraction
 
 import numpy as np
 
-from ..mechanisms._channel import Channel
-from ..mechanisms._coins import TWO_64, symmetric_threshold, zero_bit_threshold
-from ..mechanisms._laws import JointSupport, choice_entropy
-from ..mechanisms._mechanism import ReportField
-from ..mechanisms._reports import expect
-from ..mechanisms._support import count_bits, independent_sizes, independent_support
+from ..mechanisms.channel import Channel
+from ..mechanisms.coins import TWO_64, symmetric_threshold, zero_bit_threshold
+from ..mechanisms.laws import (
+    JointSupport,
+    choice_entropy,
+    count_bits,
+    independent_sizes,
+    independent_support,
+)
+from ..mechanisms.mechanism import ReportField, expect
 from ._base import BaseOracle
-from ._shared_paragraphs import inherit_parameters
+from .collector import inherit_parameters
 
 
 @inherit_parameters
@@ -58,7 +62,7 @@ class OUE(BaseOracle):
     (2, 3)
     """
 
-    def _make_channel(self, domain):
+    def _make_mechanism(self, domain):
         return UnaryChannel(domain.size, TWO_64 // 2, zero_bit_threshold(self.epsilon))
 
 
@@ -101,7 +105,7 @@ class SUE(BaseOracle):
     array([0.6, 0.3, 0.1])
     """
 
-    def _make_channel(self, domain):
+    def _make_mechanism(self, domain):
         one = symmetric_threshold(self.epsilon)
         return UnaryChannel(domain.size, one, TWO_64 - one)
 
@@ -118,10 +122,6 @@ class UnaryChannel(Channel):
     @property
     def report_fields(self):
         return (ReportField("bits", 2, self.n_categories),)
-
-    @property
-    def report_bits(self):
-        return self.n_categories
 
     def report_entropy(self, order=1):
         others = (self.n_categories - 1) * choice_entropy(self.q, 1, 1, order)

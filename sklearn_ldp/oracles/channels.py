@@ -6,8 +6,8 @@ integers that keep a mechanism within epsilon. The guide's page on extending bui
 these parts, and ``sklearn_ldp.utils.estimator_checks`` proves its epsilon.
 """
 
-from ..mechanisms._channel import Channel, randomised_response
-from ..mechanisms._coins import (
+from ..mechanisms.channel import Channel, randomised_response
+from ..mechanisms.coins import (
     TWO_64,
     Coins,
     direct_threshold,
@@ -15,10 +15,14 @@ from ..mechanisms._coins import (
     symmetric_threshold,
     zero_bit_threshold,
 )
-from ..mechanisms._laws import JointSupport, PublicPart, ReportLaw
-from ..mechanisms._mechanism import Mechanism, ReportField
-from ..mechanisms._reports import bits_for, expect
-from ..mechanisms._support import fixed_size, independent_sizes, independent_support
+from ..mechanisms.laws import (
+    JointSupport,
+    ReportLaw,
+    fixed_size,
+    independent_sizes,
+    independent_support,
+)
+from ..mechanisms.mechanism import Mechanism, PublicPart, ReportField, bits_for, expect
 
 __all__ = [
     "TWO_64",

@@ -23,6 +23,7 @@ from ..domains.values import in_order
 from ..oracles import BaseOracle
 from ..postprocessing import significance_threshold
 from ..queries import Queries, as_query_set
+from ..surveys import BaseColumnSurvey
 
 _DRAWN_USERS = np.geomspace(1e4, 1e8, 9)
 _STATEMENTS = ("change", "order", "detection")
@@ -125,7 +126,9 @@ class Plan:
         self.level: float = level
         self._has_questions: bool = queries is not None or frequencies is not None
         # A survey says what to expect of each of its columns; the class of one is no survey.
-        self._is_survey: bool = hasattr(oracle, "_planned_parts") and not isinstance(oracle, type)
+        self._is_survey: bool = isinstance(oracle, BaseColumnSurvey) and not isinstance(
+            oracle, type
+        )
         columns_of = _of_survey if self._is_survey else _of_oracle
         self._columns: dict[Any, _Column] = columns_of(oracle, n_categories, queries, frequencies)
         self.oracle = self._of_each(lambda column: column.oracle)
@@ -592,7 +595,7 @@ def _of_survey(
     if n_categories is not None:
         raise ValueError(f"{kind} declares the domain of each column: leave out n_categories.")
     planned: Any = clone(survey)
-    parts = planned._planned_parts()
+    parts = planned._planned()
     asked = _by_name("queries", queries, parts, kind)
     presumed = _by_name("frequencies", frequencies, parts, kind)
     return {

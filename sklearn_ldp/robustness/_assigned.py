@@ -11,8 +11,8 @@ import numpy as np
 from .._typing import Column, OracleOrProtocol
 from ..collection.containers import as_chunks
 from ..domains.canonical import canonical
+from ..mechanisms import Protocol
 from ..oracles.channels import PublicPart
-from ..protocols import Protocol
 
 _KEY_BYTES = 16  # at least
 _WORDS = 8  # 64-bit words per digest: a second digest is hardly ever needed

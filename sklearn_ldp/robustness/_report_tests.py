@@ -5,17 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from scipy import stats
 
 from .._typing import Column, OracleOrProtocol
 from ..collection.containers import as_chunks
-from ..mechanisms._coins import SeededCoins
-from ..oracles._survey import BaseSurvey
+from ..mechanisms import Protocol, as_protocol
+from ..mechanisms.coins import SeededCoins
 from ..oracles.channels import Channel, JointSupport, PublicPart, ReportLaw
-from ..protocols import Protocol, as_protocol
+from ..surveys import BaseColumnSurvey
 
 _LEAST_EXPECTED = 10  # reports in a class: with fewer, chi-square is a poor approximation
 _MAX_COUNTED = 1 << 22  # hash functions that are counted one by one
@@ -555,24 +555,25 @@ def _of_column(reports: Any, oracle: OracleOrProtocol, column: Any) -> tuple[Any
     protocol = as_protocol(oracle)
     if column is None:
         return reports, protocol
-    if not isinstance(oracle, BaseSurvey):
+    if not isinstance(oracle, BaseColumnSurvey):
         raise TypeError(
             f"Argument column is for surveys such as ColumnOracle, got {oracle!r}: leave it out."
         )
-    parts = oracle._planned_parts()
-    if column not in parts:
+    survey: Any = protocol.mechanism
+    questions = oracle.questions()
+    if column not in questions:
         raise ValueError(
-            f"{protocol.name} has no column {column!r}; it has {', '.join(map(repr, parts))}."
+            f"{protocol.name} has no column {column!r}; it has {', '.join(map(repr, questions))}."
         )
-    if getattr(protocol.mechanism, "n_drawn", 1) != 1:
+    if survey.n_drawn != 1:
         raise ValueError(
             f"Argument column needs reports about one column each, but users of {protocol.name} "
             "report on several: collect with n_sampled=1 to test the reports of a column."
         )
-    mechanism, j = cast(Any, protocol.mechanism), list(parts).index(column)
+    j = list(questions).index(column)
     chunks = (protocol.check(chunk) for chunk in as_chunks(reports, protocol))
-    own = [mechanism.reports_of_part(chunk, j) for chunk in chunks]
-    return np.concatenate(own), as_protocol(parts[column].oracle)
+    own = [survey.reports_on(chunk, j) for chunk in chunks]
+    return np.concatenate(own), questions[column]
 
 
 def _checked_chunks(reports: Any, protocol: Protocol) -> Iterator[np.ndarray]:

@@ -1,4 +1,4 @@
-"""Which estimators the package has."""
+"""A list of all estimators of the package."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import inspect
 
 from sklearn.base import BaseEstimator
 
-from .. import learning, model_selection, oracles, postprocessing, tables
+from .. import learning, model_selection, oracles, postprocessing, surveys
 from ..model_selection import BaseSearch
-from ..oracles._survey import BaseSurvey
+from ..surveys import BaseColumnSurvey
 
 __all__ = ["all_estimators"]
 
 _KINDS = {
     "oracle": ([oracles], oracles.BaseOracle),
-    "table": ([oracles, tables], BaseSurvey),
-    "postprocessor": ([postprocessing, tables], postprocessing.BasePostProcessor),
+    "table": ([surveys], BaseColumnSurvey),
+    "postprocessor": ([postprocessing, surveys], postprocessing.BasePostProcessor),
     "search": ([model_selection], BaseSearch),
     "learner": ([learning], BaseEstimator),
 }

@@ -11,7 +11,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable, Iterable, Iterator
 from fractions import Fraction
-from itertools import combinations
+from itertools import combinations, product
 from typing import Any
 
 import numpy as np
@@ -22,12 +22,12 @@ from sklearn.utils import get_tags
 from sklearn.utils.fixes import parse_version
 
 from .._estimate import FrequencyEstimate
+from .._estimate_set import EstimateSet
 from .._noise import NoiseModel
 from .._typing import BaseOracle, BasePostProcessor
-from ..mechanisms._channel import Channel
-from ..mechanisms._coins import TWO_64, Coins, exp_lower_bound
-from ..mechanisms._mechanism import Mechanism
-from ._table_oracle_checks import check_table_oracle, table_oracle_checks
+from ..mechanisms.channel import Channel
+from ..mechanisms.coins import TWO_64, Coins, exp_lower_bound
+from ..mechanisms.mechanism import Mechanism
 
 __all__ = [
     "check_oracle",
@@ -87,6 +87,30 @@ def check_postprocessor(postprocessor: BasePostProcessor) -> None:
         check(postprocessor)
 
 
+def check_table_oracle(oracle: Any) -> None:
+    """Run every check of an oracle of several columns, such as :class:`~sklearn_ldp.ColumnOracle`.
+
+    Parameters
+    ----------
+    oracle : oracle
+        An instance with a parameter `domains`. The checks clone it, and set its domains and its
+        randomness.
+
+    Raises
+    ------
+    AssertionError
+        If the oracle breaks the contract.
+
+    Examples
+    --------
+    >>> from sklearn_ldp import ColumnOracle
+    >>> from sklearn_ldp.utils.estimator_checks import check_table_oracle
+    >>> check_table_oracle(ColumnOracle(epsilon=2.0))
+    """
+    for check in table_oracle_checks():
+        check(oracle)
+
+
 def expected_failed_checks(estimator: BaseEstimator) -> dict[str, str]:
     """Return the checks of scikit-learn's that an estimator cannot pass, and why.
 
@@ -141,6 +165,24 @@ def oracle_checks() -> list[Callable[[BaseOracle], None]]:
         check_epsilon_of_assigned_parts,
         check_exact_support_probabilities,
         check_one_release,
+        *_collector_checks(),
+    ]
+
+
+def table_oracle_checks() -> list[Callable[[Any], None]]:
+    """Return the checks of oracles of several columns, such as :class:`~sklearn_ldp.ColumnOracle`.
+
+    Returns
+    -------
+    list of callables
+        Each takes an oracle and raises AssertionError if it fails.
+    """
+    return [check_exact_epsilon_of_records, check_one_set, *_collector_checks()]
+
+
+def _collector_checks() -> list[Callable[[Any], None]]:
+    """The checks of the life of a collection, whatever its estimate is of."""
+    return [
         check_client_needs_no_fit,
         check_batches_add_up,
         check_merge,
@@ -294,8 +336,7 @@ def check_exact_epsilon_of(mechanism: Any, codes: Iterable[Any], epsilon: float)
         The budget that it is to spend.
     """
     laws = [exact_report_distribution(mechanism, code) for code in codes]
-    assert all(sum(law.values()) == 1 for law in laws)
-    assert all(law.keys() == laws[0].keys() for law in laws), "a report betrays"
+    _assert_laws(laws)
     worst = max(
         max(law[report] for law in laws) / min(law[report] for law in laws) for report in laws[0]
     )
@@ -303,6 +344,23 @@ def check_exact_epsilon_of(mechanism: Any, codes: Iterable[Any], epsilon: float)
     assert worst <= bound, f"epsilon is exceeded: ratio {float(worst)}"
     if bound < 2**24:  # beyond, the resolution of 2**-64 shows
         assert worst >= bound * (1 - Fraction(1, 10**12)), "privacy budget is wasted"
+
+
+def _assert_laws(laws: list[dict[tuple[int, ...], Fraction]]) -> None:
+    total = all(sum(law.values()) == 1 for law in laws)
+    assert total, "the probabilities of the reports on a value do not add up to 1"
+    same = all(law.keys() == laws[0].keys() for law in laws)
+    assert same, "a report betrays its value: another value cannot lead to it"
+
+
+def check_exact_epsilon_of_records(oracle: Any) -> None:
+    """Assert by enumeration that no report tells two whole records apart by more than epsilon.
+
+    The largest ratio over all pairs of records, which may differ in every column, must not exceed
+    exp(epsilon), nor fall short of it by more than 1e-12.
+    """
+    mechanism = _small(oracle).protocol().mechanism.for_enumeration()
+    check_exact_epsilon_of(mechanism, product(range(2), range(3)), oracle.epsilon)
 
 
 def check_epsilon_of_assigned_parts(oracle: BaseOracle) -> None:
@@ -319,7 +377,7 @@ def check_epsilon_of_assigned_parts(oracle: BaseOracle) -> None:
     assign, bound = part.privatize, exp_lower_bound(oracle.epsilon)
     n_draws = part.n_values if part.n_draws is None else part.n_draws
     drawn = part.draw(np.arange).tolist()
-    assert len(drawn) == n_draws
+    assert len(drawn) == n_draws, "`public_part.draw` does not return as many parts as it is asked"
     laws: list[dict[tuple[int, ...], Fraction]] = [{} for _ in range(_SMALL)]
     for value in range(part.n_values):
 
@@ -327,7 +385,7 @@ def check_epsilon_of_assigned_parts(oracle: BaseOracle) -> None:
             return assign(codes, np.full(len(codes), value), coins)
 
         given = [_distribution(randomise, code) for code in range(_SMALL)]
-        assert all(law.keys() == given[0].keys() for law in given), "a report betrays"
+        _assert_laws(given)
         for report in given[0]:
             chances = [law[report] for law in given]
             assert max(chances) <= bound * min(chances), "an assigned part exceeds epsilon"
@@ -361,44 +419,94 @@ def check_exact_support_probabilities(oracle: BaseOracle) -> None:
         )
 
 
-def _small(oracle: BaseOracle, **parameters: Any) -> Any:
-    return clone(oracle).set_params(
-        **{"categories": list("abcde"), "random_state": 0, "input": "values", **parameters}
-    )
-
-
+# -- the life of a collection: oracles of one column, and of several --------------------------
 _VALUES = np.array(list("aaabbcdeea" * 20))
+_DOMAINS = {"sex": ["F", "M"], "age": 3}
+_RECORDS = np.array(
+    [["F", 0], ["M", 2], ["M", 1], ["F", 0], ["M", 0], ["F", 2], ["M", 1], ["M", 0]] * 25,
+    dtype=object,
+)
+
+
+def _is_table(oracle: Any) -> bool:
+    return "domains" in oracle.get_params(deep=False)
+
+
+def _small(oracle: Any, **parameters: Any) -> Any:
+    domain = {"domains": _DOMAINS} if _is_table(oracle) else {"categories": list("abcde")}
+    given = {**domain, "random_state": 0, "input": "values", **parameters}
+    return clone(oracle).set_params(**given)
+
+
+def _values_for(oracle: Any) -> np.ndarray:
+    return _RECORDS if _is_table(oracle) else _VALUES
+
+
+def _same_part(one: FrequencyEstimate, other: FrequencyEstimate) -> bool:
+    # A sum may be taken in another order.
+    is_close = one.shape == other.shape and np.allclose(one.values, other.values, atol=1e-12)
+    return is_close and one.noise == other.noise
+
+
+def _holds(oracle: Any) -> tuple[int, Any]:
+    """What was collected: the number of users, and the counts or the estimates."""
+    held = oracle.estimate_ if _is_table(oracle) else oracle.support_counts_.copy()
+    return oracle.n_samples_seen_, held
+
+
+def _same_holdings(one: tuple[int, Any], other: tuple[int, Any]) -> bool:
+    (n, held), (m, theirs) = one, other
+    if isinstance(held, np.ndarray):
+        return n == m and np.array_equal(held, theirs)
+    are_same = (_same_part(part, theirs[name]) for name, part in held.items())
+    return n == m and held.names == theirs.names and all(are_same)
 
 
 def _same(one: Any, other: Any) -> bool:
-    return (
-        np.array_equal(one.support_counts_, other.support_counts_)
-        and one.n_samples_seen_ == other.n_samples_seen_
-    )
+    return _same_holdings(_holds(one), _holds(other))
 
 
 def check_one_release(oracle: BaseOracle) -> None:
     """Assert that what fit_transform returns is what the fitted attributes hold."""
     oracle = _small(oracle)
     estimate = oracle.fit_transform(_VALUES)
-    assert isinstance(estimate, FrequencyEstimate)
-    assert estimate.shape == (1, 5)
-    np.testing.assert_array_equal(estimate.values[0], oracle.frequencies_)
-    np.testing.assert_array_equal(oracle.estimate_.values, estimate.values)
-    np.testing.assert_array_equal(estimate.categories, oracle.categories_)
-    assert estimate.noise == oracle.noise_
-    assert oracle.n_samples_seen_ == oracle.noise_.n_samples == len(_VALUES)
-    assert oracle.support_counts_.dtype == np.int64
+    assert isinstance(estimate, FrequencyEstimate), "fit_transform returns no FrequencyEstimate"
+    assert estimate.shape == (1, 5), f"the estimate has shape {estimate.shape}, expected (1, 5)"
+    for name, held, expected in (
+        ("frequencies_", oracle.frequencies_, estimate.values[0]),
+        ("estimate_", oracle.estimate_.values, estimate.values),
+        ("categories_", oracle.categories_, estimate.categories),
+    ):
+        assert np.array_equal(held, expected), f"{name} is not what fit_transform has returned"
+    assert estimate.noise == oracle.noise_, "noise_ is not the noise of the estimate"
+    n_users = (oracle.n_samples_seen_, oracle.noise_.n_samples)
+    assert n_users == (len(_VALUES),) * 2, "n_samples_seen_ and noise_ do not count all users"
+    assert oracle.support_counts_.dtype == np.int64, "support_counts_ are not of type int64"
 
 
-def check_client_needs_no_fit(oracle: BaseOracle) -> None:
+def check_one_set(oracle: Any) -> None:
+    """Assert that what fit_transform returns is what the fitted attributes hold."""
+    oracle = _small(oracle)
+    estimates = oracle.fit_transform(_RECORDS)
+    assert isinstance(estimates, EstimateSet), "fit_transform returns no EstimateSet"
+    assert oracle.n_samples_seen_ == len(_RECORDS), "n_samples_seen_ does not count all users"
+    assert oracle.n_features_in_ == len(_DOMAINS), "n_features_in_ does not count the columns"
+    for name, part in estimates.items():
+        is_same = _same_part(part, oracle.estimate_[name])
+        assert is_same, f"estimate_[{name!r}] is not what fit_transform has returned"
+        noise: Any = part.noise
+        assert noise.n_users == len(_RECORDS), f"the noise of {name!r} is not about all users"
+        assert noise.n_samples <= len(_RECORDS), f"more users than there are answered {name!r}"
+
+
+def check_client_needs_no_fit(oracle: Any) -> None:
     """Assert that a client needs only the public domain, and keeps no trace of the values."""
-    client = _small(oracle)
+    client, values = _small(oracle), _values_for(oracle)
     before = vars(client).copy()
-    reports = client.privatize(_VALUES)
-    assert len(reports) == len(_VALUES)
-    assert np.asarray(reports).dtype.kind in "iu"
-    assert vars(client) == before
+    reports = client.privatize(values)
+    assert len(reports) == len(values), "privatize does not return one report for each user"
+    assert np.asarray(reports).dtype.kind in "iu", "reports are not integers"
+    assert vars(client) == before, "privatize has set attributes"
     try:
         clone(client).frequencies_  # noqa: B018
     except NotFittedError:
@@ -407,108 +515,116 @@ def check_client_needs_no_fit(oracle: BaseOracle) -> None:
         raise AssertionError("frequencies_ before fit must raise NotFittedError")
 
 
-def check_batches_add_up(oracle: BaseOracle) -> None:
+def check_batches_add_up(oracle: Any) -> None:
     """Assert that reports give the same counts in any order and any split, and within `fit`."""
-    reports = _small(oracle).privatize(_VALUES)
+    values = _values_for(oracle)
+    reports = _small(oracle).privatize(values)
     whole = _small(oracle).aggregate(reports)
     split = _small(oracle).aggregate(reports[150:]).aggregate(reports[:1]).aggregate(reports[1:150])
-    assert _same(whole, split)
-    assert _same(whole, _small(oracle, input="reports").fit(reports))
-    assert _same(whole, _small(oracle).fit(_VALUES))  # by the mechanism's `draw`
+    assert _same(whole, split), "batches in another order do not add up to the same"
+    read = _small(oracle, input="reports").fit(reports)
+    assert _same(whole, read), 'fit with input="reports" does not add up what aggregate does'
+    # `fit` adds up what the mechanism's `draw` returns.
+    assert _same(whole, _small(oracle).fit(values)), "fit is not privatize and then aggregate"
 
 
-def check_merge(oracle: BaseOracle) -> None:
+def check_merge(oracle: Any) -> None:
     """Assert that merged servers equal one server, and that other configurations are refused."""
-    reports = _small(oracle).privatize(_VALUES)
+    values = _values_for(oracle)
+    reports = _small(oracle).privatize(values)
     one, other = _small(oracle).aggregate(reports[:70]), _small(oracle).aggregate(reports[70:])
-    counts = other.support_counts_
-    assert _same(_small(oracle).merge(one).merge(other), _small(oracle).aggregate(reports))
-    np.testing.assert_array_equal(other.support_counts_, counts)
-    for change in ({"epsilon": oracle.epsilon * 1.5}, {"categories": list("edcba")}):
+    before = _holds(other)
+    merged, whole = _small(oracle).merge(one).merge(other), _small(oracle).aggregate(reports)
+    assert _same(merged, whole), "merged servers do not hold what one server of all reports does"
+    assert _same_holdings(before, _holds(other)), "merge has changed its argument"
+    renamed: dict[str, Any] = {"domains": {"sex": ["M", "F"], "age": 3}}
+    renamed = renamed if _is_table(oracle) else {"categories": list("edcba")}
+    for change in ({"epsilon": oracle.epsilon * 1.5}, renamed):
         stranger = _small(oracle, **change)
-        stranger.aggregate(stranger.privatize(_VALUES))
+        stranger.aggregate(stranger.privatize(values))
         _assert_refused(one, "merge", stranger)
 
 
-def check_refused_reports_change_nothing(oracle: BaseOracle) -> None:
-    """Assert that a malformed batch is refused as a whole."""
+def check_refused_reports_change_nothing(oracle: Any) -> None:
+    """Assert that a malformed batch is refused as a whole, by one sentence."""
     server = _small(oracle)
-    reports = np.asarray(server.privatize(_VALUES))
+    reports = np.asarray(server.privatize(_values_for(oracle)))
     server.aggregate(reports)
-    spoilt = reports.copy()
+    spoilt, missing = reports.copy(), reports.astype(float)
     spoilt[-1] = np.iinfo(reports.dtype).max
-    missing = reports.astype(float)
     missing[-1] = np.nan
     for bad in (spoilt, missing, reports[:0], reports[..., None], reports.astype(str), None):
         _assert_refused(server, "aggregate", bad)
 
 
-def check_refused_values_change_nothing(oracle: BaseOracle) -> None:
+def check_refused_values_change_nothing(oracle: Any) -> None:
     """Assert that a malformed input to fit is refused and leaves the oracle as it was."""
-    fitted = _small(oracle).fit(_VALUES)
-    ones = np.ones(len(_VALUES))
-    for X, weight in (
-        ([*_VALUES[:-1], "z"], None),
-        ([*_VALUES[:-1], None], None),
-        ([], None),
-        (_VALUES, -ones),
-        (_VALUES, 0.5 * ones),
-        (_VALUES, 0 * ones),
-        (_VALUES, ones[1:]),
-        (_VALUES, np.nan * ones),
-    ):
+    values = _values_for(oracle)
+    fitted, ones = _small(oracle).fit(values), np.ones(len(values))
+    malformed: list[Any] = [[*_VALUES[:-1], "z"], [*_VALUES[:-1], None], []]
+    if _is_table(oracle):
+        outside, none = values.copy(), values.copy()
+        outside[-1, 1], none[-1, 0] = 3, None
+        malformed = [outside, none, values[:0], values[:, :1], values[:, 0]]
+    weights = [-ones, 0.5 * ones, 0 * ones, ones[1:], np.nan * ones]
+    for X, weight in [*((X, None) for X in malformed), *((values, weight) for weight in weights)]:
         for method in ("fit", "partial_fit"):
             _assert_refused(fitted, method, X, sample_weight=weight)
 
 
-def _assert_refused(oracle: BaseOracle, method: str, *args: Any, **kwargs: Any) -> None:
-    counts, n = oracle.support_counts_.copy(), oracle.n_samples_seen_
+def _assert_refused(oracle: Any, method: str, *args: Any, **kwargs: Any) -> None:
+    before = _holds(oracle)
     try:
         getattr(oracle, method)(*args, **kwargs)
     except (ValueError, TypeError) as error:
-        assert type(oracle).__name__ in str(error) or "X" in str(error), f"unhelpful: {error}"
+        is_helpful = type(oracle).__name__ in str(error) or "X" in str(error)
+        assert is_helpful, f"an error names neither the class nor X: {error}"
     else:
-        raise AssertionError("malformed input was accepted")
-    np.testing.assert_array_equal(oracle.support_counts_, counts)
-    assert oracle.n_samples_seen_ == n
+        raise AssertionError(f"{method} accepts malformed input")
+    assert _same_holdings(before, _holds(oracle)), f"{method} has kept a part of what it refuses"
 
 
-def check_randomness(oracle: BaseOracle) -> None:
+def check_randomness(oracle: Any) -> None:
     """Assert that a seed reproduces, that None does not, and that a generator moves on."""
-    first, again = _small(oracle).privatize(_VALUES), _small(oracle).privatize(_VALUES)
-    np.testing.assert_array_equal(first, again)
-    secure = _small(oracle, random_state=None)
-    assert not np.array_equal(secure.privatize(_VALUES), secure.privatize(_VALUES))
-    moving = _small(oracle, random_state=np.random.default_rng(0))
-    assert not np.array_equal(moving.privatize(_VALUES), moving.privatize(_VALUES))
-    np.testing.assert_array_equal(
-        _small(oracle).fit(_VALUES).frequencies_,
-        _small(oracle, n_jobs=2).fit(_VALUES).frequencies_,
-    )
+    values = _values_for(oracle)
+    first, again = _small(oracle).privatize(values), _small(oracle).privatize(values)
+    assert np.array_equal(first, again), "a seed does not reproduce the reports"
+    for moving in (None, np.random.default_rng(0)):
+        client = _small(oracle, random_state=moving)
+        once, twice = client.privatize(values), client.privatize(values)
+        assert not np.array_equal(once, twice), f"random_state={moving!r} draws the same twice"
+    one, two = (_small(oracle, n_jobs=n_jobs).fit(values) for n_jobs in (None, 2))
+    assert _same(one, two), "the result depends on n_jobs"
 
 
-def check_histogram(oracle: BaseOracle) -> None:
+def check_histogram(oracle: Any) -> None:
     """Assert that fitting a histogram equals fitting the users that it counts."""
-    counts = np.array([3, 0, 5, 2, 7])
-    whole = _small(oracle).fit(np.repeat(list("abcde"), counts))
-    assert _same(whole, _small(oracle).fit(list("abcde"), sample_weight=counts))
+    rows: Any = np.array([["F", 0], ["M", 2], ["F", 1], ["M", 0]], dtype=object)
+    counts = np.array([30, 0, 50, 20])
+    if not _is_table(oracle):
+        rows, counts = np.array(list("abcde")), np.array([3, 0, 5, 2, 7])
+    whole = _small(oracle).fit(rows.repeat(counts, axis=0))
+    counted = _small(oracle).fit(rows, sample_weight=counts)
+    assert _same(whole, counted), "sample_weight is not the number of users of a row"
 
 
-def check_pieces(oracle: BaseOracle) -> None:
+def check_pieces(oracle: Any) -> None:
     """Assert that with a seed, values in pieces give the same counts as all values at once."""
-    whole = _small(oracle).fit(_VALUES)
-    pieces = _small(oracle)
-    for start, stop in ((0, 1), (1, 117), (117, len(_VALUES))):
-        pieces.partial_fit(_VALUES[start:stop])
-    assert _same(whole, pieces)
+    values, pieces = _values_for(oracle), _small(oracle)
+    for start, stop in ((0, 1), (1, 117), (117, len(values))):
+        pieces.partial_fit(values[start:stop])
+    whole = _small(oracle).fit(values)
+    assert _same(whole, pieces), "partial_fit in pieces is not fit of all values"
 
 
-def check_pickle(oracle: BaseOracle) -> None:
+def check_pickle(oracle: Any) -> None:
     """Assert that a pickled server can be restored, and continues as the original does."""
-    server = _small(oracle).fit(_VALUES)
+    values = _values_for(oracle)
+    server = _small(oracle).fit(values)
     twin = pickle.loads(pickle.dumps(server))
-    assert _same(server, twin)
-    assert _same(server.partial_fit(_VALUES), twin.partial_fit(_VALUES))
+    assert _same(server, twin), "a pickled server does not hold what it held"
+    more, of_twin = server.partial_fit(values), twin.partial_fit(values)
+    assert _same(more, of_twin), "a pickled server does not continue as the original does"
 
 
 # -- post-processors --------------------------------------------------------------------------
@@ -530,19 +646,24 @@ def check_containers(postprocessor: BasePostProcessor) -> None:
     before = estimate.values.copy()
     fitted = clone(postprocessor).fit(estimate)
     result = fitted.transform(estimate)
-    assert isinstance(result, FrequencyEstimate)
-    assert result.noise is estimate.noise
-    np.testing.assert_array_equal(result.values, fitted.estimate_.values)
-    np.testing.assert_array_equal(result.values, fitted.frequencies_)
-    np.testing.assert_array_equal(estimate.values, before)
-    assert fitted.fit(estimate[0]).frequencies_.shape == (20,)
+    assert isinstance(result, FrequencyEstimate), "transform returns no FrequencyEstimate"
+    assert result.noise is estimate.noise, "the result has lost the noise of the raw estimate"
+    for name, held in (
+        ("estimate_", fitted.estimate_.values),
+        ("frequencies_", fitted.frequencies_),
+    ):
+        is_same = np.array_equal(held, result.values)
+        assert is_same, f"{name} is not what transform returns for the same estimate"
+    assert np.array_equal(estimate.values, before), "the estimate that was passed has changed"
+    shape = fitted.fit(estimate[0]).frequencies_.shape
+    assert shape == (20,), f"frequencies_ of one estimate has shape {shape}, expected (20,)"
     # A method that needs the noise must say how to give it; all others take plain arrays.
     try:
         plain = clone(postprocessor).fit_transform(before)
     except ValueError as error:
         assert "noise=" in str(error) or "oracle" in str(error), f"no remedy in: {error}"
     else:
-        assert type(plain) is np.ndarray
+        assert type(plain) is np.ndarray, "a plain array does not give a plain array"
 
 
 def check_transform_sets_nothing(postprocessor: BasePostProcessor) -> None:
@@ -551,7 +672,7 @@ def check_transform_sets_nothing(postprocessor: BasePostProcessor) -> None:
     unfitted = clone(postprocessor)
     before = vars(unfitted).copy()
     unfitted.transform(estimate)
-    assert vars(unfitted) == before, "transform has set attributes"
+    assert vars(unfitted) == before, "transform of an unfitted one has set attributes"
     fitted = unfitted.fit(estimate)
     before = vars(fitted).copy()
     fitted.transform(_estimates(seed=7))
@@ -588,7 +709,9 @@ def check_rows_are_independent(postprocessor: BasePostProcessor) -> None:
     estimate = _estimates()
     together = _processed(postprocessor, estimate)
     for i in range(len(estimate)):
-        np.testing.assert_allclose(together[i], _processed(postprocessor, estimate[i])[0])
+        alone = _processed(postprocessor, estimate[i])[0]
+        message = "the result of a row depends on the other rows"
+        np.testing.assert_allclose(together[i], alone, err_msg=message)
 
 
 def check_permutation_equivariance(postprocessor: BasePostProcessor) -> None:
@@ -600,6 +723,7 @@ def check_permutation_equivariance(postprocessor: BasePostProcessor) -> None:
         _processed(postprocessor, permuted),
         _processed(postprocessor, estimate)[:, order],
         atol=1e-12,
+        err_msg="the result depends on the order of the categories",
     )
 
 
@@ -608,7 +732,8 @@ def check_order_is_preserved(postprocessor: BasePostProcessor) -> None:
     estimate = _estimates(3)
     result = _processed(postprocessor, estimate)
     for before, after in zip(estimate.values, result, strict=True):
-        assert np.all(np.diff(after[np.argsort(before, kind="stable")]) >= -1e-12)
+        rising = np.diff(after[np.argsort(before, kind="stable")]) >= -1e-12
+        assert np.all(rising), "a larger estimate has become the smaller one"
 
 
 def check_extreme_estimates(postprocessor: BasePostProcessor) -> None:
@@ -616,4 +741,5 @@ def check_extreme_estimates(postprocessor: BasePostProcessor) -> None:
     rows = np.array([[-0.5, -0.25, -0.125, -1.0], [0.25] * 4, [1.0, 0, 0, 0], [5.0, 5.0, -3.0, 0]])
     estimate = FrequencyEstimate(rows, list("abcd"), NoiseModel(0.5, 0.25, 10))
     for row in estimate:
-        assert np.all(np.isfinite(_processed(postprocessor, row)))
+        is_finite = np.all(np.isfinite(_processed(postprocessor, row)))
+        assert is_finite, f"the result for {row.values[0].tolist()} is not finite"

@@ -35,6 +35,7 @@ from sklearn_ldp import (
     EstimateSet,
     FrequencyEstimate,
     HeldOutSearch,
+    MarginalOracle,
     NoiseModel,
     NormSub,
     SyntheticSearch,
@@ -57,6 +58,7 @@ from sklearn_ldp.oracles import estimate_by_group
 from sklearn_ldp.planning import Plan
 from sklearn_ldp.postprocessing import norm_sub
 from sklearn_ldp.queries import QuerySet, groups, query_matrix, random_sets
+from sklearn_ldp.surveys import TableSet
 from sklearn_ldp.utils.estimator_checks import check_oracle, check_postprocessor
 
 values = ["firefox", "edge", "edge"]
@@ -89,6 +91,11 @@ assert_type(search.estimate_, FrequencyEstimate)
 server = Aggregator(oracle)
 survey = ColumnOracle(epsilon=1.0, domains={"browser": 3, "age": 5})
 estimates: EstimateSet = Aggregator(survey).estimate_
+tables = MarginalOracle(epsilon=1.0, domains={"browser": 3, "age": 5}).fit_transform([[0, 1]])
+assert_type(tables, TableSet)
+shares: pd.DataFrame = tables.crosstab("browser", "age")
+truths: dict[Any, np.ndarray] = survey.true_frequencies([[0, 1], [2, 4]])
+simulated: EstimateSet = survey.simulate({"browser": [5, 3, 2], "age": [2, 2, 2, 2, 2]})
 collected: FrequencyEstimate = aggregate("reports", oracle).estimate_
 counts: int = server.n_samples
 factory: Callable[[float], sklearn_ldp.OLH] = OLH

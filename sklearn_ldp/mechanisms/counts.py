@@ -2,21 +2,160 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed
+from numpy.typing import ArrayLike
 
 from .._noise import Noise
 from .._sampled_noise import SampledNoise
-from ..mechanisms._laws import ReportLaw
-from ..mechanisms._mechanism import Mechanism
-from ..mechanisms._reports import sorted_parts
-from ._clients import chunk_users
-from ._waiting import Waiting, can_wait
+from .laws import ReportLaw
+from .mechanism import Mechanism, chunk_users, rows_by_group
+
+#: The most users whose number a float holds exactly, as estimates, metrics and files need it.
+MAX_USERS = 2**53
+
+
+def check_counts(counts: ArrayLike, what: str) -> np.ndarray:
+    """Return numbers of users as int64 of shape (n,).
+
+    Parameters
+    ----------
+    counts : array-like of shape (n,)
+        Non-negative integers (in any numeric dtype), not all zero, and at most 2**53 in total.
+    what : str
+        What error messages call them.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+        The counts.
+
+    Raises
+    ------
+    ValueError
+        If they are anything else.
+    """
+    array = np.asarray(counts)
+    if array.ndim != 1 or array.dtype.kind not in "biuf":
+        raise ValueError(
+            f"{what} must be a 1D array of numbers of users, got an array of dtype {array.dtype} "
+            f"and shape {array.shape}."
+        )
+    if array.dtype.kind == "f":
+        odd = ~np.isfinite(array) | (array != np.floor(array))
+        if odd.any():
+            raise ValueError(
+                f"{what} must be whole numbers of users, got {array[np.argmax(odd)]}; a user "
+                "cannot count in part."
+            )
+    if array.size and array.min() < 0:
+        raise ValueError(f"{what} must not be negative, got {array.min()}.")
+    if array.size and int(array.max()) > MAX_USERS // array.size:
+        check_total(sum(map(int, array.tolist())), what)  # Python's integers do not overflow
+    array = array.astype(np.int64)
+    if array.sum() == 0:
+        raise ValueError(f"{what} are all zero: there is no user.")
+    return array
+
+
+def check_total(n_users: int, what: str) -> None:
+    """Raise ValueError if there are more users than a float can count.
+
+    Parameters
+    ----------
+    n_users : int
+        Number of users.
+    what : str
+        What the error message calls the numbers that add up to it.
+    """
+    if n_users > MAX_USERS:
+        raise ValueError(
+            f"{what} must add up to at most 2**53 users, so that all sums are exact, got "
+            f"{n_users:,}. Are these numbers of users, and not ids or hashes?"
+        )
+
+
+def expand(ends: np.ndarray | None, start: int, stop: int) -> slice | np.ndarray:
+    """Return the rows of the users in ``range(start, stop)``.
+
+    Parameters
+    ----------
+    ends : ndarray of shape (n_rows,) or None
+        The users of row i end before ``ends[i]``; None means one user per row.
+    start, stop : int
+        The range of users.
+
+    Returns
+    -------
+    slice or ndarray of shape (stop - start,)
+        The row of each of these users.
+    """
+    if ends is None:
+        return slice(start, stop)
+    low, high = np.searchsorted(ends, [start, stop - 1], side="right")
+    inside = np.diff(np.clip(ends[low : high + 1], start, stop), prepend=start)
+    return np.repeat(np.arange(low, high + 1), inside)
+
+
+class Waiting(NamedTuple):
+    """Checked reports of small batches, which are quicker to tally together.
+
+    Immutable, so that counts that share it do not see each other's additions. Its blocks shrink at
+    least by half from one to the next, so that each report is copied only a few times.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        The mechanism of the reports.
+    blocks : tuple of (ndarray of shape (n,), ndarray of shape (n,) or (n, width))
+        The slot of each report (see `Counts.added`), and the reports.
+    n_bytes : int
+        Memory that the blocks take.
+    """
+
+    mechanism: Any
+    blocks: tuple[tuple[np.ndarray, np.ndarray], ...]
+    n_bytes: int
+
+    @classmethod
+    def of(cls, mechanism: Any, slots: np.ndarray, reports: np.ndarray) -> Waiting:
+        """Return a single block."""
+        return cls(mechanism, ((slots, reports),), slots.nbytes + reports.nbytes)
+
+    def with_blocks(self, more: Waiting) -> Waiting:
+        """Return the reports of both."""
+        blocks = [*self.blocks]
+        for block in more.blocks:
+            while blocks and len(blocks[-1][0]) < 2 * len(block[0]):
+                block = _joined([blocks.pop(), block])
+            blocks.append(block)
+        return Waiting(self.mechanism, tuple(blocks), self.n_bytes + more.n_bytes)
+
+    def tallied(self) -> Iterator[tuple[int, np.ndarray]]:
+        """Yield slots, each with the tally of reports of it."""
+        slots, reports = _joined(self.blocks)
+        size = chunk_users(self.mechanism)
+        for start in range(0, len(slots), size):
+            chunk = reports[start : start + size]
+            for slot, rows in rows_by_group(slots[start : start + size]):
+                yield slot, self.mechanism.tally(chunk[rows])
+
+
+def can_wait(reports: np.ndarray) -> bool:
+    """Whether reports stay what they are when they are joined with others of their mechanism."""
+    # Booleans may be another form of reports, and NumPy makes floats of uint64 beside int64.
+    return reports.dtype.kind in "iu" and reports.dtype != np.uint64
+
+
+def _joined(blocks: Any) -> tuple[np.ndarray, np.ndarray]:
+    slots, reports = zip(*blocks, strict=True)
+    return np.concatenate(slots), np.concatenate(reports)
+
 
 _MAX_CELLS = 1 << 23  # 64 MiB of counts: beyond that, shards are not kept apart
 # Reports wait if they take at most this much memory, or an eighth of what the tallies take; and all
@@ -27,7 +166,7 @@ _SMALL_BYTES, _WAITING_BYTES = 1 << 12, 1 << 18
 class Counts:
     """Sums of a mechanism's reports, for each group of users and each shard.
 
-    Immutable: `added` and ``+`` return new ones. A shard is one of the disjoint parts of a group's
+    Immutable: `added` and ``+`` return new ones. A shard is one of the disjoint sets of a group's
     reports that are kept apart so that one can be compared with the others.
 
     What small batches add waits as reports until there is enough of it, or until the tallies are
@@ -65,9 +204,9 @@ class Counts:
         return counts
 
     @staticmethod
-    def most(mechanism: Mechanism, n_parts: int) -> int:
-        """Return how many parts (groups or shards), at most n_parts, are kept apart in memory."""
-        return max(min(n_parts, _MAX_CELLS // mechanism.tally_size), 1)
+    def most(mechanism: Mechanism, n_slots: int) -> int:
+        """Return how many slots (groups or shards), at most n_slots, are kept apart in memory."""
+        return max(min(n_slots, _MAX_CELLS // mechanism.tally_size), 1)
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -111,14 +250,14 @@ class Counts:
         Counts.__init__(self, state["tallies"], state["sizes"])
 
     def __add__(self, other: Counts) -> Counts:
-        (settled, waiting), (theirs, more) = self._parts(), other._parts()
+        (settled, waiting), (theirs, more) = self._held(), other._held()
         if theirs is not None:  # copied, as it may be the array of a caller's Tally
             settled = theirs.copy() if settled is None else settled + theirs
         if more is not None:
             waiting = more if waiting is None else waiting.with_blocks(more)
         return self._of(self.tally_size, self.sizes + other.sizes, settled, waiting)
 
-    def _parts(self) -> tuple[np.ndarray | None, Waiting | None]:
+    def _held(self) -> tuple[np.ndarray | None, Waiting | None]:
         """The settled tallies and what waits; nothing does once the tallies have been read."""
         if "tallies" in self.__dict__:
             return self.tallies, None
@@ -144,7 +283,7 @@ class Counts:
         n: int,
         make_reports: Callable[[int, int], np.ndarray],
         n_jobs: int | None = None,
-        parts_of: Callable[[int, int], np.ndarray] | None = None,
+        slots_of: Callable[[int, int], np.ndarray] | None = None,
         first_shard: int = 0,
     ) -> Counts:
         """Return the counts with n reports added.
@@ -159,48 +298,48 @@ class Counts:
             ``make_reports(start, stop)`` returns ``reports[start:stop]``.
         n_jobs : int or None, default=None
             Number of threads; the result does not depend on it.
-        parts_of : callable, default=None
-            ``parts_of(start, stop)`` returns the part of each of these reports,
+        slots_of : callable, default=None
+            ``slots_of(start, stop)`` returns the slot of each of these reports,
             ``group * n_shards + shard``; None deals the reports of a single group out to its
             shards in turn, by their position.
         first_shard : int, default=0
             The shard of the very first report, if reports are dealt out.
         """
-        first, n_parts = self.n_samples + first_shard, self.sizes.size
+        first, n_slots = self.n_samples + first_shard, self.sizes.size
         if 0 < n <= chunk_users(mechanism):
             reports = make_reports(0, n)
             if reports.nbytes <= max(_SMALL_BYTES, self._small_bytes) and can_wait(reports):
-                parts = (first + np.arange(n)) % n_parts if parts_of is None else parts_of(0, n)
-                return self._with_waiting(mechanism, parts, reports)
+                slots = (first + np.arange(n)) % n_slots if slots_of is None else slots_of(0, n)
+                return self._with_waiting(mechanism, slots, reports)
 
             def make_reports(_start, _stop):
                 return reports
 
-        def rows_of_parts(start, stop):
-            if parts_of is not None and n_parts > 1:
-                return sorted_parts(parts_of(start, stop))
-            offsets = range(min(n_parts, stop - start))
-            return (((first + start + i) % n_parts, slice(i, None, n_parts)) for i in offsets)
+        def rows_of_slots(start, stop):
+            if slots_of is not None and n_slots > 1:
+                return rows_by_group(slots_of(start, stop))
+            offsets = range(min(n_slots, stop - start))
+            return (((first + start + i) % n_slots, slice(i, None, n_slots)) for i in offsets)
 
         def work(start, stop):
             reports = make_reports(start, stop)
             return [
-                (part, len(own), mechanism.tally(own))
-                for part, rows in rows_of_parts(start, stop)
+                (slot, len(own), mechanism.tally(own))
+                for slot, rows in rows_of_slots(start, stop)
                 if len(own := reports[rows])
             ]
 
         tallies, sizes = self.tallies.copy(), self.sizes.copy()
-        flat, flat_sizes = tallies.reshape(n_parts, -1), sizes.reshape(n_parts)
+        flat, flat_sizes = tallies.reshape(n_slots, -1), sizes.reshape(n_slots)
         for counted in _worked(work, n, chunk_users(mechanism), n_jobs):
-            for part, size, tally in counted:
-                flat_sizes[part] += size
-                flat[part] += tally
+            for slot, size, tally in counted:
+                flat_sizes[slot] += size
+                flat[slot] += tally
         return Counts(tallies, sizes)
 
-    def _with_waiting(self, mechanism: Mechanism, parts: np.ndarray, reports: np.ndarray) -> Counts:
-        sizes = np.bincount(parts, minlength=self.sizes.size).reshape(self.sizes.shape)
-        waiting = Waiting.of(mechanism, parts, reports.copy())  # they may be the caller's
+    def _with_waiting(self, mechanism: Mechanism, slots: np.ndarray, reports: np.ndarray) -> Counts:
+        sizes = np.bincount(slots, minlength=self.sizes.size).reshape(self.sizes.shape)
+        waiting = Waiting.of(mechanism, slots, reports.copy())  # they may be the caller's
         return self + self._of(self.tally_size, sizes, None, waiting)
 
 
@@ -215,7 +354,7 @@ def _worked(work: Callable, n: int, size: int, n_jobs: int | None) -> Iterable:
 
 @dataclass(frozen=True, eq=False)
 class Shards:
-    """Disjoint parts of one collection's reports, each of which suffices for an estimate.
+    """Disjoint sets of one collection's reports, each of which suffices for an estimate.
 
     Parameters
     ----------

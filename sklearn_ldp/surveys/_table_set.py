@@ -18,8 +18,8 @@ from .._typing import DataFrame
 from ..domains import RecordDomain
 from ..domains.values import objects
 from ..inference import ConfidenceInterval, WaldTest, independence
+from ._class_mixture import ClassMixture, mixture_of_tables
 from ._components import Subset
-from ._latent import ClassMixture, mixture_of_tables
 from ._views import TableView
 
 Conjunction = Mapping[Any, Any]

@@ -7,17 +7,135 @@ so that clients, servers and threads can share it, and its probabilities are the
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cached_property
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ._coins import Coins
-from ._laws import PublicPart
-from ._reports import bits_for, expect, sorted_parts
+from .coins import Coins, CoinStreams
+
+
+def check_hash_reports(reports: np.ndarray, n_functions: int, hash_range: int) -> np.ndarray:
+    """Return reports of a hash function and a hash value as int64, or raise ValueError."""
+    expect(
+        reports.ndim == 2
+        and reports.shape[1] == 2
+        and (
+            len(reports) == 0
+            or (
+                reports.min() >= 0
+                and int(reports[:, 0].max()) < n_functions
+                and reports[:, 1].max() < hash_range
+            )
+        ),
+        f"an array of shape (n, 2) of integers, the first in [0, {n_functions - 1}], the second "
+        f"in [0, {hash_range - 1}]",
+        reports,
+    )
+    return reports.astype(np.int64, copy=False)
+
+
+def bits_for(n_values: int) -> int:
+    """Count the bits that are needed to tell values apart.
+
+    Parameters
+    ----------
+    n_values : int
+        Number of possible values.
+
+    Returns
+    -------
+    int
+        The binary logarithm of `n_values`, rounded up.
+    """
+    return (n_values - 1).bit_length()
+
+
+def check_indices(reports: np.ndarray, n_values: int) -> np.ndarray:
+    """Return reports that are one integer below `n_values` each, or raise ValueError."""
+    expect(
+        reports.ndim == 1 and (reports.size == 0 or 0 <= reports.min() <= reports.max() < n_values),
+        f"an array of shape (n,) of integers in [0, {n_values - 1}]",
+        reports,
+    )
+    return reports
+
+
+def expect(condition: object, expectation: str, reports: np.ndarray) -> None:
+    """Raise ValueError, saying what was expected and what came, unless a condition holds.
+
+    Parameters
+    ----------
+    condition : bool
+        Whether reports are as expected.
+    expectation : str
+        What was expected; it follows the word "expected" in the message.
+    reports : ndarray
+        The reports that came.
+
+    Raises
+    ------
+    ValueError
+        Unless the condition holds.
+    """
+    if not condition:
+        came = f"an array of dtype {reports.dtype} and shape {reports.shape}"
+        if reports.size and reports.dtype.kind in "iuf":
+            came += f" with values from {reports.min()} to {reports.max()}"
+        raise ValueError(f"expected {expectation}, got {came}")
+
+
+def rows_by_group(groups: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
+    """Yield each group that occurs, with the indices of its reports.
+
+    Parameters
+    ----------
+    groups : ndarray of int of shape (n,)
+        The group of each report.
+
+    Yields
+    ------
+    (int, ndarray of int)
+        The groups in their order, with rising indices.
+    """
+    # Integers of 16 bits are sorted by their digits, in linear time.
+    is_small = groups.size and groups.min() >= 0 and groups.max() < 1 << 16
+    order = np.argsort(groups.astype(np.uint16) if is_small else groups, kind="stable")
+    present, begin = np.unique(groups[order], return_index=True)
+    yield from zip(present.tolist(), np.split(order, begin[1:]), strict=True)
+
+
+def counted_by_group(
+    codes: np.ndarray, groups: np.ndarray, n_codes: int
+) -> Iterator[tuple[int, np.ndarray]]:
+    """Yield each group that occurs, with how often it has each code.
+
+    Parameters
+    ----------
+    codes : ndarray of int of shape (n,)
+        Codes, each in [0, n_codes - 1].
+    groups : ndarray of int of shape (n,)
+        The group of each code.
+    n_codes : int
+        Number of codes.
+
+    Yields
+    ------
+    (int, ndarray of shape (n_codes,))
+        The groups in their order, with their counts, int64.
+    """
+    if not groups.size:
+        return
+    first, n_groups = int(groups.min()), int(np.ptp(groups)) + 1
+    counts = np.bincount((groups - first) * n_codes + codes, minlength=n_groups * n_codes)
+    by_group = counts.astype(np.int64, copy=False).reshape(n_groups, n_codes)
+    present = np.flatnonzero(by_group.any(axis=1))
+    yield from zip((first + present).tolist(), by_group[present], strict=True)
 
 
 class ReportField(NamedTuple):
@@ -37,6 +155,56 @@ class ReportField(NamedTuple):
     name: str
     n_values: int
     width: int | None = None
+
+
+class PublicPart(NamedTuple):
+    """The part of a report that a client draws without looking at its value.
+
+    Parameters
+    ----------
+    of_reports : callable
+        Returns the part of each report, as integers of shape (n,).
+    n_values : int
+        Number of values that the part takes.
+    shares : ndarray of shape (n_values,) or None
+        Probabilities of these values; None if all are equally likely.
+    n_draws : int or None
+        The part is made of a uniform number below this; None means below `n_values`.
+    of_draws : callable or None
+        Returns the parts made of such numbers, of shape (n,); None if they are the numbers
+        themselves.
+    privatize : callable or None
+        Randomises codes of shape (n,), given parts of shape (n,) and coins, into reports. It must
+        keep epsilon for every part. None if a collector cannot assign the part.
+    collisions : callable or None
+        Takes the number of reports of each part, of shape (n_values,). Returns, for each of some
+        classes of pairs of categories, the number of reports that support both of a pair or
+        neither, whatever the answer is; and the probability of that. None if it is not known.
+    """
+
+    of_reports: Callable[[np.ndarray], np.ndarray]
+    n_values: int
+    shares: np.ndarray | None = None
+    n_draws: int | None = None
+    of_draws: Callable[[np.ndarray], np.ndarray] | None = None
+    privatize: Callable[[np.ndarray, np.ndarray, Coins], np.ndarray] | None = None
+    collisions: Callable[[np.ndarray], tuple[np.ndarray, float]] | None = None
+
+    def draw(self, uniform: Callable[[int], np.ndarray]) -> np.ndarray:
+        """Draw parts.
+
+        Parameters
+        ----------
+        uniform : callable
+            Returns uniform integers below a number.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            int64.
+        """
+        draws = uniform(self.n_values if self.n_draws is None else self.n_draws)
+        return draws if self.of_draws is None else self.of_draws(draws)
 
 
 class Mechanism(ABC):
@@ -179,24 +347,24 @@ class Mechanism(ABC):
         """
 
     def tally_each(
-        self, reports: np.ndarray, parts: np.ndarray
+        self, reports: np.ndarray, groups: np.ndarray
     ) -> Iterator[tuple[int, np.ndarray]]:
-        """Count the reports of several collections at once, in which this mechanism was used.
+        """Count the reports of several groups at once.
 
         Parameters
         ----------
         reports : ndarray of shape (n,) or (n, width)
             Checked reports.
-        parts : ndarray of int of shape (n,)
-            The number of the collection of each report.
+        groups : ndarray of int of shape (n,)
+            The group of each report.
 
         Yields
         ------
         (int, ndarray of shape (tally_size,))
-            Each collection that has reports, with its tally.
+            Each group that has reports, with its tally.
         """
-        for part, rows in sorted_parts(parts):
-            yield part, self.tally(reports[rows])
+        for group, rows in rows_by_group(groups):
+            yield group, self.tally(reports[rows])
 
     @property
     @abstractmethod
@@ -319,3 +487,115 @@ class Mechanism(ABC):
             if isinstance(value, cached_property)
         }
         return {name: value for name, value in vars(self).items() if name not in cached}
+
+
+_CHUNK_BYTES = 1 << 25  # the most memory for a chunk of reports
+
+
+def privatize(
+    mechanism: Mechanism,
+    codes: np.ndarray,
+    first: int,
+    streams: CoinStreams,
+    *,
+    for_sums: bool = False,
+    parts: np.ndarray | None = None,
+) -> np.ndarray:
+    """Randomise the codes of users at positions first, first + 1, .. of the collection.
+
+    In a seeded run the users of a block share a stream, and each block is drawn whole, so that
+    the coins of a user depend on the seed and on her position alone.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        The mechanism that makes reports.
+    codes : ndarray whose first axis is the users
+        Values as encoded by the domain.
+    first : int
+        The first user's position.
+    streams : CoinStreams
+        Source of the coins.
+    for_sums : bool, default=False
+        Whether the reports are only to be tallied, see `Mechanism.draw`.
+    parts : ndarray of shape (n,), default=None
+        The public part of each report, if the collector assigns it.
+
+    Returns
+    -------
+    ndarray whose first axis is the users
+        The reports.
+    """
+    randomise: Callable = mechanism.draw if for_sums else mechanism.privatize
+    inputs = [codes]
+    if parts is not None:
+        assert mechanism.public_part is not None
+        assert mechanism.public_part.privatize is not None
+        randomise, inputs = mechanism.public_part.privatize, [codes, parts]
+    pieces: Iterator[np.ndarray]
+    if streams.is_secure:
+        coins, size = streams.block(0), chunk_users(mechanism)
+        spans = range(0, max(len(codes), 1), size)
+        pieces = (randomise(*(x[start : start + size] for x in inputs), coins) for start in spans)
+    else:
+        pieces = _seeded(randomise, inputs, first, streams, block_users(mechanism))
+    return _concatenated(pieces, len(codes))
+
+
+def _seeded(
+    randomise: Callable, inputs: list[np.ndarray], first: int, streams: CoinStreams, size: int
+) -> Iterator[np.ndarray]:
+    end = first + len(inputs[0])
+    for block in range(first // size, -(-end // size)):
+        start, stop = max(first, block * size), min(end, (block + 1) * size)
+        inside = slice(start - block * size, stop - block * size)
+        padded = [np.zeros((size, *x.shape[1:]), dtype=x.dtype) for x in inputs]
+        for whole, x in zip(padded, inputs, strict=True):
+            whole[inside] = x[start - first : stop - first]
+        yield randomise(*padded, streams.block(block))[inside]
+
+
+def _concatenated(pieces: Iterator[np.ndarray], n: int) -> np.ndarray:
+    """Join pieces of n rows in all, of which only one is held beside the result."""
+    first = next(pieces)
+    if len(first) == n:
+        return first
+    result = np.empty((n, *first.shape[1:]), dtype=first.dtype)
+    stop = 0
+    for piece in chain([first], pieces):
+        start, stop = stop, stop + len(piece)
+        result[start:stop] = piece
+    return result
+
+
+def block_users(mechanism: Mechanism) -> int:
+    """Return the number of users who share a stream of coins, which a seed's results depend on.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        The mechanism that makes reports.
+
+    Returns
+    -------
+    int
+        A power of two.
+    """
+    return 1 << int(min(max(22 - math.log2(mechanism.report_bytes), 6), 15))
+
+
+def chunk_users(mechanism: Mechanism) -> int:
+    """Return the number of users who are processed at a time.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        The mechanism that makes reports.
+
+    Returns
+    -------
+    int
+        A multiple of `block_users`.
+    """
+    block = block_users(mechanism)
+    return block * max(1, min(_CHUNK_BYTES // mechanism.report_bytes // block, 8))

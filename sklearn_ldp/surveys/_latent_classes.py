@@ -14,10 +14,9 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from .._random import RandomState, as_generator
 from ..numerics.simplex import norm_sub
 from ..postprocessing import EmpiricalBayes
-from ._base import BaseTableProcessor
+from ._class_mixture import ClassFit, ClassMixture, PairTables, positive
 from ._components import Components, Subset
-from ._consistent import linear_tables, non_negative_tables
-from ._latent import ClassFit, ClassMixture, PairTables, positive
+from ._consistent import BaseTableProcessor, agreeing_cells, linear_tables
 from ._plan import TableRequest
 from ._table_set import TableSet
 from ._views import TableView, best_components
@@ -258,7 +257,7 @@ def _with_residuals(
 ) -> dict[Any, np.ndarray]:
     """The model's tables, each with its part of what they leave of the linear ones."""
     by_columns = {one.columns: one for one in observed}
-    made, names, variances = [], [], []
+    made, variances = {}, []
     for name, of_table in linear.columns_of.items():
         one = by_columns.get(of_table)
         if one is None or len(of_table) < 2:
@@ -267,17 +266,10 @@ def _with_residuals(
         left = linear.row(name) - f
         # What is left of a cell is taken to be proportional to its frequency, squared on average.
         spread = np.sum((left**2 - variance) * f / variance**2) / np.sum(f**2 / variance**2)
-        part = max(float(spread), 0.0) * f
-        names.append(name)
+        signal = max(float(spread), 0.0) * f
+        made[name] = norm_sub(f + left * signal / (signal + variance))
         variances.append(one.variance)
-        made.append(norm_sub(f + left * part / (part + variance)))
-    if not names:
+    if not made:
         return cells
-    columns = [linear.columns_of[name] for name in names]
-    components = Components.of_tables(linear.sizes, columns, made, variances)
-    agreed, _ = non_negative_tables(components)
-    cells = {**cells, **dict(zip(names, agreed, strict=True))}
-    components = components.fitted(agreed)
-    singles = [n for n, c in linear.columns_of.items() if len(c) == 1 and c in components]
-    of_singles = components.tables([linear.columns_of[name] for name in singles])
-    return {**cells, **{n: np.maximum(c, 0) for n, c in zip(singles, of_singles, strict=True)}}
+    agreed, _ = agreeing_cells(linear, made, variances)
+    return {**cells, **{name: np.maximum(own, 0) for name, own in agreed.items()}}

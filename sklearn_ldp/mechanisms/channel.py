@@ -12,10 +12,10 @@ from scipy import sparse
 
 from .._noise import ChannelNoise, Noise, NoiseModel, as_rows
 from .._typing import Matrix
-from ._coins import Coins
-from ._covariance import drawn_covariances, inner, joint_covariances, joint_product
-from ._laws import JointSupport, ReportLaw, choice_entropy
-from ._mechanism import Mechanism
+from .coins import TWO_64, Coins
+from .covariances import drawn_covariances, inner, joint_covariances, joint_product
+from .laws import JointSupport, ReportLaw, choice_entropy, simulate_members
+from .mechanism import Mechanism, check_indices
 
 
 class Channel(Mechanism):
@@ -486,6 +486,102 @@ class Channel(Mechanism):
             The channel itself, unless it draws from a space that is too large to be listed.
         """
         return self
+
+
+class IndexChannel(Channel):
+    """Base of channels whose report is one number, with a set of numbers for each category.
+
+    With probability ``threshold / 2**64`` the number is uniform in the set of the user's category,
+    otherwise uniform among all others. A tally counts each number. Subclasses say which numbers the
+    sets have (`_inside`, `_outside`), and how counts become supports (`decode`, `_spread`,
+    `_gather`).
+
+    Parameters
+    ----------
+    n_categories : int
+        Size d of the domain.
+    p, q : Fraction
+        Support probabilities.
+    threshold : int
+        Probability of a number from the set, over 2**64.
+    n_reports, n_inside : int
+        Number of numbers in all, and in the set of a category.
+    """
+
+    def __init__(
+        self,
+        n_categories: int,
+        p: Fraction,
+        q: Fraction,
+        threshold: int,
+        n_reports: int,
+        n_inside: int,
+    ) -> None:
+        super().__init__(n_categories, p, q)
+        self.threshold, self.n_reports, self.n_inside = threshold, n_reports, n_inside
+        # Probabilities of the set, and of as many other numbers.
+        self.inside = Fraction(threshold, TWO_64)
+        self.against = (1 - self.inside) * n_inside / (n_reports - n_inside)
+
+    @abstractmethod
+    def _inside(self, codes: np.ndarray, index: np.ndarray) -> np.ndarray:
+        """The index-th number in the set of each category."""
+
+    @abstractmethod
+    def _outside(self, codes: np.ndarray, index: np.ndarray) -> np.ndarray:
+        """The index-th number that is not in the set of each category."""
+
+    @abstractmethod
+    def _spread(self, weights: np.ndarray) -> np.ndarray:
+        """For each number, the sum of the weights of the categories whose sets have it."""
+
+    @abstractmethod
+    def _gather(self, weights: np.ndarray) -> np.ndarray:
+        """For each category, the sum of the weights of the numbers in its set."""
+
+    def report_entropy(self, order=1):
+        return choice_entropy(self.inside, self.n_inside, self.n_reports - self.n_inside, order)
+
+    @property
+    def report_law(self):
+        inside = self.inside / self.n_inside
+        outside = (1 - self.inside) / (self.n_reports - self.n_inside)
+        return ReportLaw(float(inside), float(outside), self._spread, self._gather)
+
+    def privatize(self, codes, coins):
+        is_inside = coins.bernoulli(self.threshold, len(codes))
+        reports = np.empty(len(codes), dtype=np.int64)
+        inside, outside = np.flatnonzero(is_inside), np.flatnonzero(~is_inside)
+        index = coins.integers(self.n_inside, inside.size)
+        reports[inside] = self._inside(codes[inside], index)
+        index = coins.integers(self.n_reports - self.n_inside, outside.size)
+        reports[outside] = self._outside(codes[outside], index)
+        return reports
+
+    def check_reports(self, reports):
+        return check_indices(reports, self.n_reports)
+
+    @property
+    def tally_size(self):
+        return self.n_reports
+
+    @property
+    def tally_sum(self):
+        return 1
+
+    def tally(self, reports):
+        return np.bincount(reports, minlength=self.n_reports)
+
+    def count_support(self, reports):
+        return self.decode(self.tally(reports)[None])[0]
+
+    def simulate(self, counts, n_repeats, rng):
+        # A user either ignores her category and draws any number, or draws one from its set.
+        share, n_inside = float(self.inside - self.against), self.n_inside
+        numbers = simulate_members(
+            counts, n_repeats, rng, share, self.n_reports, n_inside, self._inside
+        )
+        return self.decode(numbers)
 
 
 def randomised_response(

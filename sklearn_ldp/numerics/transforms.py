@@ -1,13 +1,181 @@
-"""All linear functions on a vector space over a finite field, and sums over their level sets."""
+"""Fast sums over finite vector spaces: Walsh-Hadamard and Fourier transforms, linear functions."""
 
 from __future__ import annotations
 
 from functools import cached_property, lru_cache
 
 import numpy as np
+from scipy import fft
 
-from ._finite_field import FiniteField
-from ._fourier import additive_transform
+from .finite_field import FiniteField
+
+_AT_ONCE = 5  # bits of the places that one product of matrices transforms
+_EXACT = 2**53  # whole numbers up to it are floats
+
+
+def walsh_hadamard(x: np.ndarray) -> np.ndarray:
+    """Return the Walsh-Hadamard transform along the last axis, whose length is a power of two.
+
+    Parameters
+    ----------
+    x : ndarray of shape (..., K)
+        Real numbers.
+
+    Returns
+    -------
+    ndarray of shape (..., K)
+        ``sum over y of x[y] (-1)**popcount(r & y)`` for each r; exact for integers.
+    """
+    if x.dtype.kind not in "iub":
+        return _by_products(x)
+    whole = x.astype(np.int64)
+    if np.abs(whole, dtype=np.float64).sum(axis=-1).max(initial=0) < _EXACT:
+        return np.rint(_by_products(whole)).astype(np.int64)
+    return _by_pairs(whole)
+
+
+def _by_products(x: np.ndarray) -> np.ndarray:
+    """Transform the first bits of the places, move them to the end, and so on."""
+    size = x.shape[-1]
+    result = x.reshape(-1, size).astype(np.float64)
+    n_left = size.bit_length() - 1
+    while n_left:
+        n_bits = -(-n_left // -(-n_left // _AT_ONCE))  # nearly as many each time
+        split = result.reshape(len(result), 1 << n_bits, size >> n_bits)
+        result = (_matrix(n_bits) @ split).swapaxes(1, 2).reshape(len(result), size)
+        n_left -= n_bits
+    return result.reshape(x.shape)
+
+
+def _by_pairs(x: np.ndarray) -> np.ndarray:
+    """Add and subtract whole numbers that floats do not hold."""
+    shape, size = x.shape, x.shape[-1]
+    step = 1
+    while step < size:
+        pairs = x.reshape(*shape[:-1], size // (2 * step), 2, step)
+        even, odd = pairs[..., 0, :], pairs[..., 1, :]
+        x = np.stack([even + odd, even - odd], axis=-2).reshape(shape)
+        step *= 2
+    return x
+
+
+@lru_cache
+def _matrix(n_bits: int) -> np.ndarray:
+    matrix = np.ones((1, 1))
+    for _ in range(n_bits):
+        matrix = np.block([[matrix, matrix], [matrix, -matrix]])
+    return matrix
+
+
+def additive_transform(
+    field: FiniteField, n_digits: int, x: np.ndarray, *, inverse: bool = False
+) -> np.ndarray:
+    """Return the Fourier transform over the last axis, whose places are vectors (not normalised).
+
+    Vectors are added by adding the base-p digits of their numbers, where p is the characteristic.
+
+    Parameters
+    ----------
+    field : FiniteField
+        GF(g).
+    n_digits : int
+        Dimension k of the space.
+    x : ndarray of shape (..., g**k)
+        One number per vector.
+    inverse : bool, default=False
+        Whether to take the conjugate characters.
+
+    Returns
+    -------
+    ndarray of shape (..., g**k)
+        The transform: complex, or real in characteristic 2.
+    """
+    if field.characteristic == 2:
+        return walsh_hadamard(x)
+    last = x.ndim - 1
+    shape = x.shape[:-1] + (field.characteristic,) * (field.degree * n_digits)
+    axes = range(last, len(shape))
+    if inverse:
+        return fft.ifftn(x.reshape(shape), axes=axes, norm="forward").reshape(x.shape)
+    return fft.fftn(x.reshape(shape), axes=axes).reshape(x.shape)
+
+
+_CACHE = 2**18  # how many bytes of sums are worked on at a time
+_PLACES = 2**20  # how many places of summands are held at a time
+
+
+def contract(
+    field: FiniteField, tables: np.ndarray, n_digits: int, n_codes: int, n_values: int = 1
+) -> np.ndarray:
+    """Sum tables over the reports (a, t) with ``<a, v> + s = t``, for the first codes v and s.
+
+    ``T[a_{k-1}, .., a_0, t]`` becomes ``T'[v_{k-1}, a_{k-2}, .., t] =
+    sum over a_{k-1} of T[a_{k-1}, .., t + a_{k-1} v_{k-1}]``, and so on for the other digits; in
+    the end t = s. The cost is O(k g**(k + 2)) for tables of g**(k + 1) counts.
+
+    Parameters
+    ----------
+    field : FiniteField
+        GF(g).
+    tables : ndarray of shape (m, g**(k + 1))
+        Counts or weights of the reports: a is the number with the base-g digits a_{k-1} .. a_0,
+        and the place of (a, t) is ``a * g + t``.
+    n_digits : int
+        Number k of digits.
+    n_codes : int
+        Number of vectors v, numbered in the same way, that are asked for.
+    n_values : int, default=1
+        Number of values s: 1 for s = 0 alone, or g for all of them.
+
+    Returns
+    -------
+    ndarray of shape (m, n_codes, n_values)
+        The sums, of the same type as `tables`.
+
+    References
+    ----------
+    .. [1] V. Feldman, J. Nelson, H. Nguyen, K. Talwar, "Private frequency estimation via
+       projective geometry", ICML 2022. https://proceedings.mlr.press/v162/feldman22a.html
+       (the dynamic program of section 4, for prime g).
+    """
+    g, k, m = field.order, n_digits, len(tables)
+    table = tables.reshape(1, m, g, g ** (k - 1), g)
+    for j in reversed(range(k)):
+        # Axes: digits of v found so far, table, digit a_j, digits below, t.
+        n_above, n_below = table.shape[0], g**j
+        flat = np.ascontiguousarray(table.transpose(2, 4, 0, 1, 3)).reshape(g * g, -1)
+        # Only the first, highest digit can be limited by the number of codes.
+        n_asked = min(g, -(-n_codes // n_below)) if n_above == 1 else g
+        summed = _sum_over_digit(field, flat, n_asked, g if j else n_values)
+        summed = summed.reshape(*summed.shape[:2], n_above, m, n_below)
+        table = summed.transpose(2, 0, 3, 4, 1).reshape(n_above * n_asked, m, n_below, -1)
+        if j:
+            table = table.reshape(-1, m, g, n_below // g, g)
+    return table.reshape(-1, m, n_values).transpose(1, 0, 2)[:, :n_codes]
+
+
+def _sum_over_digit(
+    field: FiniteField, flat: np.ndarray, n_asked: int, n_values: int
+) -> np.ndarray:
+    """Return the sum of the rows (a, t + a v) of a table over all a, for the first v and t."""
+    g, n_columns = field.order, flat.shape[1]
+    summed = np.empty((n_asked, n_values, n_columns), dtype=flat.dtype)
+    some = max(_PLACES // (g * n_values), 1)
+    for first in range(0, n_asked, some):
+        part = summed[first : first + some]
+        a, v, t = np.ogrid[:g, first : first + len(part), :n_values]
+        places = a * g + field.add(t, field.multiply(a, v))
+        # Block by block, so that what is added up stays in a processor's cache.
+        width = max(_CACHE // part[:, :, 0].nbytes, 64)
+        for start in range(0, n_columns, width):
+            block = slice(start, start + width)
+            columns = np.ascontiguousarray(flat[:, block])
+            total = columns[places[0]]
+            for place in places[1:]:
+                total += columns[place]
+            part[:, :, block] = total
+    return summed
+
 
 _MAX_PRODUCTS = 1 << 18  # one-byte cells of a table of products, which stays in the cache
 

@@ -1,29 +1,311 @@
-"""What all oracles share, whatever their estimate is of: the life of a collection."""
+"""The base of all oracles and surveys: the life of a collection, whatever its estimate is of."""
 
 from __future__ import annotations
 
 import math
 import warnings
 from abc import ABCMeta, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
 from numbers import Integral, Real
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Generic, NamedTuple, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.exceptions import NotFittedError
+from sklearn.utils import check_consistent_length
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import validate_data
 
+from .._docstrings import fill_in
 from .._documentation import Documented
 from .._random import RandomState
-from .._typing import Values
+from .._typing import Column, Values
 from ..domains import Domain
-from ..domains.values import read_once
-from ..mechanisms._coins import CoinStreams
-from ..mechanisms._mechanism import Mechanism
-from ..protocols import Counts, Protocol
-from ._state import Collected
+from ..domains.values import group_codes, read_once
+from ..mechanisms import Counts, Protocol, check_counts, expand
+from ..mechanisms.coins import CoinStreams
+from ..mechanisms.mechanism import Mechanism, privatize
+
+_T = TypeVar("_T")
+
+_COLLECTION = """input : {"values", "reports"}, default="values"
+    Whether `fit`, `partial_fit` and `transform` read users' raw values or their reports.
+n_shards : int, default=10
+    Number of shards of the reports (user i is in shard i modulo `n_shards`) whose counts are kept
+    apart, for :class:`~sklearn_ldp.HeldOutSearch`. With 1 no shards are kept, nor where they would
+    take more than 64 MiB.
+random_state : int, RandomState, Generator or None, default=None
+    None draws every coin from the operating system's secure source. Anything else makes reports
+    predictable, and is for simulations.
+n_jobs : int, default=None
+    Number of threads that work on chunks of users; it does not change the result."""
+
+_PARAMETERS = """Parameters
+----------
+epsilon : float, default=1.0
+    Privacy budget of one report, > 0.
+categories : "auto", int, array-like of shape (d,) or Domain, default="auto"
+    The public domain: anything that :class:`~sklearn_ldp.Domain` takes. An int d stands for
+    ``0 .. d-1``, tuples for values of several columns. "auto" takes the levels that the values
+    declare (a categorical dtype). Without declared levels it learns the domain from the raw values
+    in `fit`, which leaks the values that occur and is for simulations only.
+"""
+
+_ATTRIBUTES = """Attributes
+----------
+categories_ : ndarray of shape (d,)
+    The domain.
+support_counts_ : ndarray of shape (d,)
+    Number of reports that support each category.
+n_samples_seen_ : int
+    Number of users.
+frequencies_ : ndarray of shape (d,)
+    Unbiased estimates; some may be negative.
+noise_ : NoiseModel
+    The noise of the estimates.
+estimate_ : FrequencyEstimate of shape (1, d)
+    The estimates with their categories and their noise, as post-processors take them.
+n_features_in_ : int
+    Number of columns of the values seen in `fit`.
+feature_names_in_ : ndarray of shape (n_features_in_,)
+    Names of these columns, if they have any."""
+
+
+_EPSILON_AND_DOMAINS = """epsilon : float, default=1.0
+    Privacy budget of one report, > 0.
+domains : "auto" or mapping of str to categories, default="auto"
+    The public domain of each column: anything that :class:`~sklearn_ldp.Domain` takes. "auto"
+    takes the levels that the columns of a data frame declare (categorical dtypes). Without
+    declared levels it learns a domain from the raw values in `fit`, which leaks the values
+    that occur and is for simulations only."""
+
+_FEATURES = """n_features_in_ : int
+    Number of columns.
+feature_names_in_ : ndarray of shape (n_features_in_,)
+    Names of the columns, in the order of `domains`, if the values seen in `fit` had names."""
+
+
+def inherit_parameters(cls: type[_T]) -> type[_T]:
+    """Fill in the parameters and attributes that all oracles share in a class's docstring."""
+    return fill_in(cls, parameters=_PARAMETERS + _COLLECTION, attributes=_ATTRIBUTES)
+
+
+def inherit_survey_parameters(cls: type[_T]) -> type[_T]:
+    """Fill in the parameters and attributes that all oracles of several columns share."""
+    return fill_in(cls, domains=_EPSILON_AND_DOMAINS, collection=_COLLECTION, features=_FEATURES)
+
+
+# Parameters in which the parties of a collection may differ.
+_OF_ONE_PARTY = ("input", "random_state", "n_jobs")
+
+
+class Groups(NamedTuple):
+    """What is known of groups of users, of which an estimate has a row each.
+
+    Parameters
+    ----------
+    names : list
+        The names of the groups.
+    decoded : ndarray of shape (n_groups, any)
+        Their decoded tallies.
+    sizes : ndarray of int of shape (n_groups,)
+        Their numbers of users.
+    """
+
+    names: list
+    decoded: np.ndarray
+    sizes: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Collected:
+    """A collection in progress, replaced as a whole, so that a failure never changes half of it.
+
+    Parameters
+    ----------
+    protocol : Protocol
+        The protocol of the reports.
+    counts : Counts
+        The counts of the reports so far.
+    streams : CoinStreams
+        The streams of the users' coins.
+    parameters : dict
+        The parameters of the oracle that started the collection.
+    first : int, default=0
+        Position of the first user in the streams of coins.
+    is_weighted : bool, default=False
+        Whether some rows stood for several users (``sample_weight``).
+    groups : Groups or None, default=None
+        Groups that are estimated apart; None makes one estimate of all users.
+    """
+
+    protocol: Protocol
+    counts: Counts
+    streams: CoinStreams
+    parameters: dict[str, Any]
+    first: int = 0
+    is_weighted: bool = False
+    groups: Groups | None = None
+
+    @property
+    def mechanism(self) -> Any:
+        """The mechanism of the protocol."""
+        return self.protocol.mechanism
+
+    @property
+    def position(self) -> int:
+        """Position of the next user in the streams of coins."""
+        return self.first + self.counts.n_samples
+
+    @cached_property
+    def decoded(self) -> tuple[np.ndarray, np.ndarray]:
+        """The decoded tallies, from which estimates are made, and the sizes of all groups."""
+        if self.groups is not None:
+            return self.groups.decoded, self.groups.sizes
+        tallies, sizes = self.counts.by_group
+        return self.mechanism.decode(tallies), sizes
+
+    def of_rows(self, rows: np.ndarray) -> tuple[Any, list | None]:
+        """Return the numbers of all users, and the names, of rows of an estimate."""
+        if self.groups is None:
+            return self.counts.n_samples, None
+        return self.groups.sizes[rows], [self.groups.names[i] for i in rows]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "decoded"}
+
+    def emptied(self, counts: Counts | None = None) -> Collected:
+        """Return an empty collection that goes on with fresh coins.
+
+        In a seeded run these are the coins at the positions after all users so far.
+        """
+        counts = self.protocol.empty if counts is None else counts
+        return replace(self, counts=counts, first=self.position)
+
+    def with_values(
+        self,
+        codes: np.ndarray,
+        sample_weight: ArrayLike | None,
+        n_jobs: int | None,
+        slots: np.ndarray | None = None,
+    ) -> Collected:
+        """Return the collection with users added, whose codes are randomised.
+
+        Parameters
+        ----------
+        codes : ndarray whose first axis is the rows
+            The users' values as the domain encodes them.
+        sample_weight : array-like of shape (n_rows,) or None
+            Number of users of each row.
+        n_jobs : int or None
+            Number of threads.
+        slots : ndarray of shape (n_rows,), default=None
+            The slot (group or shard) of each row.
+        """
+        start = self.position
+
+        def make_reports(rows, first):
+            chosen = codes[rows]
+            return privatize(self.mechanism, chosen, start + first, self.streams, for_sums=True)
+
+        return self._with(len(codes), sample_weight, n_jobs, make_reports, slots)
+
+    def with_reports(
+        self,
+        reports: Any,
+        sample_weight: ArrayLike | None,
+        n_jobs: int | None,
+        slots: np.ndarray | None = None,
+    ) -> Collected:
+        """Return the collection with reports added; the arguments are those of `with_values`."""
+        reports = self.protocol.check(reports)
+        return self._with(len(reports), sample_weight, n_jobs, lambda rows, _: reports[rows], slots)
+
+    def _with(
+        self,
+        n_rows: int,
+        sample_weight: ArrayLike | None,
+        n_jobs: int | None,
+        make_reports: Callable[[Any, int], np.ndarray],
+        slots: np.ndarray | None,
+    ) -> Collected:
+        n_users, ends = n_rows, None
+        if sample_weight is not None:
+            ends = np.cumsum(check_weights(sample_weight, n_rows, self.protocol.name))
+            n_users = int(ends[-1])
+
+        def reports_of_users(start, stop):
+            return make_reports(expand(ends, start, stop), start)
+
+        def slots_of_users(start, stop):
+            assert slots is not None
+            return slots[expand(ends, start, stop)]
+
+        counts = self.counts.added(
+            self.mechanism,
+            n_users,
+            reports_of_users,
+            n_jobs,
+            None if slots is None else slots_of_users,
+        )
+        is_weighted = self.is_weighted or sample_weight is not None
+        return replace(self, counts=counts, is_weighted=is_weighted)
+
+    def checked_shards(self, shards: ArrayLike, n_rows: int) -> np.ndarray:
+        """Return the shard of each report, or raise ValueError."""
+        shards, n_shards, wanted = np.asarray(shards), self.counts.n_shards, self.protocol.n_shards
+        is_valid = shards.shape == (n_rows,) and shards.dtype.kind in "iu"
+        if not is_valid or not np.all((shards >= 0) & (shards < n_shards)):
+            raise ValueError(
+                f"{self.protocol.name} expects shards of shape ({n_rows},), integers in [0, "
+                f"{n_shards - 1}], one for each row; got dtype {shards.dtype}, shape "
+                f"{shards.shape}. It keeps {n_shards} shards apart (n_shards={wanted}, fewer where "
+                "they would not fit in memory)."
+            )
+        return shards
+
+    def merged(self, other: Collected) -> Collected:
+        """Return the sum of two collections, or raise ValueError if they do not add up."""
+        what = self.protocol.difference(other.protocol)
+        if not what and self.counts.n_shards != other.counts.n_shards:
+            what = f"n_shards {other.counts.n_shards} instead of {self.counts.n_shards}"
+        if what:
+            given = [name for name in self._differing(other) if name not in what]
+            also = f"; they have other values of {', '.join(given)}" if given else ""
+            raise ValueError(
+                f"{self.protocol.name}.merge refuses a differently configured oracle ({what}"
+                f"{also}): reports of two protocols do not add up. Make an estimate of each "
+                "instead."
+            )
+        is_weighted = self.is_weighted or other.is_weighted
+        return replace(self, counts=self.counts + other.counts, is_weighted=is_weighted)
+
+    def _differing(self, other: Collected) -> list[str]:
+        """Names of the numbers and texts among the parameters that are not the same."""
+        ours, theirs = (
+            {
+                name: value
+                for name, value in one.parameters.items()
+                if isinstance(value, (int, float, str)) and name not in _OF_ONE_PARTY
+            }
+            for one in (self, other)
+        )
+        return [name for name in ours if name in theirs and ours[name] != theirs[name]]
+
+
+def check_weights(sample_weight: ArrayLike, n_rows: int, name: str) -> np.ndarray:
+    """Return the number of users of each row as int64 of shape (n_rows,), or raise ValueError."""
+    weights = check_counts(sample_weight, f"{name}: sample_weight")
+    if len(weights) != n_rows:
+        raise ValueError(
+            f"{name} expects one sample_weight for each row of X: expected {n_rows}, got "
+            f"{len(weights)}."
+        )
+    return weights
+
 
 _ONE_ROW = "an estimate has one row per collection, not one per user"
 _Estimate = TypeVar("_Estimate")
@@ -90,8 +372,12 @@ class BaseCollector(  # type: ignore[call-arg]
         """Return the domain of users' values, where none is declared."""
 
     @abstractmethod
-    def _make_mechanism(self, domain: Domain) -> Mechanism:
-        """Return the mechanism over a domain, from the (valid) parameters."""
+    def _make_mechanism(self, domain: Any) -> Mechanism:
+        """Return the mechanism over a domain, from the (valid) parameters.
+
+        This is the only hook of an oracle or a survey: fitting, planning, audits, searches and
+        tests all use it.
+        """
 
     @abstractmethod
     def _estimate_of(self, state: Collected) -> _Estimate:
@@ -492,3 +778,92 @@ class BaseCollector(  # type: ignore[call-arg]
                 f"{self.n_features_in_} features as input. Reshape your data to one row per user."
             )
         validate_data(self, X, reset=reset, skip_check_array=True, ensure_2d=False)
+
+
+def estimate_by_group(
+    oracle: BaseCollector[_Estimate],
+    X: Values,
+    by: Column,
+    *,
+    sample_weight: ArrayLike | None = None,
+) -> _Estimate:
+    """Estimate the distribution of each group of users, such as each region or each week.
+
+    This is one collection, whose reports are counted by group. Each group has its own number of
+    users and therefore its own noise, which post-processors and intervals take into account row by
+    row. The group of a user is not protected: it must be public, or known to the collector anyway.
+
+    Privacy: as for `fit`, this spends epsilon of every user in `X` once if `X` holds values, and
+    nothing if the oracle reads reports. Several groups of different users cost no more than one.
+
+    Parameters
+    ----------
+    oracle : oracle
+        The oracle to use, or a survey such as :class:`~sklearn_ldp.ColumnOracle`; it is not
+        changed.
+    X : array-like of shape (n_samples,) or (n_samples, n_columns)
+        As for its `fit`: values, or reports with ``input="reports"``.
+    by : array-like of shape (n_samples,)
+        The group of each row.
+    sample_weight : array-like of shape (n_samples,), default=None
+        The number of users of each row.
+
+    Returns
+    -------
+    FrequencyEstimate of shape (n_groups, d), or EstimateSet
+        One row per group, in the sorted order of the groups' names, which are its `row_names`. In
+        a set of estimates, a column has rows for the groups in which somebody was asked for it.
+
+    Raises
+    ------
+    ValueError
+        If the groups do not match the rows, or a group has no users.
+    TypeError
+        If the oracle makes no estimates of groups, as :class:`~sklearn_ldp.MarginalOracle`.
+
+    Examples
+    --------
+    >>> from sklearn_ldp import GRR, NormSub
+    >>> from sklearn_ldp.oracles import estimate_by_group
+    >>> oracle = GRR(epsilon=8.0, categories=["no", "yes"], random_state=0)
+    >>> answers, region = ["yes", "no", "yes", "yes"] * 100, ["east", "east", "west", "west"] * 100
+    >>> estimate = estimate_by_group(oracle, answers, region)
+    >>> estimate.noise.n_samples
+    array([200, 200])
+    >>> NormSub().fit_transform(estimate).to_frame().round(2)
+    category   no  yes
+    east      0.5  0.5
+    west      0.0  1.0
+    """
+    if not oracle._estimates_groups:
+        raise TypeError(
+            f"estimate_by_group is for oracles and for ColumnOracle, got {type(oracle).__name__}: "
+            "fit one to the users of each group."
+        )
+    names, groups = group_codes(by, "estimate_by_group", "for each row")
+    check_consistent_length(X, groups)
+    # A clone, so that the oracle is not changed; but a generator is shared, and moves on.
+    apart = clone(oracle).set_params(random_state=oracle.random_state)
+    state = apart._started(X)
+    reads = oracle.input == "reports"
+    rows = state.protocol.check(X) if reads else state.protocol.domain.encode(X, apart._name)
+    weights = (
+        None if sample_weight is None else check_weights(sample_weight, len(rows), apart._name)
+    )
+    sizes = np.bincount(groups, weights, minlength=len(names))
+    if not sizes.all():
+        empty = [name for name, size in zip(names, sizes, strict=True) if not size]
+        raise ValueError(f"estimate_by_group has no users in {empty}: leave such groups out.")
+    decoded = []
+    # As many groups at a time as fit in memory; only what the estimate needs of them is kept.
+    step = Counts.most(state.mechanism, len(names))
+    for first in range(0, len(names), step):
+        n_groups = min(step, len(names) - first)
+        chosen = np.flatnonzero((first <= groups) & (groups < first + n_groups))
+        state = state.emptied(Counts.empty(state.mechanism, 1, n_groups))
+        add = state.with_reports if reads else state.with_values
+        of_rows = None if weights is None else weights[chosen]
+        state = add(rows[chosen], of_rows, oracle.n_jobs, groups[chosen] - first)
+        decoded.append(state.decoded[0])
+    groups_of_users = Groups(names, np.concatenate(decoded), sizes.astype(int))
+    return apart._estimate_of(replace(state, groups=groups_of_users))

@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from ._coins import SeededCoins
-from ._laws import JointSupport
+from .coins import SeededCoins
+from .laws import JointSupport
 
 _N_DRAWS = 1 << 14  # reports drawn where there is no formula
 _CELLS = 1 << 21  # numbers worked on at a time

@@ -1,4 +1,4 @@
-"""What a client and a server must agree on so that reports can be added up."""
+"""Protocols: all that a client and a server must agree on so that reports can be added up."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ from numpy.typing import ArrayLike
 from .._random import RandomState
 from .._typing import OracleOrProtocol, Values
 from ..domains import Domain
-from ..mechanisms._coins import CoinStreams
-from ..mechanisms._mechanism import Mechanism
-from ._clients import privatize
-from ._counts import Counts
+from .coins import CoinStreams
+from .counts import Counts
+from .mechanism import Mechanism, privatize
 
 # Beyond, a collection would need gigabytes for its counts, or many minutes for each estimate.
 _MAX_CELLS, _MAX_OPERATIONS = 1 << 27, 10**10

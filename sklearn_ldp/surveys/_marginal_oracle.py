@@ -7,25 +7,21 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from itertools import combinations
 from numbers import Integral, Real
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from .._estimate import FrequencyEstimate
 from .._random import RandomState
 from .._sampled_noise import SampledNoise
-from .._typing import Values
-from ..domains import Domain, RecordDomain
-from ..domains.values import read_once
-from ..mechanisms._split import Split, shares_over_2_64
-from ..mechanisms._views import View
+from ..domains import RecordDomain
+from ..mechanisms import check_counts
+from ..mechanisms.several import Several, View
 from ..oracles import GRR, BaseOracle, SubsetSelection, best_oracle
-from ..oracles._shared_paragraphs import inherit_survey_parameters
-from ..oracles._state import Collected, check_weights
-from ..oracles._survey import BaseSurvey, PlannedPart
+from ..oracles.collector import Collected, inherit_survey_parameters
+from ._base import BaseColumnSurvey, PlannedEstimate, counts_in_views, table_name
 from ._components import Subset
 from ._plan import TablePlan, TableRequest, TotalVariance, column_share, table_cells
 from ._table_set import TableSet
@@ -34,11 +30,10 @@ from ._views import CombinedNoise, TableView, best_components
 _MAX_CELLS = 10**6  # of a table
 # Reports of larger tables have a limited number of bits: the most accurate ones name a large set.
 _SMALL_TABLE, _SMALL_REPORT = 1 << 12, 64
-_N_SAMPLES = 100_000  # users that clients reckon with if nobody says how many there are
 
 
 @inherit_survey_parameters
-class MarginalOracle(BaseSurvey):
+class MarginalOracle(BaseColumnSurvey[TableSet]):
     """Estimate the tables of all pairs of columns, or of other sets of columns.
 
     A table (a marginal of the joint distribution) has the frequencies of all combinations of the
@@ -68,7 +63,7 @@ class MarginalOracle(BaseSurvey):
         each table.
     method : {"auto", "split", "fourier", "joint"}, default="auto"
         How users are asked. "auto" takes the least expected squared error, which is known in closed
-        form before any user is asked: see :func:`~sklearn_ldp.tables.compare_methods`. "split"
+        form before any user is asked: see :func:`~sklearn_ldp.surveys.compare_methods`. "split"
         splits the users among the tables asked for. "fourier" needs binary columns.
     oracle : "best" or oracle, default="best"
         How a table is reported. "best" is :func:`~sklearn_ldp.best_oracle` for its cells, with
@@ -81,9 +76,9 @@ class MarginalOracle(BaseSurvey):
         Share of users who are asked for a single column, in [0, 1), where users are split among
         tables of two columns or more that are asked for. They make the model more accurate where
         tables are noisy. "auto" goes by the expected noise of the tables.
-    n_samples : int, default=None
-        Number of users who are expected, for "auto". Clients and servers must agree on it; it need
-        not be exact. None takes the number of users in `fit` on values, and 100,000 elsewhere.
+    expected_n_users : int, default=100_000
+        About how many users there will be, for ``column_share="auto"``. It is a public number that
+        clients and servers share, like the domains, and is never taken from the data.
     %(collection)s
 
     Attributes
@@ -140,15 +135,14 @@ class MarginalOracle(BaseSurvey):
     """
 
     _parameter_constraints: dict = {
-        **BaseSurvey._parameter_constraints,
+        **BaseColumnSurvey._parameter_constraints,
         "order": [Interval(Integral, 1, None, closed="left"), list, tuple],
         "method": [StrOptions({"auto", "split", "fourier", "joint"})],
         "oracle": [StrOptions({"best"}), BaseOracle],
         "weights": [None, Mapping],
         "column_share": [StrOptions({"auto"}), Interval(Real, 0, 1, closed="left")],
-        "n_samples": [None, Interval(Integral, 1, None, closed="left")],
+        "expected_n_users": [Interval(Integral, 1, None, closed="left")],
     }
-    _n_fitted: int | None = None
 
     _estimates_groups = False
 
@@ -162,76 +156,57 @@ class MarginalOracle(BaseSurvey):
         oracle: Any = "best",
         weights: Mapping[Any, float] | None = None,
         column_share: str | float = "auto",
-        n_samples: int | None = None,
+        expected_n_users: int = 100_000,
         input: str = "values",
         n_shards: int = 10,
         random_state: RandomState = None,
         n_jobs: int | None = None,
     ) -> None:
-        self.epsilon = epsilon
-        self.domains = domains
+        super().__init__(
+            epsilon,
+            domains=domains,
+            input=input,
+            n_shards=n_shards,
+            random_state=random_state,
+            n_jobs=n_jobs,
+        )
         self.order = order
         self.method = method
         self.oracle = oracle
         self.weights = weights
         self.column_share = column_share
-        self.n_samples = n_samples
-        self.input = input
-        self.n_shards = n_shards
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-
-    def fit(self, X: Values, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
-        X, before = read_once(X), self._n_fitted
-        self._n_fitted = self._n_users(X, sample_weight)
-        try:
-            return super().fit(X, y, sample_weight)
-        except BaseException:
-            self._n_fitted = before
-            raise
-
-    fit.__doc__ = BaseSurvey.fit.__doc__
-
-    def merge(self, other: Any) -> Self:
-        try:
-            return super().merge(other)
-        except ValueError as error:
-            both = (self._state, getattr(other, "_state", None))
-            if other is self or any(state is None for state in both):
-                raise
-            given = [{**state.parameters, "n_samples": None} for state in both if state]
-            if repr(given[0]) != repr(given[1]):
-                raise
-            raise ValueError(
-                f"{error} They were planned for other numbers of users: give all of them the same "
-                "n_samples."
-            ) from None
-
-    merge.__doc__ = BaseSurvey.merge.__doc__
-
-    def _n_users(self, X: Any, sample_weight: ArrayLike | None) -> int | None:
-        """The number of users, where fit on values may reckon with it."""
-        if self.input == "reports" or not hasattr(X, "__len__"):
-            return None
-        if sample_weight is None:
-            return len(X)
-        return int(check_weights(sample_weight, len(X), self._name).sum())
+        self.expected_n_users = expected_n_users
 
     # -- hooks of the collection --------------------------------------------------------------
     @staticmethod
     def _best_oracle(epsilon: float, size: int) -> BaseOracle:
         return _best_of_table(epsilon, size)
 
-    def _make_mechanism(self, domain: Domain) -> Split:
-        assert isinstance(domain, RecordDomain)
+    def _make_mechanism(self, domain: RecordDomain) -> Several:
         plan, channels = self._plan(domain)
         sizes = _sizes(domain)
         if plan.method == "fourier":
             views = [View.parity(columns) for columns in plan.views]
         else:
             views = [View.joint(c, [sizes[j] for j in c]) for c in plan.views]
-        parts = [channels(view.n_values) for view in views]
-        return Split(parts, shares_over_2_64(plan.probabilities), views)
+        return Several.drawn(
+            [channels(view.n_values) for view in views], plan.probabilities, views=views
+        )
+
+    def _oracles_behind(
+        self, domain: RecordDomain, views: Mapping[Any, View]
+    ) -> dict[Any, BaseOracle]:
+        """The oracle of each table that users are asked about."""
+        tables = {name: view.columns for name, view in views.items() if not view.is_parity}
+        return {
+            name: self._oracle_of(self.oracle, domain.joint(columns), name)
+            for name, columns in tables.items()
+        }
+
+    def _weights_by_name(self, domain: RecordDomain) -> dict[Any, float]:
+        tables = self._tables(domain)
+        names = [table_name(domain, columns) for columns in tables]
+        return dict(zip(names, self._weights(domain, tables), strict=True))
 
     def _plan(self, domain: RecordDomain) -> tuple[TablePlan, Any]:
         """How users are asked, and the channel over a number of cells."""
@@ -259,8 +234,7 @@ class MarginalOracle(BaseSurvey):
     def _column_share(self, request: TableRequest) -> float:
         if not isinstance(self.column_share, str):
             return float(self.column_share)
-        n_samples = self.n_samples or self._n_fitted or _N_SAMPLES
-        return column_share(request.noise_index(n_samples))
+        return column_share(request.noise_index(self.expected_n_users))
 
     def _weights(self, domain: RecordDomain, tables: Sequence[Subset]) -> list[float]:
         """The weight of each table asked for."""
@@ -271,7 +245,7 @@ class MarginalOracle(BaseSurvey):
         unknown = [columns for columns in given if columns not in tables]
         bad = [w for w in given.values() if not (isinstance(w, Real) and 0 < w < math.inf)]
         if unknown or bad:
-            what = repr(bad[0]) if bad else f"one for {_name(domain, unknown[0])!r}"
+            what = repr(bad[0]) if bad else f"one for {table_name(domain, unknown[0])!r}"
             raise ValueError(
                 f"{self._name} needs finite weights > 0 of tables that it is asked for, got {what}."
             )
@@ -319,78 +293,121 @@ class MarginalOracle(BaseSurvey):
             )
 
     # -- the estimate -------------------------------------------------------------------------
+    def _estimated(self, domain: RecordDomain, survey: Several) -> dict[Any, View]:
+        tables = self._tables(domain)
+        if _asks_for(survey, tables):
+            return self._views(domain, survey)
+        sizes = _sizes(domain)
+        return {table_name(domain, c): View.joint(c, [sizes[j] for j in c]) for c in tables}
+
     def _estimate_of(self, state: Collected) -> TableSet:
         domain: Any = state.protocol.domain
         like = type(self)(**state.parameters)
-        tables, views = like._tables(domain), self._views_of(state)
-        sizes, mechanism = _sizes(domain), state.mechanism
-        asked = [view.columns for view in mechanism.views]
-        parts: dict[Any, FrequencyEstimate] = {}
-        if set(tables) <= set(asked) and not _parity(mechanism):
-            for j, columns in enumerate(asked):
-                joint = domain.joint(columns)
-                oracle = like._oracle_of(like.oracle, joint, columns)
-                parts[_name(domain, columns)] = self._estimate_of_part(state, j, joint, oracle)
-        else:
-            if len(views) < len(asked):
-                raise ValueError(
-                    f"{self._name} has no users for {len(asked) - len(views)} of the {len(asked)} "
-                    f"sets of columns that they were split among: {state.counts.n_samples} users "
-                    "are too few."
-                )
-            components = best_components(sizes, views)
-            made = components.tables(tables)
-            for columns, values in zip(tables, made, strict=True):
-                noise = CombinedNoise(sizes, columns, views, components, state.counts.n_samples)
-                categories = domain.joint(columns).categories
-                parts[_name(domain, columns)] = FrequencyEstimate([values], categories, noise)
-        return TableSet(parts, domain, views)
+        views, survey = self._views_of(state), state.mechanism
+        if _asks_for(survey, like._tables(domain)):
+            return TableSet(self._answers(state), domain, views)
+        lacking = len(survey.views) - len(views)
+        if lacking:
+            raise ValueError(
+                f"{self._name} has no users for {lacking} of the {len(survey.views)} sets of "
+                f"columns that they were split among: {state.counts.n_samples} users are too few."
+            )
+        return like._combined(domain, survey, views, state.counts.n_samples)
+
+    def _combined(
+        self, domain: RecordDomain, survey: Several, views: list[TableView], n_users: int
+    ) -> TableSet:
+        """The tables that follow from what users were asked about instead."""
+        sizes = _sizes(domain)
+        components = best_components(sizes, views)
+        wanted = {name: v.columns for name, v in self._estimated(domain, survey).items()}
+        made = components.tables(list(wanted.values()))
+        tables = {
+            name: FrequencyEstimate(
+                [values],
+                domain.joint(columns).categories,
+                CombinedNoise(sizes, columns, views, components, n_users),
+            )
+            for (name, columns), values in zip(wanted.items(), made, strict=True)
+        }
+        return TableSet(tables, domain, views)
 
     def _views_of(self, state: Collected) -> list[TableView]:
-        """What the users said, of all parts that have users."""
-        views, totals = [], _totals(state.mechanism)
-        is_parity = _parity(state.mechanism)
-        for j, view in enumerate(state.mechanism.views):
-            support, asked = state.mechanism.of_decoded(state.decoded[0], j)
+        """What the users said, of all questions that somebody was asked."""
+        survey, n_users, views = state.mechanism, state.counts.n_samples, []
+        for j, channel in enumerate(survey.mechanisms):
+            support, asked = survey.decoded_on(state.decoded[0], j)
             if len(asked) == 1 and asked[0]:
-                part = state.mechanism.parts[j]
-                values, noise = part.estimate_decoded(support, asked)
-                views.append(
-                    TableView(
-                        view.columns,
-                        values[0],
-                        SampledNoise(noise, state.counts.n_samples),
-                        totals[part],
-                        is_parity,
-                    )
-                )
-        return views
+                values, noise = channel.estimate_decoded(support, asked)
+                views.append((j, values[0], SampledNoise(noise, n_users)))
+        return _table_views(survey, views)
 
-    # -- before any data ----------------------------------------------------------------------
-    def _planned_parts(self) -> dict[Any, PlannedPart]:
-        protocol = self.protocol()
-        domain: Any = protocol.domain
-        mechanism: Any = protocol.mechanism
-        sizes, tables = _sizes(domain), self._tables(domain)
-        weights = self._weights(domain, tables)
-        places = {view.columns: j for j, view in enumerate(mechanism.views)}
-        is_asked = set(tables) <= set(places) and not _parity(mechanism)
-        views, totals = [], _totals(mechanism)
-        if not is_asked:
-            for j, (view, part) in enumerate(zip(mechanism.views, mechanism.parts, strict=True)):
-                uniform = np.full(view.n_values, 1 / view.n_values)
-                noise, is_parity = mechanism.noise_of_part(j, 1.0), _parity(mechanism)
-                views.append(TableView(view.columns, uniform, noise, totals[part], is_parity))
-            components = best_components(sizes, views)
+    # -- without users ------------------------------------------------------------------------
+    def simulate(self, counts: Mapping[Any, Any], n_repeats: int = 1) -> TableSet:
+        """Draw a whole collection from known counts of records, without users, for studies.
+
+        Privacy: none is protected; `counts` must be public or synthetic.
+
+        What users say of each set of columns that they may be asked about has its exact law.
+        Different sets are drawn as if they were of different users.
+
+        Parameters
+        ----------
+        counts : mapping of tuple to int
+            True number of users with each record: as many values as there are columns, in the order
+            of the domains. ``frame.value_counts()`` is such a mapping.
+        n_repeats : int, default=1
+            Not more than 1: a set of tables is one collection. For more, call it again with a
+            generator as `random_state`.
+
+        Returns
+        -------
+        TableSet
+            The raw tables.
+
+        Raises
+        ------
+        ValueError
+            If a record is not in the domains, a count is no non-negative integer, or nobody is
+            asked about one of the sets of columns.
+        """
+        if n_repeats != 1:
+            raise ValueError(
+                f"{self._name}.simulate draws one collection, got n_repeats={n_repeats!r}: call it "
+                "in a loop, with a generator as random_state."
+            )
+        domain: Any = self._domain()
+        survey: Any = self._protocol_over(domain).mechanism
+        given = {key: counts[key] for key in counts.keys()}  # noqa: SIM118, of a Series, too
+        users = check_counts(list(given.values()), f"{self._name}.simulate: counts")
+        records = np.empty((len(given), len(domain.columns)), dtype=object)
+        records[:] = [key if isinstance(key, tuple) else (key,) for key in given]
+        codes = domain.encode(records, self._name)
+        views = self._views(domain, survey)
+        seen = counts_in_views(views, codes, users)
+        drawn = self._simulated(domain, survey, {k: v.astype(np.int64) for k, v in seen.items()}, 1)
+        said = _table_views(
+            survey, [(j, one.values[0], one.noise) for j, one in enumerate(drawn.values())]
+        )
+        if _asks_for(survey, self._tables(domain)):
+            return TableSet(drawn, domain, said)
+        return self._combined(domain, survey, said, int(users.sum()))
+
+    def _planned_by(self, protocol: Any) -> dict[Any, PlannedEstimate]:
+        domain, survey = protocol.domain, protocol.mechanism
+        weights = self._weights_by_name(domain)
+        if _asks_for(survey, self._tables(domain)):
+            planned = super()._planned_by(protocol)
+            return {name: planned[name] for name in weights}
+        uniform = [np.full(view.n_values, 1 / view.n_values) for view in survey.views]
+        views = [(j, values, survey.noise_of(j, 1.0)) for j, values in enumerate(uniform)]
+        tables = self._combined(domain, survey, _table_views(survey, views), 1)
         planned = {}
-        for columns, weight in zip(tables, weights, strict=True):
-            joint = domain.joint(columns)
-            if is_asked:
-                noise = mechanism.noise_of_part(places[columns], 1.0)
-            else:
-                noise = CombinedNoise(sizes, columns, views, components, 1)
-            oracle = self._oracle_of(self.oracle, joint, columns)
-            planned[_name(domain, columns)] = PlannedPart(joint, oracle, noise, weight)
+        for name, columns in tables.columns_of.items():
+            noise, joint = tables[name].noise, domain.joint(columns)
+            assert noise is not None
+            oracle = self._oracle_of(self.oracle, joint, name)
+            planned[name] = PlannedEstimate(joint, oracle, noise, weights[name])
         return planned
 
     # -- what is known after fit --------------------------------------------------------------
@@ -402,7 +419,7 @@ class MarginalOracle(BaseSurvey):
             return "fourier"
         domain: Any = self._fitted("method_").protocol.domain
         n_columns = len(domain.columns)
-        is_joint = len(mechanism.parts) == 1 and len(mechanism.views[0].columns) == n_columns
+        is_joint = len(mechanism.mechanisms) == 1 and len(mechanism.views[0].columns) == n_columns
         return "joint" if is_joint else "split"
 
     @property
@@ -448,7 +465,7 @@ def compare_methods(
 
     Examples
     --------
-    >>> from sklearn_ldp.tables import compare_methods
+    >>> from sklearn_ldp.surveys import compare_methods
     >>> answers = dict.fromkeys("abcdefghijklmnop", 2)
     >>> ways = compare_methods(1.0, answers)
     >>> str(ways["method"][0]), int(ways["squared_error"][0])
@@ -505,18 +522,22 @@ def _sizes(domain: RecordDomain) -> tuple[int, ...]:
     return tuple(one.size for one in domain.columns.values())
 
 
-def _totals(mechanism: Any) -> dict[Any, float]:
-    """The total variance of each kind of part, of which many may be alike."""
-    return {part: part.total_variance() for part in set(mechanism.parts)}
+def _table_views(survey: Any, estimates: Sequence[tuple[int, Any, Any]]) -> list[TableView]:
+    """What users said of some questions, from the values and their noise."""
+    # The total variance of each kind of mechanism, of which many may be alike.
+    totals = {channel: channel.total_variance() for channel in set(survey.mechanisms)}
+    is_parity = _parity(survey)
+    return [
+        TableView(survey.views[j].columns, values, noise, totals[survey.mechanisms[j]], is_parity)
+        for j, values, noise in estimates
+    ]
 
 
-def _parity(mechanism: Split) -> bool:
+def _asks_for(survey: Any, tables: Sequence[Subset]) -> bool:
+    """Whether users are asked about these very tables."""
+    return {*tables} <= {view.columns for view in survey.views} and not _parity(survey)
+
+
+def _parity(survey: Any) -> bool:
     """Whether users are asked for parities."""
-    assert mechanism.views is not None
-    return any(view.is_parity for view in mechanism.views)
-
-
-def _name(domain: RecordDomain, columns: Subset) -> Any:
-    """The name of a table: that of its column, or the tuple of its columns."""
-    names = list(domain.columns)
-    return names[columns[0]] if len(columns) == 1 else tuple(names[j] for j in columns)
+    return any(view.is_parity for view in survey.views)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
-from functools import partial
+from functools import cache, lru_cache, partial
 from numbers import Integral
 from typing import Any
 
@@ -12,24 +13,18 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from .._estimate_set import EstimateSet
 from .._random import RandomState
 from ..domains import Domain, RecordDomain
-from ..mechanisms._several import Several
-from ..mechanisms._split import Split
-from ._allocation import (
-    best_n_sampled,
-    budget_share,
-    least_variance,
-    sampling_shares,
-    split_budget,
-)
-from ._base import BaseOracle
-from ._column_survey import BaseColumnSurvey
-from ._shared_paragraphs import inherit_survey_parameters
+from ..mechanisms.coins import TWO_64
+from ..mechanisms.several import Several, shares_over_2_64
+from ..oracles import BaseOracle, minimax_bound
+from ..oracles.collector import inherit_survey_parameters
+from ._base import BaseColumnSurvey
 
 
 @inherit_survey_parameters
-class ColumnOracle(BaseColumnSurvey):
+class ColumnOracle(BaseColumnSurvey[EstimateSet]):
     """Estimate the distribution of each of several columns from one report per user.
 
     Each user draws one of the columns by public probabilities, and reports her value of that
@@ -37,7 +32,7 @@ class ColumnOracle(BaseColumnSurvey):
     columns that share the budget: with J columns the noise of a column grows as if there were J
     times fewer users, and not as if epsilon were J times smaller. Only at a large budget it is
     better to ask for several columns (`n_sampled`), at epsilon / s each, because an estimate from
-    a part of the users also has the error of drawing them.
+    some of the users also has the error of drawing them.
 
     Columns of many categories are asked for more often: the probabilities are in proportion to
     ``sqrt(weight * V)``, where V is the total variance of the column's oracle over its categories
@@ -89,7 +84,6 @@ class ColumnOracle(BaseColumnSurvey):
     See Also
     --------
     EstimateSet : What it returns, which post-processors and searches take.
-    RandomSamplingFakeData : Hides which column was asked for, which gains nothing.
 
     References
     ----------
@@ -136,29 +130,56 @@ class ColumnOracle(BaseColumnSurvey):
         random_state: RandomState = None,
         n_jobs: int | None = None,
     ) -> None:
-        self.epsilon = epsilon
-        self.domains = domains
+        super().__init__(
+            epsilon,
+            domains=domains,
+            input=input,
+            n_shards=n_shards,
+            random_state=random_state,
+            n_jobs=n_jobs,
+        )
         self.oracle = oracle
         self.weights = weights
         self.n_sampled = n_sampled
         self.strategy = strategy
-        self.input = input
-        self.n_shards = n_shards
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-
-    def _planned_parts(self):
-        domain: Any = self._domain()
-        return self._planned_columns(self._oracles(domain), self._weights(domain))
 
     # -- hooks of the collection --------------------------------------------------------------
-    def _make_mechanism(self, domain: Domain) -> Split:
-        assert isinstance(domain, RecordDomain)
+    def _make_mechanism(self, domain: RecordDomain) -> Several:
         channels = [oracle.channel() for oracle in self._oracles(domain).values()]
-        totals, n_sampled = self._total_variances(channels), self._n_asked(domain)
-        shares = sampling_shares(self._weights(domain), totals, n_sampled)
-        # Reports on one column have had their own form before there were several.
-        return Split(channels, shares) if n_sampled == 1 else Several(channels, shares)
+        roots = np.sqrt(self._weights(domain) * self._total_variances(channels))
+        return Several.drawn(channels, roots, self._n_asked(domain))
+
+    def _oracles(self, domain: RecordDomain) -> dict[Any, BaseOracle]:
+        """The oracle of each column, at its budget."""
+        chosen = self._chosen(domain)
+        return {
+            key: self._oracle_of(chosen[key], of_column, key, epsilon)
+            for (key, of_column), epsilon in zip(
+                domain.columns.items(), self._budgets(domain), strict=True
+            )
+        }
+
+    def _oracles_behind(self, domain: RecordDomain, views: Any) -> dict[Any, BaseOracle]:
+        return self._oracles(domain)
+
+    def _weights_by_name(self, domain: RecordDomain) -> dict[Any, float]:
+        return dict(zip(domain.columns, self._weights(domain).tolist(), strict=True))
+
+    def _chosen(self, domain: RecordDomain) -> dict[Any, Any]:
+        """What the parameter says of the oracle of each column."""
+        return self._by_column(self.oracle, domain, "oracle", "best")
+
+    def _by_column(self, given: Any, domain: RecordDomain, what: str, default: Any) -> dict:
+        """A parameter that is the same for all columns, or a mapping with a default."""
+        if not isinstance(given, Mapping):
+            return dict.fromkeys(domain.columns, given)
+        unknown = [key for key in given if key not in domain.columns]
+        if unknown:
+            raise ValueError(
+                f"{self._name} got {what} for {unknown[0]!r}, which is not one of its columns: "
+                f"{', '.join(map(repr, domain.columns))}."
+            )
+        return {key: given.get(key, default) for key in domain.columns}
 
     def _n_asked(self, domain: RecordDomain) -> int:
         """The number of columns that each user is asked for."""
@@ -186,9 +207,10 @@ class ColumnOracle(BaseColumnSurvey):
         return best_n_sampled(self.epsilon, self._weights(domain), sizes, totals_at)
 
     def _budgets(self, domain: RecordDomain) -> list[float]:
+        """The budget of each column's answer."""
         n_asked = self._n_asked(domain)
         if n_asked == 1:
-            return super()._budgets(domain)
+            return [self.epsilon] * len(domain.columns)
         if self.strategy == "split-budget":
             return split_budget(self.epsilon, self._weights(domain), self._variances_at(domain))
         return [budget_share(self.epsilon, Fraction(1, n_asked))] * len(domain.columns)
@@ -228,3 +250,171 @@ class ColumnOracle(BaseColumnSurvey):
     def n_sampled_(self) -> int:
         """Number of columns that each user is asked for."""
         return self._fitted("n_sampled_").mechanism.n_drawn
+
+    @property
+    def oracles_(self) -> dict[Any, BaseOracle]:
+        """The unfitted oracle of each column."""
+        state = self._fitted("oracles_")
+        domain: Any = state.protocol.domain
+        return type(self)(**state.parameters)._oracles(domain)
+
+
+#: Total variance of each column at a budget, times the number of users.
+TotalVariances = Callable[[float], np.ndarray]
+
+_FIRST_UNITS = 1 << 6  # that the budget is split into, at least
+_HALVINGS = 4  # of these units
+
+
+@lru_cache(maxsize=1 << 14)
+def least_variance(epsilon: float, n_categories: int) -> float:
+    """Return the total variance of the best oracle: `minimax_bound`, remembered."""
+    return minimax_bound(epsilon, n_categories)
+
+
+def budget_share(epsilon: float, share: Fraction) -> float:
+    """Return a share of a budget, rounded down, so that shares do not add up to more than it.
+
+    Parameters
+    ----------
+    epsilon : float
+        The whole budget.
+    share : Fraction
+        The share of it, at most 1.
+
+    Returns
+    -------
+    float
+        The largest number that is not above ``share * epsilon``.
+    """
+    exact = Fraction(float(epsilon)) * share
+    rounded = float(exact)
+    return rounded if Fraction(rounded) <= exact else math.nextafter(rounded, 0)
+
+
+def sampled_error(
+    weights: np.ndarray, sizes: np.ndarray, totals: np.ndarray, n_sampled: int
+) -> float:
+    """Return n times the expected squared error of all columns, under uniform frequencies.
+
+    A column is asked for with a probability in proportion to ``sqrt(weight * total)``, at most 1,
+    which minimises the sum of ``weight * total / probability``.
+
+    .. math:: \\sum_j w_j \\Big(\\frac{V_j}{\\pi_j} +
+              \\Big(1 - \\frac 1{d_j}\\Big) \\Big(\\frac 1{\\pi_j} - 1\\Big)\\Big),
+
+    the noise of the reports and that of drawing whom to ask.
+
+    Parameters
+    ----------
+    weights : ndarray of shape (n_columns,)
+        How much the errors of each column count.
+    totals : ndarray of shape (n_columns,)
+        Total variance of each column's oracle at the budget of one answer.
+    sizes : ndarray of shape (n_columns,)
+        Number of categories of each column.
+    n_sampled : int
+        Number of columns that each user is asked for.
+
+    Returns
+    -------
+    float
+        The weighted sum over all columns and categories.
+    """
+    shares = shares_over_2_64(np.sqrt(weights * totals), n_sampled)
+    pis = np.array(shares, dtype=float) / TWO_64
+    return float(np.sum(weights * (totals / pis + (1 - 1 / sizes) * (1 / pis - 1))))
+
+
+def best_n_sampled(
+    epsilon: float, weights: np.ndarray, sizes: np.ndarray, totals_at: TotalVariances
+) -> int:
+    """Return the number of columns to ask each user for that has the least expected error.
+
+    It is 1 for epsilon up to about 2, and about ``epsilon / 2.2`` for many binary columns at large
+    epsilon; it falls with the number of categories.
+
+    Parameters
+    ----------
+    epsilon : float
+        Budget of all answers of a user.
+    weights, sizes : ndarray of shape (n_columns,)
+        As for `sampled_error`.
+    totals_at : callable
+        Returns the total variance of each column's oracle at a budget.
+
+    Returns
+    -------
+    int
+        From 1 to n_columns.
+    """
+    errors = []
+    for n_sampled in range(1, len(sizes) + 1):
+        totals = totals_at(budget_share(epsilon, Fraction(1, n_sampled)))
+        if not np.all(np.isfinite(totals)):
+            break
+        errors.append(sampled_error(weights, sizes, totals, n_sampled))
+    # Machines whose floats differ in the last digits agree: a later one must be clearly better.
+    best = 0
+    for i, error in enumerate(errors):
+        if error < errors[best] * (1 - 1e-9):
+            best = i
+    return best + 1
+
+
+def split_budget(
+    epsilon: float, weights: np.ndarray, total_at: Sequence[Callable[[float], float]]
+) -> list[float]:
+    """Return the budget of each column, if all users answer for all of them.
+
+    The sum of ``weight * V(budget)`` is least among the budgets that are multiples of epsilon / n,
+    with n at least 1024. V is convex, so that a division which no exchange of one unit makes better
+    is the best: machines agree on it, as nothing depends on where an optimiser has stopped.
+
+    Parameters
+    ----------
+    epsilon : float
+        The whole budget.
+    weights : ndarray of shape (n_columns,)
+        How much the errors of each column count.
+    total_at : sequence of callable
+        For each column, its total variance at a budget.
+
+    Returns
+    -------
+    list of float
+        Their exact sum is at most epsilon.
+    """
+    n_columns = len(weights)
+    n_units = max(_FIRST_UNITS, 4 * n_columns)
+
+    @cache
+    def error(j: int, share: Fraction) -> float:
+        return float(weights[j] * total_at[j](budget_share(epsilon, share)))
+
+    def of_units(j: int, units: int) -> float:
+        return error(j, Fraction(units, n_units)) if units else math.inf
+
+    given = [1] * n_columns
+    for _ in range(n_units - n_columns):
+        losses = [
+            _change(of_units(j, given[j] + 1), of_units(j, given[j])) for j in range(n_columns)
+        ]
+        given[int(np.argmin(losses))] += 1
+    for _ in range(_HALVINGS):
+        n_units, given = 2 * n_units, [2 * units for units in given]
+        while True:
+            now = [of_units(j, given[j]) for j in range(n_columns)]
+            more = [_change(of_units(j, given[j] + 1), now[j]) for j in range(n_columns)]
+            less = [_change(of_units(j, given[j] - 1), now[j]) for j in range(n_columns)]
+            to, since = int(np.argmin(more)), int(np.argmin(less))
+            if more[to] + less[since] >= -1e-12 * abs(more[to]):
+                break
+            given[to] += 1
+            given[since] -= 1
+    return [budget_share(epsilon, Fraction(units, n_units)) for units in given]
+
+
+def _change(after: float, before: float) -> float:
+    """What a unit more or less changes; without limit where the error has none before."""
+    return -math.inf if math.isinf(before) else after - before

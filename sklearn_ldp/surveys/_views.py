@@ -1,4 +1,4 @@
-"""What users reported on: independent estimates of tables, or of parities of binary columns."""
+"""Views: independent estimates of tables, or of parities, and the noise of combining them."""
 
 from __future__ import annotations
 
@@ -199,25 +199,29 @@ class CombinedNoise(Noise):
         return best
 
     def _covariance(self, rows: sparse.csr_array, frequencies: np.ndarray) -> np.ndarray:
-        dense = rows.toarray()
-        weights = self._of_components(dense)
-        total = -_drawn(dense, frequencies) / self._n_users
-        for view, f in zip(self._views, self._frequencies, strict=True):
-            own = self._on_view(view, weights)
-            if own is not None:
-                total += view.of_reports._covariance(as_rows(own), f)
-                total += _drawn(own, f) / float(view.noise.n_samples)
-        return total
+        def of_reports(noise: Noise, own: np.ndarray, f: np.ndarray) -> np.ndarray:
+            return noise._covariance(as_rows(own), f)
+
+        return self._sum_over_views(rows, frequencies, of_reports, _drawn)
 
     def _answer_variance(self, rows: sparse.csr_array, frequencies: np.ndarray) -> np.ndarray:
+        def of_reports(noise: Noise, own: np.ndarray, f: np.ndarray) -> np.ndarray:
+            return noise._answer_variance(as_rows(own), f)
+
+        return self._sum_over_views(rows, frequencies, of_reports, _drawn_alone)
+
+    def _sum_over_views(
+        self, rows: sparse.csr_array, frequencies: np.ndarray, of_reports: Any, drawn: Any
+    ) -> np.ndarray:
+        """What the reports of each view add, and the drawing of its users."""
         dense = rows.toarray()
         weights = self._of_components(dense)
-        total = -_drawn_alone(dense, frequencies) / self._n_users
+        total = -drawn(dense, frequencies) / self._n_users
         for view, f in zip(self._views, self._frequencies, strict=True):
             own = self._on_view(view, weights)
             if own is not None:
-                total += view.of_reports._answer_variance(as_rows(own), f)
-                total += _drawn_alone(own, f) / float(view.noise.n_samples)
+                total += of_reports(view.of_reports, own, f)
+                total += drawn(own, f) / float(view.noise.n_samples)
         return total
 
     # -- its level ----------------------------------------------------------------------------
@@ -247,4 +251,5 @@ def _drawn(rows: np.ndarray, f: np.ndarray) -> np.ndarray:
 
 
 def _drawn_alone(rows: np.ndarray, f: np.ndarray) -> np.ndarray:
+    """The variances alone."""
     return (rows**2) @ f - (rows @ f) ** 2

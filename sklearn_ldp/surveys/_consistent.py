@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import copy
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
 from numbers import Integral
 from typing import Any
 
@@ -10,11 +12,46 @@ import numpy as np
 from sklearn.utils._param_validation import Interval
 
 from .._estimate import FrequencyEstimate
+from .._estimate_set import EstimateSet
 from ..numerics.simplex import norm_sub
-from ._base import BaseTableProcessor
+from ..postprocessing._base import BasePostProcessor
 from ._components import Components, Subset
 from ._table_set import TableSet
 from ._views import CombinedNoise, best_components
+
+
+class BaseTableProcessor(BasePostProcessor):
+    """Base of post-processors that take a whole :class:`TableSet` and return one.
+
+    An estimate that is no set has nothing to agree with: it is projected onto the simplex, as
+    :class:`~sklearn_ldp.NormSub` does it.
+    """
+
+    @abstractmethod
+    def _process_tables(self, tables: TableSet) -> TableSet:
+        """Return the processed tables, and set what was learnt as fitted attributes."""
+
+    def _sees_whole_sets(self) -> bool:
+        return True
+
+    def _process(self, estimate: FrequencyEstimate) -> FrequencyEstimate:
+        return estimate.with_values(norm_sub(estimate.values), by=type(self).__name__)
+
+    def _fit_set(self, estimates: EstimateSet) -> EstimateSet:
+        return self._process_tables(self._checked(estimates))
+
+    def _transform_set(self, estimates: EstimateSet) -> EstimateSet:
+        self._validate_params()
+        return copy.copy(self)._process_tables(self._checked(estimates))
+
+    def _checked(self, estimates: EstimateSet) -> TableSet:
+        if isinstance(estimates, TableSet):
+            return estimates
+        raise ValueError(
+            f"{type(self).__name__} needs the tables that a MarginalOracle returns, got a set of "
+            f"{len(estimates)} estimates that have nothing in common: use EmpiricalBayes()."
+        )
+
 
 _PENALTY = 5.0  # of the difference between the two projections
 _ENOUGH = 1e-6  # cells that are no more below 0 than this are lifted to it
@@ -173,25 +210,54 @@ class Consistent(BaseTableProcessor):
         if not self.non_negative:
             self.n_iter_ = 0
             return linear
-        names = list(tables)
-        columns = [tables.columns_of[name] for name in names]
         # Nearest to the linear tables: what they all agree on counts once for each of them.
-        variances = [cell_variance(tables, name) for name in names]
-        values = [linear.row(name) for name in names]
-        components = Components.of_tables(tables.sizes, columns, values, variances)
-        made, self.n_iter_ = non_negative_tables(components, self.max_iter)
-        agreed = components.fitted(made)
-        singles = dict(linear.columns_of)
-        cells = dict(zip(names, made, strict=True))
-        missing = [name for name in linear if name not in cells]
-        of_missing = agreed.tables([singles[name] for name in missing])
-        cells.update(zip(missing, of_missing, strict=True))
+        cells = {name: linear.row(name) for name in tables}
+        variances = [cell_variance(tables, name) for name in tables]
+        cells, self.n_iter_ = agreeing_cells(linear, cells, variances, self.max_iter)
         return linear.with_parts(
             {
                 name: part.with_values([np.maximum(cells[name], 0)], by="Consistent")
                 for name, part in linear.items()
             }
         )
+
+
+def agreeing_cells(
+    tables: TableSet,
+    cells: Mapping[Any, np.ndarray],
+    variances: Sequence[float],
+    max_iter: int = 300,
+) -> tuple[dict[Any, np.ndarray], int]:
+    """Return the nearest cells of some tables that agree, and the single columns in them.
+
+    Parameters
+    ----------
+    tables : TableSet
+        It says what the columns of each table are, and which single columns are wanted.
+    cells : mapping of names to ndarray of shape (n_cells,)
+        Some of the tables.
+    variances : sequence of float
+        Variance of a cell of each of these, > 0.
+    max_iter : int, default=300
+        The most iterations.
+
+    Returns
+    -------
+    (dict of ndarray of shape (n_cells,), int)
+        The tables and the columns by name, and the number of iterations.
+    """
+    columns = [tables.columns_of[name] for name in cells]
+    components = Components.of_tables(tables.sizes, columns, list(cells.values()), variances)
+    made, n_iter = non_negative_tables(components, max_iter)
+    components = components.fitted(made)
+    singles = {
+        name: own
+        for name, own in tables.columns_of.items()
+        if len(own) == 1 and own in components and name not in cells
+    }
+    of_singles = components.tables(list(singles.values()))
+    both = [*zip(cells, made, strict=True), *zip(singles, of_singles, strict=True)]
+    return dict(both), n_iter
 
 
 def cell_variance(tables: TableSet, name: Any) -> float:

@@ -1,4 +1,4 @@
-"""Which tables users are asked about, with which probabilities, and the error to be expected."""
+"""Plans for tables: what users are asked about, with which probabilities, and the error."""
 
 from __future__ import annotations
 

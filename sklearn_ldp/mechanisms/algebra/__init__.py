@@ -1,1 +1,0 @@
-"""Finite fields, their vector spaces, and fast sums over them."""

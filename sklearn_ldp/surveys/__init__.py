@@ -1,0 +1,26 @@
+"""Surveys: several columns at once, their tables, and the models that make tables agree."""
+
+from ..domains import RecordDomain
+from ..mechanisms.several import Several, View
+from ._base import BaseColumnSurvey
+from ._class_mixture import ClassMixture
+from ._column_oracle import ColumnOracle
+from ._consistent import Consistent, consistent_tables
+from ._latent_classes import LatentClasses
+from ._marginal_oracle import MarginalOracle, compare_methods
+from ._table_set import TableSet
+
+__all__ = [
+    "BaseColumnSurvey",
+    "ClassMixture",
+    "ColumnOracle",
+    "Consistent",
+    "LatentClasses",
+    "MarginalOracle",
+    "RecordDomain",
+    "Several",
+    "TableSet",
+    "View",
+    "compare_methods",
+    "consistent_tables",
+]

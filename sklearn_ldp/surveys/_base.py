@@ -1,0 +1,454 @@
+"""The base of all surveys: a scikit-learn estimator around questions about several columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from numbers import Integral
+from typing import Any, Generic, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import clone
+
+from .._estimate import FrequencyEstimate
+from .._estimate_set import EstimateSet
+from .._noise import Noise
+from .._random import RandomState, as_generator
+from .._sampled_noise import SampledNoise
+from .._typing import Frequencies, Values
+from ..domains import Domain, RecordDomain
+from ..domains.values import column_names, in_order
+from ..mechanisms import Counts, Protocol, Shards, check_counts
+from ..mechanisms.several import Several, View, Views
+from ..oracles import BaseOracle, best_oracle
+from ..oracles.collector import BaseCollector, Collected, check_weights, inherit_survey_parameters
+
+_Set = TypeVar("_Set", bound=EstimateSet)
+_remembered_best = lru_cache(maxsize=1024)(best_oracle)
+
+
+class PlannedEstimate(NamedTuple):
+    """What to expect of one of the estimates of a survey, before any data.
+
+    Parameters
+    ----------
+    domain : Domain
+        Its domain.
+    oracle : oracle or None
+        The oracle of its question, unfitted, if there is one.
+    noise : Noise
+        That of a collection of one user; the variances of n users are n times smaller.
+    weight : float
+        How much its errors count.
+    """
+
+    domain: Domain
+    oracle: BaseOracle | None
+    noise: Noise
+    weight: float
+
+
+@inherit_survey_parameters
+class BaseColumnSurvey(BaseCollector[_Set], Generic[_Set]):
+    """Base of all collectors of several columns, whose users each answer a few questions.
+
+    A new survey is one class, whose `_make_mechanism` says what users are asked, and with which
+    probabilities: it returns a :class:`~sklearn_ldp.surveys.Several` over a
+    :class:`~sklearn_ldp.surveys.RecordDomain`. Nothing else needs overriding: there is an estimate
+    for each question, by the name of its column (or the tuple of the names of its columns).
+
+    Parameters
+    ----------
+    %(domains)s
+    %(collection)s
+
+    Attributes
+    ----------
+    estimate_ : EstimateSet
+        The raw estimates by name. One that no user was asked for has no rows, and says so.
+    frequencies_ : dict of str to ndarray of shape (d,)
+        Unbiased estimates of each that has users; some may be negative.
+    sampling_probabilities_ : ndarray of shape (n_questions,)
+        Probability that a user is asked each question.
+    n_samples_seen_ : int
+        Number of users, over all questions.
+    %(features)s
+    """
+
+    _parameter_constraints: dict = {
+        **BaseCollector._parameter_constraints,
+        "domains": "no_validation",  # RecordDomain checks it, and says what is wrong
+    }
+    _domain_parameter = "domains"
+    domains: Any
+    feature_names_in_: np.ndarray
+
+    #: Checks of scikit-learn's that it cannot pass, and why.
+    _expected_failed_checks = {
+        **{
+            name: reason
+            for name, reason in BaseCollector._expected_failed_checks.items()
+            if name not in ("check_fit1d", "check_fit_idempotent")
+        },
+        "check_transformer_preserve_dtypes": "a set of estimates is a mapping, not an array",
+    }
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        *,
+        domains: Any = "auto",
+        input: str = "values",
+        n_shards: int = 10,
+        random_state: RandomState = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.domains = domains
+        self.input = input
+        self.n_shards = n_shards
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def _domain_of(self, declared: Any) -> RecordDomain:
+        return RecordDomain.declared(declared, self._name)
+
+    def _learned_domain(self, X: Values) -> RecordDomain:
+        return RecordDomain.learned_columns(X, self._name)
+
+    # -- what a survey may say of itself, beside its mechanism --------------------------------
+    def _oracles_behind(
+        self, domain: RecordDomain, views: Mapping[Any, View]
+    ) -> Mapping[Any, BaseOracle]:
+        """The oracles of the questions by name, which searches simulate; by default none."""
+        return {}
+
+    def _weights_by_name(self, domain: RecordDomain) -> Mapping[Any, float]:
+        """How much the errors of estimates count; those left out count 1."""
+        return {}
+
+    # -- the questions ------------------------------------------------------------------------
+    def questions(self) -> dict[Any, Protocol]:
+        """Return what users may be asked, in the order of the numbers in their reports.
+
+        Returns
+        -------
+        dict of Protocol
+            The protocol of the reports on each question alone, by the name of its column, or by
+            the tuple of the names of its columns.
+
+        Raises
+        ------
+        ValueError
+            If a parameter is not valid, or the domains are not known.
+        """
+        protocol: Any = self.protocol()
+        views = self._views(protocol.domain, protocol.mechanism)
+        return {
+            name: Protocol(one, _domain_of_view(protocol.domain, view), self.epsilon, self._name)
+            for (name, view), one in zip(views.items(), protocol.mechanism.mechanisms, strict=True)
+        }
+
+    def _views(self, domain: RecordDomain, mechanism: Several) -> dict[Any, View]:
+        """What each question looks at, by the name of its estimate."""
+        if mechanism.views is None:
+            both = enumerate(domain.columns.items())
+            return {key: View.joint((j,), (one.size,)) for j, (key, one) in both}
+        return {table_name(domain, view.columns): view for view in mechanism.views}
+
+    def _estimated(self, domain: RecordDomain, survey: Several) -> dict[Any, View]:
+        """What each estimate is of, by its name: by default, what the questions look at."""
+        return self._views(domain, survey)
+
+    def _oracle_of(
+        self, chosen: Any, domain: Domain, key: Any, epsilon: float | None = None
+    ) -> BaseOracle:
+        """The oracle that a parameter stands for, over the domain of a question, at its budget."""
+        epsilon = self.epsilon if epsilon is None else epsilon
+        if isinstance(chosen, BaseOracle):
+            return clone(chosen).set_params(epsilon=epsilon, categories=domain)
+        if isinstance(chosen, str) and chosen == "best":
+            return clone(self._best_oracle(epsilon, domain.size)).set_params(categories=domain)
+        raise ValueError(
+            f'{self._name} needs "best" or an oracle for each column, got {chosen!r} for {key!r}.'
+        )
+
+    @staticmethod
+    def _best_oracle(epsilon: float, size: int) -> BaseOracle:
+        """The best oracle, which many questions of one size share; it must not be changed."""
+        return _remembered_best(epsilon, size)
+
+    def _total_variances(self, channels: Iterable[Any]) -> np.ndarray:
+        """The total variance of each channel under uniform frequencies, times its users."""
+        totals = np.array([channel.total_variance() for channel in channels])
+        if not np.all(np.isfinite(totals)):
+            raise ValueError(
+                f"The 'epsilon' parameter of {self._name} must be large enough for a report to "
+                f"carry information at a resolution of 2**-64. Got {self.epsilon!r}."
+            )
+        return totals
+
+    # -- the estimates ------------------------------------------------------------------------
+    def _estimate_of(self, state: Collected) -> Any:
+        return EstimateSet(self._answers(state))
+
+    def _answers(self, state: Collected) -> dict[Any, FrequencyEstimate]:
+        """The estimate of each question; it has no rows if nobody was asked."""
+        domain: Any = state.protocol.domain
+        views = self._views(domain, state.mechanism)
+        oracles = type(self)(**state.parameters)._oracles_behind(domain, views)
+        return {
+            name: self._answer(state, j, _domain_of_view(domain, view), oracles.get(name))
+            for j, (name, view) in enumerate(views.items())
+        }
+
+    def _answer(
+        self, state: Collected, j: int, domain: Domain, oracle: BaseOracle | None
+    ) -> FrequencyEstimate:
+        survey = state.mechanism
+        support, asked = survey.decoded_on(state.decoded[0], j)
+        rows = np.flatnonzero(asked)
+        if not rows.size:
+            return FrequencyEstimate(np.empty((0, domain.size)), domain.categories)
+        values, noise = survey.mechanisms[j].estimate_decoded(support[rows], asked[rows])
+        n_users, names = state.of_rows(rows)
+        shards = None
+        if state.counts.n_shards > 1:
+            own = map(np.ascontiguousarray, survey.tallies_on(state.counts.tallies, j))
+            shards = Shards(survey.mechanisms[j], Counts(*own), state.counts.n_samples)
+        return FrequencyEstimate(
+            values,
+            domain.categories,
+            SampledNoise(noise, n_users),
+            oracle,
+            shards,
+            row_names=names,
+        )
+
+    def _check_features(self, X: Any, n_features: int, *, reset: bool) -> None:
+        # The domain compares the names: columns of a data frame may be in any order.
+        if not reset:
+            return
+        self.n_features_in_ = n_features
+        if hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        names = column_names(X)
+        if names is not None and all(isinstance(name, str) for name in names):
+            declared = getattr(self.domains, "columns", self.domains)
+            ordered = names if self._is_auto() else list(declared.keys())
+            self.feature_names_in_ = np.array(ordered, dtype=object)
+
+    # -- without users ------------------------------------------------------------------------
+    def _planned(self) -> dict[Any, PlannedEstimate]:
+        """What to expect of each estimate, for planning."""
+        return self._planned_by(self.protocol())
+
+    def _planned_by(self, protocol: Any) -> dict[Any, PlannedEstimate]:
+        domain, survey = protocol.domain, protocol.mechanism
+        views, weights = self._views(domain, survey), self._weights_by_name(domain)
+        oracles = self._oracles_behind(domain, views)
+        return {
+            name: PlannedEstimate(
+                _domain_of_view(domain, view),
+                oracles.get(name),
+                survey.noise_of(j, 1.0),
+                float(weights.get(name, 1.0)),
+            )
+            for j, (name, view) in enumerate(views.items())
+        }
+
+    def simulate(self, counts: Mapping[Any, Frequencies], n_repeats: int = 1) -> EstimateSet:
+        """Draw whole collections from known counts of each column, without users, for studies.
+
+        Privacy: none is protected; `counts` must be public or synthetic.
+
+        The estimates of each column have their exact law. Different columns are drawn as if their
+        values were independent.
+
+        Parameters
+        ----------
+        counts : mapping of str to array-like of shape (d,)
+            True number of users of each category, for each column; with the same sum.
+        n_repeats : int, default=1
+            Number of independent collections.
+
+        Returns
+        -------
+        EstimateSet
+            One row per collection in each estimate.
+
+        Raises
+        ------
+        ValueError
+            If the counts are not non-negative integers of the same sum for each column, or a
+            column has no users in one of the collections.
+        """
+        domain: Any = self._domain()
+        survey: Any = self._protocol_over(domain).mechanism
+        views = self._views(domain, survey)
+        domains = {name: _domain_of_view(domain, view) for name, view in views.items()}
+        users = self._checked_counts(domains, counts)
+        return EstimateSet(self._simulated(domain, survey, users, n_repeats))
+
+    def _simulated(
+        self, domain: RecordDomain, survey: Any, users: dict[Any, np.ndarray], n_repeats: int
+    ) -> dict[Any, FrequencyEstimate]:
+        """Estimates of each question, from the true counts of what each looks at."""
+        if not isinstance(n_repeats, Integral) or n_repeats < 1:
+            raise ValueError(f"{self._name}.simulate expects n_repeats >= 1, got {n_repeats!r}.")
+        views, rng = self._views(domain, survey), as_generator(self.random_state)
+        oracles = self._oracles_behind(domain, views)
+        n_users = int(next(iter(users.values())).sum())
+        asked = survey.draw_sizes(n_users, int(n_repeats), rng)
+        if not asked.all():
+            empty = list(users)[int(np.argmin(asked.min(axis=0)))]
+            raise ValueError(
+                f"{self._name}.simulate has no users for the column {empty!r} in one of the "
+                f"{n_repeats} collections: {n_users} users are too few."
+            )
+        estimates = {}
+        for (name, of_question), channel, sizes in zip(
+            users.items(), survey.mechanisms, asked.T, strict=True
+        ):
+            drawn = (rng.multivariate_hypergeometric(of_question, size) for size in sizes)
+            support = np.concatenate([channel.simulate(one, 1, rng) for one in drawn])
+            noise = channel.noise(sizes if len(sizes) > 1 else int(sizes[0]))
+            estimates[name] = FrequencyEstimate(
+                noise.debias(support),
+                _domain_of_view(domain, views[name]).categories,
+                SampledNoise(noise, n_users),
+                oracles.get(name),
+            )
+        return estimates
+
+    def _checked_counts(self, domains: Mapping[Any, Domain], counts: Any) -> dict[Any, np.ndarray]:
+        if not isinstance(counts, Mapping) or set(counts) != set(domains):
+            raise ValueError(
+                f"{self._name}.simulate expects counts for each of its columns "
+                f"{', '.join(map(repr, domains))}, by name."
+            )
+        checked = {}
+        for name, domain in domains.items():
+            what = f"{self._name}.simulate: counts of {name!r}"
+            checked[name] = check_counts(in_order(counts[name], domain.categories, what), what)
+            if len(checked[name]) != domain.size:
+                raise ValueError(
+                    f"{what} must have one number for each of its {domain.size} categories, got "
+                    f"{len(checked[name])}."
+                )
+        sums = {name: int(of_one.sum()) for name, of_one in checked.items()}
+        if len(set(sums.values())) > 1:
+            raise ValueError(
+                f"{self._name}.simulate expects as many users in each column, got {sums}."
+            )
+        return checked
+
+    def true_frequencies(
+        self, X: Values, sample_weight: ArrayLike | None = None
+    ) -> dict[Any, np.ndarray]:
+        """Return the raw frequencies of users' values, to judge estimates in simulations.
+
+        Privacy: not private at all.
+
+        Parameters
+        ----------
+        X : data frame, or array-like of shape (n_samples, n_columns)
+            One row per user.
+        sample_weight : array-like of shape (n_samples,), default=None
+            The number of users of each row, as for `fit`.
+
+        Returns
+        -------
+        dict of str to ndarray of shape (d,)
+            The frequencies that each estimate is of, by its name, in the order of its categories.
+
+        Raises
+        ------
+        ValueError
+            If a value is not a category, the domains are not known, or the weights are malformed.
+        """
+        domain: Any = self._domain()
+        codes = domain.encode(X, self._name)
+        if sample_weight is not None:
+            sample_weight = check_weights(sample_weight, len(codes), self._name)
+        survey: Any = self._protocol_over(domain).mechanism
+        counts = counts_in_views(self._estimated(domain, survey), codes, sample_weight)
+        return {name: one / one.sum() for name, one in counts.items()}
+
+    # -- what is known after fit --------------------------------------------------------------
+    @property
+    def sampling_probabilities_(self) -> np.ndarray:
+        """Probability that a user is asked each question, of shape (n_questions,)."""
+        return self._fitted("sampling_probabilities_").mechanism.probabilities
+
+    @property
+    def frequencies_(self) -> dict[Any, np.ndarray]:
+        """Unbiased estimates of each column or table that has users."""
+        estimates = self._estimate_of(self._fitted("frequencies_"))
+        return {name: one.values[0] for name, one in estimates.items() if len(one)}
+
+    def get_feature_names_out(self, input_features: object = None) -> np.ndarray:
+        """Name the estimates after the columns and their categories.
+
+        Parameters
+        ----------
+        input_features : None
+            Ignored.
+
+        Returns
+        -------
+        ndarray of shape (total number of categories,)
+            Such as "age_3", estimate by estimate.
+        """
+        return self._estimate_of(self._fitted("feature names")).feature_names
+
+
+def counts_in_views(
+    views: Mapping[Any, View], codes: np.ndarray, weights: np.ndarray | None
+) -> dict[Any, np.ndarray]:
+    """Return how often records have each value that each of several views looks at.
+
+    Parameters
+    ----------
+    views : mapping of names to View
+        The views.
+    codes : ndarray of shape (n, n_columns)
+        One code for each column of each record.
+    weights : ndarray of shape (n,) or None
+        The number of users of each record.
+
+    Returns
+    -------
+    dict of ndarray of shape (d,)
+        The counts by name.
+    """
+    together, counts = Views(list(views.values())), {}
+    for j, (name, view) in enumerate(views.items()):
+        seen = together.codes(codes, np.full(len(codes), j))
+        counts[name] = np.bincount(seen, weights, minlength=view.n_values)
+    return counts
+
+
+def table_name(domain: RecordDomain, columns: tuple[int, ...]) -> Any:
+    """Return the name of a table: that of its column, or the tuple of its columns.
+
+    Parameters
+    ----------
+    domain : RecordDomain
+        The domains of all columns.
+    columns : tuple of int
+        Positions of the columns of the table.
+
+    Returns
+    -------
+    str or tuple of str
+        The name.
+    """
+    names = list(domain.columns)
+    return names[columns[0]] if len(columns) == 1 else tuple(names[j] for j in columns)
+
+
+def _domain_of_view(domain: RecordDomain, view: View) -> Domain:
+    """The domain of what a question looks at."""
+    return Domain(view.n_values) if view.is_parity else domain.joint(view.columns)
