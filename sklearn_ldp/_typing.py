@@ -22,18 +22,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame as DataFrame
     from pandas import Series as Series
     from polars import DataFrame as PolarsDataFrame
-    from sklearn.pipeline import Pipeline
 
-    from . import mechanisms
-    from ._estimate import FrequencyEstimate as FrequencyEstimate
-    from ._estimate_set import EstimateSet as EstimateSet
-    from .inference import ConfidenceInterval as ConfidenceInterval
-    from .inference import Discoveries as Discoveries
-    from .inference import EstimateDifference as EstimateDifference
-    from .inspection import FrequencyDisplay as FrequencyDisplay
-    from .oracles import BaseOracle as BaseOracle
-    from .oracles.collector import BaseCollector
-    from .postprocessing import BasePostProcessor as BasePostProcessor
 
     class SupportsArray(Protocol):
         """An ndarray, or a column or table of pandas, polars or Arrow."""
