@@ -2,13 +2,12 @@
 
 from typing import TYPE_CHECKING
 
-from ._estimate import FrequencyEstimate
-from ._estimate_set import EstimateSet
-from ._lazy import lazy_submodules
-from ._noise import NoiseModel
+from ._utils.lazy import lazy_submodules
 from ._version import __version__ as __version__
 from .domains import Domain
+from .estimates import EstimateSet, FrequencyEstimate
 from .model_selection import BootstrapSearch, HeldOutSearch, SyntheticSearch
+from .noise import NoiseModel
 from .oracles import (
     BLH,
     GRR,
@@ -19,7 +18,6 @@ from .oracles import (
     PrivacyWarning,
     ProjectiveGeometryResponse,
     SubsetSelection,
-    best_oracle,
 )
 from .postprocessing import (
     CLS,
@@ -82,7 +80,6 @@ __all__ = [
     "Smooth",
     "SubsetSelection",
     "SyntheticSearch",
-    "best_oracle",
 ]
 
 if TYPE_CHECKING:
@@ -95,7 +92,7 @@ if TYPE_CHECKING:
     from . import planning as planning
     from . import queries as queries
     from . import robustness as robustness
-    from . import tables as tables
+    from . import surveys as surveys
     from . import utils as utils
 else:
     __getattr__, __dir__ = lazy_submodules(
@@ -110,7 +107,7 @@ else:
             "planning",
             "queries",
             "robustness",
-            "tables",
+            "surveys",
             "utils",
         ),
     )

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from ._random import RandomState, as_generator
-from ._typing import Column, Matrix
+from ._utils.random import RandomState, as_generator
+from ._utils.typing import Column, Matrix
 from .domains.values import group_codes, order_of, own_categories
 
 __all__ = [

@@ -15,9 +15,8 @@ from sklearn_ldp import (
     HadamardResponse,
     ProjectiveGeometryResponse,
     SubsetSelection,
-    best_oracle,
 )
-from sklearn_ldp.oracles import compare_oracles, minimax_bound, profile_oracle
+from sklearn_ldp.oracles import best_oracle, compare_oracles, minimax_bound, profile_oracle
 from sklearn_ldp.robustness import audit_epsilon
 
 EVERY = [GRR, SUE, OUE, BLH, OLH, HadamardResponse, SubsetSelection, ProjectiveGeometryResponse]

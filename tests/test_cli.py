@@ -18,7 +18,7 @@ from sklearn_ldp import OLH, EmpiricalBayes, HadamardResponse, postprocessing
 from sklearn_ldp.__main__ import main
 from sklearn_ldp._cli._output import _as_table
 from sklearn_ldp._cli._report import error_tables, pick_table
-from sklearn_ldp._progress import Progress
+from sklearn_ldp._utils.progress import Progress
 from sklearn_ldp.datasets import load_us_states
 from sklearn_ldp.model_selection import ErrorStudy, simulate_errors
 from sklearn_ldp.oracles import BaseOracle

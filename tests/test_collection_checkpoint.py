@@ -15,7 +15,7 @@ import pytest
 from sklearn.base import clone
 
 from sklearn_ldp import GRR, OLH
-from sklearn_ldp._files import _atomic as atomic
+from sklearn_ldp._utils import files as atomic
 from sklearn_ldp.collection import Aggregator, CheckpointError, RefusedBatchError
 
 ORACLE = GRR(1.0, categories=50, n_shards=4)

@@ -114,7 +114,7 @@ def test_a_save_that_is_interrupted_hinders_no_other(tmp_path, monkeypatch):
             raise KeyboardInterrupt
 
         with monkeypatch.context() as patch:
-            patch.setattr(f"sklearn_ldp._files._atomic.{place}", interrupted)
+            patch.setattr(f"sklearn_ldp._utils.files.{place}", interrupted)
             with pytest.raises(KeyboardInterrupt):
                 server.add(reports_of(place), place).save(path)
         server.save(path)

@@ -21,9 +21,9 @@ from sklearn_ldp import (
     NormSub,
     SyntheticSearch,
 )
-from sklearn_ldp._sampled_noise import SampledNoise
 from sklearn_ldp.collection import Aggregator, RefusedBatchError, read_reports, write_reports
 from sklearn_ldp.mechanisms.coins import SeededCoins
+from sklearn_ldp.noise import SampledNoise
 
 DOMAINS = {"sex": ["F", "M"], "age": 5, "state": 12}
 

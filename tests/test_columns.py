@@ -27,10 +27,10 @@ from sklearn_ldp import (
     PrivacyWarning,
     SubsetSelection,
     SyntheticSearch,
-    best_oracle,
 )
 from sklearn_ldp.collection import Aggregator, RefusedBatchError, read_reports, write_reports
 from sklearn_ldp.metrics import frequency_mae, frequency_mse, query_errors
+from sklearn_ldp.oracles import best_oracle
 from sklearn_ldp.utils.estimator_checks import check_exact_epsilon_of
 
 DOMAINS = domains_of(20)

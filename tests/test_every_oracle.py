@@ -27,7 +27,6 @@ from sklearn_ldp import (
     NormSub,
     ProjectiveGeometryResponse,
     SyntheticSearch,
-    best_oracle,
 )
 from sklearn_ldp._cli import run
 from sklearn_ldp.collection import (
@@ -43,7 +42,7 @@ from sklearn_ldp.metrics import (
     held_out_score,
 )
 from sklearn_ldp.model_selection import simulate_errors
-from sklearn_ldp.oracles import compare_oracles, estimate_by_group, profile_oracle
+from sklearn_ldp.oracles import best_oracle, compare_oracles, estimate_by_group, profile_oracle
 from sklearn_ldp.planning import Plan
 from sklearn_ldp.queries import groups, random_sets
 from sklearn_ldp.robustness import (

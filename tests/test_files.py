@@ -6,9 +6,8 @@ import os
 
 import pytest
 
-from sklearn_ldp._files import _atomic as atomic
-from sklearn_ldp._files._atomic import check_writable, make_folder, replacing, sweep
-from sklearn_ldp._files._source import Source
+from sklearn_ldp._utils import files as atomic
+from sklearn_ldp._utils.files import Source, check_writable, make_folder, replacing, sweep
 
 
 def names(folder):

@@ -16,7 +16,7 @@ from sklearn_ldp import (
     HadamardResponse,
     ProjectiveGeometryResponse,
 )
-from sklearn_ldp._noise import variances_after_norm
+from sklearn_ldp.noise import variances_after_norm
 from sklearn_ldp.postprocessing import norm, norm_sub
 from sklearn_ldp.postprocessing.empirical_bayes import group_priors
 from sklearn_ldp.postprocessing.empirical_bayes.hints import Partition, as_partitions

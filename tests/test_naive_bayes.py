@@ -230,7 +230,9 @@ def test_tables_of_any_survey_that_asked_for_the_class(seed):
     X, y, truth = people(np.random.default_rng(seed), 20_000)
     domains = {"ill": CLASSES, **DOMAINS}
     users = X.assign(ill=y)
-    survey = MarginalOracle(6.0, domains=domains, expected_n_users=1000, random_state=seed).fit(users)
+    survey = MarginalOracle(6.0, domains=domains, expected_n_users=1000, random_state=seed).fit(
+        users
+    )
     nb = LDPNaiveBayes(correlation=0.0)
     for tables in (
         survey.estimate_,

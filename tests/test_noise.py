@@ -8,8 +8,8 @@ import pytest
 from scipy import sparse
 
 from sklearn_ldp import GRR, OLH, OUE, FrequencyEstimate, HadamardResponse, NoiseModel
-from sklearn_ldp._noise import Noise
 from sklearn_ldp.metrics import held_out_score
+from sklearn_ldp.noise import Noise
 from sklearn_ldp.oracles import estimate_by_group
 from sklearn_ldp.queries import groups, random_sets
 

@@ -34,7 +34,7 @@ from sklearn_ldp import (
     PowerNS,
     Smooth,
 )
-from sklearn_ldp._noise import Noise
+from sklearn_ldp.noise import Noise
 
 F3 = np.array([[0.75, 0.5, -0.125], [0.25, 0.125, 0.375]])
 NAMES = ["red", "green", "blue"]

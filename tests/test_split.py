@@ -8,9 +8,9 @@ import pytest
 from one_bit import one_bit
 
 from sklearn_ldp import GRR, OLH, OUE, HadamardResponse, NoiseModel, SubsetSelection
-from sklearn_ldp._sampled_noise import SampledNoise
 from sklearn_ldp.mechanisms.coins import TWO_64, SecureCoins
 from sklearn_ldp.mechanisms.several import Several, View, Views, shares_over_2_64
+from sklearn_ldp.noise import SampledNoise
 from sklearn_ldp.utils.estimator_checks import check_exact_epsilon_of, exact_report_distribution
 
 SHARES = shares_over_2_64([1, 3])

@@ -23,7 +23,8 @@ from pathlib import Path
 
 import numpy as np
 
-from sklearn_ldp import ColumnOracle, NormSub, best_oracle
+from sklearn_ldp import ColumnOracle, NormSub
+from sklearn_ldp.oracles import best_oracle
 
 from .._command import command
 

@@ -28,10 +28,10 @@ from scipy import special
 from threadpoolctl import threadpool_limits
 
 from sklearn_ldp import OUE, SubsetSelection
-from sklearn_ldp._noise import NoiseModel
-from sklearn_ldp._table import format_table
+from sklearn_ldp._utils.text import format_table
 from sklearn_ldp.datasets import load_us_states, read_histogram
 from sklearn_ldp.inference._confidence import localized_interval, robust_interval
+from sklearn_ldp.noise import NoiseModel
 from sklearn_ldp.numerics.deconvolution import average_prior, posterior_quantiles
 
 from .._command import add_data_argument, command

@@ -40,7 +40,7 @@ from sklearn_ldp import (
     PowerNS,
     SyntheticSearch,
 )
-from sklearn_ldp._table import format_table
+from sklearn_ldp._utils.text import format_table
 from sklearn_ldp.datasets import read_histogram
 from sklearn_ldp.metrics import query_errors
 from sklearn_ldp.model_selection import candidate_name, default_candidates

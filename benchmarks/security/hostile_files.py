@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 from threadpoolctl import threadpool_limits
 
 from sklearn_ldp import GRR, OLH, OUE, HadamardResponse, SubsetSelection
-from sklearn_ldp._table import format_table
+from sklearn_ldp._utils.text import format_table
 from sklearn_ldp.collection import RefusedBatchError, tally_file, write_reports
 from sklearn_ldp.collection import _formats as formats
 from sklearn_ldp.collection._arrow import report_fields, row_bytes, to_batch, to_columns

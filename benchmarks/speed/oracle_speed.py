@@ -28,7 +28,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 import sklearn_ldp
-from sklearn_ldp._table import format_table
+from sklearn_ldp._utils.text import format_table
 from sklearn_ldp.datasets import make_zipf
 
 from .._command import command

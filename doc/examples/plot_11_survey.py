@@ -16,9 +16,10 @@ three questions, under local differential privacy, and we estimate the answers o
 
 import matplotlib.pyplot as plt
 
-from sklearn_ldp import ColumnOracle, EmpiricalBayes, best_oracle
+from sklearn_ldp import ColumnOracle, EmpiricalBayes
 from sklearn_ldp.datasets import load_ucb_admissions
 from sklearn_ldp.inspection import FrequencyDisplay
+from sklearn_ldp.oracles import best_oracle
 from sklearn_ldp.planning import Plan
 
 ucb = load_ucb_admissions()

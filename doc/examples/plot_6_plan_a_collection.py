@@ -10,8 +10,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
-from sklearn_ldp import GRR, OLH, OUE, ProjectiveGeometryResponse, SubsetSelection, best_oracle
-from sklearn_ldp.oracles import compare_oracles
+from sklearn_ldp import GRR, OLH, OUE, ProjectiveGeometryResponse, SubsetSelection
+from sklearn_ldp.oracles import best_oracle, compare_oracles
 from sklearn_ldp.planning import Plan
 
 # %%

@@ -34,7 +34,7 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from .. import __version__
-from .._files._text import printable
+from .._utils.text import printable
 from . import _aggregate, _demo, _estimate, _plan, _privatize, _study
 from ._aggregate import Terminated
 from ._arguments import help_texts

@@ -31,9 +31,9 @@ from math import inf
 from pathlib import Path
 from typing import Any, NoReturn
 
-from .._files._atomic import check_writable, make_folder
-from .._files._text import printable
-from .._progress import Progress
+from .._utils.files import check_writable, make_folder
+from .._utils.progress import Progress
+from .._utils.text import printable
 from ._arguments import (
     add_domain_options,
     add_shared,

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from .. import model_selection, oracles, postprocessing
-from .._files._atomic import check_writable
-from .._files._text import printable
+from .._utils.files import check_writable
+from .._utils.text import printable
 from ..surveys import ColumnOracle
 from ._output import TABLE_SUFFIXES, check_parquet
 

@@ -19,8 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from .._files._atomic import check_writable, make_folder, replacing
-from .._progress import Progress
+from .._utils.files import check_writable, make_folder, replacing
+from .._utils.progress import Progress
 from ._arguments import add_shared, check_suffix, count, help_texts
 
 _PICTURE_SUFFIXES = (".png", ".pdf", ".svg")

@@ -46,7 +46,7 @@ from typing import Any
 
 import numpy as np
 
-from .._files._source import shorten
+from .._utils.files import shorten
 from ._arguments import (
     add_domain_options,
     add_shared,

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._files._source import Source, shorten
-from .._files._text import as_array
+from .._utils.files import Source, shorten
+from .._utils.text import as_array
 from ..datasets import read_histogram
 from ..domains import RecordDomain
 

@@ -13,9 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from .._files._atomic import make_folder, replacing
-from .._files._text import printable
-from .._table import format_table
+from .._utils.files import make_folder, replacing
+from .._utils.text import format_table, printable
 
 TABLE_SUFFIXES = (".csv", ".csv.gz", ".parquet")
 

@@ -31,8 +31,8 @@ from typing import Any
 
 import numpy as np
 
-from .._files._atomic import check_writable, make_folder
-from .._progress import Progress
+from .._utils.files import check_writable, make_folder
+from .._utils.progress import Progress
 from ._arguments import (
     add_domain_options,
     add_shared,

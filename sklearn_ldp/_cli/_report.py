@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .._table import format_table, narrow
+from .._utils.text import format_table, narrow
 from ..model_selection import (
     ErrorStudy,
     HeldOutSearch,

@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from .._files._atomic import check_writable, make_folder
+from .._utils.files import check_writable, make_folder
 from ._arguments import (
     ORACLE_NAMES,
     add_shared,

@@ -13,9 +13,8 @@ from typing import Any, NamedTuple, Self
 
 from sklearn.base import clone
 
-from .._files._text import printable
-from .._typing import OracleOrProtocol
-from ..mechanisms import MAX_USERS, as_protocol
+from .._utils.text import printable
+from ..mechanisms import MAX_USERS, OracleOrProtocol, as_protocol
 from ..oracles.collector import BaseCollector
 from . import checkpoints
 from ._authentication import as_key

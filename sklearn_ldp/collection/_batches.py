@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._typing import OracleOrProtocol
-from ..mechanisms import as_protocol
+from ..mechanisms import OracleOrProtocol, as_protocol
 
 _MAX_ID = 1000  # characters
 

@@ -10,9 +10,8 @@ from itertools import takewhile
 from os import PathLike
 from typing import Any
 
-from .._progress import Progress
-from .._typing import OracleOrProtocol
-from ..mechanisms import Protocol
+from .._utils.progress import Progress
+from ..mechanisms import OracleOrProtocol, Protocol
 from ._aggregator import Aggregator
 from ._batches import RefusedBatchError
 from ._caps import Caps

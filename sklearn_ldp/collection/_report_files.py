@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from .._files._atomic import replacing
-from .._files._text import printable
-from .._random import RandomState
-from .._typing import OracleOrProtocol, ReportSink, ReportSource
-from ..mechanisms import Protocol, as_protocol
+from .._utils.files import replacing
+from .._utils.random import RandomState
+from .._utils.text import printable
+from .._utils.typing import ReportSink, ReportSource
+from ..mechanisms import OracleOrProtocol, Protocol, as_protocol
 from ._arrow import from_columns, report_fields, to_columns
 from ._authentication import Key, as_key
 from ._batches import RefusedBatchError, check_batch_id

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from .._random import RandomState, as_generator
+from .._utils.random import RandomState, as_generator
 
 HELD_BYTES = 1 << 26  # in memory; what is more goes to a temporary file
 _ORDER_BYTES = 16  # of a random key and an index, for each row

@@ -11,7 +11,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from .._typing import OracleOrProtocol
+from ..mechanisms import OracleOrProtocol
 from ._aggregator import Aggregator
 from ._batches import RefusedBatchError, check_batch_id
 from ._caps import Caps

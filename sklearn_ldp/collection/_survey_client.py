@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from .._files._atomic import replacing
+from .._utils.files import replacing
 from ..mechanisms import Protocol
 from ..mechanisms.coins import CoinStreams
 from ..mechanisms.several import Several

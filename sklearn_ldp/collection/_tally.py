@@ -10,8 +10,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._typing import OracleOrProtocol
-from ..mechanisms import MAX_USERS, Counts, Protocol, as_protocol, configuration_difference
+from ..mechanisms import (
+    MAX_USERS,
+    Counts,
+    OracleOrProtocol,
+    Protocol,
+    as_protocol,
+    configuration_difference,
+)
 from ..mechanisms.mechanism import Mechanism
 from ._authentication import Key, as_key
 from ._batches import RefusedBatchError, check_batch_id, other_content, repeated

@@ -20,8 +20,8 @@ from typing import Any
 
 import numpy as np
 
-from .._files._atomic import errors_name, replacing, sweep
-from .._typing import FilePath
+from .._utils.files import errors_name, replacing, sweep
+from .._utils.typing import FilePath
 from ..mechanisms import Counts, Protocol, configuration_difference
 from ._authentication import Key
 from ._digest import N_BYTES

@@ -14,7 +14,7 @@ from os import PathLike
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
-from .._files._text import printable
+from .._utils.text import printable
 from ._batches import RefusedBatchError
 from ._formats import SUFFIXES as SUFFIXES
 from ._formats import format_of

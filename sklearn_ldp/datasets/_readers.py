@@ -6,8 +6,8 @@ from os import PathLike, fspath
 import numpy as np
 from sklearn.utils import Bunch
 
-from .._files._source import Source, shorten
-from .._files._text import as_array
+from .._utils.files import Source, shorten
+from .._utils.text import as_array
 from ..mechanisms import MAX_USERS
 
 _COUNT = re.compile(r"[0-9]{1,19}")

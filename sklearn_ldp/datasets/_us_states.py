@@ -7,7 +7,7 @@ from typing import Any, Literal, overload
 import numpy as np
 from sklearn.utils import Bunch
 
-from .._random import RandomState
+from .._utils.random import RandomState
 from ._generators import sample_counts
 
 _DESCR = """\

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._typing import Column, SupportsCategories, Values
+from .._utils.typing import Column, SupportsCategories, Values
 from ._category_list import (
     BinList,
     CategoryList,

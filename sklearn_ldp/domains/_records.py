@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .._typing import Values
+from .._utils.typing import Values
 from ._domain import Domain
 from .values import as_columns, column_names, read_once, table_columns
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_array
 
-from .._typing import Column, Values
+from .._utils.typing import Column, Values
 
 
 # -- one column ------------------------------------------------------------------------------------

@@ -16,6 +16,8 @@ from ._discoveries import Discoveries
 from ._discoveries import detected as detected
 from ._intervals import ConfidenceInterval
 from ._ranks import RankInterval, TopCategories, ranks, top_categories
+from ._statements import check_level as check_level
+from ._statements import check_of as check_of
 from ._tests import WaldTest, goodness_of_fit, independence
 from ._tests import as_table as as_table
 from ._tests import departures as departures

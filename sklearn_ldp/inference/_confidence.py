@@ -17,7 +17,6 @@ from scipy.interpolate import CubicSpline
 from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.special import betaincinv, ndtr, ndtri
 
-from .._statements import check_level
 from ..numerics.deconvolution import average_prior, posterior_quantiles
 from ._covariances import EstimateCovariances, covariances_of_rows, refuse_without_law
 from ._intervals import (
@@ -29,6 +28,7 @@ from ._intervals import (
     stacked,
     two_sided,
 )
+from ._statements import check_level
 
 _LEAST_VARIANCE = 20.0  # of the count of an empty category; below, its noise is not normal
 _LARGE = 2.0  # null standard deviations above which an interval includes Wald's

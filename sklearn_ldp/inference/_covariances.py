@@ -9,9 +9,9 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from scipy import sparse
 
-from .._noise import ChannelNoise, Noise, NoiseModel, as_rows
-from .._statements import check_of
+from ..noise import ChannelNoise, Noise, NoiseModel, as_rows
 from ..numerics.simplex import norm_sub
+from ._statements import check_of
 
 
 class Estimate(Protocol):

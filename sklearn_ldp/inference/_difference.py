@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr
 
-from .._pandas import import_pandas
-from .._statements import check_level, check_of
-from .._typing import DataFrame
+from .._utils.pandas import import_pandas
+from .._utils.typing import DataFrame
 from ..numerics.simplex import norm_sub
 from ..queries import Queries
 from ._covariances import (
@@ -22,6 +21,7 @@ from ._covariances import (
 )
 from ._discoveries import Discoveries, check_error_rate, discoveries
 from ._intervals import ConfidenceInterval, band, query_rows, stacked, wald_intervals
+from ._statements import check_level, check_of
 from ._tests import WaldTest, sum_known, wald_test
 
 

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from .._statements import check_level
 from ._covariances import Estimate, EstimateCovariances, covariances_of_rows
+from ._statements import check_level
 
 _WINDOW = 12.0  # standard deviations of a count outside of which its probabilities are left out
 

@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse, stats
 from scipy.special import ndtr, ndtri
 
-from .._noise import as_rows
+from ..noise import as_rows
 from ..queries import as_query_set
 from ._covariances import Covariances, Estimate, EstimateCovariances, every_category
 

@@ -8,9 +8,9 @@ from typing import NamedTuple
 import numpy as np
 from scipy import stats
 
-from .._statements import check_level
 from ._covariances import Estimate, EstimateCovariances, covariances_of_rows, every_category
 from ._intervals import stacked
+from ._statements import check_level
 
 _FEW = 300  # categories: below it, the covariances of all pairs are taken into account
 

@@ -13,9 +13,9 @@ import numpy as np
 from scipy.sparse.linalg import LinearOperator, cg
 from scipy.special import chdtrc
 
-from .._noise import as_rows
-from .._typing import Frequencies
+from .._utils.typing import Frequencies
 from ..domains.values import in_order
+from ..noise import as_rows
 from ..numerics.simplex import norm_sub
 from ._covariances import Estimate, EstimateCovariances, covariances_of_rows
 from ._intervals import band

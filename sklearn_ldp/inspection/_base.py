@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .._typing import Axes
+from .._utils.typing import Axes
 
 # The palette of Okabe and Ito, which colour-blind readers can tell apart, without its yellow, which
 # is hard to see on white.

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .._statements import check_level
+from ..inference import check_level
 from ._base import BaseDisplay, name_ticks
 
 _MOST_CELLS = 2_500

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
-from .._statements import check_level
-from .._typing import Axes
 from .._utils.fitted import estimate_of
+from .._utils.typing import Axes
+from ..inference import check_level
 from ..queries import Queries, as_query_set
 from ._base import COLORS, LINES, MARKERS, BaseDisplay, merged, name_ticks
 

@@ -19,7 +19,7 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from .._documentation import Documented
+from .._utils.docs import Documented
 from ..inference import ConfidenceInterval
 
 _CHUNK_CELLS = 1 << 22  # numbers that are held beside X

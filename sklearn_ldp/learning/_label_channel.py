@@ -11,7 +11,7 @@ from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
-from .._random import RandomState
+from .._utils.random import RandomState
 from ..domains import Domain
 from ..oracles import GRR
 

@@ -25,8 +25,8 @@ from sklearn.utils.metadata_routing import (
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from .._documentation import Documented
-from .._random import RandomState
+from .._utils.docs import Documented
+from .._utils.random import RandomState
 from ..postprocessing import norm_sub
 from ._corrected_models import minimised
 from ._label_channel import LabelChannel, checked_classes, checked_labels, steps_to_last

@@ -15,9 +15,9 @@ from sklearn.utils import assert_all_finite, check_consistent_length
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
-from .._documentation import Documented
-from .._random import RandomState
-from .._typing import Values
+from .._utils.docs import Documented
+from .._utils.random import RandomState
+from .._utils.typing import Values
 from ..domains import Domain, RecordDomain
 from ..domains.values import as_columns, column_names, declared_levels, read_once, table_columns
 from ..numerics.simplex import norm_sub

@@ -17,9 +17,9 @@ from sklearn.utils import gen_batches
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
-from .._documentation import Documented
-from .._random import RandomState
-from .._typing import Values
+from .._utils.docs import Documented
+from .._utils.random import RandomState
+from .._utils.typing import Values
 from ..domains import RecordDomain
 from ..domains.values import column_names, read_once
 from ..mechanisms import CoinStreams, Protocol, privatize

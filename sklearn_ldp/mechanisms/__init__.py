@@ -12,6 +12,7 @@ from .counts import check_counts as check_counts
 from .counts import check_total as check_total
 from .counts import expand as expand
 from .mechanism import privatize as privatize
+from .protocol import OracleOrProtocol as OracleOrProtocol
 from .protocol import Protocol as Protocol
 from .protocol import as_protocol as as_protocol
 from .protocol import configuration_difference as configuration_difference

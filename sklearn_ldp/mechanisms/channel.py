@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from .._noise import ChannelNoise, Noise, NoiseModel, as_rows
-from .._typing import Matrix
+from .._utils.typing import Matrix
+from ..noise import ChannelNoise, Noise, NoiseModel, as_rows
 from .coins import TWO_64, Coins
 from .covariances import drawn_covariances, inner, joint_covariances, joint_product
 from .laws import JointSupport, ReportLaw, choice_entropy, simulate_members

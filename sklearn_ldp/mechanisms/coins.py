@@ -16,7 +16,7 @@ from itertools import accumulate
 
 import numpy as np
 
-from .._random import RandomState, root_entropy
+from .._utils.random import RandomState, root_entropy
 
 TWO_64 = 1 << 64
 _SMALL_SUBSET = 16  # a subset of fewer than one in so many items is small

@@ -11,8 +11,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import ArrayLike
 
-from .._noise import Noise
-from .._sampled_noise import SampledNoise
+from ..noise import Noise, SampledNoise
 from .laws import ReportLaw
 from .mechanism import Mechanism, chunk_users, rows_by_group
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import typing
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -9,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._random import RandomState
-from .._typing import OracleOrProtocol, Values
+from .._utils.random import RandomState
+from .._utils.typing import Values
 from ..domains import Domain
 from .coins import CoinStreams
 from .counts import Counts
@@ -255,6 +256,25 @@ class Protocol:
     def __getstate__(self) -> dict[str, Any]:
         names = self.__dataclass_fields__
         return {name: getattr(self, name) for name in names}
+
+
+class OracleOrProtocol(typing.Protocol):
+    """Whatever makes reports: an oracle, a survey, or the protocol itself."""
+
+    def protocol(self, collection_round: str = "") -> Protocol:
+        """Return what a client and a server of a collection must agree on.
+
+        Parameters
+        ----------
+        collection_round : str, default=""
+            Name of the collection.
+
+        Returns
+        -------
+        Protocol
+            The protocol of that round.
+        """
+        ...
 
 
 def as_protocol(source: OracleOrProtocol, collection_round: str = "") -> Protocol:

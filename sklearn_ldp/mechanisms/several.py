@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._docstrings import inherit_docstrings
-from .._sampled_noise import SampledNoise
+from .._utils.docs import inherit_docstrings
+from ..noise import SampledNoise
 from .coins import TWO_64, Coins
 from .laws import mixture_entropy
 from .mechanism import Mechanism, PublicPart, ReportField, bits_for, expect

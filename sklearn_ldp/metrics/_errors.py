@@ -10,11 +10,10 @@ from typing import Any, Concatenate, NamedTuple, ParamSpec, Protocol, TypeVar, c
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._estimate import FrequencyEstimate
-from .._estimate_set import EstimateSet
-from .._noise import Noise
-from .._typing import Frequencies, Metric
+from .._utils.typing import Frequencies, Metric
 from ..domains.values import in_order
+from ..estimates import EstimateSet, FrequencyEstimate
+from ..noise import Noise
 from ..queries import Queries, as_query_set
 
 METRICS = ("mse", "mae")

@@ -15,10 +15,9 @@ from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils.metadata_routing import MetadataRequest
 
-from .._estimate import FrequencyEstimate
-from .._estimate_set import EstimateSet
-from .._typing import Metric, Values
 from .._utils.fitted import estimate_of
+from .._utils.typing import Metric, Values
+from ..estimates import EstimateSet, FrequencyEstimate
 from ..oracles import PrivacyWarning
 from ..oracles.collector import BaseCollector
 from ..queries import Queries, QuerySet, as_query_set, query_matrix

@@ -13,13 +13,12 @@ from sklearn.base import clone
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from .._docstrings import fill_in
-from .._estimate import FrequencyEstimate
-from .._estimate_set import EstimateSet
-from .._noise import Noise, as_rows, variances_after_norm
+from .._utils.docs import fill_in
 from .._utils.parallel import each_warning_once, run
 from ..domains.values import objects
+from ..estimates import EstimateSet, FrequencyEstimate
 from ..metrics import query_errors
+from ..noise import Noise, as_rows, variances_after_norm
 from ..postprocessing import BasePostProcessor, EmpiricalBayes, norm_sub
 from ..queries import QuerySet, as_query_set, query_matrix
 from ._candidates import as_candidates, candidate_name, knowing_queries, seeing_whole_sets

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from sklearn.utils._param_validation import Interval
 
-from .._estimate import FrequencyEstimate
-from .._noise import Noise, NoiseModel
-from .._random import RandomState, as_generator
-from .._typing import Candidates
+from .._utils.random import RandomState, as_generator
+from ..estimates import FrequencyEstimate
+from ..noise import Noise, NoiseModel, ScaledNoise
 from ..numerics.simplex import norm, norm_sub
 from ..postprocessing import NOISE_CONSTRAINT, MLEApx, Power, resolve_noise
 from ..queries import Queries, as_query_set
 from ._base import Case, NoisySearch, queries_of
+from ._candidates import Candidates
 
 _TINIEST = 1e-300
 _MOST_STEPS = 60
@@ -178,75 +178,7 @@ def with_more_noise(noise: Noise, factor: float) -> Noise:
     """
     if isinstance(noise, NoiseModel):
         return replace(noise, n_samples=np.asarray(noise.n_samples) / factor)
-    return MoreNoise(noise, factor)
-
-
-@dataclass(frozen=True)
-class MoreNoise(Noise):
-    """Another noise with all covariances multiplied by a factor.
-
-    Parameters
-    ----------
-    noise : Noise
-        The other one.
-    factor : float
-        The factor.
-    """
-
-    noise: Any
-    factor: float
-
-    def __repr__(self) -> str:
-        return repr(self.noise)  # errors name what was given
-
-    @property
-    def n_samples(self) -> Any:
-        """Number of users; None if unknown."""
-        n_samples = self.noise.n_samples
-        return None if n_samples is None else np.asarray(n_samples) / self.factor
-
-    @property
-    def std(self) -> Any:
-        """Standard deviation of the estimate of a category that nobody has."""
-        return np.sqrt(self.factor) * np.asarray(self.noise.std)
-
-    @property
-    def growth(self) -> Any:
-        """How much the variance of a category's estimate grows with its frequency."""
-        return self.factor * np.asarray(self.noise.growth)
-
-    @property
-    def curvature(self) -> Any:
-        """How much the variance of a category falls with the square of its frequency."""
-        return self.factor * np.asarray(self.noise.curvature)
-
-    @property
-    def null_variance(self) -> Any:
-        """Variance of the estimate of a category that nobody has, times the number of users."""
-        return self.noise.null_variance
-
-    @property
-    def slope(self) -> Any:
-        """How much that variance grows with the frequency of the category."""
-        return self.noise.slope
-
-    def variance(self, frequencies: Any) -> np.ndarray:
-        """Return the variances of the other noise, times the factor."""
-        return self.factor * self.noise.variance(frequencies)
-
-    def _covariance(self, rows: Any, frequencies: np.ndarray) -> np.ndarray:
-        return self.factor * self.noise._covariance(rows, frequencies)
-
-    def _answer_variance(self, rows: Any, frequencies: np.ndarray) -> np.ndarray:
-        return self.factor * self.noise._answer_variance(rows, frequencies)
-
-    def covariance_product(self, vector: np.ndarray, frequencies: np.ndarray) -> np.ndarray:
-        """Return the product of the other noise, times the factor."""
-        return self.factor * self.noise.covariance_product(vector, frequencies)
-
-    def of_rows(self, rows: Any) -> Noise:
-        """Return the noise of some of the estimates."""
-        return MoreNoise(self.noise.of_rows(rows), self.factor)
+    return ScaledNoise(noise, factor)
 
 
 def drawn_noise(noise: Noise, frequencies: np.ndarray, rng: np.random.Generator) -> np.ndarray:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
 
 from sklearn.base import BaseEstimator, clone
 from sklearn.pipeline import Pipeline
 
 from .. import postprocessing
-from .._estimate import FrequencyEstimate
-from .._typing import Candidates
+from ..estimates import FrequencyEstimate
 from ..postprocessing import BasePostProcessor, EmpiricalBayes
 from ..postprocessing.empirical_bayes import QueryHints
 from ..queries import Queries
+
+PostProcessor: TypeAlias = BasePostProcessor | Pipeline
+#: "all", a list, or a grid of parameters (or a list of grids) for each class name.
+Candidates: TypeAlias = str | Sequence[PostProcessor] | Mapping[Any, Any]
 
 
 def default_candidates() -> list[BasePostProcessor]:

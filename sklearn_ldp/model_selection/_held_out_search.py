@@ -9,10 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.utils._param_validation import Interval
 
-from .._estimate import FrequencyEstimate
-from .._estimate_set import EstimateSet
-from .._random import RandomState, as_generator
-from .._typing import Candidates
+from .._utils.random import RandomState, as_generator
+from ..estimates import EstimateSet, FrequencyEstimate
 from ..numerics.simplex import norm
 from ..queries import Queries, QuerySet, as_query_set
 from ._base import (
@@ -24,6 +22,7 @@ from ._base import (
     reference_among,
     results_of,
 )
+from ._candidates import Candidates
 
 
 class SetCase(NamedTuple):

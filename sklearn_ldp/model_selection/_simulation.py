@@ -15,19 +15,19 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone
 
-from .._estimate import FrequencyEstimate
-from .._progress import Progress
-from .._random import RandomState, root_entropy
-from .._typing import Candidates, FilePath, Metric, PostProcessor
 from .._utils.parallel import run
+from .._utils.progress import Progress
+from .._utils.random import RandomState, root_entropy
+from .._utils.typing import FilePath, Metric
 from .._version import __version__
+from ..estimates import FrequencyEstimate
 from ..mechanisms import check_counts, check_total
 from ..metrics import query_errors
 from ..oracles import BaseOracle
 from ..queries import Queries, QuerySet, as_query_set
 from ..surveys import BaseColumnSurvey
 from ._base import BaseSearch
-from ._candidates import as_candidates, candidate_name
+from ._candidates import Candidates, PostProcessor, as_candidates, candidate_name
 from ._held_out_search import HeldOutSearch
 from ._study import ErrorStudy, Ledger
 from ._synthetic_search import apportion

@@ -10,9 +10,9 @@ from typing import Any, Literal, overload
 
 import numpy as np
 
-from .._files._atomic import errors_name
-from .._table import format_table
-from .._typing import DataFrame, FilePath, PolarsDataFrame
+from .._utils.files import errors_name
+from .._utils.text import format_table
+from .._utils.typing import DataFrame, FilePath, PolarsDataFrame
 
 _SHOWN = 20
 _FORMAT = {"format": "sklearn_ldp study", "version": 1}

@@ -11,17 +11,16 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from .._estimate import FrequencyEstimate
-from .._noise import Noise
-from .._random import RandomState, as_generator
-from .._sampled_noise import SampledNoise
-from .._typing import Candidates, Metric, PostProcessor
+from .._utils.random import RandomState, as_generator
+from .._utils.typing import Metric
+from ..estimates import FrequencyEstimate
 from ..metrics import query_errors
+from ..noise import Noise, SampledNoise
 from ..oracles import BaseOracle
 from ..postprocessing import BasePostProcessor, EmpiricalBayes
 from ..queries import Queries, QuerySet, as_query_set
 from ._base import BaseSearch, Case
-from ._candidates import knowing_queries
+from ._candidates import Candidates, PostProcessor, knowing_queries
 
 _MOST_REPEATS, _LEAST_REPEATS = 30, 10
 _ENOUGH = 500_000  # estimates of single categories, in all repeats

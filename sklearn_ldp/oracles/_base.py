@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._estimate import FrequencyEstimate
-from .._noise import NoiseModel
-from .._random import RandomState, as_generator
-from .._typing import Frequencies, Values
+from .._utils.random import RandomState, as_generator
+from .._utils.typing import Frequencies, Values
 from ..domains import Categories, Domain
 from ..domains.values import in_order, own_categories
+from ..estimates import FrequencyEstimate
 from ..mechanisms import Shards, check_counts
+from ..noise import NoiseModel
 from .collector import BaseCollector, Collected, check_weights, inherit_parameters
 from .collector import PrivacyWarning as PrivacyWarning
 

@@ -185,7 +185,7 @@ def best_oracle(
 
     Examples
     --------
-    >>> from sklearn_ldp import best_oracle
+    >>> from sklearn_ldp.oracles import best_oracle
     >>> best_oracle(1.0, 1024, max_report_bits=64)
     ProjectiveGeometryResponse(categories=1024)
     >>> best_oracle(4.0, 16)

@@ -8,7 +8,7 @@ from numbers import Integral
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from .._random import RandomState
+from .._utils.random import RandomState
 from ..domains import Categories
 from ..mechanisms.channel import IndexChannel
 from ..mechanisms.coins import TWO_64, exp_lower_bound, group_threshold

@@ -11,7 +11,7 @@ from numbers import Integral
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from .._random import RandomState
+from .._utils.random import RandomState
 from ..domains import Categories
 from ..mechanisms.channel import Channel, randomised_response
 from ..mechanisms.coins import TWO_64, SeededCoins, direct_threshold, exp_lower_bound

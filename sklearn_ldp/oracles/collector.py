@@ -19,10 +19,9 @@ from sklearn.utils import check_consistent_length
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import validate_data
 
-from .._docstrings import fill_in
-from .._documentation import Documented
-from .._random import RandomState
-from .._typing import Column, Values
+from .._utils.docs import Documented, fill_in
+from .._utils.random import RandomState
+from .._utils.typing import Column, Values
 from ..domains import Domain
 from ..domains.values import group_codes, read_once
 from ..mechanisms import Counts, Protocol, check_counts, expand

@@ -15,12 +15,13 @@ from scipy import sparse
 from scipy.special import ndtr, ndtri
 from sklearn.base import clone
 
-from .._noise import Noise
-from .._statements import check_level, check_of
-from .._typing import Axes, Frequencies, OracleOrSurvey
+from .._utils.typing import Axes, Frequencies
 from ..domains import Domain
 from ..domains.values import in_order
+from ..inference import check_level, check_of
+from ..noise import Noise
 from ..oracles import BaseOracle
+from ..oracles.collector import BaseCollector
 from ..postprocessing import significance_threshold
 from ..queries import Queries, as_query_set
 from ..surveys import BaseColumnSurvey
@@ -115,7 +116,7 @@ class Plan:
 
     def __init__(
         self,
-        oracle: OracleOrSurvey,
+        oracle: BaseCollector[Any],
         n_categories: int | None = None,
         *,
         queries: Queries | Mapping[Any, Queries] | None = None,

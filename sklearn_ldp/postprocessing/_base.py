@@ -6,7 +6,6 @@ import copy
 import functools
 from abc import ABCMeta, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
 from numbers import Real
 from typing import Any, Self, TypeVar, overload
 
@@ -16,12 +15,10 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, 
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_array, validate_data
 
-from .._docstrings import fill_in
-from .._documentation import Documented
-from .._estimate import FrequencyEstimate
-from .._estimate_set import EstimateSet
-from .._noise import Noise
-from .._typing import Column
+from .._utils.docs import Documented, fill_in
+from .._utils.typing import Column
+from ..estimates import EstimateSet, FrequencyEstimate
+from ..noise import ConstantNoise, Noise
 
 _T = TypeVar("_T")
 _Estimates = TypeVar("_Estimates", bound=FrequencyEstimate | EstimateSet)
@@ -341,32 +338,6 @@ def _named(name: Any, function: Any, part: FrequencyEstimate) -> Any:
 
 
 # -- the noise --------------------------------------------------------------------------------
-@dataclass(frozen=True)
-class ConstantNoise(Noise):
-    """Noise of which nothing but its level is known, and which is the same at all frequencies.
-
-    Parameters
-    ----------
-    std : float
-        Standard deviation of the estimate of any category.
-    """
-
-    std: float
-    n_samples = None
-    growth = 0.0
-
-    def variance(self, frequencies: ArrayLike) -> np.ndarray:
-        return np.full(np.shape(frequencies), np.square(self.std))
-
-    variance.__doc__ = Noise.variance.__doc__
-
-    def _covariance(self, rows: Any, frequencies: np.ndarray) -> np.ndarray:
-        raise ValueError(
-            "A noise level does not tell how the errors of several categories go together. Ask the "
-            "noise of the oracle's own estimate (oracle.noise_, estimate.noise)."
-        )
-
-
 def resolve_noise(
     estimate: FrequencyEstimate, noise: float | Noise | None, name: str, needs: str = "std"
 ) -> Noise:

@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike
 from scipy.optimize import brentq
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
-from .._noise import Noise
-from .._typing import Distribution
+from .._utils.typing import Distribution
+from ..noise import Noise
 from ..numerics.posterior import Posterior, prior_moments
 from ..numerics.simplex import norm_sub
 from ._base import NOISE_CONSTRAINT, BasePostProcessor, per_row, resolve_noise

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval
 
-from .._noise import Noise
+from ..noise import Noise
 from ..numerics.simplex import norm_sub
 from ..oracles.channels import ReportLaw
 from ._base import NOISE_CONSTRAINT, BasePostProcessor, resolve_noise

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from scipy.fft import dct, idct, irfft, rfft
 from sklearn.utils._param_validation import Interval
 
-from .._noise import Noise
+from ..noise import Noise
 from ..numerics.simplex import norm_sub
 from ._base import NOISE_CONSTRAINT, BasePostProcessor, per_row, resolve_noise
 

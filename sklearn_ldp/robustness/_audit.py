@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from scipy.stats import beta
 from sklearn.base import clone
 
-from .._random import RandomState, as_generator
+from .._utils.random import RandomState, as_generator
 from ..domains.values import as_vector
 from ..oracles import BaseOracle
 

@@ -11,16 +11,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone
 
-from .._estimate import FrequencyEstimate
-from .._estimate_set import EstimateSet
-from .._noise import Noise
-from .._random import RandomState, as_generator
-from .._sampled_noise import SampledNoise
-from .._typing import Frequencies, Values
+from .._utils.random import RandomState, as_generator
+from .._utils.typing import Frequencies, Values
 from ..domains import Domain, RecordDomain
 from ..domains.values import column_names, in_order
+from ..estimates import EstimateSet, FrequencyEstimate
 from ..mechanisms import Counts, Protocol, Shards, check_counts
 from ..mechanisms.several import Several, View, Views
+from ..noise import Noise, SampledNoise
 from ..oracles import BaseOracle, best_oracle
 from ..oracles.collector import BaseCollector, Collected, check_weights, inherit_survey_parameters
 

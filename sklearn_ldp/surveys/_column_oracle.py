@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from .._estimate_set import EstimateSet
-from .._random import RandomState
+from .._utils.random import RandomState
 from ..domains import Domain, RecordDomain
+from ..estimates import EstimateSet
 from ..mechanisms.coins import TWO_64
 from ..mechanisms.several import Several, shares_over_2_64
 from ..oracles import BaseOracle, minimax_bound

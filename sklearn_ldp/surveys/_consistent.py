@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils._param_validation import Interval
 
-from .._estimate import FrequencyEstimate
-from .._estimate_set import EstimateSet
+from ..estimates import EstimateSet, FrequencyEstimate
 from ..numerics.simplex import norm_sub
 from ..postprocessing._base import BasePostProcessor
 from ._components import Components, Subset

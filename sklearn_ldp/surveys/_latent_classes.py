@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from .._random import RandomState, as_generator
+from .._utils.random import RandomState, as_generator
 from ..numerics.simplex import norm_sub
 from ..postprocessing import EmpiricalBayes
 from ._class_mixture import ClassFit, ClassMixture, PairTables, positive

@@ -13,12 +13,12 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from .._estimate import FrequencyEstimate
-from .._random import RandomState
-from .._sampled_noise import SampledNoise
+from .._utils.random import RandomState
 from ..domains import RecordDomain
+from ..estimates import FrequencyEstimate
 from ..mechanisms import check_counts
 from ..mechanisms.several import Several, View
+from ..noise import SampledNoise
 from ..oracles import GRR, BaseOracle, SubsetSelection, best_oracle
 from ..oracles.collector import Collected, inherit_survey_parameters
 from ._base import BaseColumnSurvey, PlannedEstimate, counts_in_views, table_name

@@ -9,15 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from .._estimate import FrequencyEstimate
-from .._estimate_set import EstimateSet
-from .._pandas import import_pandas
-from .._random import RandomState, as_generator
-from .._reordered_noise import ReorderedNoise
-from .._typing import DataFrame
+from .._utils.pandas import import_pandas
+from .._utils.random import RandomState, as_generator
+from .._utils.typing import DataFrame
 from ..domains import RecordDomain
 from ..domains.values import objects
+from ..estimates import EstimateSet, FrequencyEstimate
 from ..inference import ConfidenceInterval, WaldTest, independence
+from ..noise import ReorderedNoise
 from ._class_mixture import ClassMixture, mixture_of_tables
 from ._components import Subset
 from ._views import TableView

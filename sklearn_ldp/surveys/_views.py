@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from .._noise import Noise, as_rows
-from .._sampled_noise import SampledNoise
+from ..noise import Noise, SampledNoise, as_rows
 from ._components import Components, Subset, subsets
 from ._plan import noise_per_dimension
 

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from .._lazy import lazy_submodules
+from .._utils.lazy import lazy_submodules
 
 if TYPE_CHECKING:
     from . import discovery as discovery

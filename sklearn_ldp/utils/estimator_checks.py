@@ -21,13 +21,13 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import get_tags
 from sklearn.utils.fixes import parse_version
 
-from .._estimate import FrequencyEstimate
-from .._estimate_set import EstimateSet
-from .._noise import NoiseModel
-from .._typing import BaseOracle, BasePostProcessor
+from ..estimates import EstimateSet, FrequencyEstimate
 from ..mechanisms.channel import Channel
 from ..mechanisms.coins import TWO_64, Coins, exp_lower_bound
 from ..mechanisms.mechanism import Mechanism
+from ..noise import NoiseModel
+from ..oracles import BaseOracle
+from ..postprocessing import BasePostProcessor
 
 __all__ = [
     "check_oracle",

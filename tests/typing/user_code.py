@@ -39,7 +39,6 @@ from sklearn_ldp import (
     NoiseModel,
     NormSub,
     SyntheticSearch,
-    best_oracle,
 )
 from sklearn_ldp.collection import Aggregator, aggregate, read_reports, write_reports
 from sklearn_ldp.inspection import (
@@ -54,7 +53,7 @@ from sklearn_ldp.metrics import (
     query_errors,
 )
 from sklearn_ldp.model_selection import simulate_errors
-from sklearn_ldp.oracles import estimate_by_group
+from sklearn_ldp.oracles import best_oracle, estimate_by_group
 from sklearn_ldp.planning import Plan
 from sklearn_ldp.postprocessing import norm_sub
 from sklearn_ldp.queries import QuerySet, groups, query_matrix, random_sets

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from ..._noise import as_rows
+from ...noise import as_rows
 from ...queries import QuerySet, as_query_set, query_matrix
 from ...queries import groups as groups_by
 

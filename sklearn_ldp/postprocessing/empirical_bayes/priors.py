@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..._estimate import FrequencyEstimate
-from ..._noise import Noise
+from ...estimates import FrequencyEstimate
+from ...noise import Noise
 from ...numerics.deconvolution import Sample, fit_npmle, posterior_mean
 from ...numerics.simplex import norm_sub
 from .._base import NOISE_CONSTRAINT, BasePostProcessor, per_row, resolve_noise

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import expit, logsumexp
 
-from ..._noise import Noise, variances_after_norm
-from ..._pandas import import_pandas
-from ..._typing import DataFrame
+from ..._utils.pandas import import_pandas
+from ..._utils.typing import DataFrame
+from ...noise import Noise, variances_after_norm
 from ...numerics.simplex import norm, norm_sub
 from .group_priors import Estimates, GroupFit, fit_curve, fit_groups, log_loss_share
 from .hints import Partition

@@ -10,23 +10,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ._noise import Noise
-from ._pandas import import_pandas
-from ._typing import (
-    DataFrame,
-    FrequencyDisplay,
-    Rows,
-    Series,
-)
-from .domains.values import as_vector
-from .inference import (
+from .._utils.pandas import import_pandas
+from .._utils.typing import DataFrame, Rows, Series
+from ..domains.values import as_vector
+from ..inference import (
     ConfidenceInterval,
     Discoveries,
     EstimateDifference,
     confidence_interval,
     detected,
 )
-from .queries import Queries, as_query_set
+from ..inspection import FrequencyDisplay
+from ..noise import Noise
+from ..queries import Queries, as_query_set
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -461,7 +457,7 @@ class FrequencyEstimate:
         FrequencyDisplay
             The display, with the axes in `ax_` and the figure in `figure_`.
         """
-        from .inspection import FrequencyDisplay
+        from ..inspection import FrequencyDisplay
 
         return FrequencyDisplay.from_estimate(self, **kwargs)
 

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from pandas import Series as Series
     from polars import DataFrame as PolarsDataFrame
 
-
     class SupportsArray(Protocol):
         """An ndarray, or a column or table of pandas, polars or Arrow."""
 
@@ -83,11 +82,6 @@ if TYPE_CHECKING:
     Frequencies: TypeAlias = ArrayLike | Mapping[Any, SupportsFloat]
     Matrix: TypeAlias = SparseMatrix | ArrayLike
     Metric: TypeAlias = str | Callable[[np.ndarray, np.ndarray], Any]
-    PostProcessor: TypeAlias = BasePostProcessor | Pipeline
-    #: "all", a list, or a grid of parameters (or a list of grids) for each class name.
-    Candidates: TypeAlias = str | Sequence[PostProcessor] | Mapping[Any, Any]
-    OracleOrSurvey: TypeAlias = BaseCollector[Any]
-    OracleOrProtocol: TypeAlias = OracleOrSurvey | mechanisms.Protocol
     #: A file of reports: to read (also its content), and to write.
     ReportSource: TypeAlias = str | Path | bytes | bytearray | memoryview | SupportsRead
     ReportSink: TypeAlias = str | Path | SupportsWrite
@@ -95,9 +89,7 @@ if TYPE_CHECKING:
 else:
     # The names exist, so that `typing.get_type_hints` can read the signatures.
     Axes = DataFrame = PolarsDataFrame = Series = Any
-    ConfidenceInterval = Discoveries = EstimateDifference = Any
-    BaseOracle = BasePostProcessor = FrequencyDisplay = FrequencyEstimate = EstimateSet = Any
     SupportsArray = SupportsToNumpy = SupportsArrowStream = SupportsCategories = SparseMatrix = Any
     Distribution = Table = SupportsRead = SupportsWrite = ReportSource = ReportSink = Any
     Column = Rows = Values = Frequencies = Matrix = Any
-    Metric = PostProcessor = Candidates = OracleOrSurvey = OracleOrProtocol = FilePath = Any
+    Metric = FilePath = Any

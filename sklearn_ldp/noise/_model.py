@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from ._typing import Matrix, Rows
+from .._utils.typing import Matrix, Rows
 
 
 class Noise(ABC):
@@ -403,6 +403,32 @@ class ChannelNoise(NoiseModel):
 
     def _answer_variance(self, rows: sparse.csr_array, frequencies: np.ndarray) -> np.ndarray:
         return self.channel.answer_variances(rows, frequencies) / self.n_samples
+
+
+@dataclass(frozen=True)
+class ConstantNoise(Noise):
+    """Noise of which nothing but its level is known, and which is the same at all frequencies.
+
+    Parameters
+    ----------
+    std : float
+        Standard deviation of the estimate of any category.
+    """
+
+    std: float
+    n_samples = None
+    growth = 0.0
+
+    def variance(self, frequencies: ArrayLike) -> np.ndarray:
+        return np.full(np.shape(frequencies), np.square(self.std))
+
+    variance.__doc__ = Noise.variance.__doc__
+
+    def _covariance(self, rows: sparse.csr_array, frequencies: np.ndarray) -> np.ndarray:
+        raise ValueError(
+            "A noise level does not tell how the errors of several categories go together. Ask the "
+            "noise of the oracle's own estimate (oracle.noise_, estimate.noise)."
+        )
 
 
 def variances_after_norm(

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .._utils.pandas import import_pandas
+from .._utils.typing import DataFrame
+from ..inference import EstimateDifference
 from ._estimate import FrequencyEstimate
-from ._pandas import import_pandas
-from ._typing import DataFrame, EstimateDifference
 
 
 class EstimateSet(Mapping[Any, FrequencyEstimate]):

@@ -1,0 +1,74 @@
+"""Docstrings and their pages: shared paragraphs, and the link that notebooks show."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from functools import cache
+from importlib.metadata import PackageNotFoundError, metadata
+from typing import TypeVar
+
+_T = TypeVar("_T")
+
+
+def fill_in(cls: type[_T], **paragraphs: str) -> type[_T]:
+    """Replace each ``%(name)s`` in a class's own docstring by the paragraph of that name.
+
+    Parameters
+    ----------
+    cls : type
+        The class; its docstring is changed in place.
+    **paragraphs : str
+        The paragraphs by name, without indentation.
+
+    Returns
+    -------
+    type
+        The same class.
+    """
+    if cls.__dict__.get("__doc__"):
+        text = inspect.cleandoc(cls.__doc__ or "")
+        for name, paragraph in paragraphs.items():
+            text = text.replace(f"%({name})s", paragraph)
+        cls.__doc__ = text
+    return cls
+
+
+def inherit_docstrings(cls: type[_T]) -> type[_T]:
+    """Give the public methods and properties of a class that say nothing the words of a base."""
+    for name, own in vars(cls).items():
+        is_public = not name.startswith("_") and (callable(own) or isinstance(own, property))
+        if is_public and not own.__doc__:
+            bases = (vars(base)[name] for base in cls.__mro__[1:] if name in vars(base))
+            own.__doc__ = next((base.__doc__ for base in bases if base.__doc__), None)
+    return cls
+
+
+class Documented:
+    """Mixin for scikit-learn's HTML representation: it links to the page of the class.
+
+    The address is the ``Documentation`` entry of ``[project.urls]`` in pyproject.toml, as the
+    installed package knows it. Without one there is no link, and none for classes of others.
+    """
+
+    @property
+    def _doc_link_module(self) -> str:
+        return "sklearn_ldp" if _address() else ""
+
+    @property
+    def _doc_link_template(self) -> str:
+        # A class that the top level does not export is documented in its folder.
+        is_exported = type(self).__name__ in sys.modules["sklearn_ldp"].__all__
+        folder = "" if is_exported else f"{type(self).__module__.split('.')[1]}."
+        return f"{_address()}/generated/sklearn_ldp.{folder}{{estimator_name}}.html"
+
+
+@cache
+def _address() -> str:
+    """Address of the documentation, without a slash at the end; empty if there is none."""
+    try:
+        urls = metadata("sklearn_ldp").get_all("Project-URL") or []
+    except PackageNotFoundError:  # a folder of sources on the path
+        urls = []
+    entries = dict(url.split(", ", 1) for url in urls)
+    return entries.get("Documentation", "").rstrip("/")

@@ -1,0 +1,6 @@
+"""Estimates: what oracles return, and what post-processors take and return."""
+
+from ._estimate import FrequencyEstimate
+from ._set import EstimateSet
+
+__all__ = ["EstimateSet", "FrequencyEstimate"]
