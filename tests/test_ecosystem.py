@@ -21,7 +21,7 @@ from sklearn_ldp import (
     NormSub,
     PrivacyWarning,
     SyntheticSearch,
-    _documentation,
+    docs,
 )
 from sklearn_ldp.domains.values import order_of
 from sklearn_ldp.learning import LDPNaiveBayes
@@ -198,11 +198,11 @@ class TestDocumentationLinks:
                 def get_all(self, name):
                     return list(entries) if name == "Project-URL" and entries else None
 
-            monkeypatch.setattr(_documentation, "metadata", lambda package: Metadata())
-            _documentation._address.cache_clear()
+            monkeypatch.setattr(docs, "metadata", lambda package: Metadata())
+            docs._address.cache_clear()
 
         yield claim
-        _documentation._address.cache_clear()
+        docs._address.cache_clear()
 
     @pytest.mark.parametrize(
         "kind", [OLH, NormSub, SyntheticSearch, HeldOutSearch, BootstrapSearch]

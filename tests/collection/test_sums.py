@@ -23,7 +23,7 @@ from sklearn_ldp.collection.checkpoints import Checkpoint, write
 from sklearn_ldp.mechanisms import Counts
 from sklearn_ldp.mechanisms.mechanism import Mechanism
 
-VERSION_1 = Path(__file__).parent / "data" / "version_1" / "grr.npz"
+VERSION_1 = Path(__file__).parent.parent / "data" / "version_1" / "grr.npz"
 DOMAINS = [3, 13, 300]
 
 

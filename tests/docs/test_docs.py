@@ -16,7 +16,7 @@ import yaml
 
 import sklearn_ldp
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 MODULES = [
     "sklearn_ldp",

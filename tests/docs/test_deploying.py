@@ -8,7 +8,7 @@ import pytest
 
 from sklearn_ldp.__main__ import main
 
-PAGE = Path(__file__).parents[1] / "doc" / "deploying.md"
+PAGE = Path(__file__).parents[2] / "doc" / "deploying.md"
 
 
 def test_the_page_runs(tmp_path, monkeypatch, capsys):

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-PAGE = Path(__file__).parents[1] / "doc" / "user_guide" / "surveys.md"
+PAGE = Path(__file__).parents[2] / "doc" / "user_guide" / "surveys.md"
 
 # Mechanism, the categories of the columns, and what is made up: values with these frequencies (None
 # for uniform ones), or reports of bits that are all 0 before they are randomised.

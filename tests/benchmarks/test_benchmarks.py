@@ -223,7 +223,7 @@ def test_the_table_of_table_models(tmp_path, capsys):
     table_models.main(["--population", str(path), "--repeats", "1"])
     printed = capsys.readouterr().out
     assert printed.startswith("3,000 users, 3 columns, 3 tables of two columns")
-    page = (Path(__file__).parents[1] / "doc" / "user_guide" / "tables.md").read_text("utf-8")
+    page = (Path(__file__).parents[2] / "doc" / "user_guide" / "tables.md").read_text("utf-8")
     ways = [line.split("|")[1].strip() for line in printed.splitlines()[3:] if line]
     assert len(ways) == 5
     assert all(f"| {way} |" in page for way in ways)

@@ -494,7 +494,8 @@ def fuzz(form, n, seed, folder):
 def test_many_mutations_cost_neither_memory_nor_time(form, seed, tmp_path):
     """20,000 inputs per format: no crash of the process, at most 300 MB more, none over 10 s."""
     code = (
-        "import pathlib, sys; sys.path.insert(0, sys.argv[1]); import test_collection_hostile as m;"
+        "import pathlib, sys; folder = pathlib.Path(sys.argv[1]); "
+        "sys.path[:0] = [str(folder), str(folder.parent)]; import test_hostile as m;"
         f"m.fuzz({form!r}, {N_MUTATIONS}, {seed}, pathlib.Path(sys.argv[2]))"
     )
     command = [sys.executable, "-c", code, str(Path(__file__).parent), str(tmp_path)]

@@ -16,7 +16,7 @@ from sklearn_ldp import (
 )
 from sklearn_ldp.collection import Aggregator, RefusedBatchError, aggregate, read_reports
 
-FOLDER = Path(__file__).parent / "data" / "version_1"
+FOLDER = Path(__file__).parent.parent / "data" / "version_1"
 CATEGORIES = ["red", "green", "blue", "grey"]
 # 40 users each, and the estimate that the code printed at that time.
 WRITTEN = {

@@ -30,7 +30,7 @@ from sklearn_ldp.datasets import (
 ALPHA = 1e-4
 
 # Data laid beside the checkout; never part of it.
-SHARED_DATA = Path(__file__).parents[2] / "shared" / "data"
+SHARED_DATA = Path(__file__).parents[3] / "shared" / "data"
 
 
 def chi_square_p_value(counts, frequencies):
