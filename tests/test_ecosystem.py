@@ -21,8 +21,8 @@ from sklearn_ldp import (
     NormSub,
     PrivacyWarning,
     SyntheticSearch,
-    docs,
 )
+from sklearn_ldp._utils import docs
 from sklearn_ldp.domains.values import order_of
 from sklearn_ldp.learning import LDPNaiveBayes
 from sklearn_ldp.model_selection import simulate_errors

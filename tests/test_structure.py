@@ -62,7 +62,7 @@ def graph(root):
 
 def upward(edges, order):
     """The imports that do not run down the order of the rooms."""
-    height = {name: i for i, name in enumerate(order)}
+    height = {name: i for i, name in enumerate(["_version", *order])}
     top = (PACKAGE, f"{PACKAGE}.__main__")
     return [
         f"{importer} -> {module}"

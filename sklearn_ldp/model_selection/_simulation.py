@@ -122,10 +122,10 @@ def simulate_errors(
     ErrorStudy of 4 rows and 30 repeats
     oracle  epsilon  postprocessor     error        +-
     ------  -------  -------------  --------  --------
-    OLH     0.5      Base           0.000159  2.67e-06
-    OLH     0.5      NormSub        2.29e-05  9.27e-07
-    OLH     1        Base           3.62e-05  4.68e-07
-    OLH     1        NormSub        7.83e-06  2.42e-07
+    OLH     0.5      Base           0.000159  2.63e-06
+    OLH     0.5      NormSub        2.45e-05  9.25e-07
+    OLH     1        Base           3.64e-05  6.41e-07
+    OLH     1        NormSub        8.13e-06  2.48e-07
     """
     if not isinstance(n_repeats, Integral) or n_repeats < 1:
         raise ValueError(f"simulate_errors needs n_repeats >= 1, an integer, got {n_repeats!r}.")
