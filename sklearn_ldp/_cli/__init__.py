@@ -33,8 +33,8 @@ import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from .. import __version__
 from .._utils.text import printable
+from .._version import __version__
 from . import _aggregate, _demo, _estimate, _plan, _privatize, _study
 from ._aggregate import Terminated
 from ._arguments import help_texts
