@@ -34,7 +34,7 @@ class RecordDomain(Domain):
     """
 
     def __init__(self, domains: Mapping[Any, Domain]) -> None:
-        self.columns = dict(domains)
+        self.columns: dict[Any, Domain] = dict(domains)
         self.size = sum(domain.size for domain in self.columns.values())
 
     @classmethod

@@ -282,7 +282,7 @@ class FrequencyDisplay(BaseDisplay):
         if values.get_label_text() == _values_label(others):  # and not a label of the user's
             values.set_label_text(_values_label([*others, self]))
         place = np.arange(1.0, len(order) + 1)
-        self.truth_ = None
+        self.truth_: Any = None
         if self.truth is not None and all(other.truth is None for other in others):
             self.truth_ = first._draw_truth(ax, place, np.asarray(self.truth)[order])
         if first.by == "category":
@@ -352,7 +352,8 @@ class FrequencyDisplay(BaseDisplay):
             "label": self.name,
         }
         look = merged(look, kwargs)
-        frequencies, bars, self.band_ = np.asarray(self.frequencies)[order], None, None
+        self.band_: Any = None
+        frequencies, bars = np.asarray(self.frequencies)[order], None
         if self.interval is not None:
             low, high = (np.asarray(end)[order] for end in self.interval)
             if is_bars:
@@ -364,7 +365,9 @@ class FrequencyDisplay(BaseDisplay):
                 band = {"color": look["color"], "alpha": 0.2, "linewidth": 0}
                 self.band_ = fill(place, low, high, zorder=1, **band)
         points = (place, frequencies) if is_vertical else (frequencies, place)
-        self.errorbar_ = ax.errorbar(*points, **{"yerr" if is_vertical else "xerr": bars}, **look)
+        self.errorbar_: Any = ax.errorbar(
+            *points, **{"yerr" if is_vertical else "xerr": bars}, **look
+        )
         for bar in self.errorbar_.lines[2]:
             bar.set_linestyle(LINES[i % len(LINES)])
 

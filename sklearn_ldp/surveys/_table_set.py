@@ -73,7 +73,7 @@ class TableSet(EstimateSet):
     ) -> None:
         super().__init__(parts)
         self.domain = domain
-        self.views = tuple(views)
+        self.views: tuple[TableView, ...] = tuple(views)
         self.mixture = mixture
 
     def with_parts(self, parts: Mapping[Any, FrequencyEstimate]) -> TableSet:
