@@ -1,0 +1,1 @@
+"""Accuracy of defaults, on populations that nothing was tuned on."""
