@@ -11,6 +11,7 @@ names of Unicode's characters, pixels and measurements that scikit-learn bundles
 from __future__ import annotations
 
 import ast
+import itertools
 import pydoc_data.topics
 import re
 import sys
@@ -38,7 +39,7 @@ def populations() -> dict[str, Population]:
     """Return histograms that come with Python, scikit-learn and this package."""
     text = " ".join(pydoc_data.topics.topics.values()).lower()
     words = Counter(re.findall(r"[a-z]+", text))
-    pairs = Counter(a + b for a, b in zip(text, text[1:], strict=False) if (a + b).isalpha())
+    pairs = Counter(a + b for a, b in itertools.pairwise(text) if (a + b).isalpha())
     folder = Path(ast.__file__).parent
     trees = [ast.parse(path.read_bytes()) for path in sorted(folder.glob("[a-e]*.py"))]
     nodes = Counter(type(node).__name__ for tree in trees for node in ast.walk(tree))
