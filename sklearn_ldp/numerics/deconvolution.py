@@ -44,6 +44,7 @@ class NormalLaw:
 
     growth: float
     is_of_counts = False
+    unit = np.inf  # as of the law of counts: there are ever so many
 
     def log_density(self, z, theta):
         """Log of the density of estimates (rows) given true frequencies (columns)."""
@@ -297,7 +298,7 @@ class Sample:
             return weights
         equal = equal_prior(self)
         gain = self.log_likelihood(weights) - self.log_likelihood(equal)
-        least = _LEAST_EVIDENCE[bool(self.law.is_of_counts and self.law.unit < _FEWEST)]
+        least = _LEAST_EVIDENCE[bool(self.law.unit < _FEWEST)]
         return weights if gain > least else equal
 
     def log_likelihood(self, weights):
