@@ -228,8 +228,8 @@ def total_variances(
     -------
     list of ndarray of shape (n_groups,)
         One array for each grouping. Those of a mechanism with covariances, which take a pass over
-        all reports for each group, are exact for a few groups in large domains. For the others, the variances without
-        covariances are multiplied by the ratio that these few have.
+        all reports for each group, are exact for a few groups in large domains. For the others, the
+        variances without covariances are multiplied by the ratio that these few have.
     """
     d, asked = len(frequencies), []
     for partition in partitions:
