@@ -30,7 +30,9 @@ _PARAGRAPHS = {
 noise of the comparison can exceed the differences between candidates. So :class:`EmpiricalBayes`,
 if it is among the candidates, is left for another one only if that one's error is less by
 `min_z_score` standard deviations of the difference. If groups or ranges are asked for, the
-candidates of "all" include an EmpiricalBayes that knows these queries, and takes that place.""",
+candidates of "all" include an EmpiricalBayes that knows these queries, and takes that place. For
+``top_k`` noisy estimates cannot judge, as they do not tell who is among the k largest: "all" takes
+the EmpiricalBayes that knows the query, whatever the errors in `results_` are.""",
     "candidates": """candidates : "all", list of post-processors or dict of grids, default="all"
     The post-processors to choose from; a list may hold Pipelines of them. "all" takes
     :func:`~sklearn_ldp.model_selection.default_candidates`. A dict gives a grid of parameters
@@ -292,12 +294,11 @@ class NoisySearch(BaseSearch):
     def _judgements(self, candidates, cases, estimate):
         return self._of_each(_errors_and_answers, candidates, cases, len(estimate))
 
-    def _knowing_queries(self, estimate):
-        # Only the truth could judge answers about the truly most frequent.
-        depends_on_truth = as_query_set(self.queries).depends_on_truth
-        return [] if depends_on_truth else super()._knowing_queries(estimate)
-
     def _choice(self, candidates, judgements, estimate):
+        if isinstance(self.candidates, str) and as_query_set(self.queries).depends_on_truth:
+            # Only the truth could judge answers about the truly most frequent, so no one is judged.
+            self._surely_best(None)
+            return len(candidates) - 1
         reference, noise = reference_among(candidates), self._completed(estimate).noise
         if reference is None or noise is None:
             return self._surely_best(None)

@@ -8,6 +8,8 @@ cell, so the cost hardly grows with the number of categories.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -25,7 +27,91 @@ _LEAST_LEFT = 0.01  # of an estimate's marginal density after a step of the NPML
 _TINIEST = 1e-12  # a lower noise level does not matter beside frequencies of 1
 _FARTHEST = 40.0  # standard deviations by which noise can have carried an estimate out of [0, 1]
 
+_MEAN_WEIGHT = 20.0  # with few reports, the mean of the prior is known to 5 %
+_FLAT = 0.5  # a mean frequency below it, in sigma, leaves room for believing that all are equal
+_LEAST_EVIDENCE = (3.0, 7.0)  # log likelihood ratio against that; with the fewest reports
+_FEWEST = 10.0  # standard deviation of the count of a category that nobody has
+_FEW = 1000.0  # counts are taken as normal if their skewness is below the root of 1 over this
+_LEAST_COUNT = 1e-9
+
 Prior = tuple[np.ndarray, np.ndarray]
+
+
+# -- the laws of estimates --------------------------------------------------------------------
+@dataclass(frozen=True)
+class NormalLaw:
+    """Estimates are normal: that of theta has the variance ``1 + growth * theta``."""
+
+    growth: float
+    is_of_counts = False
+    unit = np.inf  # as of the law of counts: there are ever so many
+
+    def log_density(self, z, theta):
+        """Log of the density of estimates (rows) given true frequencies (columns)."""
+        variance = np.maximum(1 + self.growth * theta, 1e-4)
+        return -0.5 * (z[:, None] - theta) ** 2 / variance - 0.5 * np.log(variance)
+
+    def spread(self, theta):
+        """Standard deviations, at least 1."""
+        return np.sqrt(np.maximum(1 + self.growth * np.maximum(theta, 0), 1.0))
+
+
+@dataclass(frozen=True)
+class CountLaw:
+    """Estimates are those of counts of reports that support a category: few, hence skewed.
+
+    Of n users those who have the category support it with probability p, and the others with
+    probability q. So a count is the sum of two binomial ones, whose density is approximated at its
+    saddle-point, the root of a quadratic equation; it is the normal one where counts are large. If
+    the users are a sample, the count is a single binomial one.
+    """
+
+    p: float
+    q: float
+    n: float
+    is_sample: bool = False
+    is_of_counts = True
+
+    @property
+    def unit(self):
+        """Standard deviation of the count of a category that nobody has."""
+        return np.sqrt(self.n * self.q * (1 - self.q))
+
+    def log_density(self, z, theta):
+        """As of the normal law: up to the same constant, and per unit of z."""
+        p, q, n, unit = self.p, self.q, self.n, self.unit
+        count = np.clip(n * q + unit * z[:, None], _LEAST_COUNT, n - _LEAST_COUNT)
+        mean = n * q + unit * theta
+        if self.is_sample:
+            log = count * np.log(mean / count) + (n - count) * np.log((n - mean) / (n - count))
+            return log - 0.5 * np.log(np.maximum(count * (1 - count / n), 0.5) / unit**2)
+        own = unit * theta / (p - q)
+        others = n - own
+        a, c = p * q * (n - count), count * (1 - p) * (1 - q)
+        b = own * p * (1 - q) + others * q * (1 - p) - count * (p * (1 - q) + q * (1 - p))
+        root = np.sqrt(b**2 + 4 * a * c)
+        x = np.where(b > 0, 2 * c / (b + root), (root - b) / (2 * a))
+        one, two = 1 - p + p * x, 1 - q + q * x
+        log = own * np.log(one) + others * np.log(two) - count * np.log(x)
+        variance = (own * p * (1 - p) / one**2 + others * q * (1 - q) / two**2) * x
+        return log - 0.5 * np.log(np.maximum(variance, 0.5) / unit**2)
+
+    def spread(self, theta):
+        """No estimate is out of reach."""
+        return np.full(len(theta), np.inf)
+
+
+Law = NormalLaw | CountLaw
+
+
+def law_of_counts(support_law: Any, is_sample: bool) -> CountLaw | None:
+    """Return the law of support counts, if they are so few that normality would mislead."""
+    if support_law is None or support_law.q <= 0:
+        return None
+    law = CountLaw(
+        support_law.p, support_law.q, float(np.ravel(support_law.n_samples)[0]), is_sample
+    )
+    return law if law.unit**2 < _FEW * (1 - 2 * law.q) ** 2 else None
 
 
 # -- the priors -------------------------------------------------------------------------------
@@ -151,12 +237,6 @@ def even_measure(theta):
     return np.diff(edges)
 
 
-def log_density(z, theta, growth):
-    """Log of the normal density of estimates (rows) given true frequencies (columns)."""
-    variance = np.maximum(1 + growth * theta, 1e-4)
-    return -0.5 * (z[:, None] - theta) ** 2 / variance - 0.5 * np.log(variance)
-
-
 def scaled(f, std, slope):
     """Estimates in units of the noise level, clipped to where noise can have moved them."""
     low, high = -_FARTHEST * std, 1 + _FARTHEST * std
@@ -181,9 +261,10 @@ class Sample:
         How much the variance grows with the frequency.
     """
 
-    def __init__(self, f, std, slope):
+    def __init__(self, f, std, slope, law=None):
         self.std = max(float(std), _TINIEST)
         self.growth = slope / self.std
+        self.law = law or NormalLaw(self.growth)
         self.z = scaled(f, self.std, slope)
         self.top = 1 / self.std
         values, self.counts = cells(np.sort(self.z))
@@ -195,9 +276,30 @@ class Sample:
         # The frequencies sum to 1, hence the mean of those that are not far.
         self.mean = np.clip((self.top - self.far @ self.n_far) / self.size, 0, self.top)
         self.theta = support_grid(values, self.top, self.mean)
+        if self.law.is_of_counts:
+            self.theta = np.union1d(self.theta, self.mean)
+        log = self.law.log_density(values, self.theta)
         self.base = even_measure(self.theta)
-        log = log_density(values, self.theta, self.growth)
         self.likelihood = np.exp(log - log.max(axis=1, keepdims=True))
+
+    @property
+    def sum_weight(self):
+        """Weight of the penalty for priors whose mean is not that of the sample."""
+        few = (_MEAN_WEIGHT / max(self.mean, 1e-9)) ** 2 if self.law.is_of_counts else 0.0
+        return max(_SUM_WEIGHT * self.size, few)
+
+    def unless_equal(self, weights):
+        """Return the weights, or those of equal frequencies if these are nearly as likely.
+
+        Where the mean frequency is far below the noise, the largest of many estimates looks like a
+        frequency of its own; a prior with room for it would be worse than no estimate at all.
+        """
+        if self.mean >= _FLAT:
+            return weights
+        equal = equal_prior(self)
+        gain = self.log_likelihood(weights) - self.log_likelihood(equal)
+        least = _LEAST_EVIDENCE[bool(self.law.unit < _FEWEST)]
+        return weights if gain > least else equal
 
     def log_likelihood(self, weights):
         """Log marginal likelihood of a prior on the grid, up to a constant."""
@@ -252,9 +354,21 @@ def steep_prior(sample):
     return weights[np.argmin(np.abs(weights @ sample.theta - sample.mean))]
 
 
+def equal_prior(sample):
+    """Weights if all frequencies are equal: of the two points of the grid about their mean."""
+    place = np.clip(np.searchsorted(sample.theta, sample.mean), 1, len(sample.theta) - 1)
+    low, high = sample.theta[place - 1 : place + 1]
+    weights = np.zeros(len(sample.theta))
+    weights[place] = np.clip((sample.mean - low) / (high - low), 0, 1)
+    weights[place - 1] = 1 - weights[place]
+    return weights
+
+
 def fit_g_model(sample):
     """Weights of Efron's prior: a spline of 5 columns, and an atom at 0."""
-    return fit_family(sample, with_atom(spline_basis(sample.theta, 5)), sum_known=False)
+    return fit_family(
+        sample, with_atom(spline_basis(sample.theta, 5)), sum_known=sample.law.is_of_counts
+    )
 
 
 def fit_family(sample, basis, *, sum_known, start=None, max_iter=100):
@@ -267,7 +381,7 @@ def fit_family(sample, basis, *, sum_known, start=None, max_iter=100):
     """
     theta, counts, likelihood = sample.theta, sample.counts, sample.likelihood
     log_base = np.log(sample.base)
-    strength = _SUM_WEIGHT * sample.size if sum_known else 0.0
+    strength = sample.sum_weight if sum_known else 0.0
 
     def state(alpha):
         weights = np.exp(log_base + basis @ alpha - np.max(log_base + basis @ alpha))
@@ -342,27 +456,37 @@ def fit_npmle(sample, *, max_iter=200, tol=1e-6):
     counts, likelihood = sample.counts, sample.likelihood
     n_grid = likelihood.shape[1]
     root = np.sqrt(counts)
+    strength = sample.sum_weight if sample.law.is_of_counts else 0.0
     sum_to_one = 1e3 * np.sqrt(sample.size)
     # One point per sigma is enough to start with, and much less work than the whole grid.
     weights = np.zeros(n_grid)
     weights[np.unique(np.floor(sample.theta), return_index=True)[1]] = 1.0
     weights /= weights.sum()
+    if strength:
+        weights = 0.1 * weights + 0.9 * equal_prior(sample)
     active = weights > 0
     marginal = likelihood @ weights
     for _ in range(max_iter):
-        gradient = (counts / marginal) @ likelihood
+        off = weights @ sample.theta - sample.mean
+        gradient = (counts / marginal) @ likelihood - strength * off * (
+            sample.theta - sample.mean - off
+        )
         if gradient.max() <= sample.size * (1 + tol):
             break
         around = np.concatenate([[-np.inf], gradient, [-np.inf]])
         peaks = (gradient >= around[:-2]) & (gradient >= around[2:]) & (gradient >= sample.size)
         places = np.flatnonzero(active | peaks)
         ratio = likelihood[:, places] / marginal[:, None] * root[:, None]
-        small = np.asarray(np.linalg.qr(np.column_stack([ratio, 2 * root]), mode="r"))
+        known = np.sqrt(strength) * np.append(sample.theta[places], sample.mean)
+        system = np.vstack([np.column_stack([ratio, 2 * root]), known])
+        small = np.asarray(np.linalg.qr(system, mode="r"))
         rows = np.vstack([small[:, :-1], np.full(len(places), sum_to_one)])
         solution, _ = nnls(rows, np.append(small[:, -1], sum_to_one))
         target = np.zeros(n_grid)
         target[places] = solution / solution.sum()
-        weights, marginal, moved = _line_search(sample, weights, marginal, target, gradient)
+        weights, marginal, moved = _line_search(
+            sample, weights, marginal, target, gradient, strength
+        )
         active = weights > 0
         if not moved:
             break
@@ -370,16 +494,18 @@ def fit_npmle(sample, *, max_iter=200, tol=1e-6):
     return weights / weights.sum()
 
 
-def _line_search(sample, weights, marginal, target, gradient):
+def _line_search(sample, weights, marginal, target, gradient, strength):
     """Go towards the target as far as the likelihood grows in proportion to the step."""
     ahead = sample.likelihood @ target
     expected = gradient @ (target - weights)
     before = sample.counts @ np.log(marginal)
+    off, move = weights @ sample.theta - sample.mean, (target - weights) @ sample.theta
     step = 1.0
     while step > 1e-8:
         new = (1 - step) * marginal + step * ahead
         with np.errstate(divide="ignore"):
             gain = sample.counts @ np.log(new) - before
+        gain -= 0.5 * strength * ((off + step * move) ** 2 - off**2)
         # If a step leaves an estimate without any explanation, the next quadratic approximation is
         # useless: its gradient there is many orders of magnitude larger than all others.
         if gain >= 1e-4 * step * expected and np.all(new >= _LEAST_LEFT * marginal):
@@ -418,7 +544,12 @@ def akaike(sample, weights, n_parameters):
 
 # -- the posterior ----------------------------------------------------------------------------
 def posterior_mean(
-    f: ArrayLike, std: float, support: ArrayLike, weights: ArrayLike, slope: float = 0.0
+    f: ArrayLike,
+    std: float,
+    support: ArrayLike,
+    weights: ArrayLike,
+    slope: float = 0.0,
+    law: Law | None = None,
 ) -> np.ndarray:
     """Return the expected value of each true frequency, given its estimate and a discrete prior.
 
@@ -443,11 +574,15 @@ def posterior_mean(
         standard deviations.
     """
     std = max(float(std), _TINIEST)
-    support, weights, growth = np.asarray(support) / std, np.asarray(weights), slope / std
+    support, weights, law = (
+        np.asarray(support) / std,
+        np.asarray(weights),
+        law or NormalLaw(slope / std),
+    )
     z, back = np.unique(scaled(f, std, slope), return_inverse=True)
     nodes = _nodes(z, 1 / 100, 2000)
     log_weights = np.log(weights)
-    spread = np.sqrt(np.maximum(1 + growth * np.maximum(support, 0), 1.0))
+    spread = law.spread(support)
     low = np.minimum.accumulate((support - _REACH * spread)[::-1])[::-1]
     high = np.maximum.accumulate(support + _REACH * spread)
     means = np.empty_like(nodes)
@@ -457,7 +592,7 @@ def posterior_mean(
         last = np.searchsorted(low, nodes[block][-1])
         # The nearest points count, however far away they are.
         near = slice(max(min(first, last) - 1, 0), max(first, last) + 1)
-        log = log_density(nodes[block], support[near], growth) + log_weights[near]
+        log = law.log_density(nodes[block], support[near]) + log_weights[near]
         terms = np.exp(log - log.max(axis=1, keepdims=True))
         means[block] = terms @ support[near] / terms.sum(axis=1)
     return std * np.interp(z, nodes, np.maximum.accumulate(means))[back]

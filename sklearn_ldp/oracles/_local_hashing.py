@@ -9,6 +9,7 @@ from functools import lru_cache
 from numbers import Integral
 
 import numpy as np
+from scipy import sparse
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from .._utils.random import RandomState
@@ -233,6 +234,7 @@ _SPACE_PER_CATEGORY = 16
 _BLOCK, _CACHED = 1 << 18, 1 << 15
 # With more users per function, or per cell, it is faster to draw them all at once.
 _MANY_HASHED, _MANY_UNIFORM = 10, 40
+_LISTED = 1 << 22  # the most pairs of a category and a function for which supports are listed
 _MAX_LAW = 1 << 22  # the most vectors of a space over whose reports covariances are summed
 
 
@@ -409,7 +411,14 @@ class LinearHashChannel(Channel):
         if not self.has_exact_covariance:
             return drawn_covariances(self, rows, frequencies, diagonal)
         law, p, q = self._law(), float(self.p), float(self.q)
-        products = gram(law.spread, rows, law.probabilities(frequencies), diagonal)
+        probabilities = law.probabilities(frequencies)
+        if self.n_categories * self.n_functions <= _LISTED:
+            sums = rows @ self._supporting_reports()
+            weighted = sums.copy()
+            weighted.data *= probabilities[sums.indices]
+            products = inner(weighted, sums, diagonal)
+        else:
+            products = gram(law.spread, rows, probabilities, diagonal)
         # The expectation given the user's category is q s + (p - q) a_v, where s is the sum of a.
         total, gain, size = rows.sum(axis=1), p - q, frequencies.sum()
         weighted = rows @ frequencies
@@ -443,6 +452,14 @@ class LinearHashChannel(Channel):
         table = np.zeros((1, self.n_functions, g))
         table[0, :, 0] = counts
         return np.rint(functions.gather(table)[0, functions.vectors[1:]]).astype(np.int64), 1 / g
+
+    def _supporting_reports(self):
+        """Return a matrix of shape (d, n_reports): 1 where a report supports a category."""
+        functions, codes = np.arange(self.n_functions), np.arange(self.n_categories)
+        reports = functions * self.field.order + self.hash(functions, codes[:, None])
+        starts = np.arange(self.n_categories + 1) * self.n_functions
+        shape = self.n_categories, self.n_functions * self.field.order
+        return sparse.csr_array((np.ones(reports.size), reports.ravel(), starts), shape)
 
     def _spread(self, weights):
         """Return, for each report, the sum of the weights of the categories that it supports."""

@@ -2,12 +2,14 @@
 
 import numpy as np
 import pytest
+from scipy import stats
 from scipy.stats import norm as normal
 from sklearn.base import clone
 
-from sklearn_ldp import NPMLE, OLH, EmpiricalBayes, FrequencyEstimate, NoiseModel, NormSub
+from sklearn_ldp import GRR, NPMLE, OLH, EmpiricalBayes, FrequencyEstimate, NoiseModel, NormSub
 from sklearn_ldp.datasets import make_zipf
 from sklearn_ldp.metrics import frequency_mse
+from sklearn_ldp.numerics.deconvolution import CountLaw, NormalLaw
 from sklearn_ldp.postprocessing import (
     average_prior,
     g_model_prior,
@@ -15,6 +17,7 @@ from sklearn_ldp.postprocessing import (
     npmle_prior,
     posterior_mean,
 )
+from sklearn_ldp.queries import top_k
 
 POSTS = [EmpiricalBayes(), EmpiricalBayes(prior="g-model"), NPMLE()]
 over_posts = pytest.mark.parametrize("post", POSTS, ids=repr)
@@ -316,3 +319,50 @@ def test_npmle_explains_the_few_that_are_far_out(seed):
 
         assert worst(*npmle_prior(row, std, slope)) > 0.9 / len(row)
         assert worst(np.zeros(1), np.ones(1)) < 0.9 / len(row)
+
+
+# -- few reports a category -------------------------------------------------------------------
+@pytest.mark.parametrize("queries", [None, top_k(10)], ids=["every", "top"])
+def test_few_reports_do_not_make_a_heavy_hitter_of_chance(queries):
+    """Chance reaches the evidence that is asked for less than once in 4,000 collections.
+
+    Negative control: one category with three quarters of the users stands out.
+    """
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        users = rng.multinomial(10_000, np.full(612, 1 / 612))
+        for counts, stands_out in ((users, False), (users + 30_000 * (np.arange(612) == 7), True)):
+            estimate = GRR(1.0, categories=612, random_state=seed).simulate(counts)
+            values = EmpiricalBayes(queries=queries).fit(estimate).frequencies_
+            largest = counts.max() / counts.sum()
+            assert values.min() >= 0
+            assert values.max() <= 1
+            assert np.sort(values)[-10:].sum() <= 1 + 1e-9
+            if stands_out:
+                assert 0.5 * largest < values[7] < 2 * largest
+            else:
+                assert values.max() < 2 * largest
+
+
+@pytest.mark.parametrize(("p", "q", "n"), [(0.3, 0.02, 400), (0.5, 0.018, 2_000)])
+def test_the_law_of_counts_is_that_of_two_binomials(p, q, n):
+    """Up to a factor of each count; negative control: the normal law is far off."""
+    own = np.array([0, n // 50, n // 5])
+    exact = np.array(
+        [
+            np.convolve(
+                stats.binom.pmf(np.arange(k + 1), k, p),
+                stats.binom.pmf(np.arange(n - k + 1), n - k, q),
+            )
+            for k in own
+        ]
+    ).T
+    law = CountLaw(p, q, n)
+    count = np.arange(1, n // 8)
+    z = (count - n * q) / law.unit
+    theta = own * (p - q) / law.unit
+    gaps = [
+        np.abs(np.diff(one.log_density(z, theta) - np.log(exact[count]), axis=1)).max()
+        for one in (law, NormalLaw((1 - p - q) / law.unit))
+    ]
+    assert gaps[0] < 0.01 < 1 < gaps[1]

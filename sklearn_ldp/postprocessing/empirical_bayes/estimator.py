@@ -99,8 +99,16 @@ class EmpiricalBayes(LearntPrior):
     ================================  =======  =======  =====
 
     If all frequencies are equal, the errors are 1.1e-8, 2.0e-8 and 0.9e-8 (PowerNS: 9.8e-8). Little
-    can be learnt about a prior from a handful of categories. The noise is assumed to be normal, and
-    independent between categories. The spread of the posterior is not a confidence interval.
+    can be learnt about a prior from a handful of categories. The noise is assumed to be independent
+    between categories, and normal; where few reports support a category nobody has (a skewness
+    above .03), it is that of their counts instead. The spread of the posterior is not a confidence
+    interval.
+
+    **Few reports.** If the mean frequency is less than half the noise level, all frequencies are
+    taken as equal unless the estimates are more likely by a factor of 20 under the learnt prior
+    (1,100 if the count of reports for a category that nobody has varies by less than 10): the
+    largest of many estimates looks like a frequency of its own. A single category that stands out
+    by less than that is missed (``python -m benchmarks.accuracy._weak_frequencies``).
 
     **Order.** Two kinds of models are weighed by how likely they make the estimates: priors of 5,
     10, 20 .. 160 ranges, which differ as those of groups do, and a smooth curve, a Gaussian prior

@@ -23,7 +23,7 @@ from scipy import sparse
 from scipy.fft import dct, idct
 from scipy.special import expit, logsumexp
 
-from ...numerics.deconvolution import log_density
+from ...numerics.deconvolution import Law, NormalLaw
 from .hints import Partition
 
 _NEAR = 10.0  # estimates above it, in sigma, hardly depend on the prior
@@ -251,6 +251,8 @@ class Estimates:
         How much the variance of an estimate grows with the frequency.
     means : ndarray of shape (d,)
         Posterior means under the common prior.
+    law : NormalLaw or CountLaw, default=None
+        The law of an estimate; None takes it as normal.
     """
 
     def __init__(
@@ -260,7 +262,9 @@ class Estimates:
         weights: np.ndarray,
         growth: float,
         means: np.ndarray,
+        law: Law | None = None,
     ) -> None:
+        law = law or NormalLaw(growth)
         self.theta, place = np.unique(theta, return_inverse=True)
         self.weights = np.bincount(place, weights=weights)
         self.means = means
@@ -269,11 +273,11 @@ class Estimates:
         self._n_nodes = len(nodes)
         std = np.sqrt(np.maximum(1 + growth * self.theta, 0))
         theta = self.theta[self.theta - _REACH * std <= _NEAR + _CELL]
-        log = log_density(nodes, theta, growth)
+        log = law.log_density(nodes, theta)
         self._tops = log.max(axis=1, keepdims=True)
         likelihood = np.exp(log - self._tops)
         self._powers = np.vstack([likelihood, likelihood * theta, likelihood * theta**2])
-        self.z, self.growth = z, growth
+        self.z, self.law, self.growth = z, law, growth
         self.far = z[~self.is_near]
         self._far_variances = np.maximum(1 + growth * self.far, 0)
 
@@ -305,7 +309,7 @@ class Estimates:
         bend = np.pad(np.diff(log, 2), 1, mode="edge") if len(log) > 2 else np.zeros(len(log))
         near -= self._beyond * (1 - self._beyond) / 4 * (bend[self._place] + bend[self._place + 1])
         used = self.weights > 0
-        far = log_density(self.far, self.theta[used], self.growth) + np.log(self.weights[used])
+        far = self.law.log_density(self.far, self.theta[used]) + np.log(self.weights[used])
         return float(near.sum() + logsumexp(far, axis=1).sum())
 
     def moments(self, priors: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -431,6 +435,11 @@ def _weights(
     of_curve = -np.inf
     if curve is not None:
         of_curve = curve.log_likelihood - estimates.log_likelihood()
+        if estimates.law.is_of_counts:
+            # A curve takes them as normal: how likely equal frequencies are makes up for that.
+            z, mean = estimates.z, np.array([curve.means.mean()])
+            of_curve += estimates.law.log_density(z, mean).sum()
+            of_curve -= NormalLaw(estimates.growth).log_density(z, mean).sum()
         if experts:
             scores += np.log(1 - _CURVE)
             of_curve += np.log(_CURVE)

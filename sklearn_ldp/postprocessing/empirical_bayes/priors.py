@@ -10,7 +10,7 @@ import numpy as np
 
 from ...estimates import FrequencyEstimate
 from ...noise import Noise
-from ...numerics.deconvolution import Sample, fit_npmle, posterior_mean
+from ...numerics.deconvolution import Sample, fit_npmle, law_of_counts, posterior_mean
 from ...numerics.simplex import norm_sub
 from .._base import NOISE_CONSTRAINT, BasePostProcessor, per_row, resolve_noise
 
@@ -75,13 +75,15 @@ class LearntPrior(BasePostProcessor):
         levels, slopes = per_row(noise.std, n_rows), per_row(noise.growth, n_rows)
         self.prior_support_, self.prior_weights_ = [], []
         for i, values in enumerate(estimate.values):
-            sample = Sample(values, levels[i], slopes[i])
-            weights = self._fit_prior(sample)
+            own = noise.of_rows(i)
+            law = law_of_counts(own.support_law, bool(np.any(own.curvature)))
+            sample = Sample(values, levels[i], slopes[i], law)
+            weights = sample.unless_equal(self._fit_prior(sample))
             support, prior = sample.prior(weights)
             self.prior_support_.append(support)
             self.prior_weights_.append(prior)
-            means = posterior_mean(values, levels[i], support, prior, slopes[i])
-            yield LearntRow(values, noise.of_rows(i), sample, weights, support, prior, means)
+            means = posterior_mean(values, levels[i], support, prior, slopes[i], law)
+            yield LearntRow(values, own, sample, weights, support, prior, means)
 
 
 class NPMLE(LearntPrior):

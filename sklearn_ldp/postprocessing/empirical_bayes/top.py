@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 
-from ...numerics.deconvolution import log_density
 from .priors import LearntRow
 
 _AT_ONCE = 1 << 22  # numbers of the posterior that are made at once
@@ -57,7 +56,8 @@ def top_values(row: LearntRow, k: int) -> np.ndarray | None:
         mean = likelihood @ (share * row.prior * theta) / density
         is_known = probability > 1e-200
         result[rows] = np.where(is_known, mean / np.where(is_known, probability, 1), theta[edge])
-    return row.sample.std * result
+    result = row.sample.std * np.clip(result, 0, row.sample.top)
+    return result / max(np.sort(result)[-k:].sum(), 1)
 
 
 def _evidence_above(prior: np.ndarray, cap: int, blocks: Iterable[_Block]) -> float:
@@ -83,6 +83,6 @@ def _likelihoods(row: LearntRow, theta: np.ndarray) -> Iterator[_Block]:
     z, step = row.sample.z, max(_AT_ONCE // len(theta), 1)
     for start in range(0, len(z), step):
         rows = slice(start, start + step)
-        log = log_density(z[rows], theta, row.sample.growth)
+        log = row.sample.law.log_density(z[rows], theta)
         likelihood = np.exp(log - log.max(axis=1, keepdims=True))
         yield rows, likelihood, np.maximum(likelihood @ row.prior, 1e-300)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy import sparse
 from scipy.special import expit, logsumexp
 
 from ..._utils.pandas import import_pandas
@@ -117,14 +118,14 @@ def grouped(row: LearntRow, partitions: list[Partition], ordered: bool, simplex:
     """
     theta, prior = row.sample.whole_prior(row.weights)
     z, std, growth = row.sample.z, row.sample.std, row.sample.growth
-    estimates = Estimates(z, theta, prior, growth, row.means / std)
+    estimates = Estimates(z, theta, prior, growth, row.means / std, row.sample.law)
     curve = fit_curve(z, growth, 1 / std) if ordered else None
     fit = fit_groups(estimates, partitions, curve)
     raw, common, values = norm(row.raw), row.means, std * fit.means
     weights = [np.zeros(len(p.names)) for p in partitions]
     if simplex:
         common, values = norm_sub(common), norm_sub(values)
-        variances = [total_variances(row.noise, p, values) for p in partitions]
+        variances = total_variances(row.noise, partitions, values) if partitions else []
         # The coarsest grouping comes last: its totals hold exactly.
         for i in sorted(range(len(partitions)), key=lambda i: -len(partitions[i].names)):
             totals, weights[i] = shrunken_totals(
@@ -209,36 +210,44 @@ def shrunken_totals(
     return norm_sub(totals[None])[0], weights
 
 
-def total_variances(noise: Noise, partition: Partition, frequencies: np.ndarray) -> np.ndarray:
+def total_variances(
+    noise: Noise, partitions: list[Partition], frequencies: np.ndarray
+) -> list[np.ndarray]:
     """Return the variances of the totals of groups of a raw estimate, after Norm.
 
     Parameters
     ----------
     noise : Noise
         The noise of the raw estimate.
-    partition : Partition
-        The groups.
+    partitions : list of Partition
+        Several groupings.
     frequencies : ndarray of shape (d,)
         Frequencies of all categories.
 
     Returns
     -------
-    ndarray of shape (n_groups,)
-        Those of a mechanism with covariances, which take a pass over all reports for each group,
-        are exact for a few groups in large domains. For the others, the variances without
-        covariances are multiplied by the ratio that these few have.
+    list of ndarray of shape (n_groups,)
+        One array for each grouping. Those of a mechanism with covariances, which take a pass over
+        all reports for each group, are exact for a few groups in large domains. For the others, the
+        variances without covariances are multiplied by the ratio that these few have.
     """
-    d, n_groups = len(frequencies), len(partition.names)
-    rows = partition.rows()
-    if n_groups <= _FEW or d * n_groups <= _CHEAP:
-        return variances_after_norm(noise, rows, frequencies)
-    sizes = partition.sizes()
-    single = np.maximum(np.ravel(noise.variance(frequencies)), 0)
-    plain = partition.sums(single) * (1 - 2 * sizes / d) + (sizes / d) ** 2 * single.sum()
-    by_size = np.argsort(sizes, kind="stable")
-    few = by_size[np.linspace(0, n_groups - 1, _FEW).astype(np.int64)]
-    exact = variances_after_norm(noise, rows[few], frequencies)
-    return plain * (exact.sum() / plain[few].sum())
+    d, asked = len(frequencies), []
+    for partition in partitions:
+        n_groups, by_size = len(partition.names), np.argsort(partition.sizes(), kind="stable")
+        is_exact = n_groups <= _FEW or d * n_groups <= _CHEAP
+        few = by_size[np.linspace(0, n_groups - 1, _FEW).astype(np.int64)]
+        asked.append((partition, np.arange(n_groups) if is_exact else few))
+    # All at once, as the law of the reports takes a pass over them.
+    rows = sparse.vstack([partition.rows()[places] for partition, places in asked], format="csr")
+    ends = np.cumsum([len(places) for _, places in asked])[:-1]
+    known = np.split(variances_after_norm(noise, rows, frequencies), ends)
+    single, result = np.maximum(np.ravel(noise.variance(frequencies)), 0), []
+    for (partition, places), exact in zip(asked, known, strict=True):
+        sizes = partition.sizes()
+        plain = partition.sums(single) * (1 - 2 * sizes / d) + (sizes / d) ** 2 * single.sum()
+        is_exact = len(exact) == len(sizes)
+        result.append(exact if is_exact else plain * (exact.sum() / plain[places].sum()))
+    return result
 
 
 def with_totals(values: np.ndarray, partition: Partition, totals: np.ndarray) -> np.ndarray:

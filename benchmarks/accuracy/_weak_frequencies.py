@@ -1,0 +1,167 @@
+"""Frequencies from few reports a category: EmpiricalBayes against the best of 12 in hindsight.
+
+    python -m benchmarks.accuracy._weak_frequencies
+
+GRR (and OLH) collect so few users that the number of reports that support a category nobody has,
+``n q (1 - q)`` under GRR, is 2 to 100. Nothing was tuned on these populations: words and pairs of
+letters of Python's own documentation, kinds of nodes of its standard library's code, words in the
+names of Unicode's characters, pixels and measurements that scikit-learn bundles, and the states.
+"""
+
+from __future__ import annotations
+
+import ast
+import itertools
+import pydoc_data.topics
+import re
+import sys
+import unicodedata
+import warnings
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+from sklearn import datasets
+
+from sklearn_ldp import GRR, OLH, EmpiricalBayes
+from sklearn_ldp.datasets import load_us_states
+from sklearn_ldp.metrics import query_errors
+from sklearn_ldp.model_selection import candidate_name, default_candidates
+from sklearn_ldp.queries import full_domain
+
+from ..fixed_questions import Population, questions
+
+BUDGETS, SUPPORTS = (0.5, 1, 2, 4), (2, 10, 40, 95)
+TWELVE = {candidate_name(post): post for post in default_candidates()[:-1]}
+
+
+def populations() -> dict[str, Population]:
+    """Return histograms that come with Python, scikit-learn and this package."""
+    text = " ".join(pydoc_data.topics.topics.values()).lower()
+    words = Counter(re.findall(r"[a-z]+", text))
+    pairs = Counter(a + b for a, b in itertools.pairwise(text) if (a + b).isalpha())
+    folder = Path(ast.__file__).parent
+    trees = [ast.parse(path.read_bytes()) for path in sorted(folder.glob("[a-e]*.py"))]
+    nodes = Counter(type(node).__name__ for tree in trees for node in ast.walk(tree))
+    names = Counter(
+        word
+        for code in range(sys.maxunicode)
+        for word in unicodedata.name(chr(code), "").split()[:3]
+        if "-" not in word
+    )
+    found = {
+        "words of the documentation": by_name(words.most_common(800), lambda word: word[0]),
+        "pairs of letters": by_name(pairs.most_common(500), lambda pair: pair[0]),
+        "nodes of code": by_name(nodes.items(), lambda node: node[0]),
+        "words in names of characters": by_name(names.most_common(600), lambda word: word[0]),
+        "lengths of lines": ordered([len(line) for line in text.split("\n")], 90),
+    }
+    digits = datasets.load_digits().data
+    found["pixels of digits"] = Population(
+        digits.sum(axis=0).astype(int), {"row": np.arange(64) // 8}, False
+    )
+    image = datasets.load_sample_image("china.jpg").astype(int)
+    colours = image // 32 @ np.array([64, 8, 1])
+    found["colours"] = Population(
+        np.bincount(colours.ravel(), minlength=512), {"red": np.arange(512) // 64}, False
+    )
+    flower = datasets.load_sample_image("flower.jpg")
+    found["greys"] = Population(np.bincount(flower[..., 1].ravel(), minlength=256), {}, True)
+    found["areas of cells"] = ordered(datasets.load_breast_cancer().data[:, 3] // 5, 501)
+    found["alcohol of wine"] = ordered(datasets.load_wine().data[:, 0] * 50 - 540, 200)
+    states = load_us_states(random_state=0)
+    found["states"] = Population(np.asarray(states.counts), {}, False)
+    found["equal"] = Population(np.full(612, 1), {"by lot": np.arange(612) % 20}, True)
+    return found
+
+
+def by_name(counts, label) -> Population:
+    """Return counts in the order of their names, with a group for each label."""
+    items = sorted(counts)
+    return Population(
+        np.array([count for _, count in items]),
+        {"label": np.array([label(name) for name, _ in items])},
+        False,
+    )
+
+
+def ordered(values, n_categories: int) -> Population:
+    """Return the histogram of whole numbers, of those below a number."""
+    counts = np.bincount(np.asarray(values, dtype=int), minlength=n_categories)[:n_categories]
+    return Population(counts, {}, True)
+
+
+def errors_in(population, oracle, epsilon, n, repeats) -> dict[str, dict[str, float]]:
+    """Return mean squared errors by question and method; the best of 12 is one of these."""
+    sums: dict[str, dict[str, float]] = {}
+    rng = np.random.default_rng([n, len(population.counts), round(10 * epsilon)])
+    for _ in range(repeats):
+        users = rng.multinomial(n, population.counts / population.counts.sum())
+        estimate = oracle(epsilon, categories=len(users), random_state=rng).simulate(users)
+        made = {name: post.fit_transform(estimate) for name, post in TWELVE.items()}
+        asked = {("every category", ""): full_domain(), **questions(population, rng)}
+        for (kind, column), queries in asked.items():
+            told = None if kind == "every category" else queries
+            made["EmpiricalBayes"] = EmpiricalBayes(queries=told).fit_transform(estimate)
+            errors = sums.setdefault(f"{kind} {column}".strip(), {})
+            for name, result in made.items():
+                error = query_errors(users / n, result, queries=queries)[0]
+                errors[name] = errors.get(name, 0.0) + error
+    return sums
+
+
+def regrets(oracle, found, repeats) -> dict[str, dict[str, float]]:
+    """Return the error of EmpiricalBayes over that of the best of 12, by kind and cell."""
+    result: dict[str, dict[str, float]] = {}
+    for name, population in found.items():
+        for epsilon in BUDGETS:
+            q = 1 / (np.exp(epsilon) + len(population.counts) - 1)
+            for support in SUPPORTS:
+                n = max(round(support / (q * (1 - q))), 50)
+                errors = errors_in(population, oracle, epsilon, n, repeats)
+                for question, of in errors.items():
+                    kind = " ".join(question.split()[:2])
+                    cell = f"{name}, epsilon {epsilon:g}, n {n:,}, {question}"
+                    best = min(of[one] for one in TWELVE)
+                    result.setdefault(kind, {})[cell] = of["EmpiricalBayes"] / best
+    return result
+
+
+def largest_of_equal(repeats: int) -> np.ndarray:
+    """Return the largest value over the largest true frequency, where all are equal."""
+    ratios = []
+    for seed in range(repeats):
+        rng = np.random.default_rng(seed)
+        users = rng.multinomial(10_000, np.full(612, 1 / 612))
+        estimate = GRR(1.0, categories=612, random_state=rng).simulate(users)
+        ratios.append(EmpiricalBayes().fit(estimate).frequencies_.max() / (users.max() / 10_000))
+    return np.array(ratios)
+
+
+def main(quick: bool = False) -> None:
+    """Print the tables."""
+    found, repeats = populations(), 1 if quick else 4
+    if quick:
+        found = dict(list(found.items())[:3])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        for oracle in (GRR, OLH):
+            print(f"\n{oracle.__name__}: error over that of the best of 12 in hindsight")
+            print("| question | cells | geometric mean | 90 % | greatest | where |")
+            print("|---|---|---|---|---|---|")
+            for kind, cells in regrets(oracle, found, repeats).items():
+                ratios, worst = np.array(list(cells.values())), max(cells, key=cells.__getitem__)
+                print(
+                    f"| {kind} | {len(ratios)} | {np.exp(np.log(ratios).mean()):.2f} "
+                    f"| {np.quantile(ratios, 0.9):.2f} | {ratios.max():.2f} | {worst} |"
+                )
+    ratios = largest_of_equal(20 if quick else 200)
+    print(
+        f"\nAll equal (GRR, epsilon 1, d 612, n 10,000), {len(ratios)} collections: the largest "
+        f"value is {ratios.max():.2f} times the largest frequency at most; "
+        f"above twice: {np.count_nonzero(ratios > 2)}"
+    )
+
+
+if __name__ == "__main__":
+    main("--quick" in sys.argv)
