@@ -29,7 +29,7 @@ from sklearn_ldp.metrics import query_errors
 from sklearn_ldp.model_selection import candidate_name, default_candidates
 from sklearn_ldp.queries import full_domain
 
-from ..fixed_questions import Population, questions
+from .fixed_questions import Population, questions
 
 BUDGETS, SUPPORTS = (0.5, 1, 2, 4), (2, 10, 40, 95)
 TWELVE = {candidate_name(post): post for post in default_candidates()[:-1]}
