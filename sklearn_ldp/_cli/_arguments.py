@@ -16,7 +16,7 @@ from .. import model_selection, oracles, postprocessing
 from .._utils.files import check_writable
 from .._utils.text import printable
 from ..surveys import ColumnOracle
-from ._output import TABLE_SUFFIXES, check_parquet
+from ._files import TABLE_SUFFIXES, check_parquet
 
 
 # -- oracles, post-processors and searches, by name ----------------------------------------------
@@ -88,7 +88,7 @@ def make_survey(arguments: Any, domains: Any) -> ColumnOracle:
 
 def declared_oracle(arguments: Any) -> oracles.BaseOracle | ColumnOracle:
     """Return the oracle over the domain in the file of ``--categories`` or ``--domains``."""
-    from ._input import read_categories, read_domains
+    from ._files import read_categories, read_domains
 
     if arguments.domains is not None:
         return make_survey(arguments, read_domains(arguments.domains))

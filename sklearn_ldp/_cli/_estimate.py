@@ -60,7 +60,7 @@ from ._arguments import (
     read_key,
     say,
 )
-from ._output import first_formula, is_csv, without_formulas, write_table, write_tables
+from ._files import first_formula, is_csv, without_formulas, write_table, write_tables
 
 _NUMBERS = ("raw_frequency", "low", "high", "frequency", "count")
 
@@ -170,7 +170,7 @@ def _collected(arguments: argparse.Namespace) -> Any:
 
 def _simulated(arguments: argparse.Namespace) -> Any:
     """Return the estimate of a simulated collection of the values in the file."""
-    from ._input import declared_users, read_users
+    from ._files import declared_users, read_users
 
     oracle: Any
     if arguments.categories is None and arguments.domains is None:

@@ -51,7 +51,7 @@ from ._arguments import (
     say,
     unit,
 )
-from ._output import write_table
+from ._files import write_table
 
 if TYPE_CHECKING:
     from ..planning import Plan
@@ -168,7 +168,7 @@ def _plan_survey(arguments: argparse.Namespace) -> None:
     """Write what to expect of each column of a survey."""
     from ..planning import Plan
     from ..surveys import ColumnOracle
-    from ._input import read_domains
+    from ._files import read_domains
 
     if arguments.exponent is not None:
         raise ValueError("--exponent is for a plan of one column; leave it out with --domains.")
@@ -195,7 +195,7 @@ def _presumed(arguments: argparse.Namespace) -> np.ndarray:
         return read_histogram(arguments.like).frequencies
     n_categories = arguments.n_categories
     if n_categories is None:
-        from ._input import read_categories
+        from ._files import read_categories
 
         n_categories = len(read_categories(arguments.categories))
     exponent = 1.0 if arguments.exponent is None else arguments.exponent

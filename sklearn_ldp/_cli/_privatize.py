@@ -87,7 +87,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Read the values, randomise them and write the reports."""
     from ..collection import write_reports
-    from ._input import declared_users
+    from ._files import declared_users
 
     path = arguments.output
     is_stdout = str(path) == "-"

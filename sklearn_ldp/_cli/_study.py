@@ -41,7 +41,7 @@ from ._arguments import (
     positive,
     say,
 )
-from ._output import write_table
+from ._files import write_table
 
 _DISTRIBUTIONS = ["zipf", "beta", "uniform", "us-states"]
 _QUERIES = "full, sets:SHARE, ranges:COUNT, top:K, groups:COLUMN"

@@ -17,12 +17,28 @@ from .._utils.text import printable
 from ..mechanisms import MAX_USERS, OracleOrProtocol, as_protocol
 from ..oracles.collector import BaseCollector
 from . import checkpoints
-from ._authentication import as_key
-from ._batches import RefusedBatchError, check_batch_id, copied, other_content, repeated
-from ._caps import NO_CAPS, Caps, Sources
-from ._digest import CopyRule, is_of_file, is_same
+from ._batches import (
+    NO_CAPS,
+    Caps,
+    RefusedBatchError,
+    Sources,
+    as_key,
+    check_batch_id,
+    copied,
+    other_content,
+    repeated,
+)
 from ._header import Header
-from ._tally import Batch, Tally, checked_tally, count_batch, refuse_difference
+from ._tally import (
+    Batch,
+    CopyRule,
+    Tally,
+    checked_tally,
+    count_batch,
+    is_of_file,
+    is_same,
+    refuse_difference,
+)
 
 _KEPT_REFUSALS = 1000  # a bound on what hostile clients can make a collector remember
 _REASON_CHARACTERS = 500

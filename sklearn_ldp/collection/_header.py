@@ -11,8 +11,7 @@ import numpy as np
 
 from ..mechanisms import Protocol
 from ..mechanisms.protocol import configuration_difference
-from ._authentication import Key
-from ._batches import check_batch_id
+from ._batches import Key, check_batch_id
 
 KEY = b"sklearn_ldp"  # where the schema's metadata has the header
 FORMAT = "sklearn_ldp reports"

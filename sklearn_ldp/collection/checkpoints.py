@@ -23,9 +23,8 @@ import numpy as np
 from .._utils.files import errors_name, replacing, sweep
 from .._utils.typing import FilePath
 from ..mechanisms import Counts, Protocol, configuration_difference
-from ._authentication import Key
-from ._digest import N_BYTES
-from ._tally import checked_sums
+from ._batches import Key
+from ._tally import N_BYTES, checked_sums
 
 _FORMAT = "sklearn_ldp checkpoint"
 # The arrays of each version, in the order in which the file holds them.

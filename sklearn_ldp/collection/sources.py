@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 
 from .._utils.text import printable
 from ._batches import RefusedBatchError
-from ._formats import SUFFIXES as SUFFIXES
-from ._formats import format_of
+from .formats import SUFFIXES as SUFFIXES
+from .formats import format_of
 
 _HELD_BYTES = 1 << 26  # of a Parquet file that cannot be sought in; a larger one goes to the disk
 _URL = re.compile(r"[a-z][a-z0-9+.-]+://", re.IGNORECASE)  # a Windows drive has one letter
