@@ -18,13 +18,12 @@ from ..mechanisms import MAX_USERS, OracleOrProtocol, as_protocol
 from ..oracles.collector import BaseCollector
 from . import checkpoints
 from ._batches import (
-    NO_CAPS,
     Caps,
     RefusedBatchError,
+    RepeatedBatchError,
     Sources,
     as_key,
     check_batch_id,
-    copied,
     other_content,
     repeated,
 )
@@ -169,8 +168,8 @@ class Aggregator:
         self._ledger: dict[str, int] = {}
         self._digests: dict[str, bytes] = {}
         self._copies: dict[bytes, str] = {}  # batches that nobody but a copy could agree with
-        self._caps = caps or NO_CAPS
-        self._sources = Sources(self._caps, {})
+        self._caps = caps or Caps()
+        self._sources = Sources(self._caps)
         self._key = as_key(key)
         self._refusals: deque[Refusal] = deque(maxlen=_KEPT_REFUSALS)
         self._n_refused = 0
@@ -301,7 +300,13 @@ class Aggregator:
             key = self._copy_rule.key(digest, tally.batches[batch])
             original = self._copies.get(key) or keys.get(key)
             if original is not None:
-                raise copied("Aggregator", batch, original)
+                raise RepeatedBatchError(
+                    f"Aggregator has seen the reports of batch {batch!r} before, as batch "
+                    f"{original!r}: a report counts once. Leave the batch out. (Batches do not "
+                    "agree by chance; if a simulation repeats itself, give every batch a seed of "
+                    "its own.)",
+                    batch,
+                )
             if key:
                 keys[key] = batch
         return keys

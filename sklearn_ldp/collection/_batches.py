@@ -1,10 +1,10 @@
-"""Batches of reports: their ids and errors, caps on their sizes, and signatures of their senders."""
+"""Batches of reports: their ids and errors, caps on their sizes, and keys that sign them."""
 
 from __future__ import annotations
 
 import hashlib
 import hmac
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
@@ -15,10 +15,19 @@ _MAX_ID = 1000  # characters
 
 
 class RefusedBatchError(ValueError):
-    """A batch of reports was refused as a whole; the collection is unchanged."""
+    """A batch of reports was refused as a whole; the collection is unchanged.
 
-    #: Id of the batch, if the error is about a single one that was counted before.
-    batch_id = ""
+    Parameters
+    ----------
+    message : str
+        Why it was refused.
+    batch_id : str, default=""
+        Id of the batch, if the error is about a single one that was counted before.
+    """
+
+    def __init__(self, message: str, batch_id: str = "") -> None:
+        super().__init__(message)
+        self.batch_id = batch_id
 
 
 class RepeatedBatchError(RefusedBatchError):
@@ -36,28 +45,12 @@ def repeated(name: str, batches: list[str]) -> RepeatedBatchError:
 
 def other_content(name: str, batch: str) -> RepeatedBatchError:
     """Make the error for a batch whose id was used for other reports."""
-    return _of(
-        batch,
+    return RepeatedBatchError(
         f"{name} has seen batch {batch!r} before, with other reports: this batch is refused, and "
         "the first one stays. Ask the sender which is right; if both are, send this one under an "
         "id of its own.",
-    )
-
-
-def copied(name: str, batch: str, original: str) -> RepeatedBatchError:
-    """Make the error for a batch that was counted under another id."""
-    return _of(
         batch,
-        f"{name} has seen the reports of batch {batch!r} before, as batch {original!r}: a report "
-        "counts once. Leave the batch out. (Batches do not agree by chance; if a simulation repeats"
-        " itself, give every batch a seed of its own.)",
     )
-
-
-def _of(batch: str, message: str) -> RepeatedBatchError:
-    error = RepeatedBatchError(message)
-    error.batch_id = batch
-    return error
 
 
 def check_batch_id(batch_id: Any) -> None:
@@ -112,7 +105,6 @@ def report_configuration(oracle: OracleOrProtocol, *, collection_round: str = ""
 
 
 # -- caps on what a batch, or a source of batches, may add ----------------------------------------
-_NAMES = ("max_batch_reports", "min_batch_reports", "max_source_batches", "max_source_reports")
 
 
 def source_of(batch_id: str) -> str:
@@ -179,11 +171,10 @@ class Caps:
     source: Callable[[str], str] = source_of
 
     def __post_init__(self) -> None:
-        for name in _NAMES:
-            cap = getattr(self, name)
-            if cap is not None and (
-                not isinstance(cap, Integral) or isinstance(cap, bool) or cap < 1
-            ):
+        limits = {name: cap for name, cap in vars(self).items() if name != "source"}
+        for name, cap in limits.items():
+            is_whole = isinstance(cap, Integral) and not isinstance(cap, bool)
+            if cap is not None and not (is_whole and cap >= 1):
                 raise ValueError(f"{name} must be a whole number >= 1 or None, got {cap!r}.")
         most = [cap for cap in (self.max_batch_reports, self.max_source_reports) if cap is not None]
         if self.min_batch_reports is not None and most and self.min_batch_reports > min(most):
@@ -213,9 +204,6 @@ class Caps:
             )
 
 
-NO_CAPS = Caps()
-
-
 class Sources:
     """Number of batches and reports of each source, as far as they are capped.
 
@@ -223,46 +211,39 @@ class Sources:
     ----------
     caps : Caps
         The limits.
-    ledger : mapping
-        The batches that are there already; they are not refused.
     """
 
-    def __init__(self, caps: Caps, ledger: Mapping[str, int]):
+    def __init__(self, caps: Caps):
         self._caps = caps
-        self._is_needed = not (caps.max_source_batches is None and caps.max_source_reports is None)
+        self._most = {"batches": caps.max_source_batches, "reports": caps.max_source_reports}
         self._totals: dict[str, tuple[int, int]] = {}
-        self.add(ledger)
 
     def add(self, batches: Mapping[str, int]) -> None:
         """Count batches."""
-        if self._is_needed:
-            self._count(self._totals, batches)
+        for _, source, total in self._running(batches):
+            self._totals[source] = total
 
     def refuse(self, batches: Mapping[str, int]) -> None:
         """Raise RefusedBatchError if a batch, or its source with it, has too much or too little."""
         for batch_id, n_samples in batches.items():
             self._caps.refuse_size(batch_id, n_samples)
-        if not self._is_needed:
-            return
-        sources = {self._caps.source(batch_id) for batch_id in batches}
-        totals = {source: self._totals.get(source, (0, 0)) for source in sources}
-        for batch_id, n_samples in batches.items():
-            self._count(totals, {batch_id: n_samples})
-            source = self._caps.source(batch_id)
-            most = (self._caps.max_source_batches, self._caps.max_source_reports)
-            for n, cap, name in zip(totals[source], most, ("batches", "reports"), strict=True):
-                if cap is not None and n > cap:
+        for batch_id, source, total in self._running(batches):
+            for n, (name, most) in zip(total, self._most.items(), strict=True):
+                if most is not None and n > most:
                     raise _refused(
                         batch_id,
-                        f"with it the source {source!r:.200} would have {n} {name}, at most {cap} "
+                        f"with it the source {source!r:.200} would have {n} {name}, at most {most} "
                         "are accepted",
                     )
 
-    def _count(self, totals: dict[str, tuple[int, int]], batches: Mapping[str, int]) -> None:
-        for batch_id, n_samples in batches.items():
+    def _running(self, batches: Mapping[str, int]) -> Iterator[tuple[str, str, tuple[int, int]]]:
+        """Yield each batch, its source, and what the source has with it, if sources are capped."""
+        totals: dict[str, tuple[int, int]] = {}
+        for batch_id, n_samples in batches.items() if any(self._most.values()) else ():
             source = self._caps.source(batch_id)
-            n_batches, n_reports = totals.get(source, (0, 0))
+            n_batches, n_reports = totals.get(source) or self._totals.get(source, (0, 0))
             totals[source] = n_batches + 1, n_reports + n_samples
+            yield batch_id, source, totals[source]
 
 
 def _refused(batch_id: str, reason: str) -> RefusedBatchError:

@@ -8,7 +8,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from itertools import takewhile
 from os import PathLike
 from pathlib import Path
@@ -117,7 +117,7 @@ def aggregate(
     prefix = batch_id
     if batch_id is None and not isinstance(oracle, Aggregator):
         prefix = "batch"
-    with collecting(
+    with _collecting(
         oracle,
         checkpoint,
         on_refusal,
@@ -126,36 +126,32 @@ def aggregate(
         on_repeat=on_repeat,
         caps=caps,
         key=key,
-    ) as (aggregator, tick):
+    ) as (aggregator, adding):
         for name, reports in _batches(source, prefix, batch_id is not None, storage_options):
-            try:
+            with adding():
                 if name is None:
                     _add_file(aggregator, reports)
                 else:
                     aggregator.add(reports, name)
-            except RefusedBatchError:
-                if on_refusal == "raise":
-                    raise
-            tick()
     return aggregator
 
 
 @contextmanager
-def collecting(
+def _collecting(
     oracle: Any,
     checkpoint: Any,
     on_refusal: str,
     *,
     seconds: tuple[float, float],
     **options: Any,
-) -> Iterator[tuple[Aggregator, Callable[[], None]]]:
-    """The aggregator to add to, and a function that writes its checkpoint if it is time.
+) -> Iterator[tuple[Aggregator, Callable[[], AbstractContextManager[None]]]]:
+    """The aggregator to add to, and a context to add each batch in.
 
-    The checkpoint is also written at the end, whatever ends the work.
+    That context lets a refused batch pass if it is to be skipped, and writes the checkpoint if it
+    is time. The checkpoint is also written at the end, whatever ends the work.
     """
     if on_refusal not in ("raise", "skip"):
         raise ValueError(f'on_refusal must be "raise" or "skip", got {on_refusal!r}.')
-    checkpoint_seconds, lock_seconds = seconds
     if isinstance(oracle, Aggregator):
         given = {**options, "checkpoint": checkpoint}
         defaults = {"collection_round": "", "on_repeat": "raise"}
@@ -165,22 +161,41 @@ def collecting(
                 "hold more than a checkpoint would: give an oracle instead, or save the Aggregator "
                 "yourself."
             )
-        yield oracle, _nothing
-    elif checkpoint is None:
-        yield Aggregator(oracle, **options), _nothing
-    else:
-        with locked(Path(checkpoint), lock_seconds):
+    is_kept, (checkpoint_seconds, lock_seconds) = checkpoint is not None, seconds
+    with locked(Path(checkpoint), lock_seconds) if is_kept else nullcontext():
+        if isinstance(oracle, Aggregator):
+            aggregator = oracle
+        elif is_kept:
             aggregator = Aggregator._open(checkpoint, oracle, **options)
-            keeper = _Keeper(aggregator, checkpoint, checkpoint_seconds)
+        else:
+            aggregator = Aggregator(oracle, **options)
+
+        def mark() -> tuple[int, int, int]:
+            summary = aggregator.summary()
+            return summary.n_batches, summary.n_refused, summary.n_repeats
+
+        def save() -> None:
+            nonlocal last, saved
+            if is_kept and mark() != saved:  # there is something new
+                aggregator._write(checkpoint)
+                last, saved = time.monotonic(), mark()
+
+        @contextmanager
+        def adding() -> Iterator[None]:
             try:
-                yield aggregator, keeper.tick
-            finally:
-                keeper.save()
-                aggregator._resumed = frozenset()
+                yield
+            except RefusedBatchError:  # it is on the record
+                if on_refusal == "raise":
+                    raise
+            if time.monotonic() - last >= checkpoint_seconds:
+                save()
 
-
-def _nothing() -> None:
-    """There is no checkpoint to write."""
+        last, saved = time.monotonic(), mark()
+        try:
+            yield aggregator, adding
+        finally:
+            save()
+            aggregator._resumed = frozenset()
 
 
 def _batches(source, prefix, is_named, storage_options):
@@ -238,33 +253,6 @@ def _add_file(aggregator: Aggregator, file: Any) -> None:
         raise refusal from error
     if batch is not None:
         aggregator._commit(batch)
-
-
-class _Keeper:
-    """What writes a checkpoint that is locked, from time to time, if there is something new."""
-
-    def __init__(self, aggregator: Aggregator, path: str | PathLike[str], seconds: float):
-        self._aggregator = aggregator
-        self._path = path
-        self._seconds = seconds
-        self._last = time.monotonic()
-        self._saved = self._mark()
-
-    def _mark(self) -> tuple[int, int, int]:
-        summary = self._aggregator.summary()
-        return summary.n_batches, summary.n_refused, summary.n_repeats
-
-    def tick(self) -> None:
-        """Write the checkpoint if it is time."""
-        if time.monotonic() - self._last >= self._seconds:
-            self.save()
-
-    def save(self) -> None:
-        """Write the checkpoint if there is something new."""
-        mark = self._mark()
-        if mark != self._saved:
-            self._aggregator._write(self._path)
-            self._last, self._saved = time.monotonic(), mark
 
 
 # -- files on a Dask cluster: workers run pure functions, the ledger stays here -------------------
@@ -366,7 +354,7 @@ def aggregate_dask(
         raise ValueError(f"timeout must be a number of seconds above 0, or None, got {timeout!r}.")
     places = [files] if is_path(files) else files
     paths = [str(path) for place in places for path in report_files(place)]
-    with collecting(
+    with _collecting(
         oracle,
         checkpoint,
         on_refusal,
@@ -375,21 +363,22 @@ def aggregate_dask(
         on_repeat=on_repeat,
         caps=caps,
         key=key,
-    ) as (aggregator, tick):
+    ) as (aggregator, adding):
         # The result of a task: scattered data would be lost with the workers that hold it.
         terms = client.submit(_itself, (aggregator._protocol, aggregator._key), pure=False)
         left: deque[Any] = deque()
 
         def refuse(path: str, error: RefusedBatchError) -> None:
-            aggregator.note_refusal(path, error)
-            if on_refusal == "raise":
+            with adding():
+                aggregator.note_refusal(path, error)
                 raise error
 
         def results(
             function: Callable[..., Any], paths: list[str], bar: Progress | None = None
         ) -> Iterator[tuple[str, Any]]:
             # Not keyed by its arguments: a file of the same name may hold something else by now.
-            left.extend(client.map(function, paths, terms=terms, pure=False, retries=retries))
+            options = {"terms": terms, "pure": False, "retries": retries}
+            left.extend(client.map(function, paths, **options))
             for path, result in zip(paths, _in_order(client, left, paths, timeout), strict=True):
                 if isinstance(result, RefusedBatchError):
                     refuse(path, result)
@@ -409,12 +398,8 @@ def aggregate_dask(
                         refuse(path, error)
             with Progress(len(paths)) if progress else nullcontext() as bar:
                 for _, tally in results(_tally, paths, bar):
-                    try:
+                    with adding():
                         aggregator.merge(tally)
-                    except RefusedBatchError:  # it is on the record
-                        if on_refusal == "raise":
-                            raise
-                    tick()
         finally:
             if client.status == "running":
                 client.cancel(list(left))

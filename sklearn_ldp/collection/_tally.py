@@ -308,37 +308,29 @@ def count_batch(reports: Any, protocol: Protocol, batch_id: str, file_sha256: st
     """Check and count a batch in the time that its reports take, whatever the tallies take."""
     check_batch_id(batch_id)
     counts = protocol.empty
-    first_shard = _first_shard(batch_id, counts.n_shards)
+    # Small batches must not all fill the same shards.
+    number = int.from_bytes(hashlib.sha256(batch_id.encode()).digest()[:8], "little")
+    first_shard = number % counts.n_shards
     beginning = Beginning(protocol)
     try:
         for chunk in beginning.watch(as_chunks(reports, protocol)):
-            counts = _added(counts, chunk, protocol, first_shard)
+            if len(chunk):
+                counts = counts.added(
+                    protocol.mechanism,
+                    len(chunk),
+                    # Checked piece by piece, while a piece is in the processor's cache.
+                    lambda i, j, chunk=chunk: protocol.check(chunk[i:j]),
+                    protocol.n_jobs,
+                    first_shard=first_shard,
+                )
         if not counts.n_samples:
             raise ValueError("it holds no reports")
     except RefusedBatchError:  # of the file that the batch is in
         raise
     except ValueError as error:
         raise RefusedBatchError(f"Batch {batch_id!r} is refused: {error}") from None
-    digest = batch_digest(counts, beginning, file_sha256)
+    digest = beginning.digest(counts, file_sha256)
     return Batch(counts, {batch_id: counts.n_samples}, {batch_id: digest})
-
-
-def _added(counts: Counts, chunk: Any, protocol: Protocol, first_shard: int) -> Counts:
-    if not len(chunk):
-        return counts
-    # Checked piece by piece, while a piece is in the processor's cache.
-    return counts.added(
-        protocol.mechanism,
-        len(chunk),
-        lambda i, j: protocol.check(chunk[i:j]),
-        protocol.n_jobs,
-        first_shard=first_shard,
-    )
-
-
-def _first_shard(batch_id: str, n_shards: int) -> int:
-    """The shard of a batch's first report; small batches must not all fill the same shards."""
-    return int.from_bytes(hashlib.sha256(batch_id.encode()).digest()[:8], "little") % n_shards
 
 
 # -- digests, by which batches are known however they were stored and cut -------------------------
@@ -389,45 +381,33 @@ class Beginning:
             if sum(piece.size for piece in self._small) > _SMALL:
                 self._small = None
 
-    def small_reports(self, n_samples: int) -> np.ndarray | None:
-        """All reports of the batch, if these are few integers."""
-        if self._small is None or n_samples > self._most:
-            return None
-        return np.concatenate(self._small)
+    def digest(self, counts: Counts, file_sha256: str = "") -> bytes:
+        """Return the digest of the batch: 16 bytes each for its sums, its beginning and its file.
 
-    def digest(self) -> bytes:
-        """The digest of what has been seen."""
-        return bytes.fromhex(self._digest.hexdigest()) if self._digest else b""
+        For a batch of few integers the reports themselves take the place of their sums, in sorted
+        order: summing up would cost more than the whole batch does.
 
+        Half of a SHA-256 each is enough: whoever can find two batches of the same digest has made
+        both of them, so it does not matter which one counts.
 
-def batch_digest(counts: Counts, beginning: Beginning, file_sha256: str = "") -> bytes:
-    """Return the digest of a batch: 16 bytes each for its sums, its beginning and its file.
+        Parameters
+        ----------
+        counts : Counts
+            Sums of the batch's reports. How they are dealt out to shards does not matter.
+        file_sha256 : str, default=""
+            Digest in the header of the batch's file, if it came in one. With it a file that comes
+            again is known without being read.
 
-    For a batch of few integers the reports themselves take the place of their sums, in sorted
-    order: summing up would cost more than the whole batch does.
-
-    Half of a SHA-256 each is enough: whoever can find two batches of the same digest has made both
-    of them, so it does not matter which one counts.
-
-    Parameters
-    ----------
-    counts : Counts
-        Sums of the batch's reports. How they are dealt out to shards does not matter.
-    beginning : Beginning
-        What has seen the batch.
-    file_sha256 : str, default=""
-        Digest in the header of the batch's file, if it came in one. With it a file that comes
-        again is known without being read.
-
-    Returns
-    -------
-    bytes
-        The digest.
-    """
-    small = beginning.small_reports(counts.n_samples)
-    content = _of_sums(counts) if small is None else _of_sorted(small)
-    pieces = content, beginning.digest(), _of_file(file_sha256)
-    return b"".join(piece[:_PIECE].ljust(_PIECE, b"\0") for piece in pieces)
+        Returns
+        -------
+        bytes
+            The digest.
+        """
+        is_small = self._small is not None and counts.n_samples <= self._most
+        content = _of_sorted(np.concatenate(self._small or [])) if is_small else _of_sums(counts)
+        beginning = bytes.fromhex(self._digest.hexdigest()) if self._digest else b""
+        pieces = content, beginning, _of_file(file_sha256)
+        return b"".join(piece[:_PIECE].ljust(_PIECE, b"\0") for piece in pieces)
 
 
 def _of_file(sha256: str) -> bytes:
@@ -440,9 +420,8 @@ def _of_file(sha256: str) -> bytes:
 def _of_sums(counts: Counts) -> bytes:
     """SHA-256 of the counts that are not 0, with their places, as little-endian integers."""
     shards = np.flatnonzero(counts.sizes[0])  # few, if the batch is small
-    total = (
-        counts.tallies[0, shards].sum(axis=0) if len(shards) > 1 else counts.tallies[0, shards[0]]
-    )
+    tallies = counts.tallies[0]
+    total = tallies[shards].sum(axis=0) if len(shards) > 1 else tallies[shards[0]]
     cells = np.flatnonzero(total)
     sha = hashlib.sha256(cells.astype("<i8").tobytes())
     sha.update(total[cells].astype("<i8").tobytes())
@@ -507,7 +486,7 @@ class CopyRule(NamedTuple):
         Parameters
         ----------
         digest : bytes
-            As `batch_digest` returns it; empty if it is not known.
+            As `Beginning.digest` returns it; empty if it is not known.
         n_samples : int
             Number of reports of the batch.
 

@@ -13,6 +13,7 @@ from ..oracles.channels import ReportField
 from ._header import KEY, refuse_other_configuration, schema_header
 
 _STREAM_ROWS = 1 << 18  # rows per chunk of a table
+_NOT_LISTS = (str, bytes, bytearray, dict, set, frozenset, np.ndarray)
 _MAPPED_BYTES = 1 << 24  # bytes of a mapped file in memory at a time
 
 
@@ -38,16 +39,11 @@ def as_chunks(reports: Any, protocol: Protocol) -> Iterator[np.ndarray]:
         yield from _mapped_chunks(reports) if isinstance(reports, np.memmap) else (reports,)
     elif is_arrow_like(reports):
         yield from _stream_chunks(reports, protocol)
-    elif not _is_list_like(reports):
+    elif not hasattr(reports, "__len__") or isinstance(reports, _NOT_LISTS):
         raise ValueError(f"expected an array of reports, got {type(reports).__name__}")
     else:
         # NumPy may make floats of integers: `check` takes only what rounding cannot have changed.
         yield np.asarray(reports)
-
-
-def _is_list_like(reports):
-    not_lists = (str, bytes, bytearray, dict, set, frozenset, np.ndarray)
-    return hasattr(reports, "__len__") and not isinstance(reports, not_lists)
 
 
 def _mapped_chunks(reports):
@@ -76,9 +72,8 @@ def _stream_chunks(reports: Any, protocol: Protocol) -> Iterator[np.ndarray]:
         refuse_other_configuration(schema_header(schema.metadata), protocol)
     try:
         for batch in batches:
-            batch.validate(full=True)
-            for start in range(0, batch.num_rows, _STREAM_ROWS):
-                yield from_columns(from_batch(batch.slice(start, _STREAM_ROWS)), fields)
+            for piece in cut(batch, _STREAM_ROWS):
+                yield from_columns(from_batch(piece), fields)
     except pa.ArrowException as error:
         raise ValueError(f"the Arrow stream cannot be read: {error}") from None
 
@@ -152,10 +147,7 @@ def to_columns(reports: np.ndarray, fields: list[ReportField]) -> list[np.ndarra
     list of ndarray of shape (n,) or (n, width)
         The columns; bits are packed eight to a byte.
     """
-    if len(fields) > 1:
-        columns = [reports[:, i] for i in range(len(fields))]
-    else:
-        columns = [reports]
+    columns = list(reports.T) if len(fields) > 1 else [reports]
     return [_packed(column, field) for column, field in zip(columns, fields, strict=True)]
 
 
@@ -185,7 +177,9 @@ def from_columns(columns: list[np.ndarray], fields: list[ReportField]) -> np.nda
             return _unpacked(columns[0], fields[0].width)
         return columns[0]
     # All columns get one integer type; the type that NumPy would choose could be float64.
-    result = np.empty((len(columns[0]), len(columns)), dtype=_common_dtype(columns))
+    kinds = {column.dtype for column in columns}
+    dtype = kinds.pop() if len(kinds) == 1 else np.int64
+    result = np.empty((len(columns[0]), len(columns)), dtype=dtype)
     for i, column in enumerate(columns):
         if column.ndim != 1:
             raise ValueError("expected one integer per column, got several")
@@ -193,11 +187,6 @@ def from_columns(columns: list[np.ndarray], fields: list[ReportField]) -> np.nda
             raise ValueError(f"expected integers below 2**63, got {column.max()}")
         result[:, i] = column
     return result
-
-
-def _common_dtype(columns):
-    kinds = {column.dtype for column in columns}
-    return kinds.pop() if len(kinds) == 1 else np.int64
 
 
 def _unpacked(bytes_, width):
@@ -266,6 +255,12 @@ def to_batch(columns: list[np.ndarray], schema: Any) -> Any:
 
     arrays = [array(c, kind) for c, kind in zip(columns, schema.types, strict=True)]
     return pa.record_batch(arrays, schema=schema)
+
+
+def cut(batch: Any, n_rows: int) -> Iterator[Any]:
+    """Yield a record batch in pieces, once its buffers are known to be as it says."""
+    batch.validate(full=True)
+    yield from (batch.slice(start, n_rows) for start in range(0, batch.num_rows, n_rows))
 
 
 def from_batch(batch: Any) -> list[np.ndarray]:

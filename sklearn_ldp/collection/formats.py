@@ -20,6 +20,7 @@ from ._batches import RefusedBatchError
 from ._header import KEY, MAX_CHARACTERS, Header, parse_header, schema_header
 from .containers import (
     arrow_schema,
+    cut,
     from_batch,
     from_columns,
     n_integers,
@@ -89,10 +90,6 @@ def _joined(pieces):
     return [np.concatenate(columns) for columns in zip(*pieces, strict=True)]
 
 
-def _metadata(header):
-    return {KEY: header.to_json().encode()}
-
-
 def _expect_schema(schema, protocol):
     """The fields of the columns; ValueError if they are not those of the protocol's reports."""
     import pyarrow as pa
@@ -104,14 +101,11 @@ def _expect_schema(schema, protocol):
         fields = [unknown_field(kind.list_size if kind is not None and is_rows else None)]
     expected = arrow_schema(fields, {})
     if schema.names != expected.names or schema.types != expected.types:
-        raise ValueError(
-            f"expected columns {_columns_text(expected)}, got {_columns_text(schema)[:200]}"
+        ours, theirs = (
+            ", ".join(f"{field.name} {field.type}" for field in one) for one in (expected, schema)
         )
+        raise ValueError(f"expected columns {ours}, got {theirs[:200]}")
     return fields
-
-
-def _columns_text(schema):
-    return ", ".join(f"{field.name} {field.type}" for field in schema)
 
 
 # -- Parquet ----------------------------------------------------------------------------------
@@ -120,7 +114,7 @@ def _write_parquet(sink, pieces, fields, header, entropy):
     import pyarrow.parquet as pq
 
     counted = pa.PythonFile(sink, mode="w")
-    schema = arrow_schema(fields, _metadata(header))
+    schema = arrow_schema(fields, {KEY: header.to_json().encode()})
     is_dictionary = all(field.width is None and field.n_values <= 1 << 16 for field in fields)
     with pq.ParquetWriter(
         counted,
@@ -174,10 +168,8 @@ def _read_parquet(opened, header, protocol):
 def _refuse_large_footer(source):
     n_bytes = source.seek(0, SEEK_END)
     source.seek(max(n_bytes - 8, 0))
-    length, most = (
-        int.from_bytes(source.read(4), "little"),
-        _FOOTER_BYTES + n_bytes // _FOOTER_SHARE,
-    )
+    length = int.from_bytes(source.read(4), "little")
+    most = _FOOTER_BYTES + n_bytes // _FOOTER_SHARE
     if length > most:
         raise ValueError(f"its footer has {length} bytes, at most {most} are read")
     source.seek(0)
@@ -343,7 +335,7 @@ def _varint(file):
 def _write_arrow(sink, pieces, fields, header, entropy):
     import pyarrow as pa
 
-    schema = arrow_schema(fields, _metadata(header))
+    schema = arrow_schema(fields, {KEY: header.to_json().encode()})
     with pa.ipc.new_stream(sink, schema) as writer:
         for piece in _groups(pieces, fields):
             writer.write_batch(to_batch(piece, schema))
@@ -369,11 +361,8 @@ def _read_arrow(opened, header, protocol):
         if message.type != "record batch":
             raise ValueError(f"expected record batches, got a {message.type}")
         refuse_compressed(message)
-        batch = pa.ipc.read_record_batch(message, schema)
-        batch.validate(full=True)
-        size = _n_read(fields)
-        for start in range(0, batch.num_rows, size):
-            yield from_batch(batch.slice(start, size)), fields
+        for piece in cut(pa.ipc.read_record_batch(message, schema), _n_read(fields)):
+            yield from_batch(piece), fields
 
 
 # -- JSON lines -------------------------------------------------------------------------------
@@ -436,22 +425,17 @@ SUFFIXES = {".parquet": "parquet", ".arrows": "arrow", ".jsonl": "jsonl"}
 
 def format_of(path: object, form: str) -> str:
     """The format that was asked for, or the one that the file's name implies."""
-    if form != "auto":
-        if form not in FORMATS:
-            raise ValueError(f"format must be one of {sorted(FORMATS)} or 'auto', got {form!r}.")
-        return _readable(form)
-    suffix = PurePath(path).suffix.lower() if isinstance(path, (str, PathLike)) else None
-    if suffix not in SUFFIXES:
-        name = os.fspath(path) if isinstance(path, PathLike) else path
-        raise ValueError(
-            f"The format of {name!r:.200} is unknown: give a name that ends with one of "
-            f"{', '.join(SUFFIXES)}, or pass format=."
-        )
-    return _readable(SUFFIXES[suffix])
-
-
-def _readable(form):
-    """The format; ImportError if the package that reads it is not installed."""
+    if form == "auto":
+        suffix = PurePath(path).suffix.lower() if isinstance(path, (str, PathLike)) else None
+        if suffix not in SUFFIXES:
+            name = os.fspath(path) if isinstance(path, PathLike) else path
+            raise ValueError(
+                f"The format of {name!r:.200} is unknown: give a name that ends with one of "
+                f"{', '.join(SUFFIXES)}, or pass format=."
+            )
+        form = SUFFIXES[suffix]
+    if form not in FORMATS:
+        raise ValueError(f"format must be one of {sorted(FORMATS)} or 'auto', got {form!r}.")
     if form != "jsonl" and find_spec("pyarrow") is None:
         raise ImportError(
             f"The format {form!r} needs pyarrow: pip install 'sklearn_ldp[data]'; or use 'jsonl'."
@@ -504,12 +488,8 @@ def read_messages(source: Any) -> Iterator[Any]:
                 f"expected record batches of at most {MAX_BODY_BYTES} bytes, got one of {size}"
             )
         body = _read_all(source, size)
-        yield pa.ipc.read_message(pa.BufferReader(_frame(metadata, body)))
-
-
-def _frame(metadata, body):
-    """The bytes of a message as Arrow expects them."""
-    return b"".join((struct.pack("<Ii", _CONTINUATION, len(metadata)), metadata, body))
+        frame = b"".join((struct.pack("<Ii", _CONTINUATION, length), metadata, body))
+        yield pa.ipc.read_message(pa.BufferReader(frame))
 
 
 def _read(source: Any, size: int) -> bytearray:
