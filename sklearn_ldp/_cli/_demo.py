@@ -23,6 +23,7 @@ import numpy as np
 from .._utils.files import check_writable, make_folder, replacing
 from .._utils.progress import Progress
 from .._utils.text import format_table, narrow
+from ..datasets import load_us_states
 from ..model_selection import (
     ErrorStudy,
     HeldOutSearch,
@@ -31,12 +32,10 @@ from ..model_selection import (
     simulate_errors,
 )
 from ..postprocessing import EmpiricalBayes
-from ..queries import full_domain
-from ._arguments import add_shared, check_suffix, count, help_texts
+from ..queries import full_domain, groups
+from ._arguments import add_shared, all_oracles, check_suffix, count
 
 _PICTURE_SUFFIXES = (".png", ".pdf", ".svg")
-
-TITLE, DESCRIPTION, EPILOG = help_texts(__doc__)
 
 _ERRORS = """\
 Error of the answers: RMSE in percentage points over {} simulated collections;
@@ -56,13 +55,8 @@ What next: README.md shows the same in ten lines of Python, and what a deploymen
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
     add_shared(parser, "--epsilon")
-    parser.add_argument(
-        "--n-samples",
-        type=count,
-        default=1_000_000,
-        metavar="N",
-        help="residents who report, drawn at random (default: 1000000)",
-    )
+    text = "residents who report, drawn at random (default: 1000000)"
+    parser.add_argument("--n-samples", type=count, default=1_000_000, metavar="N", help=text)
     add_shared(parser, "--repeats", "--jobs")
     add_shared(
         parser,
@@ -70,22 +64,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         default=0,
         help="makes the demo repeatable, and its reports predictable (default: 0)",
     )
+    text = "the picture, .png, .pdf or .svg (default: sklearn_ldp_demo.png)"
     parser.add_argument(
-        "--output",
-        type=Path,
-        default=Path("sklearn_ldp_demo.png"),
-        metavar="FILE",
-        help="the picture, .png, .pdf or .svg (default: sklearn_ldp_demo.png)",
+        "--output", type=Path, default=Path("sklearn_ldp_demo.png"), metavar="FILE", help=text
     )
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Run the demo."""
-    from ..datasets import load_us_states
-    from ..model_selection import simulate_errors
-    from ._arguments import all_oracles
-    from ._demo import error_tables, pick_table, searched, with_told
-
     check_suffix(arguments.output, _PICTURE_SUFFIXES)
     check_writable(arguments.output)
     states = load_us_states(n_samples=arguments.n_samples, random_state=arguments.seed)
@@ -119,8 +105,6 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _query_sets(states: Any) -> dict[str, Any]:
-    from ..queries import full_domain, groups
-
     divisions, regions = states.groups.division, states.groups.region
     return {
         f"{len(states.categories)} states": full_domain(),
@@ -153,7 +137,6 @@ def _draw(estimates: dict, study: Any, picks: dict, states: Any, path: Path) -> 
     except ImportError:
         return "No picture: it needs matplotlib (pip install 'sklearn_ldp[plot]')."
     from ..inspection import ErrorCurveDisplay, FrequencyDisplay
-    from ..postprocessing import EmpiricalBayes
 
     figure = Figure(figsize=(13, 9), layout="constrained")
     left, right = figure.subplots(1, 2)

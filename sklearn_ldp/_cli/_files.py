@@ -12,27 +12,22 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from .._utils.files import Source, make_folder, replacing, shorten
-from .._utils.text import as_array, format_table, printable
+from .._utils.text import as_array, format_table, is_category, printable
 from ..datasets import read_histogram
 from ..domains import RecordDomain
 
-
-class Histogram(NamedTuple):
-    """Categories, of int64 or text, and the number of users of each, both of shape (d,)."""
-
-    categories: np.ndarray
-    counts: np.ndarray
-
+#: Values of users, of shape (n,) or (n, n_columns), and how many users have each.
+Users = tuple[np.ndarray, np.ndarray]
 
 _NUMBER = re.compile(r"[+-]?[0-9]+([.,][0-9]+)?")
 
 
-def read_users(arguments: Any, domain: np.ndarray | None) -> Histogram:
+def read_users(arguments: Any, domain: np.ndarray | None) -> Users:
     """Read a file of values or a histogram.
 
     Parameters
@@ -46,7 +41,7 @@ def read_users(arguments: Any, domain: np.ndarray | None) -> Histogram:
 
     Returns
     -------
-    Histogram
+    (values, counts) : tuple of ndarray of shape (d,)
         In the order of the file if it is a histogram, otherwise sorted by value.
 
     Raises
@@ -60,7 +55,14 @@ def read_users(arguments: Any, domain: np.ndarray | None) -> Histogram:
     source = source_of(path)
     header = read_header(source)
     if arguments.no_header:
-        _check_no_header(source, header, kind, count_column)
+        if source.is_parquet:
+            raise ValueError(f"--no-header is for text; {source.name} is Parquet: leave it out.")
+        if kind == "histogram" or count_column is not None:
+            raise ValueError(
+                "--no-header is for values, one per line; a histogram needs a header that names "
+                "its columns."
+            )
+        _check_one_column(source, header, kind)
         return _as_histogram(source, Counter(_lines(source)))
     value, count = value_column or "value", count_column or "count"
     has_counts = kind == "auto" and (count_column is not None or {value, count} <= set(header))
@@ -69,7 +71,7 @@ def read_users(arguments: Any, domain: np.ndarray | None) -> Histogram:
         if str(path) == "-":
             raise ValueError("A histogram is read from a file; standard input takes values.")
         histogram = read_histogram(path, value_column=value, count_column=count)
-        return Histogram(histogram.categories, histogram.counts)
+        return histogram.categories, histogram.counts
     if source.is_parquet:
         _check_columns(source, header, [value])
         tally = _tally_parquet(source, value)
@@ -93,19 +95,26 @@ def read_categories(path: Path) -> np.ndarray:
     return as_array(categories, parse=True)
 
 
-def over_domain(users: Histogram, categories: np.ndarray, path: Path) -> Histogram:
-    """Return the same users over the given domain; values are compared as text."""
+def declared_users(arguments: Any, oracle: Any) -> Users:
+    """Return the values in the file, over the domain of the oracle, and their numbers of users.
+
+    Values are compared with the domain as text.
+    """
+    if arguments.domains is not None:
+        return read_rows(arguments, RecordDomain.declared(oracle.domains, "--domains"))
+    categories = oracle.categories
     place = {category: i for i, category in enumerate(categories.astype(str).tolist())}
     counts = np.zeros(len(categories), dtype=np.int64)
-    for value, n in zip(users.categories.astype(str).tolist(), users.counts.tolist(), strict=True):
+    values, numbers = read_users(arguments, categories)
+    for value, n in zip(values.astype(str).tolist(), numbers.tolist(), strict=True):
         if value not in place and n > 0:
             raise ValueError(
-                f"{path} has the value {value!r} ({n:,} users), which is not in the domain that "
-                "--categories gives; add it there, or correct the data."
+                f"{arguments.file} has the value {value!r} ({n:,} users), which is not in the "
+                "domain that --categories gives; add it there, or correct the data."
             )
         if n > 0:
             counts[place[value]] = n
-    return Histogram(categories, counts)
+    return categories, counts
 
 
 def source_of(path: Path) -> Source:
@@ -134,17 +143,6 @@ def _check_columns(source: Source, header: list[str], names: list[str]) -> None:
             f"{source.name} has no column {' and no column '.join(map(repr, missing))}; its "
             f"columns are {header}. Name yours with --value-column and --count-column."
         )
-
-
-def _check_no_header(source: Source, header: list[str], kind: str, count: str | None) -> None:
-    if source.is_parquet:
-        raise ValueError(f"--no-header is for text; {source.name} is Parquet: leave it out.")
-    if kind == "histogram" or count is not None:
-        raise ValueError(
-            "--no-header is for values, one per line; a histogram needs a header that names its "
-            "columns."
-        )
-    _check_one_column(source, header, kind)
 
 
 def _check_one_column(source: Source, header: list[str], kind: str) -> None:
@@ -213,11 +211,7 @@ def _not_empty(value: str, source: Source, number: int) -> str:
 def _tally_parquet(source: Source, column: str) -> Counter:
     pairs = source.parquet_table([column]).column(0).value_counts().to_pylist()
     tally = Counter({pair["values"]: pair["counts"] for pair in pairs})
-    odd = [
-        value
-        for value in tally
-        if type(value) not in (str, int) or value == "" or (type(value) is str and "\0" in value)
-    ]
+    odd = [value for value in tally if not is_category(value)]
     if odd:
         raise ValueError(
             f"{source.name}: values must be text without NUL or integers, got {odd[0]!r}. Give a "
@@ -226,25 +220,18 @@ def _tally_parquet(source: Source, column: str) -> Counter:
     return tally
 
 
-def _as_histogram(source: Source, tally: Counter) -> Histogram:
+def _as_histogram(source: Source, tally: Counter) -> Users:
     if not tally:
         raise ValueError(f"{source.name} has a header but no values.")
     values = as_array(list(tally), parse=not source.is_parquet)
     counts = np.array(list(tally.values()), dtype=np.int64)
     order = np.argsort(values)
-    return Histogram(values[order], counts[order])
+    return values[order], counts[order]
 
 
 # -- several columns ---------------------------------------------------------------------------
 _EXAMPLE = '{"sex": ["F", "M"], "age": 10}'
 _LARGEST = 2**63 - 1
-
-
-class Rows(NamedTuple):
-    """Categories of users in each column, of shape (n_rows, n_columns), and their numbers."""
-
-    values: np.ndarray
-    counts: np.ndarray
 
 
 def read_domains(path: Path) -> dict[str, Any]:
@@ -300,7 +287,9 @@ def _check_domain(domain: Any, where: str) -> None:
         raise ValueError(
             f"{where} must be a list of categories or a number of them >= 1, got {shorten(domain)}."
         )
-    odd = [one for one in domain if not _is_text(one) and not _is_integer(one)]
+    odd = [
+        one for one in domain if not is_category(one) or (type(one) is int and abs(one) > _LARGEST)
+    ]
     if odd:
         raise ValueError(
             f"{where} must list text without NUL, which is not empty, or integers, got "
@@ -311,15 +300,7 @@ def _check_domain(domain: Any, where: str) -> None:
         raise ValueError(f"{where} repeats {shorten(text)}: list each category once.")
 
 
-def _is_text(value: Any) -> bool:
-    return type(value) is str and value != "" and "\0" not in value
-
-
-def _is_integer(value: Any) -> bool:
-    return type(value) is int and -_LARGEST <= value <= _LARGEST
-
-
-def read_rows(arguments: Any, domain: RecordDomain) -> Rows:
+def read_rows(arguments: Any, domain: RecordDomain) -> Users:
     """Read one row per user, or per combination of values with its number of users.
 
     Parameters
@@ -332,7 +313,7 @@ def read_rows(arguments: Any, domain: RecordDomain) -> Rows:
 
     Returns
     -------
-    Rows
+    (values, counts) : tuple of ndarray
         The categories themselves, in the order of the domain's columns.
 
     Raises
@@ -367,15 +348,7 @@ def read_rows(arguments: Any, domain: RecordDomain) -> Rows:
     values = np.empty((len(cells[-1]), len(names)), dtype=object)
     for j, one in enumerate(codes.values()):
         values[:, j] = one.categories[cells[j]]
-    return Rows(values, cells[-1])
-
-
-def declared_users(arguments: Any, oracle: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return the values in the file, over the domain of the oracle, and their numbers of users."""
-    if arguments.domains is not None:
-        return read_rows(arguments, RecordDomain.declared(oracle.domains, "--domains"))
-    categories = oracle.categories
-    return over_domain(read_users(arguments, categories), categories, arguments.file)
+    return values, cells[-1]
 
 
 def _count_column(arguments: Any, header: list[str], domain: RecordDomain) -> str | None:
@@ -477,7 +450,6 @@ TABLE_SUFFIXES = (".csv", ".csv.gz", ".parquet")
 
 # What Excel, LibreOffice and Google Sheets evaluate, half and full width; spaces may come before.
 _FORMULA = re.compile(r"\s*[=+\-@\t\r\uff0b\uff0d\uff1d\uff20]")
-_NUMBER = re.compile(r"[+-]?[0-9]+([.,][0-9]+)?")
 
 
 def is_csv(path: Path | None) -> bool:
@@ -520,16 +492,14 @@ def write_table(columns: Mapping[str, Any], path: Path | None) -> None:
         is_terminal = sys.stdout.isatty()
         sys.stdout.write(f"{_as_table(columns)}\n" if is_terminal else _as_csv(columns))
         return
-    if path.name.lower().endswith(".parquet"):
-        check_parquet(path)
-        _write_parquet(columns, path)
-        return
-    content = _as_csv(columns).encode("utf-8")
-    if path.name.lower().endswith(".gz"):
-        content = gzip.compress(content, mtime=0)
     make_folder(path)
     with replacing(path) as file:
-        file.write(content)
+        if not is_csv(path):
+            _write_parquet(columns, file)
+            return
+        content = _as_csv(columns).encode("utf-8")
+        is_packed = path.name.lower().endswith(".gz")
+        file.write(gzip.compress(content, mtime=0) if is_packed else content)
 
 
 def write_tables(tables: Mapping[Any, Mapping[str, Any]], path: Path | None, key: str) -> None:
@@ -571,14 +541,11 @@ def check_parquet(path: Path) -> None:
         ) from error
 
 
-def _write_parquet(columns: Mapping[str, Any], path: Path) -> None:
+def _write_parquet(columns: Mapping[str, Any], file: Any) -> None:
     import pyarrow as pa
     from pyarrow.parquet import write_table as write_parquet
 
-    table = pa.table({name: pa.array(column.tolist()) for name, column in columns.items()})
-    make_folder(path)
-    with replacing(path) as file:
-        write_parquet(table, file)
+    write_parquet(pa.table({name: column.tolist() for name, column in columns.items()}), file)
 
 
 def _as_csv(columns: Mapping[str, Any]) -> str:

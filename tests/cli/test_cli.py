@@ -16,8 +16,8 @@ import pytest
 import sklearn_ldp
 from sklearn_ldp import OLH, EmpiricalBayes, HadamardResponse, postprocessing
 from sklearn_ldp.__main__ import main
-from sklearn_ldp._cli._output import _as_table
-from sklearn_ldp._cli._report import error_tables, pick_table
+from sklearn_ldp._cli._demo import error_tables, pick_table
+from sklearn_ldp._cli._files import _as_table
 from sklearn_ldp._utils.progress import Progress
 from sklearn_ldp.datasets import load_us_states
 from sklearn_ldp.model_selection import ErrorStudy, simulate_errors
@@ -210,7 +210,7 @@ def test_demo(is_process, tmp_path, capsys, monkeypatch):
         out, err = done.stdout, done.stderr
     else:
         few = {"olh": OLH, "hadamard-response": HadamardResponse}
-        monkeypatch.setattr("sklearn_ldp._cli._arguments.all_oracles", lambda: few)
+        monkeypatch.setattr("sklearn_ldp._cli._demo.all_oracles", lambda: few)
         assert main(argv) == 0
         out, err = capsys.readouterr()
     assert os.listdir(tmp_path) == ["sklearn_ldp_demo.png"]
@@ -233,7 +233,7 @@ def test_demo(is_process, tmp_path, capsys, monkeypatch):
 @pytest.fixture
 def one_oracle(monkeypatch):
     """Let the demo show one oracle instead of all of them."""
-    monkeypatch.setattr("sklearn_ldp._cli._arguments.all_oracles", lambda: {"olh": OLH})
+    monkeypatch.setattr("sklearn_ldp._cli._demo.all_oracles", lambda: {"olh": OLH})
 
 
 @pytest.mark.slow
