@@ -29,7 +29,7 @@ class Progress:
         except ImportError:
             return None
         # The size is given because a terminal that has none, as in a container, would show nothing.
-        look = {"ncols": 80, "nrows": 24, "leave": False}
+        look: dict[str, Any] = {"ncols": 80, "nrows": 24, "leave": False}
         look["bar_format"] = "{desc:<34} {bar} {n_fmt}/{total_fmt} [{elapsed}]"
         return tqdm(total=self._n_steps, file=self._stream, **look)
 

@@ -96,12 +96,12 @@ def parse_header(text: str | bytes) -> Header:
     configuration, batch = content.get("configuration"), content.get("batch")
     if not isinstance(configuration, dict) or not isinstance(batch, dict):
         raise ValueError("its header is damaged")
-    n_samples, texts = batch.get("n_samples"), (batch.get("sha256"), batch.get("tag", ""))
-    is_number = type(n_samples) is int and n_samples >= 1
-    if not is_number or not all(isinstance(text, str) for text in texts):
+    n_samples, sha256, tag = batch.get("n_samples"), batch.get("sha256"), batch.get("tag", "")
+    are_texts = isinstance(sha256, str) and isinstance(tag, str)
+    if type(n_samples) is not int or n_samples < 1 or not are_texts:
         raise ValueError("its header is damaged")
     check_batch_id(batch.get("id"))
-    return Header(configuration, batch["id"], n_samples, *texts)
+    return Header(configuration, batch["id"], n_samples, str(sha256), tag)
 
 
 def _no_constant(name):

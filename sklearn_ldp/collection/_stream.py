@@ -174,6 +174,8 @@ def _collecting(
             summary = aggregator.summary()
             return summary.n_batches, summary.n_refused, summary.n_repeats
 
+        last, saved = time.monotonic(), mark()
+
         def save() -> None:
             nonlocal last, saved
             if is_kept and mark() != saved:  # there is something new
@@ -190,7 +192,6 @@ def _collecting(
             if time.monotonic() - last >= checkpoint_seconds:
                 save()
 
-        last, saved = time.monotonic(), mark()
         try:
             yield aggregator, adding
         finally:

@@ -7,6 +7,7 @@ import json
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -319,7 +320,7 @@ def count_batch(reports: Any, protocol: Protocol, batch_id: str, file_sha256: st
                     protocol.mechanism,
                     len(chunk),
                     # Checked piece by piece, while a piece is in the processor's cache.
-                    lambda i, j, chunk=chunk: protocol.check(chunk[i:j]),
+                    partial(_checked, protocol, chunk),
                     protocol.n_jobs,
                     first_shard=first_shard,
                 )
@@ -331,6 +332,10 @@ def count_batch(reports: Any, protocol: Protocol, batch_id: str, file_sha256: st
         raise RefusedBatchError(f"Batch {batch_id!r} is refused: {error}") from None
     digest = beginning.digest(counts, file_sha256)
     return Batch(counts, {batch_id: counts.n_samples}, {batch_id: digest})
+
+
+def _checked(protocol: Protocol, chunk: Any, start: int, stop: int) -> np.ndarray:
+    return protocol.check(chunk[start:stop])
 
 
 # -- digests, by which batches are known however they were stored and cut -------------------------
