@@ -1,5 +1,6 @@
 """What `import sklearn_ldp` must not do, and threads that share caches."""
 
+import sys
 import threading
 
 import numpy as np
@@ -10,7 +11,6 @@ from sklearn.base import clone
 
 from sklearn_ldp import OLH
 from sklearn_ldp.datasets import make_zipf
-from sklearn_ldp.postprocessing import _calibrate, _smooth
 
 # Runs in a new process, in an empty folder, and prints one line per effect.
 PROBE = """
@@ -77,11 +77,12 @@ def same_in_threads(work, n_threads=4):
 
 def forget():
     """Empty the caches of the post-processors, so that all threads start without them."""
-    _calibrate._posterior.cache_clear()
-    _calibrate.power_law_exponent.cache_clear()
-    for value in vars(_smooth).values():
-        if hasattr(value, "cache_clear"):
-            value.cache_clear()
+    modules = [name for name in sys.modules if name.startswith("sklearn_ldp.postprocessing")]
+    caches = [one for name in modules for one in vars(sys.modules[name]).values()]
+    caches = [one for one in caches if hasattr(one, "cache_clear")]
+    assert len(caches) >= 3
+    for cached in caches:
+        cached.cache_clear()
 
 
 @pytest.fixture(scope="module")

@@ -37,14 +37,13 @@ from .._utils.text import printable
 from .._version import __version__
 from . import _aggregate, _demo, _estimate, _plan, _privatize, _study
 from ._aggregate import Terminated
-from ._arguments import help_texts
 
 PROG = "sklearn-ldp"
 FAILED, MISUSED, SIGNALLED, INTERRUPTED, BROKEN_PIPE = 1, 2, 128, 130, 141
 _FULL = (errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC))
 
-# Each command is a module with its texts for --help, `add_options` and `run`. The texts are its
-# docstring, as those of the command line as a whole are that of this module.
+# Each command is a module with `add_options` and `run`. Its texts for --help are its docstring, as
+# those of the command line as a whole are that of this module.
 _COMMANDS: dict[str, Any] = {
     "demo": _demo,
     "plan": _plan,
@@ -53,8 +52,6 @@ _COMMANDS: dict[str, Any] = {
     "estimate": _estimate,
     "study": _study,
 }
-
-_, _DESCRIPTION, _EPILOG = help_texts(__doc__)
 
 
 class _Parser(argparse.ArgumentParser):
@@ -95,27 +92,39 @@ def _forget_stdout() -> None:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(
-        prog=PROG,
-        description=_DESCRIPTION,
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
+    parser = _Parser(prog=PROG, **_help_texts(__doc__)[1])
     parser.add_argument("--version", action="version", version=f"{PROG} {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True, title="commands")
     for name, command in _COMMANDS.items():
-        subparser = commands.add_parser(
-            name,
-            help=command.TITLE,
-            description=command.DESCRIPTION,
-            epilog=command.EPILOG,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-            allow_abbrev=False,
-        )
+        title, texts = _help_texts(command.__doc__)
+        subparser = commands.add_parser(name, help=title, **texts)
         command.add_options(subparser)
         subparser.set_defaults(run=command.run)
     return parser
+
+
+def _help_texts(docstring: str | None) -> tuple[str, dict[str, Any]]:
+    """Return the title of a command, and how argparse shows the rest of its module's docstring.
+
+    Parameters
+    ----------
+    docstring : str or None
+        Its first line is the name of the command, a colon and the title; a line of dashes is
+        between the description and the epilog. None, as Python has it with ``-OO``, is no help.
+
+    Returns
+    -------
+    (str, dict)
+        The title, and arguments of an ArgumentParser.
+    """
+    title, _, rest = (docstring or "").partition("\n")
+    description, _, epilog = rest.partition("\n----\n")
+    return title.partition(": ")[2], {
+        "description": description.strip(),
+        "epilog": epilog.strip(),
+        "formatter_class": argparse.RawDescriptionHelpFormatter,
+        "allow_abbrev": False,
+    }
 
 
 def _explain(error: Exception) -> str:

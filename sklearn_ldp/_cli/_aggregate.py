@@ -40,15 +40,11 @@ from ._arguments import (
     check_suffix,
     count,
     declared_oracle,
-    help_texts,
     read_key,
     say,
     seconds,
     seconds_or_never,
 )
-
-TITLE, DESCRIPTION, EPILOG = help_texts(__doc__)
-
 
 _CAPS = {
     "--max-batch-reports": "refuse batches of more reports",
@@ -68,32 +64,19 @@ def _place(text: str) -> Path | str:
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
     source = parser.add_argument_group("input")
-    source.add_argument(
-        "files",
-        type=_place,
-        nargs="+",
-        metavar="FILE",
-        help="files of reports, folders of them, addresses of either in object storage (s3://, "
-        "gs://, ..), or - for one batch on standard input",
+    text = (
+        "files of reports, folders of them, addresses of either in object storage (s3://, "
+        "gs://, ..), or - for one batch on standard input"
     )
+    source.add_argument("files", type=_place, nargs="+", metavar="FILE", help=text)
+    text = "the format of standard input (default: arrow)"
     source.add_argument(
-        "--format",
-        choices=["arrow", "parquet", "jsonl"],
-        default="arrow",
-        help="the format of standard input (default: arrow)",
+        "--format", choices=["arrow", "parquet", "jsonl"], default="arrow", help=text
     )
-    source.add_argument(
-        "--on-refusal",
-        choices=["stop", "skip"],
-        default="stop",
-        help="what to do when a batch is refused (default: stop; skip keeps a note of it)",
-    )
-    source.add_argument(
-        "--on-repeat",
-        choices=["stop", "ignore"],
-        default="ignore",
-        help="what to do with a batch that comes twice in this call (default: ignore)",
-    )
+    text = "what to do when a batch is refused (default: stop; skip keeps a note of it)"
+    source.add_argument("--on-refusal", choices=["stop", "skip"], default="stop", help=text)
+    text = "what to do with a batch that comes twice in this call (default: ignore)"
+    source.add_argument("--on-repeat", choices=["stop", "ignore"], default="ignore", help=text)
     method = parser.add_argument_group("what the reports must be")
     add_shared(method, "--epsilon", "--oracle")
     add_domain_options(method)
@@ -101,33 +84,22 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     for option, text in _CAPS.items():
         method.add_argument(option, type=count, metavar="N", help=f"{text} (default: no limit)")
     target = parser.add_argument_group("output")
-    target.add_argument(
-        "--checkpoint",
-        type=Path,
-        metavar="FILE",
-        required=True,
-        help="the state of the collection (.npz): created with its folder if missing, otherwise "
-        "resumed",
+    text = (
+        "the state of the collection (.npz): created with its folder if missing, otherwise resumed"
     )
-    target.add_argument(
-        "--lock-seconds",
-        type=seconds,
-        default=600.0,
-        metavar="S",
-        help="how long to wait for another process that adds to the same checkpoint (default: 600)",
-    )
+    target.add_argument("--checkpoint", type=Path, metavar="FILE", required=True, help=text)
+    text = "how long to wait for another process that adds to the same checkpoint (default: 600)"
+    target.add_argument("--lock-seconds", type=seconds, default=600.0, metavar="S", help=text)
     target.add_argument(
         "--dask",
         metavar="ADDRESS",
         help="add up on the Dask cluster of this scheduler, whose workers see the same files",
     )
-    target.add_argument(
-        "--timeout",
-        type=seconds_or_never,
-        metavar="S",
-        help="with --dask: seconds to wait for a file before giving up, or never; what was "
-        "added is kept (default: 600)",
+    text = (
+        "with --dask: seconds to wait for a file before giving up, or never; what was "
+        "added is kept (default: 600)"
     )
+    target.add_argument("--timeout", type=seconds_or_never, metavar="S", help=text)
 
 
 def run(arguments: argparse.Namespace) -> None:

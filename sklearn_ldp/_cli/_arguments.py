@@ -16,7 +16,7 @@ from .. import model_selection, oracles, postprocessing
 from .._utils.files import check_writable
 from .._utils.text import printable
 from ..surveys import ColumnOracle
-from ._output import TABLE_SUFFIXES, check_parquet
+from ._files import TABLE_SUFFIXES, check_parquet, is_csv, read_categories, read_domains
 
 
 # -- oracles, post-processors and searches, by name ----------------------------------------------
@@ -88,8 +88,6 @@ def make_survey(arguments: Any, domains: Any) -> ColumnOracle:
 
 def declared_oracle(arguments: Any) -> oracles.BaseOracle | ColumnOracle:
     """Return the oracle over the domain in the file of ``--categories`` or ``--domains``."""
-    from ._input import read_categories, read_domains
-
     if arguments.domains is not None:
         return make_survey(arguments, read_domains(arguments.domains))
     return make_oracle(arguments, read_categories(arguments.categories))
@@ -264,11 +262,9 @@ def add_domain_options(
 
 def add_value_options(parser: Any) -> None:
     """Add the options that say where the values in a file are."""
+    text = "what FILE holds (default: auto, a histogram if it has both columns)"
     parser.add_argument(
-        "--input-kind",
-        choices=["auto", "values", "histogram"],
-        default="auto",
-        help="what FILE holds (default: auto, a histogram if it has both columns)",
+        "--input-kind", choices=["auto", "values", "histogram"], default="auto", help=text
     )
     either = parser.add_mutually_exclusive_group()  # a column has a name only in a header
     either.add_argument(
@@ -288,33 +284,12 @@ def add_value_options(parser: Any) -> None:
     )
 
 
-def help_texts(docstring: str | None) -> tuple[str, str, str]:
-    """Return the title, the description and the epilog of a command from its module's docstring.
-
-    Parameters
-    ----------
-    docstring : str or None
-        Its first line is the name of the command, a colon and the title; a line of dashes is
-        between the description and the epilog. None, as Python has it with ``-OO``, is no help.
-
-    Returns
-    -------
-    tuple of str
-        The texts as argparse takes them.
-    """
-    if docstring is None:
-        return "", "", ""
-    title, _, rest = docstring.partition("\n")
-    description, _, epilog = rest.partition("\n----\n")
-    return title.partition(": ")[2], description.strip(), epilog.strip()
-
-
 def check_table_output(path: Path | None, source: Path | None = None) -> None:
     """Refuse an output that could not be written, before any work."""
     if path is None:
         return
     check_suffix(path, TABLE_SUFFIXES)
-    if path.name.lower().endswith(".parquet"):
+    if not is_csv(path):
         check_parquet(path)
     if source is not None and path.exists() and source.exists() and path.samefile(source):
         raise ValueError(f"--output {path} is the input itself; name another file.")

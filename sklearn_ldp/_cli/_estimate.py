@@ -55,16 +55,21 @@ from ._arguments import (
     all_searches,
     check_table_output,
     declared_oracle,
-    help_texts,
     make_oracle,
     read_key,
     say,
 )
-from ._output import first_formula, is_csv, without_formulas, write_table, write_tables
+from ._files import (
+    declared_users,
+    first_formula,
+    is_csv,
+    read_users,
+    without_formulas,
+    write_table,
+    write_tables,
+)
 
 _NUMBERS = ("raw_frequency", "low", "high", "frequency", "count")
-
-TITLE, DESCRIPTION, EPILOG = help_texts(__doc__)
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -91,28 +96,22 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="the post-processor, or a search that picks one: %(choices)s (default: "
         "empirical-bayes)",
     )
-    method.add_argument(
-        "--ordered",
-        action="store_true",
-        help="the categories have an order, that of --categories, such as ages: with "
-        "empirical-bayes, neighbours then help each other",
+    text = (
+        "the categories have an order, that of --categories, such as ages: with "
+        "empirical-bayes, neighbours then help each other"
     )
+    method.add_argument("--ordered", action="store_true", help=text)
     add_shared(method, "--seed", "--jobs")
     target = parser.add_argument_group("output")
     add_shared(target, "--output", "--level")
-    target.add_argument(
-        "--sort",
-        choices=["domain", "frequency"],
-        default="domain",
-        help="order of the rows: that of the domain, or largest first (default: domain)",
-    )
+    text = "order of the rows: that of the domain, or largest first (default: domain)"
+    target.add_argument("--sort", choices=["domain", "frequency"], default="domain", help=text)
 
-    target.add_argument(
-        "--spreadsheet-safe",
-        action="store_true",
-        help="CSV for spreadsheets: an apostrophe before categories that begin with = + - @, a tab "
-        "or a carriage return, which would be taken for formulas",
+    text = (
+        "CSV for spreadsheets: an apostrophe before categories that begin with = + - @, a tab "
+        "or a carriage return, which would be taken for formulas"
     )
+    target.add_argument("--spreadsheet-safe", action="store_true", help=text)
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -170,8 +169,6 @@ def _collected(arguments: argparse.Namespace) -> Any:
 
 def _simulated(arguments: argparse.Namespace) -> Any:
     """Return the estimate of a simulated collection of the values in the file."""
-    from ._input import declared_users, read_users
-
     oracle: Any
     if arguments.categories is None and arguments.domains is None:
         values, counts = read_users(arguments, None)

@@ -41,24 +41,26 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..datasets import read_histogram
+from ..model_selection import simulate_errors
+from ..oracles import profile_oracle
+from ..postprocessing import Base, EmpiricalBayes
+from ..surveys import ColumnOracle
 from ._arguments import (
     add_shared,
     all_oracles,
     check_table_output,
     count,
-    help_texts,
     positive,
     say,
     unit,
 )
-from ._output import write_table
+from ._files import read_categories, read_domains, write_table
 
 if TYPE_CHECKING:
     from ..planning import Plan
 
 _SIMULATED, _FEWEST, _MOST = 10_000, 3, 10  # categories in all, and collections, per oracle
-
-TITLE, DESCRIPTION, EPILOG = help_texts(__doc__)
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -68,62 +70,31 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     domain.add_argument("--n-categories", type=count, metavar="D", help="size of the domain")
     domain.add_argument("--categories", type=Path, metavar="FILE", help="the domain itself")
     add_shared(domain, "--domains")
-    domain.add_argument(
-        "--like",
-        type=Path,
-        metavar="FILE",
-        help="a histogram of the whole domain that the frequencies are presumed to be like",
+    text = "a histogram of the whole domain that the frequencies are presumed to be like"
+    domain.add_argument("--like", type=Path, metavar="FILE", help=text)
+    text = (
+        "without --like: that of Zipf's law, which frequencies are presumed to follow (default: 1)"
     )
-    parser.add_argument(
-        "--exponent",
-        type=positive,
-        metavar="S",
-        help="without --like: that of Zipf's law, which frequencies are presumed to follow "
-        "(default: 1)",
-    )
+    parser.add_argument("--exponent", type=positive, metavar="S", help=text)
     parser.add_argument(
         "--n-samples", type=count, required=True, metavar="N", help="number of users"
     )
-    parser.add_argument(
-        "--target",
-        type=positive,
-        default=0.01,
-        metavar="F",
-        help="half width to reach, a frequency (default: 0.01, one percentage point)",
-    )
+    text = "half width to reach, a frequency (default: 0.01, one percentage point)"
+    parser.add_argument("--target", type=positive, default=0.01, metavar="F", help=text)
     add_shared(parser, "--level")
-    parser.add_argument(
-        "--alpha",
-        type=positive,
-        default=0.05,
-        metavar="A",
-        help="false discoveries to expect among categories that nobody has (default: 0.05)",
+    text = "false discoveries to expect among categories that nobody has (default: 0.05)"
+    parser.add_argument("--alpha", type=positive, default=0.05, metavar="A", help=text)
+    text = "fake users as a share of all (default: 0.01)"
+    parser.add_argument("--fake-share", type=unit, default=0.01, metavar="B", help=text)
+    text = "difference of frequencies to tell (0.005 is half a percentage point)"
+    parser.add_argument("--gap", type=unit, metavar="F", help=text)
+    text = (
+        "what to tell: that a category grew by --gap between two collections, that it is more "
+        "frequent than another, or that a category of this frequency is there (default: change)"
     )
-    parser.add_argument(
-        "--fake-share",
-        type=unit,
-        default=0.01,
-        metavar="B",
-        help="fake users as a share of all (default: 0.01)",
-    )
-    parser.add_argument(
-        "--gap",
-        type=unit,
-        metavar="F",
-        help="difference of frequencies to tell (0.005 is half a percentage point)",
-    )
-    parser.add_argument(
-        "--to",
-        choices=["change", "order", "detection"],
-        help="what to tell: that a category grew by --gap between two collections, that it is more "
-        "frequent than another, or that a category of this frequency is there (default: change)",
-    )
-    parser.add_argument(
-        "--power",
-        type=unit,
-        metavar="P",
-        help="probability of telling it (default: 0.8)",
-    )
+    parser.add_argument("--to", choices=["change", "order", "detection"], help=text)
+    text = "probability of telling it (default: 0.8)"
+    parser.add_argument("--power", type=unit, metavar="P", help=text)
     add_shared(parser, "--output")
 
 
@@ -167,8 +138,6 @@ def _figures(plan: Plan, arguments: argparse.Namespace) -> dict[str, Any]:
 def _plan_survey(arguments: argparse.Namespace) -> None:
     """Write what to expect of each column of a survey."""
     from ..planning import Plan
-    from ..surveys import ColumnOracle
-    from ._input import read_domains
 
     if arguments.exponent is not None:
         raise ValueError("--exponent is for a plan of one column; leave it out with --domains.")
@@ -190,13 +159,9 @@ def _plan_survey(arguments: argparse.Namespace) -> None:
 def _presumed(arguments: argparse.Namespace) -> np.ndarray:
     """Return the frequencies of the domain that the plan assumes for post-processing."""
     if arguments.like is not None:
-        from ..datasets import read_histogram
-
         return read_histogram(arguments.like).frequencies
     n_categories = arguments.n_categories
     if n_categories is None:
-        from ._input import read_categories
-
         n_categories = len(read_categories(arguments.categories))
     exponent = 1.0 if arguments.exponent is None else arguments.exponent
     weights = np.arange(1, n_categories + 1) ** -exponent
@@ -205,9 +170,6 @@ def _presumed(arguments: argparse.Namespace) -> np.ndarray:
 
 def _processed_share(oracles: list[Any], presumed: np.ndarray, n_samples: int) -> np.ndarray:
     """Return how much of the raw mean squared error is left after EmpiricalBayes, by oracle."""
-    from ..model_selection import simulate_errors
-    from ..postprocessing import Base, EmpiricalBayes
-
     study = simulate_errors(
         {str(i): oracle for i, oracle in enumerate(oracles)},
         [Base(), EmpiricalBayes()],
@@ -221,7 +183,6 @@ def _processed_share(oracles: list[Any], presumed: np.ndarray, n_samples: int) -
 
 
 def _columns(arguments: argparse.Namespace, presumed: np.ndarray) -> dict[str, np.ndarray]:
-    from ..oracles import profile_oracle
     from ..planning import Plan
     from ..robustness import poisoning_gain
 

@@ -30,23 +30,24 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 
 from .._utils.files import check_writable, make_folder
 from .._utils.progress import Progress
+from ..mechanisms import expand
+from ..mechanisms.mechanism import chunk_users
 from ._arguments import (
     add_domain_options,
     add_shared,
     add_value_options,
     check_suffix,
     declared_oracle,
-    help_texts,
     read_key,
     say,
 )
+from ._files import declared_users
 
 _SUFFIXES = {".parquet": "parquet", ".arrows": "arrow", ".jsonl": "jsonl"}
-
-TITLE, DESCRIPTION, EPILOG = help_texts(__doc__)
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -58,24 +59,15 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     method = parser.add_argument_group("method")
     add_shared(method, "--epsilon", "--oracle", "--seed")
     target = parser.add_argument_group("output")
-    target.add_argument(
-        "--output",
-        type=Path,
-        metavar="FILE",
-        required=True,
-        help=f"{', '.join(_SUFFIXES)}; missing folders are created; - is standard output",
-    )
+    text = f"{', '.join(_SUFFIXES)}; missing folders are created; - is standard output"
+    target.add_argument("--output", type=Path, metavar="FILE", required=True, help=text)
     target.add_argument(
         "--force",
         action="store_true",
         help="replace an existing output; its users have spent epsilon, and spend it once more",
     )
-    target.add_argument(
-        "--format",
-        choices=list(_SUFFIXES.values()),
-        default="arrow",
-        help="the format on standard output (default: arrow)",
-    )
+    text = "the format on standard output (default: arrow)"
+    target.add_argument("--format", choices=list(_SUFFIXES.values()), default="arrow", help=text)
     target.add_argument(
         "--batch-id",
         metavar="ID",
@@ -87,14 +79,17 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Read the values, randomise them and write the reports."""
     from ..collection import write_reports
-    from ._input import declared_users
 
     path = arguments.output
     is_stdout = str(path) == "-"
     if not is_stdout:
         check_suffix(path, tuple(_SUFFIXES))
         check_writable(path)
-        _check_new(path, arguments.force)
+        if path.exists() and not arguments.force:
+            raise ValueError(
+                f"--output {path} exists, and each call of privatize spends every user's epsilon "
+                "again: name another file for another batch, or replace this one with --force."
+            )
     key = read_key(arguments.key_file)
     oracle = declared_oracle(arguments)
     values, counts = declared_users(arguments, oracle)
@@ -117,14 +112,6 @@ def run(arguments: argparse.Namespace) -> None:
     )
 
 
-def _check_new(path: Path, force: bool) -> None:
-    if path.exists() and not force:
-        raise ValueError(
-            f"--output {path} exists, and each call of privatize spends every user's epsilon "
-            "again: name another file for another batch, or replace this one with --force."
-        )
-
-
 def _before_writing(reports: Iterator[np.ndarray], path: Path) -> Iterator[np.ndarray]:
     """Yield all reports, and create the folder when the file is about to be written."""
     yield from reports
@@ -135,19 +122,15 @@ def _reports(
     oracle: Any, values: np.ndarray, counts: np.ndarray, seed: int | None
 ) -> Iterator[np.ndarray]:
     """Yield the reports in chunks, for the given numbers of users of each value."""
-    from sklearn.base import clone
-
-    from ..mechanisms import expand
-    from ..mechanisms.mechanism import chunk_users
-
     # A generator moves on from chunk to chunk, whereas an int would draw the same coins again.
     coins = None if seed is None else np.random.default_rng(seed)
     client = clone(oracle).set_params(random_state=coins)
     ends = np.cumsum(counts)
     size = chunk_users(client.protocol().mechanism)
-    starts = range(0, int(ends[-1]), size)
+    n = int(ends[-1])
+    starts = range(0, n, size)
     with Progress(max(len(starts), 1)) as progress:
         for start in starts:
-            stop = min(start + size, int(ends[-1]))
+            stop = min(start + size, n)
             yield client.privatize(values[expand(ends, start, stop)])
             progress.finish(f"{stop:,} users")

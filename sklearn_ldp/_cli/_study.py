@@ -27,6 +27,9 @@ from typing import Any
 import numpy as np
 
 from .._utils.files import check_writable, make_folder
+from ..datasets import load_us_states, make_beta, make_zipf, read_histogram
+from ..model_selection import simulate_errors
+from ..queries import full_domain, groups, random_sets, ranges, top_k
 from ._arguments import (
     ORACLE_NAMES,
     add_shared,
@@ -35,18 +38,15 @@ from ._arguments import (
     check_table_output,
     count,
     default_postprocessors,
-    help_texts,
     oracle_class,
     oracle_name,
     positive,
     say,
 )
-from ._output import write_table
+from ._files import write_table
 
 _DISTRIBUTIONS = ["zipf", "beta", "uniform", "us-states"]
 _QUERIES = "full, sets:SHARE, ranges:COUNT, top:K, groups:COLUMN"
-
-TITLE, DESCRIPTION, EPILOG = help_texts(__doc__)
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -55,54 +55,28 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     _add_methods(parser.add_argument_group("what is compared"))
     target = parser.add_argument_group("output")
     add_shared(target, "--output")
-    target.add_argument(
-        "--checkpoint",
-        type=Path,
-        metavar="FILE",
-        help="a file to resume from, created with its folder if missing (JSON lines)",
-    )
+    text = "a file to resume from, created with its folder if missing (JSON lines)"
+    target.add_argument("--checkpoint", type=Path, metavar="FILE", help=text)
 
 
 def _add_population(parser: Any) -> None:
     parser.add_argument("file", type=Path, nargs="?", metavar="FILE", help="a histogram")
-    parser.add_argument(
-        "--distribution",
-        choices=_DISTRIBUTIONS,
-        metavar="NAME",
-        help=f"instead of FILE: {', '.join(_DISTRIBUTIONS)}",
-    )
-    parser.add_argument(
-        "--n-categories",
-        type=count,
-        default=1024,
-        metavar="D",
-        help="domain of zipf, beta and uniform (default: 1024)",
-    )
-    parser.add_argument(
-        "--exponent",
-        type=positive,
-        default=1.5,
-        metavar="S",
-        help="that of zipf (default: 1.5)",
-    )
-    parser.add_argument(
-        "--n-samples",
-        type=count,
-        metavar="N",
-        help="number of users (default: those of the histogram, else 1000000)",
-    )
+    text = f"instead of FILE: {', '.join(_DISTRIBUTIONS)}"
+    parser.add_argument("--distribution", choices=_DISTRIBUTIONS, metavar="NAME", help=text)
+    text = "domain of zipf, beta and uniform (default: 1024)"
+    parser.add_argument("--n-categories", type=count, default=1024, metavar="D", help=text)
+    text = "that of zipf (default: 1.5)"
+    parser.add_argument("--exponent", type=positive, default=1.5, metavar="S", help=text)
+    text = "number of users (default: those of the histogram, else 1000000)"
+    parser.add_argument("--n-samples", type=count, metavar="N", help=text)
 
 
 def _add_methods(parser: Any) -> None:
     posts = [*all_postprocessors(), *all_searches()]
     posts.remove("held-out-search")  # needs the shards of a real collection
+    text = f"{ORACLE_NAMES} (default: olh)"
     parser.add_argument(
-        "--oracle",
-        nargs="+",
-        type=oracle_name,
-        default=["olh"],
-        metavar="NAME",
-        help=f"{ORACLE_NAMES} (default: olh)",
+        "--oracle", nargs="+", type=oracle_name, default=["olh"], metavar="NAME", help=text
     )
     parser.add_argument(
         "--post",
@@ -112,32 +86,21 @@ def _add_methods(parser: Any) -> None:
         metavar="NAME",
         help=f"%(choices)s (default: all up to {list(default_postprocessors())[-1]})",
     )
+    text = "privacy budgets of one report (default: 1)"
     parser.add_argument(
-        "--epsilon",
-        nargs="+",
-        type=positive,
-        default=[1.0],
-        metavar="E",
-        help="privacy budgets of one report (default: 1)",
+        "--epsilon", nargs="+", type=positive, default=[1.0], metavar="E", help=text
     )
     parser.add_argument(
         "--queries", nargs="+", default=["full"], metavar="Q", help=f"{_QUERIES} (default: full)"
     )
-    parser.add_argument(
-        "--metric",
-        nargs="+",
-        choices=["mse", "mae"],
-        default=["mse"],
-        help="mean squared or mean absolute error of the answers (default: mse)",
-    )
+    text = "mean squared or mean absolute error of the answers (default: mse)"
+    parser.add_argument("--metric", nargs="+", choices=["mse", "mae"], default=["mse"], help=text)
     add_shared(parser, "--repeats", "--jobs")
     add_shared(parser, "--seed", default=0, help="seed of the simulation (default: 0)")
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Simulate the collections and write the table of errors."""
-    from ..model_selection import simulate_errors
-
     check_table_output(arguments.output, arguments.file)
     if arguments.checkpoint is not None:
         check_writable(arguments.checkpoint)
@@ -174,8 +137,6 @@ def run(arguments: argparse.Namespace) -> None:
 
 def _population(arguments: argparse.Namespace) -> tuple[np.ndarray, int | None, dict]:
     """Return frequencies and the number of users (or counts and None), and the groups' labels."""
-    from ..datasets import load_us_states, make_beta, make_zipf, read_histogram
-
     name, n_samples = arguments.distribution, arguments.n_samples
     if (name is None) == (arguments.file is None):
         raise ValueError("study needs a histogram FILE, or a --distribution, and not both.")
@@ -193,8 +154,6 @@ def _population(arguments: argparse.Namespace) -> tuple[np.ndarray, int | None, 
 
 
 def _query_set(text: str, labels: dict) -> Any:
-    from ..queries import full_domain, groups, random_sets, ranges, top_k
-
     kind, _, value = text.partition(":")
     kinds = {
         "sets": lambda: random_sets(float(value)),

@@ -9,12 +9,14 @@ import os
 import secrets
 import zlib
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from os import PathLike
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from .text import decoded_lines
+
+_NO_FOLDER = "cannot create this folder"
 
 
 @contextmanager
@@ -77,7 +79,8 @@ def check_writable(path: Path) -> None:
     while not os.path.lexists(folder) and folder != folder.parent:  # a drive may be missing, too
         folder = folder.parent
     temporary = _temporary(folder / target.name)
-    with errors_name(path) if folder == target.parent else _errors_name_folder(target.parent):
+    names = (path,) if folder == target.parent else (target.parent, _NO_FOLDER)
+    with errors_name(*names):
         temporary.open("xb").close()
     _remove(temporary)
 
@@ -96,7 +99,7 @@ def make_folder(path: Path) -> None:
         If the folder cannot be created. The error names it.
     """
     folder = _target(path).parent
-    with _errors_name_folder(folder):
+    with errors_name(folder, _NO_FOLDER):
         folder.mkdir(parents=True, exist_ok=True)
 
 
@@ -134,10 +137,6 @@ def errors_name(path: Path, what: str = "cannot write here") -> Iterator[None]:
         raise OSError(error.errno, f"{what} ({error.strerror})", str(path)) from error
 
 
-def _errors_name_folder(folder: Path) -> AbstractContextManager[None]:
-    return errors_name(folder, "cannot create this folder")
-
-
 def _remove(temporary: Path) -> None:
     with suppress(OSError):  # which would hide the error that made the file useless
         temporary.unlink(missing_ok=True)
@@ -152,7 +151,7 @@ def is_alive(process: int) -> bool:
     except (ProcessLookupError, OverflowError):
         return False
     except PermissionError:
-        return True
+        pass
     return True
 
 

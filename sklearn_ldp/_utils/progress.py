@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from types import TracebackType
 from typing import Any, TextIO
 
 
@@ -29,44 +28,39 @@ class Progress:
             from tqdm import tqdm
         except ImportError:
             return None
-        form = "{desc:<34} {bar} {n_fmt}/{total_fmt} [{elapsed}]"
         # The size is given because a terminal that has none, as in a container, would show nothing.
-        return tqdm(
-            total=self._n_steps,
-            file=self._stream,
-            ncols=80,
-            nrows=24,
-            leave=False,
-            bar_format=form,
-        )
+        look: dict[str, Any] = {"ncols": 80, "nrows": 24, "leave": False}
+        look["bar_format"] = "{desc:<34} {bar} {n_fmt}/{total_fmt} [{elapsed}]"
+        return tqdm(total=self._n_steps, file=self._stream, **look)
 
     def step(self, text: str) -> None:
         """Show that a step begins, and what it is."""
         self._n_begun += 1
-        if self._bar is None:
-            print(f"[{self._n_begun}/{self._n_steps}] {text}", file=self._stream, flush=True)
-            return
-        self._bar.set_description_str(text, refresh=False)
-        self._bar.n = self._n_begun - 1
-        self._bar.refresh()
+        self._show(text)
+        if self._bar is not None:
+            self._bar.n = self._n_begun - 1
+            self._bar.refresh()
 
     def finish(self, text: str = "") -> None:
         """Show that a step is done; without a bar, a line for every twentieth of all steps."""
         self._n_begun += 1
+        is_twentieth = (
+            20 * self._n_begun // self._n_steps > 20 * (self._n_begun - 1) // self._n_steps
+        )
+        if self._bar is not None or is_twentieth:
+            self._show(text)
         if self._bar is not None:
-            self._bar.set_description_str(text, refresh=False)
             self._bar.update()
-        elif 20 * self._n_begun // self._n_steps > 20 * (self._n_begun - 1) // self._n_steps:
+
+    def _show(self, text: str) -> None:
+        if self._bar is None:
             print(f"[{self._n_begun}/{self._n_steps}] {text}", file=self._stream, flush=True)
+        else:
+            self._bar.set_description_str(text, refresh=False)
 
     def __enter__(self) -> Progress:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         if self._bar is not None:
             self._bar.close()

@@ -47,6 +47,14 @@ def decoded_lines(file: Iterable[bytes], where: object) -> Iterator[str]:
         encoding = "utf-8"
 
 
+def is_category(cell: object) -> bool:
+    """Whether a cell can name a category: text that is not empty and without NUL, or an integer.
+
+    NumPy drops trailing NULs, so "a" and "a\\0" would become one category.
+    """
+    return type(cell) is int or (type(cell) is str and cell != "" and "\0" not in cell)
+
+
 def as_array(cells: Sequence, *, parse: bool, dtype: type[str] | None = None) -> np.ndarray:
     """Convert a column to int64 if that loses nothing, otherwise to text.
 

@@ -17,12 +17,27 @@ from .._utils.text import printable
 from ..mechanisms import MAX_USERS, OracleOrProtocol, as_protocol
 from ..oracles.collector import BaseCollector
 from . import checkpoints
-from ._authentication import as_key
-from ._batches import RefusedBatchError, check_batch_id, copied, other_content, repeated
-from ._caps import NO_CAPS, Caps, Sources
-from ._digest import CopyRule, is_of_file, is_same
+from ._batches import (
+    Caps,
+    RefusedBatchError,
+    RepeatedBatchError,
+    Sources,
+    as_key,
+    check_batch_id,
+    other_content,
+    repeated,
+)
 from ._header import Header
-from ._tally import Batch, Tally, checked_tally, count_batch, refuse_difference
+from ._tally import (
+    Batch,
+    CopyRule,
+    Tally,
+    checked_tally,
+    count_batch,
+    is_of_file,
+    is_same,
+    refuse_difference,
+)
 
 _KEPT_REFUSALS = 1000  # a bound on what hostile clients can make a collector remember
 _REASON_CHARACTERS = 500
@@ -153,8 +168,8 @@ class Aggregator:
         self._ledger: dict[str, int] = {}
         self._digests: dict[str, bytes] = {}
         self._copies: dict[bytes, str] = {}  # batches that nobody but a copy could agree with
-        self._caps = caps or NO_CAPS
-        self._sources = Sources(self._caps, {})
+        self._caps = caps or Caps()
+        self._sources = Sources(self._caps)
         self._key = as_key(key)
         self._refusals: deque[Refusal] = deque(maxlen=_KEPT_REFUSALS)
         self._n_refused = 0
@@ -285,7 +300,13 @@ class Aggregator:
             key = self._copy_rule.key(digest, tally.batches[batch])
             original = self._copies.get(key) or keys.get(key)
             if original is not None:
-                raise copied("Aggregator", batch, original)
+                raise RepeatedBatchError(
+                    f"Aggregator has seen the reports of batch {batch!r} before, as batch "
+                    f"{original!r}: a report counts once. Leave the batch out. (Batches do not "
+                    "agree by chance; if a simulation repeats itself, give every batch a seed of "
+                    "its own.)",
+                    batch,
+                )
             if key:
                 keys[key] = batch
         return keys

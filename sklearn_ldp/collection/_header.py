@@ -11,8 +11,7 @@ import numpy as np
 
 from ..mechanisms import Protocol
 from ..mechanisms.protocol import configuration_difference
-from ._authentication import Key
-from ._batches import check_batch_id
+from ._batches import Key, check_batch_id
 
 KEY = b"sklearn_ldp"  # where the schema's metadata has the header
 FORMAT = "sklearn_ldp reports"
@@ -98,12 +97,11 @@ def parse_header(text: str | bytes) -> Header:
     if not isinstance(configuration, dict) or not isinstance(batch, dict):
         raise ValueError("its header is damaged")
     n_samples, sha256, tag = batch.get("n_samples"), batch.get("sha256"), batch.get("tag", "")
-    if type(n_samples) is not int or n_samples < 1:
-        raise ValueError("its header is damaged")
-    if not isinstance(sha256, str) or not isinstance(tag, str):
+    are_texts = isinstance(sha256, str) and isinstance(tag, str)
+    if type(n_samples) is not int or n_samples < 1 or not are_texts:
         raise ValueError("its header is damaged")
     check_batch_id(batch.get("id"))
-    return Header(configuration, batch["id"], n_samples, sha256, tag)
+    return Header(configuration, batch["id"], n_samples, str(sha256), tag)
 
 
 def _no_constant(name):

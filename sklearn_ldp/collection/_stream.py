@@ -1,21 +1,26 @@
-"""Adding up a source batch by batch (files, folders, tables, streams), with a checkpoint."""
+"""Adding up sources batch by batch, here or on a Dask cluster, with a checkpoint."""
 
 from __future__ import annotations
 
 import errno
 import os
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from concurrent.futures import CancelledError
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from itertools import takewhile
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from ..mechanisms import OracleOrProtocol
+from .._utils.progress import Progress
+from ..mechanisms import OracleOrProtocol, Protocol
 from ._aggregator import Aggregator
-from ._batches import RefusedBatchError, check_batch_id
-from ._caps import Caps
-from ._report_files import count_source
+from ._batches import Caps, RefusedBatchError, check_batch_id
+from ._header import Header
+from ._report_files import count_source, read_header, tally_file
+from ._tally import Tally
 from .checkpoints import locked
 from .containers import is_iterator
 from .sources import Piped, is_path, is_url, remote_file, report_files, unreadable
@@ -112,7 +117,7 @@ def aggregate(
     prefix = batch_id
     if batch_id is None and not isinstance(oracle, Aggregator):
         prefix = "batch"
-    with collecting(
+    with _collecting(
         oracle,
         checkpoint,
         on_refusal,
@@ -121,36 +126,32 @@ def aggregate(
         on_repeat=on_repeat,
         caps=caps,
         key=key,
-    ) as (aggregator, tick):
+    ) as (aggregator, adding):
         for name, reports in _batches(source, prefix, batch_id is not None, storage_options):
-            try:
+            with adding():
                 if name is None:
                     _add_file(aggregator, reports)
                 else:
                     aggregator.add(reports, name)
-            except RefusedBatchError:
-                if on_refusal == "raise":
-                    raise
-            tick()
     return aggregator
 
 
 @contextmanager
-def collecting(
+def _collecting(
     oracle: Any,
     checkpoint: Any,
     on_refusal: str,
     *,
     seconds: tuple[float, float],
     **options: Any,
-) -> Iterator[tuple[Aggregator, Callable[[], None]]]:
-    """The aggregator to add to, and a function that writes its checkpoint if it is time.
+) -> Iterator[tuple[Aggregator, Callable[[], AbstractContextManager[None]]]]:
+    """The aggregator to add to, and a context to add each batch in.
 
-    The checkpoint is also written at the end, whatever ends the work.
+    That context lets a refused batch pass if it is to be skipped, and writes the checkpoint if it
+    is time. The checkpoint is also written at the end, whatever ends the work.
     """
     if on_refusal not in ("raise", "skip"):
         raise ValueError(f'on_refusal must be "raise" or "skip", got {on_refusal!r}.')
-    checkpoint_seconds, lock_seconds = seconds
     if isinstance(oracle, Aggregator):
         given = {**options, "checkpoint": checkpoint}
         defaults = {"collection_round": "", "on_repeat": "raise"}
@@ -160,22 +161,42 @@ def collecting(
                 "hold more than a checkpoint would: give an oracle instead, or save the Aggregator "
                 "yourself."
             )
-        yield oracle, _nothing
-    elif checkpoint is None:
-        yield Aggregator(oracle, **options), _nothing
-    else:
-        with locked(Path(checkpoint), lock_seconds):
+    is_kept, (checkpoint_seconds, lock_seconds) = checkpoint is not None, seconds
+    with locked(Path(checkpoint), lock_seconds) if is_kept else nullcontext():
+        if isinstance(oracle, Aggregator):
+            aggregator = oracle
+        elif is_kept:
             aggregator = Aggregator._open(checkpoint, oracle, **options)
-            keeper = _Keeper(aggregator, checkpoint, checkpoint_seconds)
+        else:
+            aggregator = Aggregator(oracle, **options)
+
+        def mark() -> tuple[int, int, int]:
+            summary = aggregator.summary()
+            return summary.n_batches, summary.n_refused, summary.n_repeats
+
+        last, saved = time.monotonic(), mark()
+
+        def save() -> None:
+            nonlocal last, saved
+            if is_kept and mark() != saved:  # there is something new
+                aggregator._write(checkpoint)
+                last, saved = time.monotonic(), mark()
+
+        @contextmanager
+        def adding() -> Iterator[None]:
             try:
-                yield aggregator, keeper.tick
-            finally:
-                keeper.save()
-                aggregator._resumed = frozenset()
+                yield
+            except RefusedBatchError:  # it is on the record
+                if on_refusal == "raise":
+                    raise
+            if time.monotonic() - last >= checkpoint_seconds:
+                save()
 
-
-def _nothing() -> None:
-    """There is no checkpoint to write."""
+        try:
+            yield aggregator, adding
+        finally:
+            save()
+            aggregator._resumed = frozenset()
 
 
 def _batches(source, prefix, is_named, storage_options):
@@ -235,28 +256,218 @@ def _add_file(aggregator: Aggregator, file: Any) -> None:
         aggregator._commit(batch)
 
 
-class _Keeper:
-    """What writes a checkpoint that is locked, from time to time, if there is something new."""
+# -- files on a Dask cluster: workers run pure functions, the ledger stays here -------------------
+def aggregate_dask(
+    client: Any,
+    files: Any,
+    oracle: OracleOrProtocol | Aggregator,
+    *,
+    collection_round: str = "",
+    checkpoint: str | PathLike[str] | None = None,
+    checkpoint_seconds: float = 10.0,
+    on_repeat: str = "raise",
+    on_refusal: str = "raise",
+    retries: int = 3,
+    timeout: float | None = 600.0,
+    progress: bool = False,
+    lock_seconds: float = 600.0,
+    caps: Caps | None = None,
+    key: bytes | None = None,
+) -> Aggregator:
+    """Add up files of reports on a Dask cluster.
 
-    def __init__(self, aggregator: Aggregator, path: str | PathLike[str], seconds: float):
-        self._aggregator = aggregator
-        self._path = path
-        self._seconds = seconds
-        self._last = time.monotonic()
-        self._saved = self._mark()
+    Each file is a task, :func:`tally_file`, of which Dask takes care: it computes again what a lost
+    worker held. The ledger stays in this process, to which the workers send the tallies. They are
+    added in the order of the files, so that the result is that of :func:`aggregate`, whatever
+    happens on the cluster. A file whose batch was counted before is left out after a look at its
+    header.
 
-    def _mark(self) -> tuple[int, int, int]:
-        summary = self._aggregator.summary()
-        return summary.n_batches, summary.n_refused, summary.n_repeats
+    Privacy: costs none.
 
-    def tick(self) -> None:
-        """Write the checkpoint if it is time."""
-        if time.monotonic() - self._last >= self._seconds:
-            self.save()
+    Parameters
+    ----------
+    client : distributed.Client
+        Client of the cluster (needs the extra ``dask``).
+    files : path-like, or iterable of path-like
+        Files that :func:`write_reports` wrote, under paths that the workers can open; or folders
+        of such files, which must be visible to this process as well.
+    oracle : oracle, Protocol or Aggregator
+        The oracle or protocol of the reports, or an aggregator to add them to.
+    collection_round : str, default=""
+        Name of the collection; leave it empty for an aggregator, which has its own.
+    checkpoint : path-like, default=None
+        A file on this machine that keeps the state, as for :func:`aggregate`: the same call
+        resumes from it.
+    checkpoint_seconds : float, default=10.0
+        Minimum number of seconds between two checkpoints.
+    on_repeat : {"raise", "ignore"}, default="raise"
+        What to do with a file whose batch was counted before, or occurs twice; an aggregator has
+        its own setting.
+    on_refusal : {"raise", "skip"}, default="raise"
+        Whether to stop at a file that is refused, or to note it in the summary and continue.
+    retries : int, default=3
+        How often Dask tries a file again after an error of the file system. A file of which
+        workers die is tried as often as Dask's setting ``allowed-failures`` says, and refused then.
+    timeout : float, default=600.0
+        Number of seconds to wait for a file, while those before it are finished; None waits for
+        ever.
+    progress : bool, default=False
+        Whether to show progress on standard error.
+    lock_seconds : float, default=600.0
+        How long to wait for another process that adds to the same checkpoint, in seconds.
+    caps : Caps, default=None
+        Limits on batches and their sources; an aggregator has its own.
+    key : bytes, default=None
+        The key of the collection, at least 16 bytes, as for :func:`aggregate`. The scheduler and
+        the workers see it; the workers sign what they send back.
 
-    def save(self) -> None:
-        """Write the checkpoint if there is something new."""
-        mark = self._mark()
-        if mark != self._saved:
-            self._aggregator._write(self._path)
-            self._last, self._saved = time.monotonic(), mark
+    Returns
+    -------
+    Aggregator
+        The given aggregator, or a new one, with the files added.
+
+    Raises
+    ------
+    RefusedBatchError
+        If a file is refused; what was added before is kept.
+    OSError
+        If the workers cannot read a file.
+    TimeoutError
+        If a file is not finished in time, as when no worker is left.
+    ConnectionError
+        If the scheduler is gone, or was restarted and has forgotten the files.
+
+    See Also
+    --------
+    aggregate : The same on one machine.
+
+    Examples
+    --------
+    >>> from distributed import Client  # doctest: +SKIP
+    >>> from sklearn_ldp import OLH
+    >>> from sklearn_ldp.collection import aggregate_dask
+    >>> client = Client("tcp://scheduler:8786")  # doctest: +SKIP
+    >>> oracle = OLH(1.0, categories=["red", "green"])
+    >>> aggregate_dask(client, "/data/reports", oracle, checkpoint="state.npz")  # doctest: +SKIP
+    Aggregator(OLH, 50000000 reports in 200 batches)
+    """
+    if timeout is not None and not timeout > 0:
+        raise ValueError(f"timeout must be a number of seconds above 0, or None, got {timeout!r}.")
+    places = [files] if is_path(files) else files
+    paths = [str(path) for place in places for path in report_files(place)]
+    with _collecting(
+        oracle,
+        checkpoint,
+        on_refusal,
+        seconds=(checkpoint_seconds, lock_seconds),
+        collection_round=collection_round,
+        on_repeat=on_repeat,
+        caps=caps,
+        key=key,
+    ) as (aggregator, adding):
+        # The result of a task: scattered data would be lost with the workers that hold it.
+        terms = client.submit(_itself, (aggregator._protocol, aggregator._key), pure=False)
+        left: deque[Any] = deque()
+
+        def refuse(path: str, error: RefusedBatchError) -> None:
+            with adding():
+                aggregator.note_refusal(path, error)
+                raise error
+
+        def results(
+            function: Callable[..., Any], paths: list[str], bar: Progress | None = None
+        ) -> Iterator[tuple[str, Any]]:
+            # Not keyed by its arguments: a file of the same name may hold something else by now.
+            options = {"terms": terms, "pure": False, "retries": retries}
+            left.extend(client.map(function, paths, **options))
+            for path, result in zip(paths, _in_order(client, left, paths, timeout), strict=True):
+                if isinstance(result, RefusedBatchError):
+                    refuse(path, result)
+                else:
+                    yield path, result
+                if bar is not None:
+                    bar.finish(f"{len(paths) - len(left):,} of {len(paths):,} files")
+
+        try:
+            if aggregator.batches:
+                headers, paths = results(_header, paths), []
+                for path, header in headers:
+                    try:
+                        if not aggregator._is_known(header):
+                            paths.append(path)
+                    except RefusedBatchError as error:
+                        refuse(path, error)
+            with Progress(len(paths)) if progress else nullcontext() as bar:
+                for _, tally in results(_tally, paths, bar):
+                    with adding():
+                        aggregator.merge(tally)
+        finally:
+            if client.status == "running":
+                client.cancel(list(left))
+    return aggregator
+
+
+def _in_order(
+    client: Any, futures: deque[Any], paths: list[str], timeout: float | None
+) -> Iterator[Any]:
+    """Yield the results in their order; what has been yielded is forgotten, here and there.
+
+    They are fetched as many at a time as are finished, because that takes some milliseconds.
+    """
+    from distributed import KilledWorker
+
+    while futures:
+        first, path = futures[0], paths[-len(futures)]
+        try:
+            error = first.exception(timeout)
+        except TimeoutError as late:
+            raise TimeoutError(
+                f"aggregate_dask has waited {timeout:g} s for {path}, and {len(futures)} files are "
+                "left. Look whether the cluster has workers and start some (cluster.scale), or "
+                "wait for longer (timeout), and call again with the same checkpoint: what was "
+                "added is kept."
+            ) from late
+        if first.cancelled():
+            raise ConnectionError(
+                "aggregate_dask has lost the scheduler of the cluster, or it was restarted and has "
+                "forgotten the files. Connect a client, and call again with the same checkpoint: "
+                "what was added is kept."
+            )
+        if isinstance(error, KilledWorker) and error.task == first.key:
+            found = [
+                RefusedBatchError(
+                    f"File {path} is refused: {error.allowed_failures + 1} workers died while they "
+                    "read it. Their logs say of what; if it is memory, split the file or start "
+                    "larger workers, and add it again."
+                )
+            ]
+        elif error is not None:
+            raise error
+        else:
+            finished = takewhile(lambda future: future.status == "finished", futures)
+            try:
+                found = client.gather(list(finished))
+            except (KilledWorker, CancelledError):  # lost meanwhile: see what has become of them
+                continue
+        for result in found:
+            futures.popleft()
+            yield result
+
+
+# -- on a worker ----------------------------------------------------------------------------------
+def _itself(terms: Any) -> Any:
+    return terms
+
+
+def _header(path: str, terms: tuple[Protocol, Any]) -> Header | RefusedBatchError:
+    try:
+        return read_header(path, key=terms[1])
+    except RefusedBatchError as error:  # returned, since trying again would not help
+        return error
+
+
+def _tally(path: str, terms: tuple[Protocol, Any]) -> Tally | RefusedBatchError:
+    try:
+        return tally_file(path, terms[0], key=terms[1])
+    except RefusedBatchError as error:
+        return error

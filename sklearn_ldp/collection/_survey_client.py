@@ -100,7 +100,8 @@ class SurveyClient:
         is_of_columns = (
             isinstance(mechanism, Several) and mechanism.views is None and mechanism.n_drawn == 1
         )
-        if protocol is None or not is_of_columns or _cannot_be_assigned(part):
+        can_be_assigned = part is not None and part.privatize is not None
+        if protocol is None or not is_of_columns or not can_be_assigned:
             raise TypeError(
                 "SurveyClient needs a survey whose users are asked for one column each, such as "
                 f"ColumnOracle(1.0, domains=domains), got {survey!r}."
@@ -231,10 +232,6 @@ class SurveyClient:
                 "users spend epsilon in each."
             )
         return memo
-
-
-def _cannot_be_assigned(part: Any) -> bool:
-    return part is None or part.privatize is None
 
 
 def _digest(protocol: Protocol) -> str:

@@ -6,6 +6,7 @@ import hashlib
 import hmac
 import io
 import json
+import math
 import os
 import random
 import socket
@@ -23,25 +24,19 @@ import numpy as np
 from .._utils.files import errors_name, replacing, sweep
 from .._utils.typing import FilePath
 from ..mechanisms import Counts, Protocol, configuration_difference
-from ._authentication import Key
-from ._digest import N_BYTES
-from ._tally import checked_sums
+from ._batches import Key
+from ._tally import N_BYTES, checked_sums
 
 _FORMAT = "sklearn_ldp checkpoint"
 # The arrays of each version, in the order in which the file holds them.
-_VERSION_1 = {
-    "header": "|u1",
-    "ids": "|u1",
-    "id_ends": "<i8",
-    "counts": "<i8",
-    "tallies": "<i8",
-    "sizes": "<i8",
-}
-_DTYPES = {1: _VERSION_1, 2: {**_VERSION_1, "digests": "|u1"}}
-_VERSION = max(_DTYPES)
+_VERSION_1 = ("header", "ids", "id_ends", "counts", "tallies", "sizes")
+_ARRAYS = {1: _VERSION_1, 2: (*_VERSION_1, "digests")}
+_VERSION = max(_ARRAYS)
+_BYTES = ("header", "ids", "digests")  # the others are little-endian integers of 64 bits
 # Hexadecimal digits of SHA-256, or of HMAC-SHA-256 with a key: the archive's comment, hence the
 # file's last bytes.
 _SEAL = 64
+_NO_DIGEST = bytes(N_BYTES)  # zeros stand for a batch without a digest
 _MAX_NPY_HEADER = 512
 _LOCKED_BYTE = 1 << 30  # Windows lets nobody read a locked byte, and the text stands at the front
 
@@ -148,6 +143,7 @@ def _seal(content: bytes | memoryview, key: Key | None) -> bytes:
 def _pack(state: Checkpoint, key: Key | None = None) -> bytes:
     """An npz archive whose comment is a seal: the digest, or the tag, of all bytes before it."""
     ids = [batch.encode() for batch in state.batches]
+    digests = [state.digests.get(batch, _NO_DIGEST) for batch in state.batches]
     header = {
         "format": _FORMAT,
         "version": _VERSION,
@@ -163,13 +159,13 @@ def _pack(state: Checkpoint, key: Key | None = None) -> bytes:
         "counts": np.fromiter(state.batches.values(), np.int64, len(ids)),
         "tallies": state.counts.tallies[0],
         "sizes": state.counts.sizes[0],
-        "digests": np.frombuffer(_digests(state), np.uint8).reshape(-1, N_BYTES),
+        "digests": np.frombuffer(b"".join(digests), np.uint8).reshape(-1, N_BYTES),
     }
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
         for name, array in members.items():
             with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
-                array = np.ascontiguousarray(array, dtype=_DTYPES[_VERSION][name])
+                array = np.ascontiguousarray(array, dtype=_dtype(name))
                 np.lib.format.write_array(member, array, version=(1, 0), allow_pickle=False)
         archive.comment = b"0" * _SEAL
     content = file.getbuffer()
@@ -177,10 +173,8 @@ def _pack(state: Checkpoint, key: Key | None = None) -> bytes:
     return bytes(content)
 
 
-def _digests(state: Checkpoint) -> bytes:
-    """One digest per batch; zeros stand for none."""
-    none = bytes(N_BYTES)
-    return b"".join(state.digests.get(batch, none) for batch in state.batches)
+def _dtype(name: str) -> np.dtype:
+    return np.dtype("|u1" if name in _BYTES else "<i8")
 
 
 def read(path: FilePath, protocol: Protocol, *, key: Key | None = None) -> Checkpoint:
@@ -215,18 +209,17 @@ def _members(content: bytes) -> dict[str, np.ndarray]:
     members = {}
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         infos = archive.infolist()
-        names = [info.filename.removesuffix(".npy") for info in infos]
-        dtypes = next((known for known in _DTYPES.values() if list(known) == names), None)
-        if dtypes is None:
+        names = tuple(info.filename.removesuffix(".npy") for info in infos)
+        if names not in _ARRAYS.values():
             raise ValueError("its arrays are not those of a checkpoint")
-        for (name, dtype), info in zip(dtypes.items(), infos, strict=True):
+        for name, info in zip(names, infos, strict=True):
             if info.compress_type != zipfile.ZIP_STORED or info.file_size > len(content):
                 raise ValueError(f"its array {name} is compressed, or larger than the file")
-            members[name] = _array(archive.read(info), dtype, name)
+            members[name] = _array(archive.read(info), name)
     return members
 
 
-def _array(content: bytes, dtype: str, name: str) -> np.ndarray:
+def _array(content: bytes, name: str) -> np.ndarray:
     """An array of known type from the bytes of a npy file, whose size must match exactly."""
     file = io.BytesIO(content)
     if np.lib.format.read_magic(file) != (1, 0):
@@ -234,23 +227,20 @@ def _array(content: bytes, dtype: str, name: str) -> np.ndarray:
     shape, is_fortran, found = np.lib.format.read_array_header_1_0(
         file, max_header_size=_MAX_NPY_HEADER
     )
-    n_bytes = len(content) - file.tell()
-    size = found.itemsize
-    for length in shape:
-        size *= length
-    if found != np.dtype(dtype) or is_fortran or len(shape) > 2 or size != n_bytes:
+    n_bytes, size = len(content) - file.tell(), found.itemsize * math.prod(shape)
+    if found != _dtype(name) or is_fortran or len(shape) > 2 or size != n_bytes:
         raise ValueError(
             f"its array {name} claims dtype {found} and shape {shape!r:.80} in {n_bytes} bytes"
         )
-    return np.frombuffer(content, dtype, offset=file.tell()).reshape(shape)
+    return np.frombuffer(content, found, offset=file.tell()).reshape(shape)
 
 
 def _unpacked(members: dict[str, np.ndarray], protocol: Protocol, seal: bytes) -> Checkpoint:
     header = json.loads(members["header"].tobytes())
     version = header.get("version")
-    if header.get("format") != _FORMAT or version not in _DTYPES:
+    if header.get("format") != _FORMAT or version not in _ARRAYS:
         raise ValueError(f"it is of format {header.get('format')!r:.80}, {version!r:.80}")
-    if list(members) != list(_DTYPES[version]):
+    if tuple(members) != _ARRAYS[version]:
         raise ValueError("its arrays are not those of its version")
     what = configuration_difference(header["configuration"], protocol.configuration)
     if what:
@@ -264,11 +254,10 @@ def _unpacked(members: dict[str, np.ndarray], protocol: Protocol, seal: bytes) -
     batches = _ledger(members["ids"].tobytes(), members["id_ends"], members["counts"])
     digests = _read_digests(batches, members.get("digests"))
     tallies, sizes = checked_sums(protocol.mechanism, tallies, sizes, batches)
-    numbers = (header["n_repeats"], header["n_refused"])
-    refused = header["refused"]
-    if not all(type(number) is int and number >= 0 for number in numbers):
-        raise ValueError("its header is damaged")
-    if not all(len(item) == 2 and all(isinstance(text, str) for text in item) for item in refused):
+    numbers, refused = (header["n_repeats"], header["n_refused"]), header["refused"]
+    are_fine = all(type(number) is int and number >= 0 for number in numbers)
+    texts = (text for item in refused for text in item)
+    if not are_fine or any(len(i) != 2 for i in refused) or any(type(t) is not str for t in texts):
         raise ValueError("its header is damaged")
     counts, configuration = Counts(tallies[None], sizes[None]), header["configuration"]
     return Checkpoint(configuration, counts, batches, *numbers, refused, digests, seal)
@@ -279,9 +268,8 @@ def _read_digests(batches: dict[str, int], array: np.ndarray | None) -> dict[str
         return {}
     if array.shape != (len(batches), N_BYTES):
         raise ValueError("its ledger is damaged")
-    text, none = array.tobytes(), bytes(N_BYTES)
-    found = (text[i : i + N_BYTES] for i in range(0, len(text), N_BYTES))
-    return {batch: digest for batch, digest in zip(batches, found, strict=True) if digest != none}
+    found = (row.tobytes() for row in array)
+    return {batch: row for batch, row in zip(batches, found, strict=True) if row != _NO_DIGEST}
 
 
 def _ledger(text: bytes, ends: np.ndarray, counts: np.ndarray) -> dict[str, int]:
@@ -291,7 +279,7 @@ def _ledger(text: bytes, ends: np.ndarray, counts: np.ndarray) -> dict[str, int]
         raise ValueError("its ledger is damaged")
     ids = [text[start:stop].decode() for start, stop in zip(starts, stops, strict=False)]
     ledger = dict(zip(ids, counts.tolist(), strict=True))
-    if len(ledger) < len(ids) or "" in ledger or (len(counts) and counts.min() < 1):
+    if len(ledger) < len(ids):  # `checked_sums` looks at ids and counts
         raise ValueError("its ledger is damaged")
     return ledger
 
@@ -309,10 +297,9 @@ def _lock(descriptor: int) -> bool:
             import fcntl
 
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except (BlockingIOError, PermissionError):
-        return False
-    except OSError:  # not honoured here; whoever writes compares what is on disk all the same
-        return True
+    except OSError as error:
+        # Others are not honoured here; whoever writes compares what is on disk all the same.
+        return not isinstance(error, (BlockingIOError, PermissionError))
     return True
 
 

@@ -1,4 +1,4 @@
-"""Containers of reports as chunks of integers: arrays, mapped files, tables and streams."""
+"""Containers of reports as chunks of integers, and reports as columns that are stored exactly."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from ..mechanisms import Protocol
-from ._arrow import from_batch, from_columns, report_fields
+from ..oracles.channels import ReportField
 from ._header import KEY, refuse_other_configuration, schema_header
 
 _STREAM_ROWS = 1 << 18  # rows per chunk of a table
+_NOT_LISTS = (str, bytes, bytearray, dict, set, frozenset, np.ndarray)
 _MAPPED_BYTES = 1 << 24  # bytes of a mapped file in memory at a time
 
 
@@ -38,16 +39,11 @@ def as_chunks(reports: Any, protocol: Protocol) -> Iterator[np.ndarray]:
         yield from _mapped_chunks(reports) if isinstance(reports, np.memmap) else (reports,)
     elif is_arrow_like(reports):
         yield from _stream_chunks(reports, protocol)
-    elif not _is_list_like(reports):
+    elif not hasattr(reports, "__len__") or isinstance(reports, _NOT_LISTS):
         raise ValueError(f"expected an array of reports, got {type(reports).__name__}")
     else:
         # NumPy may make floats of integers: `check` takes only what rounding cannot have changed.
         yield np.asarray(reports)
-
-
-def _is_list_like(reports):
-    not_lists = (str, bytes, bytearray, dict, set, frozenset, np.ndarray)
-    return hasattr(reports, "__len__") and not isinstance(reports, not_lists)
 
 
 def _mapped_chunks(reports):
@@ -76,9 +72,8 @@ def _stream_chunks(reports: Any, protocol: Protocol) -> Iterator[np.ndarray]:
         refuse_other_configuration(schema_header(schema.metadata), protocol)
     try:
         for batch in batches:
-            batch.validate(full=True)
-            for start in range(0, batch.num_rows, _STREAM_ROWS):
-                yield from_columns(from_batch(batch.slice(start, _STREAM_ROWS)), fields)
+            for piece in cut(batch, _STREAM_ROWS):
+                yield from_columns(from_batch(piece), fields)
     except pa.ArrowException as error:
         raise ValueError(f"the Arrow stream cannot be read: {error}") from None
 
@@ -115,3 +110,195 @@ def is_arrow_like(reports: Any) -> bool:
     except ImportError:
         return False
     return True
+
+
+# -- columns: exact integers of the smallest type, packed bits, no nulls --------------------------
+_ANY = 0  # `n_values` of a column that may hold any 64-bit integer
+
+
+def report_fields(protocol: Protocol, reports: np.ndarray | None = None) -> list[ReportField]:
+    """The columns of a protocol's reports, or of `reports` if the mechanism does not say."""
+    fields = list(protocol.mechanism.report_fields)
+    if fields or reports is None:
+        return fields
+    if reports.ndim not in (1, 2):
+        raise ValueError(f"expected reports of 1 or 2 dimensions, got {reports.ndim}")
+    width = None if reports.ndim == 1 else reports.shape[1]
+    return [unknown_field(width)]
+
+
+def unknown_field(width: int | None) -> ReportField:
+    """The column of a mechanism that does not say what its reports hold."""
+    return ReportField("report", _ANY, width)
+
+
+def to_columns(reports: np.ndarray, fields: list[ReportField]) -> list[np.ndarray]:
+    """Split reports into contiguous arrays of the smallest types, one per column.
+
+    Parameters
+    ----------
+    reports : ndarray whose first axis is the users
+        Reports in canonical form.
+    fields : list of ReportField
+        Descriptions of the columns.
+
+    Returns
+    -------
+    list of ndarray of shape (n,) or (n, width)
+        The columns; bits are packed eight to a byte.
+    """
+    columns = list(reports.T) if len(fields) > 1 else [reports]
+    return [_packed(column, field) for column, field in zip(columns, fields, strict=True)]
+
+
+def _packed(column, field):
+    if _is_bits(field):
+        return np.packbits(column.astype(np.uint8, copy=False), axis=1)
+    return np.ascontiguousarray(column, dtype=_dtype(field))
+
+
+def from_columns(columns: list[np.ndarray], fields: list[ReportField]) -> np.ndarray:
+    """The inverse of `to_columns`.
+
+    Parameters
+    ----------
+    columns : list of ndarray
+        Integers of any type, of shape (n,) or (n, width); or packed bits.
+    fields : list of ReportField
+        Descriptions of the columns; empty if unknown.
+
+    Returns
+    -------
+    ndarray whose first axis is the users
+        The reports, not yet checked.
+    """
+    if len(columns) == 1:
+        if len(fields) == 1 and _is_bits(fields[0]) and columns[0].shape[1:] != (fields[0].width,):
+            return _unpacked(columns[0], fields[0].width)
+        return columns[0]
+    # All columns get one integer type; the type that NumPy would choose could be float64.
+    kinds = {column.dtype for column in columns}
+    dtype = kinds.pop() if len(kinds) == 1 else np.int64
+    result = np.empty((len(columns[0]), len(columns)), dtype=dtype)
+    for i, column in enumerate(columns):
+        if column.ndim != 1:
+            raise ValueError("expected one integer per column, got several")
+        if column.dtype == np.uint64 and column.size and column.max() > np.iinfo(np.int64).max:
+            raise ValueError(f"expected integers below 2**63, got {column.max()}")
+        result[:, i] = column
+    return result
+
+
+def _unpacked(bytes_, width):
+    bits = np.unpackbits(bytes_, axis=1)
+    if bits.shape[1] - 8 < width <= bits.shape[1] and not bits[:, width:].any():
+        return bits[:, :width]
+    raise ValueError(
+        f"expected {width} bits, packed in {-(-width // 8)} bytes with zeros after the last bit, "
+        f"got {bytes_.shape[1]} bytes"
+    )
+
+
+def _is_bits(field):
+    # A single bit would look the same whether it is packed or not.
+    return field.width is not None and field.width > 1 and field.n_values == 2
+
+
+def _dtype(field):
+    return np.min_scalar_type(field.n_values - 1) if field.n_values else np.dtype(np.int64)
+
+
+def n_integers(fields: list[ReportField]) -> int:
+    """Number of integers in a report."""
+    return len(fields) if len(fields) > 1 else fields[0].width or 1
+
+
+def row_bytes(fields: list[ReportField]) -> int:
+    """Number of bytes per report in its columns."""
+    return sum(
+        _n_bytes(field) if _is_bits(field) else _dtype(field).itemsize * (field.width or 1)
+        for field in fields
+    )
+
+
+def _n_bytes(field: ReportField) -> int:
+    return -(-(field.width or 1) // 8)
+
+
+def arrow_schema(fields: list[ReportField], metadata: dict[bytes, bytes]) -> Any:
+    """The Arrow schema of the columns."""
+    import pyarrow as pa
+
+    def arrow_type(field):
+        if _is_bits(field):
+            return pa.binary(_n_bytes(field))
+        item = pa.from_numpy_dtype(_dtype(field))
+        if field.width is None:
+            return item
+        return pa.list_(pa.field("item", item, nullable=False), field.width)
+
+    columns = [pa.field(field.name, arrow_type(field), nullable=False) for field in fields]
+    return pa.schema(columns, metadata)
+
+
+def to_batch(columns: list[np.ndarray], schema: Any) -> Any:
+    """Make a record batch of columns."""
+    import pyarrow as pa
+
+    def array(column, kind):
+        if pa.types.is_fixed_size_binary(kind):
+            return pa.Array.from_buffers(kind, len(column), [None, pa.py_buffer(column)])
+        values = pa.array(column.reshape(-1))
+        if pa.types.is_fixed_size_list(kind):
+            return pa.Array.from_buffers(kind, len(column), [None], children=[values])
+        return values
+
+    arrays = [array(c, kind) for c, kind in zip(columns, schema.types, strict=True)]
+    return pa.record_batch(arrays, schema=schema)
+
+
+def cut(batch: Any, n_rows: int) -> Iterator[Any]:
+    """Yield a record batch in pieces, once its buffers are known to be as it says."""
+    batch.validate(full=True)
+    yield from (batch.slice(start, n_rows) for start in range(0, batch.num_rows, n_rows))
+
+
+def from_batch(batch: Any) -> list[np.ndarray]:
+    """The columns of a record batch as arrays of any integer types; nulls are refused."""
+    columns = [_as_numpy(batch.column(i), name) for i, name in enumerate(batch.schema.names)]
+    if not columns:
+        raise ValueError("expected columns of integers, got none")
+    if len(columns) > 1 and all(column.dtype == bool for column in columns):
+        return [np.column_stack(columns).view(np.uint8)]
+    return columns
+
+
+def _as_numpy(array, name):
+    import pyarrow as pa
+
+    kind = array.type
+    if array.null_count:
+        raise ValueError(f"expected no missing values, got {array.null_count} in column {name!r}")
+    if pa.types.is_dictionary(kind):
+        raise ValueError(f"expected integers, got a dictionary in column {name!r}: decode it")
+    if pa.types.is_fixed_size_binary(kind):
+        width, start = kind.byte_width, array.offset
+        flat = np.frombuffer(array.buffers()[1], np.uint8, (start + len(array)) * width)
+        return flat.reshape(-1, width)[start:]
+    if pa.types.is_fixed_size_list(kind):
+        values = _as_numpy(array.flatten(), name)
+        return values.reshape(len(array), kind.list_size)
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return _rows(array, name)
+    if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)):
+        raise ValueError(f"expected integers, got {kind} in column {name!r}")
+    return array.to_numpy(zero_copy_only=not pa.types.is_boolean(kind))
+
+
+def _rows(array, name):
+    """Lists that all have the same length, as a matrix."""
+    ends = np.asarray(array.offsets, dtype=np.int64)
+    widths = np.unique(np.diff(ends))
+    if len(widths) != 1:
+        raise ValueError(f"expected lists of equal length in column {name!r}, got several lengths")
+    return _as_numpy(array.flatten(), name).reshape(len(array), int(widths[0]))

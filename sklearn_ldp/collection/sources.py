@@ -7,8 +7,8 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing, contextmanager
 from functools import partial
 from os import PathLike
 from pathlib import Path, PurePosixPath
@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 
 from .._utils.text import printable
 from ._batches import RefusedBatchError
-from ._formats import SUFFIXES as SUFFIXES
-from ._formats import format_of
+from .formats import SUFFIXES as SUFFIXES
+from .formats import format_of
 
 _HELD_BYTES = 1 << 26  # of a Parquet file that cannot be sought in; a larger one goes to the disk
 _URL = re.compile(r"[a-z][a-z0-9+.-]+://", re.IGNORECASE)  # a Windows drive has one letter
@@ -78,8 +78,9 @@ def open_source(source: Any, form: str) -> tuple[Any, str]:
         return io.BytesIO(source), form
     else:
         file = _Borrowed(source)
-    if form == "parquet" and (isinstance(source, RemoteFile) or not _starts_whole(source)):
-        with file:
+    is_whole = hasattr(source, "seekable") and source.seekable() and source.tell() == 0
+    if form == "parquet" and not is_whole:
+        with closing(file):
             return _spooled(file), form
     return file, form
 
@@ -93,18 +94,8 @@ class _Borrowed:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._file, name)
 
-    def __enter__(self) -> _Borrowed:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        pass
-
     def close(self) -> None:
         """Leave it open."""
-
-
-def _starts_whole(file: Any) -> bool:
-    return hasattr(file, "seekable") and file.seekable() and file.tell() == 0
 
 
 def _spooled(file: Any) -> Any:
@@ -213,8 +204,12 @@ class _Raw(io.RawIOBase):
 
 def remote_file(url: str, storage_options: dict[str, Any] | None = None) -> RemoteFile:
     """The file at an address, which nobody is asked for before it is opened."""
-    options = storage_options or {}
-    return RemoteFile(url, "", lambda: _through(url, options, _fsspec_open, _pyarrow_open))
+
+    def opener() -> Any:
+        storage = _storage(url, storage_options or {})
+        return storage.open(storage.path)
+
+    return RemoteFile(url, "", opener)
 
 
 def remote_files(url: str, storage_options: dict[str, Any] | None = None) -> list[RemoteFile]:
@@ -240,11 +235,25 @@ def remote_files(url: str, storage_options: dict[str, Any] | None = None) -> lis
         If neither fsspec nor pyarrow has a driver for it.
     """
     with _os_errors():
-        return _through(url, storage_options or {}, _fsspec_list, _pyarrow_list)
+        storage = _storage(url, storage_options or {})
+        start = len(storage.path.rstrip("/")) + 1
+        return [
+            RemoteFile(storage.address(name), name[start:], partial(storage.open, name))
+            for name in sorted(storage.names())
+        ]
 
 
-def _through(url, options, by_fsspec, by_pyarrow):
-    """Do it by fsspec, or by pyarrow if fsspec has no driver."""
+class _Storage(NamedTuple):
+    """A place in object storage: its path, what opens a file, lists all below, and names a file."""
+
+    path: str
+    open: Callable[[str], Any]
+    names: Callable[[], Iterable[str]]
+    address: Callable[[str], str]
+
+
+def _storage(url: str, options: dict[str, Any]) -> _Storage:
+    """The place of an address, by fsspec, or by pyarrow if fsspec has no driver."""
     try:
         from fsspec.core import url_to_fs
 
@@ -252,46 +261,30 @@ def _through(url, options, by_fsspec, by_pyarrow):
     except (ImportError, ValueError) as error:  # an unknown protocol is a ValueError
         missing = error
     else:
-        return by_fsspec(system, path)
+
+        def found() -> Iterable[str]:
+            system.invalidate_cache()  # a listing may be as old as the process
+            return system.find(path)
+
+        opened = partial(system.open, mode="rb", block_size=_READ_AHEAD)
+        return _Storage(path, opened, found, system.unstrip_protocol)
     if not options:  # those of pyarrow are part of the address
         try:
             from pyarrow import ArrowInvalid
-            from pyarrow.fs import FileSystem
+            from pyarrow.fs import FileSelector, FileSystem, FileType
 
             system, path = FileSystem.from_uri(url)
         except (ImportError, ArrowInvalid, NotImplementedError):
             pass
         else:
-            return by_pyarrow(system, path, url.partition("://")[0])
+
+            def files() -> Iterable[str]:
+                infos = system.get_file_info(FileSelector(path, recursive=True))
+                return [info.path for info in infos if info.type == FileType.File]
+
+            scheme = url.partition("://")[0]
+            return _Storage(path, system.open_input_stream, files, f"{scheme}://{{}}".format)
     raise ImportError(
         f"{url} needs a driver that is not installed ({missing}). Install it with pip install "
         "'sklearn_ldp[storage]', and for instance s3fs for s3:// or gcsfs for gs://."
     ) from missing
-
-
-def _fsspec_open(system, path):
-    return system.open(path, "rb", block_size=_READ_AHEAD)
-
-
-def _fsspec_list(system, path):
-    system.invalidate_cache()  # a listing may be as old as the process
-    start = len(path.rstrip("/")) + 1
-    return [
-        RemoteFile(system.unstrip_protocol(name), name[start:], partial(_fsspec_open, system, name))
-        for name in sorted(system.find(path))
-    ]
-
-
-def _pyarrow_open(system, path, scheme):
-    return system.open_input_stream(path)
-
-
-def _pyarrow_list(system, path, scheme):
-    from pyarrow.fs import FileSelector, FileType
-
-    found = system.get_file_info(FileSelector(path, recursive=True))
-    start = len(path.rstrip("/")) + 1
-    return [
-        RemoteFile(f"{scheme}://{name}", name[start:], partial(_pyarrow_open, system, name, scheme))
-        for name in sorted(info.path for info in found if info.type == FileType.File)
-    ]

@@ -2,8 +2,7 @@
 
 from ._generators import make_beta, make_zipf, sample_counts
 from ._readers import read_histogram
-from ._ucb_admissions import load_ucb_admissions
-from ._us_states import load_us_states
+from ._real import load_ucb_admissions, load_us_states
 
 __all__ = [
     "load_ucb_admissions",

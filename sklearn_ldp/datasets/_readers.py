@@ -7,7 +7,7 @@ import numpy as np
 from sklearn.utils import Bunch
 
 from .._utils.files import Source, shorten
-from .._utils.text import as_array
+from .._utils.text import as_array, is_category
 from ..mechanisms import MAX_USERS
 
 _COUNT = re.compile(r"[0-9]{1,19}")
@@ -180,8 +180,7 @@ def _parse_counts(cells, rows, where, name):
 def _check_distinct(cells, rows, where, name):
     first: dict[str | int, int] = {}
     for cell, row in zip(cells, rows, strict=True):
-        # NumPy drops trailing NULs, so "a" and "a\0" would become one category.
-        if type(cell) not in (str, int) or cell == "" or (type(cell) is str and "\0" in cell):
+        if not is_category(cell):
             raise ValueError(
                 f"{where}, {row}: {name} must be text or an integer, got {shorten(cell)}. Give a "
                 'missing value a name, such as "unknown"; cast other types to text.'

@@ -96,8 +96,7 @@ def assigned_parts(
     >>> check_assigned(reports, oracle, tokens, key)
     array([ True,  True, False])
     """
-    protocol = _protocol(oracle, collection_round)
-    part = _assignable(protocol)
+    protocol, part = _assignable(oracle, collection_round)
     round_key = _round_key(protocol, part, key)
     texts = [canonical(token) for token in _listed(tokens)]
     return part.draw(lambda high: _uniform(texts, round_key, high))
@@ -146,8 +145,7 @@ def check_assigned(
     assigned_parts : The functions that are assigned, with an example.
     hash_function_test : A test of functions that clients draw.
     """
-    protocol = _protocol(oracle, collection_round)
-    part = _assignable(protocol)
+    protocol, part = _assignable(oracle, collection_round)
     checked = np.concatenate([protocol.check(chunk) for chunk in as_chunks(reports, protocol)])
     tokens = _listed(tokens)
     if len(tokens) != len(checked):
@@ -164,13 +162,11 @@ def check_assigned(
     return is_assigned
 
 
-def _protocol(oracle: Any, collection_round: str) -> Protocol:
+def _assignable(oracle: Any, collection_round: str) -> tuple[Protocol, PublicPart]:
+    """The protocol of an oracle, and the part of its reports that can be assigned."""
     if not hasattr(oracle, "protocol") or isinstance(oracle, type):
         raise TypeError(f"assigned_parts needs an oracle such as OLH(), got {oracle!r}.")
-    return oracle.protocol(collection_round)
-
-
-def _assignable(protocol: Protocol) -> PublicPart:
+    protocol = oracle.protocol(collection_round)
     part = protocol.mechanism.public_part
     if part is None or part.privatize is None:
         raise TypeError(
@@ -178,7 +174,7 @@ def _assignable(protocol: Protocol) -> PublicPart:
             "value, so there is nothing to assign: use OLH or BLH, or a "
             "ColumnOracle that asks for one column."
         )
-    return part
+    return protocol, part
 
 
 def _listed(tokens: Any) -> list:

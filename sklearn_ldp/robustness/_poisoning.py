@@ -127,7 +127,13 @@ def poisoning_gain(
             raise ValueError(f"Argument {name} must be a number from 0 to 1, got {value!r}.")
     if attack not in ATTACKS:
         raise ValueError(f"Argument attack must be one of {ATTACKS}, got {attack!r}.")
-    channel = _channel(oracle, n_categories, epsilon)
+    if not isinstance(oracle, BaseOracle):
+        raise TypeError(
+            f"poisoning_gain needs an oracle such as OLH(), got {type(oracle).__name__}; of a "
+            "survey pass the oracle of one column."
+        )
+    planned = clone(oracle) if epsilon is None else clone(oracle).set_params(epsilon=epsilon)
+    channel: Any = planned.channel(n_categories)
     r, d = n_targets, channel.n_categories
     if not (isinstance(r, Integral) and 1 <= r <= d):
         raise ValueError(f"Argument n_targets must be an integer from 1 to {d}, got {r!r}.")
@@ -144,19 +150,6 @@ def poisoning_gain(
             )
         supported = _fullest_box(int(r), round(1 / channel.q))
     return float(share * ((supported - r * q) / (p - q) - target_frequency))
-
-
-def _channel(oracle: object, n_categories: int | None, epsilon: float | None) -> Any:
-    """Return the channel of an oracle, with what is given in place of its own parameters."""
-    if not isinstance(oracle, BaseOracle):
-        raise TypeError(
-            f"poisoning_gain needs an oracle such as OLH(), got {type(oracle).__name__}; of a "
-            "survey pass the oracle of one column."
-        )
-    planned: Any = clone(oracle)
-    if epsilon is not None:
-        planned.set_params(epsilon=epsilon)
-    return planned.channel(n_categories)
 
 
 def _fullest_box(n_balls: int, n_boxes: int) -> float:

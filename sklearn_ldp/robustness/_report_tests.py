@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -141,37 +141,30 @@ def support_size_test(reports: Any, oracle: OracleOrProtocol, *, column: Any = N
             f"support_size_test is for mechanisms whose reports support categories; those of "
             f"{protocol.name} do not. Of a survey name one of its columns: column=..."
         )
-    sizes, law = channel.support_sizes, channel.law_of_reports
+    sizes, law, d = channel.support_sizes, channel.law_of_reports, channel.n_categories
+    chunks = _checked_chunks(reports, protocol)
     if sizes is not None and np.count_nonzero(sizes) == 1:
-        n = sum(len(chunk) for chunk in _checked_chunks(reports, protocol))
-        return ReportTest(0.0, 0, 1.0, n)
+        return ReportTest(0.0, 0, 1.0, sum(map(len, chunks)))
     if sizes is not None:
-        return _pearson(_size_counts(reports, protocol), sizes)
+        observed = sum((_sizes(channel, chunk) for chunk in chunks), np.zeros(d + 1, np.int64))
+        return _pearson(observed, sizes)
     if law is not None:
-        chunks = _checked_chunks(reports, protocol)
-        return _wald(sum(law.count(chunk, channel.n_categories) for chunk in chunks), channel, law)
-    return _drawn(reports, protocol)
-
-
-def _size_counts(reports: Any, protocol: Protocol) -> np.ndarray:
-    """Number of reports that support 0, 1, .., d categories."""
-    channel: Any = protocol.mechanism
-    counts = (_sizes(channel, chunk) for chunk in _checked_chunks(reports, protocol))
-    return sum(counts, np.zeros(channel.n_categories + 1, dtype=np.int64))
+        return _wald(sum(law.count(chunk, d) for chunk in chunks), channel, law)
+    return _drawn(chunks, channel)
 
 
 def _sizes(channel: Channel, reports: np.ndarray) -> np.ndarray:
+    """Number of reports that support 0, 1, .., d categories."""
     d = channel.n_categories
     supported = np.count_nonzero(channel.supports(reports, np.arange(d)), axis=1)
     return np.bincount(supported, minlength=d + 1)
 
 
-def _drawn(reports: Any, protocol: Protocol) -> ReportTest:
+def _drawn(chunks: Iterable[np.ndarray], channel: Any) -> ReportTest:
     """Compare two samples: the reports, and honest ones drawn from their estimate."""
-    channel: Any = protocol.mechanism
     d = channel.n_categories
     observed, support = np.zeros(d + 1, dtype=np.int64), np.zeros(d, dtype=np.int64)
-    for chunk in _checked_chunks(reports, protocol):
+    for chunk in chunks:
         observed += _sizes(channel, chunk)
         support += channel.count_support(chunk)
     n = int(observed.sum())
@@ -413,10 +406,16 @@ def joint_support_test(
     channel: Any = protocol.mechanism
     if isinstance(channel, Channel):
         part, joint = channel.public_part, channel.joint_support
+        chunks = _checked_chunks(reports, protocol)
         if part is not None and part.collisions is not None:
-            return _of_functions(reports, protocol, part)
+            return _of_functions(chunks, part)
         if joint is not None:
-            return _of_pairs(reports, protocol, joint, _paired(among, protocol))
+            codes = _paired(among, protocol)
+            both, n = np.zeros((len(codes), len(codes)), dtype=np.int64), 0
+            for chunk in chunks:
+                both += pair_counts(chunk, channel, codes)
+                n += len(chunk)
+            return largest_pair(both, n, channel, joint)
     raise TypeError(
         f"joint_support_test is for mechanisms whose reports have a known joint law for two "
         f"categories; those of {protocol.name} have none. Use support_size_test; of a survey, "
@@ -424,9 +423,9 @@ def joint_support_test(
     )
 
 
-def _of_functions(reports: Any, protocol: Protocol, part: PublicPart) -> ReportTest:
+def _of_functions(chunks: Iterable[np.ndarray], part: PublicPart) -> ReportTest:
     counts = np.zeros(part.n_values, dtype=np.int64)
-    for chunk in _checked_chunks(reports, protocol):
+    for chunk in chunks:
         counts += np.bincount(part.of_reports(chunk), minlength=part.n_values)
     assert part.collisions is not None
     found, q = part.collisions(counts)
@@ -447,17 +446,6 @@ def _paired(among: Column | None, protocol: Protocol) -> np.ndarray:
             f"{len(codes)}: name fewer in among=, for example those of the highest estimates."
         )
     return codes
-
-
-def _of_pairs(
-    reports: Any, protocol: Protocol, joint: JointSupport, codes: np.ndarray
-) -> ReportTest:
-    channel: Any = protocol.mechanism
-    both, n = np.zeros((len(codes), len(codes)), dtype=np.int64), 0
-    for chunk in _checked_chunks(reports, protocol):
-        both += pair_counts(chunk, channel, codes)
-        n += len(chunk)
-    return largest_pair(both, n, channel, joint)
 
 
 def pair_counts(reports: np.ndarray, channel: Channel, codes: np.ndarray) -> np.ndarray:

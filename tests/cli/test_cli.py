@@ -16,8 +16,7 @@ import pytest
 import sklearn_ldp
 from sklearn_ldp import OLH, EmpiricalBayes, HadamardResponse, postprocessing
 from sklearn_ldp.__main__ import main
-from sklearn_ldp._cli._output import _as_table
-from sklearn_ldp._cli._report import error_tables, pick_table
+from sklearn_ldp._cli import _demo, _files
 from sklearn_ldp._utils.progress import Progress
 from sklearn_ldp.datasets import load_us_states
 from sklearn_ldp.model_selection import ErrorStudy, simulate_errors
@@ -210,7 +209,7 @@ def test_demo(is_process, tmp_path, capsys, monkeypatch):
         out, err = done.stdout, done.stderr
     else:
         few = {"olh": OLH, "hadamard-response": HadamardResponse}
-        monkeypatch.setattr("sklearn_ldp._cli._arguments.all_oracles", lambda: few)
+        monkeypatch.setattr("sklearn_ldp._cli._demo.all_oracles", lambda: few)
         assert main(argv) == 0
         out, err = capsys.readouterr()
     assert os.listdir(tmp_path) == ["sklearn_ldp_demo.png"]
@@ -233,7 +232,7 @@ def test_demo(is_process, tmp_path, capsys, monkeypatch):
 @pytest.fixture
 def one_oracle(monkeypatch):
     """Let the demo show one oracle instead of all of them."""
-    monkeypatch.setattr("sklearn_ldp._cli._arguments.all_oracles", lambda: {"olh": OLH})
+    monkeypatch.setattr("sklearn_ldp._cli._demo.all_oracles", lambda: {"olh": OLH})
 
 
 @pytest.mark.slow
@@ -252,13 +251,13 @@ def test_tables_of_a_study():
     names = {"oracle": ["A", "A", "B", "B"], "postprocessor": ["x", "y"] * 2, "queries": ["q"] * 4}
     columns = {name: np.array(values, dtype=object) for name, values in names.items()}
     study = ErrorStudy(columns, np.array([[4.0], [1.0], [9.0], [16.0]]))
-    assert error_tables(study, "{:g}".format).splitlines() == [
+    assert _demo.error_tables(study, "{:g}".format).splitlines() == [
         "q  A    B",
         "-  --  ---",
         "x  4    9*",
         "y  1*  16",
     ]
-    table = pick_table(study, {"A": {"q": {"S": "x"}}, "B": {"q": {"S": "x"}}})
+    table = _demo.pick_table(study, {"A": {"q": {"S": "x"}}, "B": {"q": {"S": "x"}}})
     assert [line.split() for line in table.splitlines()[3:]] == [
         *(["A"], ["q", "y", "x", "100.0%"]),
         *(["B"], ["q", "x", "x", "0.0%"]),
@@ -667,7 +666,7 @@ def test_numbers_on_a_terminal():
         "e": np.array(["x", "bell\a"]),
         "f": np.array([1e-5, 2e-5]),
     }
-    assert _as_table(columns).splitlines() == [
+    assert _files._as_table(columns).splitlines() == [
         "      n        a    b     c    d  e                 f",
         "-------  -------  ---  ----  ---  ----------  -------",
         "      5   0.1235  0.5  3107  inf  x           0.00001",

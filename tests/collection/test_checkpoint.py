@@ -15,7 +15,6 @@ import pytest
 from sklearn.base import clone
 
 from sklearn_ldp import GRR, OLH
-from sklearn_ldp._utils import files as atomic
 from sklearn_ldp.collection import Aggregator, CheckpointError, RefusedBatchError
 
 ORACLE = GRR(1.0, categories=50, n_shards=4)
@@ -203,7 +202,7 @@ def test_a_failed_write_leaves_the_old_checkpoint(tmp_path, monkeypatch):
     def full(descriptor):
         raise OSError("No space left on device")
 
-    monkeypatch.setattr(atomic.os, "fsync", full)
+    monkeypatch.setattr("sklearn_ldp._utils.files.os.fsync", full)
     with pytest.raises(OSError, match="No space"):
         filled(7).save(path)
     assert loaded(path).n_samples == 147
@@ -224,7 +223,7 @@ def test_data_and_name_are_flushed_in_order(tmp_path, monkeypatch):
             calls.append(kind)
             return real(*arguments)
 
-        monkeypatch.setattr(atomic.os, name, call)
+        monkeypatch.setattr(f"sklearn_ldp._utils.files.os.{name}", call)
 
     noting("fsync")
     noting("replace")

@@ -18,7 +18,7 @@ from sklearn_ldp.collection import (
     tally_reports,
     write_reports,
 )
-from sklearn_ldp.collection import _digest as module
+from sklearn_ldp.collection._tally import CopyRule
 from sklearn_ldp.oracles.channels import Channel
 from sklearn_ldp.utils.estimator_checks import exact_report_distribution
 
@@ -57,10 +57,10 @@ def test_digests_depend_on_reports_only(oracle, tmp_path):
     assert tally_reports(reports, other, "d").digests["d"] == digest
     for form in ("parquet", "arrows", "jsonl"):
         path = written(tmp_path, reports, "e", form, oracle)
-        assert module.is_same(tally_file(path, oracle).digests["e"], digest)
+        assert tally_file(path, oracle).digests["e"][:16] == digest[:16]  # that of the sums
     changed = np.concatenate([reports[:-1], reports[:1]])
     if not np.array_equal(changed[-1], reports[-1]):
-        assert not module.is_same(tally_reports(changed, oracle, "f").digests["f"], digest)
+        assert tally_reports(changed, oracle, "f").digests["f"][:16] != digest[:16]
 
 
 def test_the_same_batch_in_any_form_is_a_repeat(tmp_path):
@@ -198,11 +198,11 @@ def test_keys_need_128_bits():
         (9.0, 22, 16),  # .. and 128.1 of 198
         (9.0, 257, 32),  # the digest is that of sums
     ):
-        rule = module.CopyRule(entropy, 256 if entropy > 8 else 4096)
+        rule = CopyRule(entropy, 256 if entropy > 8 else 4096)
         assert rule.key(digest, n) == digest[:n_bytes]
         assert rule.key(b"", n) == b""
-    assert module.CopyRule.of(ORACLE.protocol()).n_small == 4096
-    assert module.CopyRule.of(OUE(1.0, categories=100).protocol()).n_small == 40
+    assert CopyRule.of(ORACLE.protocol()).n_small == 4096
+    assert CopyRule.of(OUE(1.0, categories=100).protocol()).n_small == 40
 
 
 def test_the_bound_for_any_order_holds():

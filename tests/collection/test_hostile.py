@@ -23,12 +23,12 @@ from sklearn_ldp.collection import (
     Aggregator,
     CheckpointError,
     RefusedBatchError,
-    _formats,
     describe_reports,
+    formats,
     tally_file,
     write_reports,
 )
-from sklearn_ldp.collection._arrow import from_columns, report_fields, to_batch, to_columns
+from sklearn_ldp.collection.containers import from_columns, report_fields, to_batch, to_columns
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -220,7 +220,7 @@ def bomb(oracle, n, group=None, **options):
 def test_pages_that_unpack_to_too_much_are_not_unpacked(monkeypatch):
     content = bomb(ALL_EQUAL, 1_000_000, use_dictionary=False, data_page_size=1 << 30)
     assert len(content) < 5000
-    monkeypatch.setattr("sklearn_ldp.collection._formats.MAX_COLUMN_BYTES", 1 << 20)
+    monkeypatch.setattr("sklearn_ldp.collection.formats.MAX_COLUMN_BYTES", 1 << 20)
     with pytest.raises(RefusedBatchError, match=r"unpacks to \d{7} bytes in a row group"):
         tally_file(content, ALL_EQUAL, format="parquet")
     # The negative control: within the limit the same file gets as far as its digest.
@@ -260,7 +260,7 @@ def test_reports_without_randomness_are_bounded_by_row_groups(monkeypatch):
         content = bomb(ALL_EQUAL, n, group)
         content = bytes(content)
         if group == n:
-            monkeypatch.setattr("sklearn_ldp.collection._formats.GROUP_BYTES", 10_000)
+            monkeypatch.setattr("sklearn_ldp.collection.formats.GROUP_BYTES", 10_000)
         with pytest.raises(RefusedBatchError, match=match):
             tally_file(content, ALL_EQUAL, format="parquet")
     assert sum(seen) == n
@@ -284,7 +284,7 @@ def test_what_a_reader_would_refuse_is_not_written(is_path, tmp_path):
 def test_the_writer_knows_the_bound_of_the_reader(n, monkeypatch):
     """Files are as large as the writer believes, wherever the sink stood before."""
     oracle, sizes = GRR(1.0, categories=40, random_state=0), []
-    monkeypatch.setattr(_formats, "most_reports", lambda n_bytes, *rest: sizes.append(n_bytes) or n)
+    monkeypatch.setattr(formats, "most_reports", lambda n_bytes, *rest: sizes.append(n_bytes) or n)
     file = io.BytesIO(b"12345")
     file.seek(5)
     write_reports(file, oracle.privatize(np.arange(n) % 40), oracle, format="parquet")
@@ -304,27 +304,27 @@ def test_honest_files_are_far_from_the_bounds(oracle, epsilon, d):
     write_reports(file, oracle.privatize(np.zeros(n, int)), oracle, format="parquet")
     assert tally_file(file.getvalue(), oracle, format="parquet").n_samples == n
     entropy = oracle.channel().report_entropy()
-    _formats.refuse_impossible(n, len(file.getvalue()) // 2, entropy, 1 << 20)
+    formats.refuse_impossible(n, len(file.getvalue()) // 2, entropy, 1 << 20)
     # The negative control: the bound does refuse what is far below the entropy.
     if entropy > 0.01:
         with pytest.raises(ValueError, match="hold at most"):
-            _formats.refuse_impossible(n, int(n * entropy / 8 / 3), entropy, 1 << 20)
+            formats.refuse_impossible(n, int(n * entropy / 8 / 3), entropy, 1 << 20)
 
 
 @pytest.mark.parametrize("place", ["overlap", "elsewhere"])
 def test_columns_do_not_share_bytes(place, monkeypatch):
     """Row groups that all point at the same pages would cost their number squared."""
     chunks = [(4, 100, 10), (100, 200, 10), (99 if place == "overlap" else 200, 10**6, 10)]
-    monkeypatch.setattr(_formats, "_chunks", lambda metadata: chunks)
+    monkeypatch.setattr(formats, "_chunks", lambda metadata: chunks)
     with pytest.raises(ValueError, match="lies outside of the file, or in another one"):
-        _formats.refuse_large_pages(None, None, 1000, 1)
+        formats.refuse_large_pages(None, None, 1000, 1)
 
 
 def test_pages_unpack_to_no_more_than_their_rows_need():
     """A page of zeros behind a single row unpacks to a thousand times its size."""
     content = bomb(ALL_EQUAL, 2, use_dictionary=False)
     metadata = pq.ParquetFile(io.BytesIO(content)).metadata
-    _formats.refuse_large_pages(io.BytesIO(content), metadata, len(content), 1)
+    formats.refuse_large_pages(io.BytesIO(content), metadata, len(content), 1)
     large = bomb(ALL_EQUAL, 5000, use_dictionary=False)
 
     class FewRows:
@@ -337,7 +337,7 @@ def test_pages_unpack_to_no_more_than_their_rows_need():
             return pq.ParquetFile(io.BytesIO(large)).metadata.row_group(0).column(0)
 
     with pytest.raises(ValueError, match="unpacks to 20000 bytes in a row group, at most 4128"):
-        _formats.refuse_large_pages(io.BytesIO(large), FewRows(), len(large), 1)
+        formats.refuse_large_pages(io.BytesIO(large), FewRows(), len(large), 1)
 
 
 def test_page_headers_that_lie_are_refused():
@@ -384,9 +384,9 @@ def test_large_footers_are_not_parsed():
 def test_page_headers_say_the_same_to_us_and_to_arrow():
     """Thrift skips a size of another type, and cuts numbers of fields to 16 bits."""
     honest = b"\x15\x04\x15\x08\x15\x06\x2c\x15\x04\x15\x10\x00\x00"
-    assert _formats._page_header(honest + b"data") == (4, 3, len(honest))
+    assert formats._page_header(honest + b"data") == (4, 3, len(honest))
     skipped = honest[:-1] + b"\x16\x7e\x00"  # a field of 64 bits, with another number
-    assert _formats._page_header(skipped)[:2] == (4, 3)
+    assert formats._page_header(skipped)[:2] == (4, 3)
     for forged in (
         b"\x15\x04\x16\x08\x15\x06\x00",  # the size has 64 bits
         honest[:-1] + bytes([0x05, *varint(2 * 65538), *varint(1 << 31)]) + b"\x00",
@@ -396,7 +396,7 @@ def test_page_headers_say_the_same_to_us_and_to_arrow():
         honest[:-1] + b"\x18\x7f",
     ):
         with pytest.raises((IndexError, KeyError)):
-            _formats._page_header(forged)
+            formats._page_header(forged)
 
 
 def test_compressed_streams_are_refused():

@@ -20,7 +20,7 @@ from sklearn_ldp.collection import (
     tally_reports,
     write_reports,
 )
-from sklearn_ldp.collection._authentication import Key
+from sklearn_ldp.collection._batches import Key
 
 KEY, OTHER = b"a key of 32 bytes for the tests!", b"another key of the same length !"
 ORACLE = OLH(1.0, categories=20, random_state=0)

@@ -13,8 +13,8 @@ from sklearn_ldp.__main__ import main
 from sklearn_ldp.collection import (
     Aggregator,
     RefusedBatchError,
-    _messages,
     aggregate,
+    formats,
     tally_file,
     write_reports,
 )
@@ -41,11 +41,12 @@ def folder(tmp_path):
 
 # -- files that are cut short ---------------------------------------------------------------------
 def cut_short(path):
-    from sklearn_ldp.collection import _formats, _report_files
+    from sklearn_ldp.collection.containers import from_columns
 
-    _formats._MAX_GROUP = 10_000
+    patch = pytest.MonkeyPatch()
+    patch.setattr("sklearn_ldp.collection.formats._MAX_GROUP", 10_000)
     reports = np.random.default_rng(0).integers(250, size=100_000)
-    oracle, from_columns = GRR(1.0, categories=250), _report_files.from_columns
+    oracle = GRR(1.0, categories=250)
     for cut in (0.0, 0.3, 0.9):
         for is_cut_while_it_is_read in (False, True):
             write_reports(path, reports, oracle, batch_id="long")
@@ -56,11 +57,11 @@ def cut_short(path):
                 return from_columns(columns, fields)
 
             if is_cut_while_it_is_read:  # after its first piece
-                _report_files.from_columns = cutting
+                patch.setattr("sklearn_ldp.collection._report_files.from_columns", cutting)
             else:
                 os.truncate(path, length)
             server = aggregate([path], oracle, on_refusal="skip")
-            _report_files.from_columns = from_columns
+            patch.setattr("sklearn_ldp.collection._report_files.from_columns", from_columns)
             (refusal,) = server.summary().refused
             assert refusal.reason.startswith(f"File {path} is refused: "), refusal
             assert server.n_samples == 0
@@ -115,7 +116,7 @@ def test_messages_that_lie_about_their_size_are_refused(folder, claim):
     length = int.from_bytes(content[start + 4 : start + 8], "little")
     metadata = content[start + 8 : start + 8 + length]
     place = metadata.index((32).to_bytes(8, "little"))
-    assert _messages._body_bytes(metadata) == 32
+    assert formats._body_bytes(metadata) == 32
     for size in (32, claim):
         forged = bytearray(content)
         forged[start + 8 + place : start + 16 + place] = size.to_bytes(8, "little", signed=True)

@@ -11,8 +11,8 @@ from scipy.stats import chisquare
 
 from sklearn_ldp import GRR, OLH, OUE, SubsetSelection
 from sklearn_ldp.__main__ import main
-from sklearn_ldp.collection import _shuffling as shuffling
 from sklearn_ldp.collection import read_reports, tally_file, write_reports
+from sklearn_ldp.collection._report_files import Shuffle
 
 pytest.importorskip("pyarrow")
 
@@ -122,7 +122,7 @@ ORACLES = [
 def test_streams_are_written_whole_through_a_temporary_file(
     oracle, form, random_state, monkeypatch
 ):
-    monkeypatch.setattr(shuffling, "HELD_BYTES", 20_000)
+    monkeypatch.setattr("sklearn_ldp.collection._report_files.HELD_BYTES", 20_000)
     oracle = oracle.set_params(random_state=0)
     reports = oracle.privatize(np.arange(5000) % 12)
     pieces, file = (reports[i : i + 333] for i in range(0, 5000, 333)), io.BytesIO()
@@ -141,7 +141,7 @@ def orders(n, repeats, spills, seed):
     """How often each of the n! orders comes out of a shuffle of n rows."""
     rng, found = np.random.default_rng(seed), {}
     for _ in range(repeats):
-        with shuffling.Shuffle(rng) as shuffle:
+        with Shuffle(rng) as shuffle:
             for i in range(n):
                 shuffle.add([np.array([i], dtype=np.uint8)], may_spill=spills)
             order = tuple(np.concatenate([piece[0] for piece in shuffle.finish()]).tolist())
@@ -152,18 +152,18 @@ def orders(n, repeats, spills, seed):
 @pytest.mark.parametrize("n_buckets", [2, 5])
 def test_all_orders_are_as_likely(n_buckets, monkeypatch, seed):
     """A chi-square test of the 24 orders of 4 rows; a false alarm has a probability of 1e-6."""
-    monkeypatch.setattr(shuffling, "HELD_BYTES", 1)
-    monkeypatch.setattr(shuffling, "_N_BUCKETS", n_buckets)
+    monkeypatch.setattr("sklearn_ldp.collection._report_files.HELD_BYTES", 1)
+    monkeypatch.setattr("sklearn_ldp.collection._report_files._N_BUCKETS", n_buckets)
     counts = orders(4, 1200, True, seed)
     assert len(counts) == 24
     assert chisquare(counts).pvalue > 1e-6
     # The negative control: buckets in the order of arrival, as shuffling within pieces would be.
     monkeypatch.setattr(
-        shuffling.Shuffle,
+        Shuffle,
         "_buckets_of",
         lambda self, n: np.full(n, sum(map(len, self._places)) % n_buckets),
     )
-    monkeypatch.setattr(shuffling.Shuffle, "_permutation", lambda self, n: np.arange(n))
+    monkeypatch.setattr(Shuffle, "_permutation", lambda self, n: np.arange(n))
     counts = orders(4, 240, True, seed)
     assert chisquare(counts + [0] * (24 - len(counts))).pvalue < 1e-6
 

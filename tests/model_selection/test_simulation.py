@@ -21,7 +21,7 @@ from sklearn_ldp import (
     PostPos,
     SyntheticSearch,
 )
-from sklearn_ldp.model_selection import ErrorStudy, _simulation, simulate_errors
+from sklearn_ldp.model_selection import ErrorStudy, simulate_errors
 from sklearn_ldp.queries import full_domain, groups, random_sets, top_k
 
 TRUTH = np.array([0.4, 0.25, 0.15, 0.1, 0.05, 0.05])
@@ -275,7 +275,7 @@ def test_a_killed_study_is_continued(tmp_path):
     def study():
         nonlocal seconds
         seconds = 0.01
-        _simulation._TASK = 1
+        pytest.MonkeyPatch().setattr("sklearn_ldp.model_selection._simulation._TASK", 1)
         simulate_errors(*arguments, metrics=worst, n_repeats=2, checkpoint=path)
 
     process = multiprocessing.get_context("fork").Process(target=study)

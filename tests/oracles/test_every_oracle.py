@@ -28,7 +28,7 @@ from sklearn_ldp import (
     ProjectiveGeometryResponse,
     SyntheticSearch,
 )
-from sklearn_ldp._cli import run
+from sklearn_ldp.__main__ import main
 from sklearn_ldp.collection import (
     Aggregator,
     aggregate,
@@ -247,10 +247,10 @@ def test_command_line(name, tmp_path, monkeypatch, capsys):
     Path("domain.txt").write_text("\n".join(CATEGORIES))
     Path("values.txt").write_text("\n".join(VALUES))
     options = ["--oracle", name, "--epsilon", "3", "--categories", "domain.txt"]
-    assert run(["privatize", "values.txt", *options, "--output", "a.parquet"]) == 0
-    assert run(["aggregate", "a.parquet", *options, "--checkpoint", "state.npz"]) == 0
+    assert main(["privatize", "values.txt", *options, "--output", "a.parquet"]) == 0
+    assert main(["aggregate", "a.parquet", *options, "--checkpoint", "state.npz"]) == 0
     capsys.readouterr()
-    assert run(["estimate", "state.npz", *options, "--output", "estimate.csv"]) == 0
+    assert main(["estimate", "state.npz", *options, "--output", "estimate.csv"]) == 0
     header, first, *_ = Path("estimate.csv").read_text().splitlines()
     assert header.startswith("value,raw_frequency")
     assert abs(float(first.split(",")[1]) - 0.45) < 0.2

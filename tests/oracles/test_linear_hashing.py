@@ -9,10 +9,10 @@ from sklearn_ldp import BLH, OLH
 from sklearn_ldp.mechanisms.laws import independent_support
 from sklearn_ldp.numerics.finite_field import FiniteField
 from sklearn_ldp.numerics.transforms import LinearFunctions, scattered
-from sklearn_ldp.oracles import _local_hashing
-from sklearn_ldp.oracles._local_hashing import n_digits_for
 from sklearn_ldp.planning import Plan
 from sklearn_ldp.queries import query_matrix
+
+MODULE = "sklearn_ldp.oracles._local_hashing"
 
 GOLDEN_4096 = [1305, 1903, 87, 2655, 796, 3415, 875, 611, 1277, 112]
 GOLDEN_6561 = [5660, 2987, 4251, 4221, 6140, 1521, 5137, 6081, 1471, 3402]
@@ -58,14 +58,14 @@ def test_places_of_categories_are_pinned():
     ],
 )
 def test_number_of_digits_is_pinned(g, d, expected):
-    assert n_digits_for(d, g) == expected
+    assert OLH(hash_range=g).channel(d).n_digits == expected
 
 
 def test_reports_of_another_dimension_do_not_add_up(monkeypatch):
     mine, same = OLH().channel(50), OLH().channel(50)
     assert mine == same
-    monkeypatch.setattr(_local_hashing, "_SMALL_SPACE", 0)
-    monkeypatch.setattr(_local_hashing, "_SPACE_PER_CATEGORY", 0)
+    monkeypatch.setattr(f"{MODULE}._SMALL_SPACE", 0)
+    monkeypatch.setattr(f"{MODULE}._SPACE_PER_CATEGORY", 0)
     other = OLH().channel(50)
     assert other.configuration["hash_dimension"] < mine.configuration["hash_dimension"]
     assert mine != other
@@ -145,8 +145,8 @@ def p_value(estimates, variances):
 @pytest.fixture
 def crowded(monkeypatch):
     """Use the least number of digits, so that sums have several times the variance."""
-    monkeypatch.setattr(_local_hashing, "_SMALL_SPACE", 0)
-    monkeypatch.setattr(_local_hashing, "_SPACE_PER_CATEGORY", 0)
+    monkeypatch.setattr(f"{MODULE}._SMALL_SPACE", 0)
+    monkeypatch.setattr(f"{MODULE}._SPACE_PER_CATEGORY", 0)
 
 
 @pytest.mark.parametrize("path", ["users", "categories", "protocol", "fit"])
@@ -159,10 +159,10 @@ def test_sums_have_the_variance_of_the_protocol(oracle, path, crowded, seed, mon
     Four ways are tested: users one by one, whole categories at once, reports one by one (if there
     is no table), and the oracle itself. Negative control: the law of ideal hashing.
     """
-    monkeypatch.setattr(_local_hashing, "_MANY_HASHED", 0 if path == "categories" else 1e9)
+    monkeypatch.setattr(f"{MODULE}._MANY_HASHED", 0 if path == "categories" else 1e9)
     if path == "protocol":
-        monkeypatch.setattr(_local_hashing, "_SMALL_TABLE", 0)
-        monkeypatch.setattr(_local_hashing, "_CELLS_PER_CATEGORY", 0)
+        monkeypatch.setattr(f"{MODULE}._SMALL_TABLE", 0)
+        monkeypatch.setattr(f"{MODULE}._CELLS_PER_CATEGORY", 0)
     counts = 1200 // (np.arange(D) + 2)
     n = counts.sum()
     channel, rng = oracle.channel(D), np.random.default_rng([seed, 7])

@@ -34,7 +34,6 @@ from sklearn_ldp.metrics import make_frequency_scorer
 from sklearn_ldp.model_selection import simulate_errors
 from sklearn_ldp.numerics.finite_field import FiniteField, field_orders_beside, prime_power
 from sklearn_ldp.oracles import estimate_by_group
-from sklearn_ldp.oracles._local_hashing import LinearHashChannel, best_hash_range
 
 BROWSERS = ["chrome", "safari", "firefox", "edge"]
 
@@ -521,7 +520,7 @@ def test_best_hash_range():
     """METHODS: n Var at f = 0 and epsilon 1 is 3.770, 3.692 and 3.822 for g = 3, 4 and 5."""
     n_var = {g: OLH(categories=9, hash_range=g).fit([0]).noise_.std ** 2 for g in (3, 4, 5)}
     assert n_var == pytest.approx({3: 3.770, 4: 3.692, 5: 3.822}, abs=5e-4)
-    assert best_hash_range(1.0) == 4
+    assert OLH(1.0).channel(9).configuration["hash_range"] == 4
     assert OLH(categories=9).fit([0]).hash_range_ == 4
     for epsilon in np.linspace(0.05, 7, 15):
         chosen = OLH(epsilon, categories=9).fit([0])
@@ -537,7 +536,7 @@ def test_decoding_equals_brute_force(g, d, limit, monkeypatch):
     """Decoding agrees with the definition, whether all digits are contracted, some, or none."""
     monkeypatch.setattr("sklearn_ldp.oracles._local_hashing._SMALL_TABLE", limit)
     monkeypatch.setattr("sklearn_ldp.oracles._local_hashing._CELLS_PER_CATEGORY", 0)
-    channel = LinearHashChannel(d, FiniteField(g), 2**63)
+    channel = OLH(hash_range=g).channel(d)
     assert channel.n_tried == channel.n_digits - 1 or channel.tally_size <= limit
     reports = OLH(categories=d, hash_range=g, random_state=0).privatize(np.arange(500) % d)
     hashed = channel.hash(reports[:, :1], np.arange(d))
@@ -551,7 +550,7 @@ def test_decoding_equals_brute_force(g, d, limit, monkeypatch):
 def test_hash_values_of_two_categories_differ_uniformly():
     """The property that p and q follow from: <a, v> - <a, w> is uniform over all a."""
     for g, d in ((4, 10), (3, 9), (9, 30)):
-        channel = LinearHashChannel(d, FiniteField(g), 2**63)
+        channel = OLH(hash_range=g).channel(d)
         # As privatize draws them: each vector stands for the function that it is a multiple of.
         functions = channel._functions.of_uniform_vectors(np.arange(channel.n_vectors))
         values = channel.hash(functions[:, None], np.arange(d)).astype(np.int64)

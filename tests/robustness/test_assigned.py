@@ -13,7 +13,6 @@ from sklearn.base import clone
 from benchmarks.security._attacks import chosen_functions, chosen_values
 from sklearn_ldp import BLH, GRR, OLH, OUE
 from sklearn_ldp.collection import Protocol
-from sklearn_ldp.oracles._local_hashing import MixingHashChannel
 from sklearn_ldp.robustness import (
     assigned_parts,
     check_assigned,
@@ -66,7 +65,7 @@ class _Careless(OLH):
         return channel
 
 
-class _Unlike(MixingHashChannel):
+class _Unlike(type(OLH(hash_family="mixing").channel(2))):
     """Negative control: parts are not drawn as `privatize` draws them."""
 
     @property

@@ -1,4 +1,4 @@
-"""Files: one atomic writer and one reader behind data sets, collections and the command line."""
+"""Files: one files writer and one reader behind data sets, collections and the command line."""
 
 import errno
 import gzip
@@ -6,8 +6,7 @@ import os
 
 import pytest
 
-from sklearn_ldp._utils import files as atomic
-from sklearn_ldp._utils.files import Source, check_writable, make_folder, replacing, sweep
+from sklearn_ldp._utils import files
 
 
 def names(folder):
@@ -17,7 +16,7 @@ def names(folder):
 # -- writing --------------------------------------------------------------------------------------
 def test_a_name_appears_when_all_is_written(tmp_path):
     path = tmp_path / "out.csv"
-    with replacing(path) as file:
+    with files.replacing(path) as file:
         file.write(b"new")
         assert not path.exists()
         assert len(names(tmp_path)) == 1  # the temporary file is in the same folder
@@ -31,7 +30,7 @@ def test_a_block_that_fails_leaves_the_older_file(tmp_path, error):
     path.write_bytes(b"old")
 
     def write():
-        with replacing(path) as file:
+        with files.replacing(path) as file:
             file.write(b"half")
             raise error
 
@@ -49,8 +48,8 @@ def test_what_a_link_points_to_is_replaced(tmp_path):
     link.symlink_to(target)
     orphan = target.with_name(f".state.npz.{2**30}-0a0a0a0a.tmp")  # of a process that cannot be
     orphan.write_bytes(b"half")
-    sweep(link)
-    with replacing(link) as file:
+    files.sweep(link)
+    with files.replacing(link) as file:
         file.write(b"new")
     assert link.is_symlink()
     assert target.read_bytes() == b"new"
@@ -58,11 +57,11 @@ def test_what_a_link_points_to_is_replaced(tmp_path):
 
 
 def start(path):
-    replacing(path).__enter__()
+    files.replacing(path).__enter__()
 
 
 @pytest.mark.parametrize(
-    ("work", "folder"), [(check_writable, "file"), (start, "file"), (start, "none")]
+    ("work", "folder"), [(files.check_writable, "file"), (start, "file"), (start, "none")]
 )
 def test_errors_name_the_file_that_was_asked_for(tmp_path, work, folder):
     path = tmp_path / folder / "out.csv"
@@ -77,14 +76,14 @@ def test_errors_name_the_file_that_was_asked_for(tmp_path, work, folder):
 def test_missing_folders(tmp_path):
     """Asking creates none of them, and making one twice is fine."""
     path = tmp_path / "a" / "b" / "out.csv"
-    check_writable(path)
+    files.check_writable(path)
     assert names(tmp_path) == []
     for _ in range(2):
-        make_folder(path)
+        files.make_folder(path)
         assert names(tmp_path / "a" / "b") == []
 
 
-@pytest.mark.parametrize("work", [check_writable, make_folder])
+@pytest.mark.parametrize("work", [files.check_writable, files.make_folder])
 def test_errors_name_the_folder_that_cannot_be_created(tmp_path, work):
     (tmp_path / "file").write_bytes(b"")
     folder = tmp_path / "file" / "none"
@@ -98,8 +97,8 @@ def test_errors_name_the_folder_that_cannot_be_created(tmp_path, work):
 def test_the_folder_is_that_of_the_file_that_a_link_points_to(tmp_path):
     link = tmp_path / "link.npz"
     link.symlink_to(tmp_path / "far" / "state.npz")
-    check_writable(link)
-    make_folder(link)
+    files.check_writable(link)
+    files.make_folder(link)
     assert names(tmp_path) == ["far", "link.npz"]
 
 
@@ -108,10 +107,10 @@ def test_errors_of_the_disk_name_the_file_too(tmp_path, monkeypatch, step):
     def full(*arguments):
         raise OSError(errno.ENOSPC, "No space left on device", ".out.csv.stand-in")
 
-    monkeypatch.setattr(atomic.os, step, full)
+    monkeypatch.setattr(files.os, step, full)
     with (
         pytest.raises(OSError, match="No space left on device") as caught,
-        replacing(tmp_path / "out.csv"),
+        files.replacing(tmp_path / "out.csv"),
     ):
         pass
     assert (caught.value.errno, caught.value.filename) == (errno.ENOSPC, str(tmp_path / "out.csv"))
@@ -120,10 +119,10 @@ def test_errors_of_the_disk_name_the_file_too(tmp_path, monkeypatch, step):
 
 def test_asking_writes_nothing(tmp_path):
     path = tmp_path / "out.csv"
-    check_writable(path)
+    files.check_writable(path)
     assert names(tmp_path) == []
     path.write_bytes(b"old")
-    check_writable(path)
+    files.check_writable(path)
     assert path.read_bytes() == b"old"
     assert names(tmp_path) == ["out.csv"]
 
@@ -137,7 +136,7 @@ ROWS = [(1, ["value", "count"]), (2, ["a, b", "1"]), (3, []), (5, ["two\nlines",
 def test_files_and_bytes_are_read_alike_and_again(tmp_path, content):
     path = tmp_path / "anything"
     path.write_bytes(content)
-    for source in (Source(path, "it"), Source(content, "it")):
+    for source in (files.Source(path, "it"), files.Source(content, "it")):
         for _ in range(2):
             assert list(source.csv_rows()) == ROWS
         assert "".join(source.lines()).encode() == TABLE
@@ -154,15 +153,15 @@ def test_files_and_bytes_are_read_alike_and_again(tmp_path, content):
 )
 def test_bad_text_is_named_with_its_line(content, message):
     with pytest.raises(ValueError, match=message):
-        list(Source(content, "it").csv_rows())
+        list(files.Source(content, "it").csv_rows())
 
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress], ids=["plain", "gzip"])
 def test_lines_without_an_end_are_not_held(pack):
     """A million bytes of zeros are a kilobyte of gzip. The negative control is a shorter line."""
     with pytest.raises(ValueError, match="it, line 2: expected lines of less than 1,048,576 bytes"):
-        list(Source(pack(b"a\n" + b"b" * 2**20), "it").lines())
-    (line,) = Source(pack(b"b" * (2**20 - 1)), "it").lines()
+        list(files.Source(pack(b"a\n" + b"b" * 2**20), "it").lines())
+    (line,) = files.Source(pack(b"b" * (2**20 - 1)), "it").lines()
     assert len(line) == 2**20 - 1
 
 
@@ -172,12 +171,12 @@ def test_columns_of_parquet(tmp_path):
 
     path = tmp_path / "table"
     write_table(pa.table({"a": [1, 2], "b": ["x", None]}), path)
-    for source in (Source(path, "it"), Source(path.read_bytes(), "it")):
+    for source in (files.Source(path, "it"), files.Source(path.read_bytes(), "it")):
         assert source.is_parquet
         assert source.parquet_header() == ["a", "b"]
         assert source.parquet_table(["b"]).to_pydict() == {"b": ["x", None]}
         assert source.parquet_table().num_columns == 2
-    damaged = Source(path.read_bytes()[:-4], "it")
+    damaged = files.Source(path.read_bytes()[:-4], "it")
     for read in (damaged.parquet_header, damaged.parquet_table):
         with pytest.raises(ValueError, match="it is a truncated or damaged Parquet file"):
             read()

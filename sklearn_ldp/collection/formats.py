@@ -1,9 +1,10 @@
-"""The three formats of files of reports: a writer and a reader of columns for each."""
+"""Formats of files of reports: a writer and a reader of columns for each, which trust no size."""
 
 from __future__ import annotations
 
 import json
 import os
+import struct
 from collections.abc import Callable, Iterable, Iterator
 from importlib.util import find_spec
 from io import BytesIO
@@ -15,8 +16,11 @@ import numpy as np
 
 from ..mechanisms import Protocol
 from ..oracles.channels import ReportField
-from ._arrow import (
+from ._batches import RefusedBatchError
+from ._header import KEY, MAX_CHARACTERS, Header, parse_header, schema_header
+from .containers import (
     arrow_schema,
+    cut,
     from_batch,
     from_columns,
     n_integers,
@@ -26,9 +30,6 @@ from ._arrow import (
     to_columns,
     unknown_field,
 )
-from ._batches import RefusedBatchError
-from ._header import KEY, MAX_CHARACTERS, Header, parse_header, schema_header
-from ._messages import read_messages, refuse_compressed
 
 _GROUP_BYTES = 1 << 23  # bytes of reports in a row group or a record batch
 _MAX_GROUP = 1 << 20
@@ -89,10 +90,6 @@ def _joined(pieces):
     return [np.concatenate(columns) for columns in zip(*pieces, strict=True)]
 
 
-def _metadata(header):
-    return {KEY: header.to_json().encode()}
-
-
 def _expect_schema(schema, protocol):
     """The fields of the columns; ValueError if they are not those of the protocol's reports."""
     import pyarrow as pa
@@ -104,14 +101,11 @@ def _expect_schema(schema, protocol):
         fields = [unknown_field(kind.list_size if kind is not None and is_rows else None)]
     expected = arrow_schema(fields, {})
     if schema.names != expected.names or schema.types != expected.types:
-        raise ValueError(
-            f"expected columns {_columns_text(expected)}, got {_columns_text(schema)[:200]}"
+        ours, theirs = (
+            ", ".join(f"{field.name} {field.type}" for field in one) for one in (expected, schema)
         )
+        raise ValueError(f"expected columns {ours}, got {theirs[:200]}")
     return fields
-
-
-def _columns_text(schema):
-    return ", ".join(f"{field.name} {field.type}" for field in schema)
 
 
 # -- Parquet ----------------------------------------------------------------------------------
@@ -120,7 +114,7 @@ def _write_parquet(sink, pieces, fields, header, entropy):
     import pyarrow.parquet as pq
 
     counted = pa.PythonFile(sink, mode="w")
-    schema = arrow_schema(fields, _metadata(header))
+    schema = arrow_schema(fields, {KEY: header.to_json().encode()})
     is_dictionary = all(field.width is None and field.n_values <= 1 << 16 for field in fields)
     with pq.ParquetWriter(
         counted,
@@ -174,10 +168,8 @@ def _read_parquet(opened, header, protocol):
 def _refuse_large_footer(source):
     n_bytes = source.seek(0, SEEK_END)
     source.seek(max(n_bytes - 8, 0))
-    length, most = (
-        int.from_bytes(source.read(4), "little"),
-        _FOOTER_BYTES + n_bytes // _FOOTER_SHARE,
-    )
+    length = int.from_bytes(source.read(4), "little")
+    most = _FOOTER_BYTES + n_bytes // _FOOTER_SHARE
     if length > most:
         raise ValueError(f"its footer has {length} bytes, at most {most} are read")
     source.seek(0)
@@ -343,7 +335,7 @@ def _varint(file):
 def _write_arrow(sink, pieces, fields, header, entropy):
     import pyarrow as pa
 
-    schema = arrow_schema(fields, _metadata(header))
+    schema = arrow_schema(fields, {KEY: header.to_json().encode()})
     with pa.ipc.new_stream(sink, schema) as writer:
         for piece in _groups(pieces, fields):
             writer.write_batch(to_batch(piece, schema))
@@ -369,11 +361,8 @@ def _read_arrow(opened, header, protocol):
         if message.type != "record batch":
             raise ValueError(f"expected record batches, got a {message.type}")
         refuse_compressed(message)
-        batch = pa.ipc.read_record_batch(message, schema)
-        batch.validate(full=True)
-        size = _n_read(fields)
-        for start in range(0, batch.num_rows, size):
-            yield from_batch(batch.slice(start, size)), fields
+        for piece in cut(pa.ipc.read_record_batch(message, schema), _n_read(fields)):
+            yield from_batch(piece), fields
 
 
 # -- JSON lines -------------------------------------------------------------------------------
@@ -436,24 +425,134 @@ SUFFIXES = {".parquet": "parquet", ".arrows": "arrow", ".jsonl": "jsonl"}
 
 def format_of(path: object, form: str) -> str:
     """The format that was asked for, or the one that the file's name implies."""
-    if form != "auto":
-        if form not in FORMATS:
-            raise ValueError(f"format must be one of {sorted(FORMATS)} or 'auto', got {form!r}.")
-        return _readable(form)
-    suffix = PurePath(path).suffix.lower() if isinstance(path, (str, PathLike)) else None
-    if suffix not in SUFFIXES:
-        name = os.fspath(path) if isinstance(path, PathLike) else path
-        raise ValueError(
-            f"The format of {name!r:.200} is unknown: give a name that ends with one of "
-            f"{', '.join(SUFFIXES)}, or pass format=."
-        )
-    return _readable(SUFFIXES[suffix])
-
-
-def _readable(form):
-    """The format; ImportError if the package that reads it is not installed."""
+    if form == "auto":
+        suffix = PurePath(path).suffix.lower() if isinstance(path, (str, PathLike)) else None
+        if suffix not in SUFFIXES:
+            name = os.fspath(path) if isinstance(path, PathLike) else path
+            raise ValueError(
+                f"The format of {name!r:.200} is unknown: give a name that ends with one of "
+                f"{', '.join(SUFFIXES)}, or pass format=."
+            )
+        form = SUFFIXES[suffix]
+    if form not in FORMATS:
+        raise ValueError(f"format must be one of {sorted(FORMATS)} or 'auto', got {form!r}.")
     if form != "jsonl" and find_spec("pyarrow") is None:
         raise ImportError(
             f"The format {form!r} needs pyarrow: pip install 'sklearn_ldp[data]'; or use 'jsonl'."
         )
     return form
+
+
+# -- messages of an Arrow stream, whose sizes are checked before memory is taken for them ---------
+MAX_METADATA_BYTES = 1 << 20  # of a message: a schema with the header of a file takes a few kB
+MAX_BODY_BYTES = 1 << 28  # of a record batch
+_PIECE_BYTES = 1 << 20
+_CONTINUATION = 0xFFFFFFFF
+
+
+def read_messages(source: Any) -> Iterator[Any]:
+    """Yield the messages of an Arrow stream one by one.
+
+    A file could be cut short while it is mapped, which would kill the process, so the bytes are
+    read. A message states how long it is, but memory is taken only for bytes that are there.
+
+    Parameters
+    ----------
+    source : binary file
+        At the beginning of the stream; it need not be seekable.
+
+    Yields
+    ------
+    pyarrow.ipc.Message
+        A schema or a record batch, not yet decoded.
+
+    Raises
+    ------
+    ValueError
+        If a message is cut short or too large.
+    """
+    import pyarrow as pa
+
+    while head := _read(source, 4):
+        if len(head) < 4 or struct.unpack("<I", head)[0] != _CONTINUATION:
+            raise ValueError("expected an Arrow stream, got something else between its messages")
+        length = struct.unpack("<i", _read_all(source, 4))[0]
+        if length == 0:  # the end of the stream
+            return
+        if not 0 < length <= MAX_METADATA_BYTES:
+            raise ValueError(f"one of its messages claims metadata of {length} bytes")
+        metadata = _read_all(source, length)
+        size = _body_bytes(metadata)
+        if not 0 <= size <= MAX_BODY_BYTES:
+            raise ValueError(
+                f"expected record batches of at most {MAX_BODY_BYTES} bytes, got one of {size}"
+            )
+        body = _read_all(source, size)
+        frame = b"".join((struct.pack("<Ii", _CONTINUATION, length), metadata, body))
+        yield pa.ipc.read_message(pa.BufferReader(frame))
+
+
+def _read(source: Any, size: int) -> bytearray:
+    """Read that many bytes, or fewer at the end of the file; in pieces, since sizes may lie."""
+    content = bytearray()
+    while len(content) < size:
+        piece = source.read(min(size - len(content), _PIECE_BYTES))
+        if not piece:
+            break
+        content += piece
+    return content
+
+
+def _read_all(source: Any, size: int) -> bytearray:
+    content = _read(source, size)
+    if len(content) < size:
+        raise ValueError(
+            f"it is cut short: one of its messages lacks {size - len(content)} of {size} bytes. "
+            "Copy it again"
+        )
+    return content
+
+
+def _body_bytes(metadata: bytes | bytearray) -> int:
+    """The size of the body that the metadata of a message states."""
+    try:
+        root = struct.unpack_from("<I", metadata)[0]
+        place = _table_field(metadata, root, 3)
+        return struct.unpack_from("<q", metadata, root + place)[0] if place else 0
+    except struct.error:
+        raise ValueError("the metadata of one of its messages are damaged") from None
+
+
+def refuse_compressed(message: Any) -> None:
+    """Refuse an Arrow record batch with compressed buffers, whose size is a mere claim.
+
+    Parameters
+    ----------
+    message : pyarrow.ipc.Message
+        A record batch, not yet decoded. Its flatbuffer has a `compression` field if it is
+        compressed.
+
+    Raises
+    ------
+    ValueError
+        If the record batch is compressed.
+    """
+    data = message.metadata.to_pybytes()
+    try:
+        root = struct.unpack_from("<I", data)[0]
+        header = root + _table_field(data, root, 2)
+        batch = header + struct.unpack_from("<I", data, header)[0]
+        is_compressed = _table_field(data, batch, 3) != 0
+    except struct.error:
+        raise ValueError("the header of one of its record batches is damaged") from None
+    if is_compressed:
+        raise ValueError("its record batches are compressed: send Arrow streams uncompressed")
+
+
+def _table_field(data, table, index):
+    """The offset of a field in a table of a flatbuffer, or 0 if there is none."""
+    entries = table - struct.unpack_from("<i", data, table)[0]
+    place = 4 + 2 * index
+    if place >= struct.unpack_from("<H", data, entries)[0]:
+        return 0
+    return struct.unpack_from("<H", data, entries + place)[0]

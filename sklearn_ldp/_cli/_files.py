@@ -1,36 +1,33 @@
-"""Files of raw values: users of one column as a histogram, and of several columns as rows."""
+"""Files of the commands: raw values of one column or of several to read, and tables to write."""
 
 from __future__ import annotations
 
 import csv
+import gzip
+import io
 import json
 import re
 import shlex
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from .._utils.files import Source, shorten
-from .._utils.text import as_array
+from .._utils.files import Source, make_folder, replacing, shorten
+from .._utils.text import as_array, format_table, is_category, printable
 from ..datasets import read_histogram
 from ..domains import RecordDomain
 
-
-class Histogram(NamedTuple):
-    """Categories, of int64 or text, and the number of users of each, both of shape (d,)."""
-
-    categories: np.ndarray
-    counts: np.ndarray
-
+#: Values of users, of shape (n,) or (n, n_columns), and how many users have each.
+Users = tuple[np.ndarray, np.ndarray]
 
 _NUMBER = re.compile(r"[+-]?[0-9]+([.,][0-9]+)?")
 
 
-def read_users(arguments: Any, domain: np.ndarray | None) -> Histogram:
+def read_users(arguments: Any, domain: np.ndarray | None) -> Users:
     """Read a file of values or a histogram.
 
     Parameters
@@ -44,7 +41,7 @@ def read_users(arguments: Any, domain: np.ndarray | None) -> Histogram:
 
     Returns
     -------
-    Histogram
+    (values, counts) : tuple of ndarray of shape (d,)
         In the order of the file if it is a histogram, otherwise sorted by value.
 
     Raises
@@ -58,7 +55,14 @@ def read_users(arguments: Any, domain: np.ndarray | None) -> Histogram:
     source = source_of(path)
     header = read_header(source)
     if arguments.no_header:
-        _check_no_header(source, header, kind, count_column)
+        if source.is_parquet:
+            raise ValueError(f"--no-header is for text; {source.name} is Parquet: leave it out.")
+        if kind == "histogram" or count_column is not None:
+            raise ValueError(
+                "--no-header is for values, one per line; a histogram needs a header that names "
+                "its columns."
+            )
+        _check_one_column(source, header, kind)
         return _as_histogram(source, Counter(_lines(source)))
     value, count = value_column or "value", count_column or "count"
     has_counts = kind == "auto" and (count_column is not None or {value, count} <= set(header))
@@ -67,7 +71,7 @@ def read_users(arguments: Any, domain: np.ndarray | None) -> Histogram:
         if str(path) == "-":
             raise ValueError("A histogram is read from a file; standard input takes values.")
         histogram = read_histogram(path, value_column=value, count_column=count)
-        return Histogram(histogram.categories, histogram.counts)
+        return histogram.categories, histogram.counts
     if source.is_parquet:
         _check_columns(source, header, [value])
         tally = _tally_parquet(source, value)
@@ -91,19 +95,26 @@ def read_categories(path: Path) -> np.ndarray:
     return as_array(categories, parse=True)
 
 
-def over_domain(users: Histogram, categories: np.ndarray, path: Path) -> Histogram:
-    """Return the same users over the given domain; values are compared as text."""
+def declared_users(arguments: Any, oracle: Any) -> Users:
+    """Return the values in the file, over the domain of the oracle, and their numbers of users.
+
+    Values are compared with the domain as text.
+    """
+    if arguments.domains is not None:
+        return read_rows(arguments, RecordDomain.declared(oracle.domains, "--domains"))
+    categories = oracle.categories
     place = {category: i for i, category in enumerate(categories.astype(str).tolist())}
     counts = np.zeros(len(categories), dtype=np.int64)
-    for value, n in zip(users.categories.astype(str).tolist(), users.counts.tolist(), strict=True):
+    values, numbers = read_users(arguments, categories)
+    for value, n in zip(values.astype(str).tolist(), numbers.tolist(), strict=True):
         if value not in place and n > 0:
             raise ValueError(
-                f"{path} has the value {value!r} ({n:,} users), which is not in the domain that "
-                "--categories gives; add it there, or correct the data."
+                f"{arguments.file} has the value {value!r} ({n:,} users), which is not in the "
+                "domain that --categories gives; add it there, or correct the data."
             )
         if n > 0:
             counts[place[value]] = n
-    return Histogram(categories, counts)
+    return categories, counts
 
 
 def source_of(path: Path) -> Source:
@@ -132,17 +143,6 @@ def _check_columns(source: Source, header: list[str], names: list[str]) -> None:
             f"{source.name} has no column {' and no column '.join(map(repr, missing))}; its "
             f"columns are {header}. Name yours with --value-column and --count-column."
         )
-
-
-def _check_no_header(source: Source, header: list[str], kind: str, count: str | None) -> None:
-    if source.is_parquet:
-        raise ValueError(f"--no-header is for text; {source.name} is Parquet: leave it out.")
-    if kind == "histogram" or count is not None:
-        raise ValueError(
-            "--no-header is for values, one per line; a histogram needs a header that names its "
-            "columns."
-        )
-    _check_one_column(source, header, kind)
 
 
 def _check_one_column(source: Source, header: list[str], kind: str) -> None:
@@ -211,11 +211,7 @@ def _not_empty(value: str, source: Source, number: int) -> str:
 def _tally_parquet(source: Source, column: str) -> Counter:
     pairs = source.parquet_table([column]).column(0).value_counts().to_pylist()
     tally = Counter({pair["values"]: pair["counts"] for pair in pairs})
-    odd = [
-        value
-        for value in tally
-        if type(value) not in (str, int) or value == "" or (type(value) is str and "\0" in value)
-    ]
+    odd = [value for value in tally if not is_category(value)]
     if odd:
         raise ValueError(
             f"{source.name}: values must be text without NUL or integers, got {odd[0]!r}. Give a "
@@ -224,25 +220,18 @@ def _tally_parquet(source: Source, column: str) -> Counter:
     return tally
 
 
-def _as_histogram(source: Source, tally: Counter) -> Histogram:
+def _as_histogram(source: Source, tally: Counter) -> Users:
     if not tally:
         raise ValueError(f"{source.name} has a header but no values.")
     values = as_array(list(tally), parse=not source.is_parquet)
     counts = np.array(list(tally.values()), dtype=np.int64)
     order = np.argsort(values)
-    return Histogram(values[order], counts[order])
+    return values[order], counts[order]
 
 
 # -- several columns ---------------------------------------------------------------------------
 _EXAMPLE = '{"sex": ["F", "M"], "age": 10}'
 _LARGEST = 2**63 - 1
-
-
-class Rows(NamedTuple):
-    """Categories of users in each column, of shape (n_rows, n_columns), and their numbers."""
-
-    values: np.ndarray
-    counts: np.ndarray
 
 
 def read_domains(path: Path) -> dict[str, Any]:
@@ -298,7 +287,9 @@ def _check_domain(domain: Any, where: str) -> None:
         raise ValueError(
             f"{where} must be a list of categories or a number of them >= 1, got {shorten(domain)}."
         )
-    odd = [one for one in domain if not _is_text(one) and not _is_integer(one)]
+    odd = [
+        one for one in domain if not is_category(one) or (type(one) is int and abs(one) > _LARGEST)
+    ]
     if odd:
         raise ValueError(
             f"{where} must list text without NUL, which is not empty, or integers, got "
@@ -309,15 +300,7 @@ def _check_domain(domain: Any, where: str) -> None:
         raise ValueError(f"{where} repeats {shorten(text)}: list each category once.")
 
 
-def _is_text(value: Any) -> bool:
-    return type(value) is str and value != "" and "\0" not in value
-
-
-def _is_integer(value: Any) -> bool:
-    return type(value) is int and -_LARGEST <= value <= _LARGEST
-
-
-def read_rows(arguments: Any, domain: RecordDomain) -> Rows:
+def read_rows(arguments: Any, domain: RecordDomain) -> Users:
     """Read one row per user, or per combination of values with its number of users.
 
     Parameters
@@ -330,7 +313,7 @@ def read_rows(arguments: Any, domain: RecordDomain) -> Rows:
 
     Returns
     -------
-    Rows
+    (values, counts) : tuple of ndarray
         The categories themselves, in the order of the domain's columns.
 
     Raises
@@ -365,15 +348,7 @@ def read_rows(arguments: Any, domain: RecordDomain) -> Rows:
     values = np.empty((len(cells[-1]), len(names)), dtype=object)
     for j, one in enumerate(codes.values()):
         values[:, j] = one.categories[cells[j]]
-    return Rows(values, cells[-1])
-
-
-def declared_users(arguments: Any, oracle: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return the values in the file, over the domain of the oracle, and their numbers of users."""
-    if arguments.domains is not None:
-        return read_rows(arguments, RecordDomain.declared(oracle.domains, "--domains"))
-    categories = oracle.categories
-    return over_domain(read_users(arguments, categories), categories, arguments.file)
+    return values, cells[-1]
 
 
 def _count_column(arguments: Any, header: list[str], domain: RecordDomain) -> str | None:
@@ -467,3 +442,143 @@ def _factorised(column: Any) -> tuple[Iterator[str], np.ndarray]:
     texts = ["" if value is None else str(value) for value in [*values, None]]
     kept = np.cumsum(used) - 1
     return (text for text, one in zip(texts, used, strict=True) if one), kept[places]
+
+
+# -- tables: aligned on a terminal, CSV in a pipe, and CSV or Parquet in a file -------------------
+TABLE_SUFFIXES = (".csv", ".csv.gz", ".parquet")
+
+
+# What Excel, LibreOffice and Google Sheets evaluate, half and full width; spaces may come before.
+_FORMULA = re.compile(r"\s*[=+\-@\t\r\uff0b\uff0d\uff1d\uff20]")
+
+
+def is_csv(path: Path | None) -> bool:
+    """Whether `write_table` writes CSV, which a spreadsheet may open."""
+    if path is None:
+        return not sys.stdout.isatty()
+    return not path.name.lower().endswith(".parquet")
+
+
+def first_formula(column: np.ndarray) -> str | None:
+    """The first text in a column that a spreadsheet would evaluate."""
+    texts = (str(value) for value in column.tolist()) if column.dtype.kind in "OU" else ()
+    return next((text for text in texts if _is_formula(text)), None)
+
+
+def without_formulas(column: np.ndarray) -> np.ndarray:
+    """The column with an apostrophe before what a spreadsheet would evaluate: it shows that."""
+    if first_formula(column) is None:
+        return column
+    texts = [str(value) for value in column.tolist()]
+    return np.array([f"'{t}" if _is_formula(t) else t for t in texts], dtype=object)
+
+
+def _is_formula(text: str) -> bool:
+    return bool(_FORMULA.match(text)) and not _NUMBER.fullmatch(text)
+
+
+def write_table(columns: Mapping[str, Any], path: Path | None) -> None:
+    """Write columns to a file, whose folder is created if missing, or to standard output.
+
+    Parameters
+    ----------
+    columns : mapping of str to ndarray
+        The columns, by their names.
+    path : Path or None
+        Its suffix says the format. None is standard output, where a person at a terminal gets an
+        aligned table with a few digits, and a program behind a pipe gets CSV with all of them.
+    """
+    if path is None:
+        is_terminal = sys.stdout.isatty()
+        sys.stdout.write(f"{_as_table(columns)}\n" if is_terminal else _as_csv(columns))
+        return
+    make_folder(path)
+    with replacing(path) as file:
+        if not is_csv(path):
+            _write_parquet(columns, file)
+            return
+        content = _as_csv(columns).encode("utf-8")
+        is_packed = path.name.lower().endswith(".gz")
+        file.write(gzip.compress(content, mtime=0) if is_packed else content)
+
+
+def write_tables(tables: Mapping[Any, Mapping[str, Any]], path: Path | None, key: str) -> None:
+    """Write tables of the same columns: one below the other on a terminal, otherwise as one.
+
+    Parameters
+    ----------
+    tables : mapping of str to mapping of str to ndarray
+        The tables by name.
+    path : Path or None
+        As for `write_table`.
+    key : str
+        What the column of their names is called, if they are written as one.
+    """
+    if path is None and sys.stdout.isatty():
+        shown = (f"{printable(name)}\n{_as_table(table)}" for name, table in tables.items())
+        sys.stdout.write("\n\n".join(shown) + "\n")
+        return
+    first, *_ = tables.values()
+    sizes = [len(next(iter(table.values()))) for table in tables.values()]
+    whole: dict[str, Any] = {key: np.repeat(np.array(list(tables), dtype=object), sizes)}
+    for name in first:
+        cells = [table[name] for table in tables.values()]
+        # Categories may be text in one table and integers in another.
+        one_kind = len({column.dtype.kind for column in cells}) == 1
+        cells = cells if one_kind else [column.astype(str).astype(object) for column in cells]
+        whole[name] = np.concatenate(cells)
+    write_table(whole, path)
+
+
+def check_parquet(path: Path) -> None:
+    """Raise ImportError if a Parquet file cannot be written."""
+    try:
+        import pyarrow.parquet  # noqa: F401
+    except ImportError as error:
+        raise ImportError(
+            f"--output {path}: Parquet needs pyarrow, which is not installed; install it with "
+            "pip install 'sklearn_ldp[data]', or name a .csv file."
+        ) from error
+
+
+def _write_parquet(columns: Mapping[str, Any], file: Any) -> None:
+    import pyarrow as pa
+    from pyarrow.parquet import write_table as write_parquet
+
+    write_parquet(pa.table({name: column.tolist() for name, column in columns.items()}), file)
+
+
+def _as_csv(columns: Mapping[str, Any]) -> str:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows(zip(*(_as_text(column) for column in columns.values()), strict=True))
+    return text.getvalue()
+
+
+def _as_text(column: np.ndarray) -> list:
+    """Integers and text as they are, other numbers with ten digits: far more than noise leaves."""
+    return [f"{x:.10g}" for x in column] if column.dtype.kind == "f" else column.tolist()
+
+
+def _as_table(columns: Mapping[str, Any]) -> str:
+    cells = [_as_cells(column) for column in columns.values()]
+    left = [i for i, column in enumerate(columns.values()) if column.dtype.kind not in "iuf"]
+    return format_table(list(columns), list(zip(*cells, strict=True)), left=left)
+
+
+def _as_cells(column: np.ndarray) -> list[str]:
+    if column.dtype.kind != "f":
+        # What would break the line, or steer the terminal, is shown as Python writes it.
+        return [text if text.isprintable() else repr(text) for text in map(str, column.tolist())]
+    decimals = _decimals(column)
+    cells = [f"{x:.{decimals}f}" for x in column]
+    surplus = min(len(cell) - len(cell.rstrip("0")) for cell in cells) if decimals else 0
+    # A column of whole numbers loses its decimal points, too.
+    return [cell[: len(cell) - surplus].rstrip(".") for cell in cells]
+
+
+def _decimals(column: np.ndarray) -> int:
+    """Decimals that show three digits of half of the numbers, and more of the larger ones."""
+    sizes = np.abs(column[np.isfinite(column) & (column != 0)])
+    return int(np.clip(2 - np.floor(np.log10(np.median(sizes))), 0, 12)) if sizes.size else 0
