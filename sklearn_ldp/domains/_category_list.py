@@ -13,10 +13,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import InvalidParameterError
 
+from .._utils.state import Uncached
 from .values import as_vector, declared_levels, is_missing, sorted_values
 
 
-class CategoryList:
+class CategoryList(Uncached):
     """A read-only list of distinct categories, and the map from values to their positions."""
 
     def __init__(self, categories: np.ndarray):
@@ -28,9 +29,6 @@ class CategoryList:
             first = int(categories[0])
             if int(categories[-1]) == first + self.size - 1 and np.all(np.diff(categories) == 1):
                 self._first = first
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {"categories": self.categories, "size": self.size, "_first": self._first}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
@@ -54,9 +52,8 @@ class CategoryList:
 
     def encode(self, values: np.ndarray, name: str, where: str = "") -> np.ndarray:
         """Return the codes of values; raise ValueError if one is not a category."""
-        if self._first is not None and values.dtype.kind in "iu":
-            return self._encode_range(values, self._first, name, where)
-        if None not in self._codes:
+        is_range = self._first is not None and values.dtype.kind in "iu"
+        if not is_range and None not in self._codes:
             refuse_infinite(values, name)
         codes = self.places(values)
         unknown = int(np.argmin(codes)) if len(codes) else 0
@@ -67,21 +64,15 @@ class CategoryList:
     def places(self, values: np.ndarray) -> np.ndarray:
         """Return the codes of values, int64; -1 for a value that is no category."""
         if self._first is not None and values.dtype.kind in "iu":
+            # Of consecutive integers, by subtraction.
             is_one = (values >= self._first) & (values <= self._first + self.size - 1)
-            return np.where(is_one, values.astype(np.int64) - self._first, -1)
+            codes = values.astype(np.int64, copy=False) - self._first
+            return codes if is_one.all() else np.where(is_one, codes, -1)
         rows, code_of = values.tolist(), self._codes.get
         codes = np.fromiter((code_of(row, -1) for row in rows), np.int64, len(rows))
         for i in np.flatnonzero(codes < 0):
             codes[i] = code_of(_without_nan(rows[i]), -1)
         return codes
-
-    def _encode_range(self, values, first, name, where):
-        """Codes if the categories are consecutive integers, by subtraction."""
-        outside = (values < first) | (values > first + self.size - 1)
-        if outside.any():
-            self._refuse(values[int(np.argmax(outside))].item(), name, where)
-        codes = values.astype(np.int64, copy=False) - first
-        return codes.astype(np.min_scalar_type(self.size - 1))
 
     def _refuse(self, value, name, where):
         if is_missing(value):
@@ -126,9 +117,6 @@ class BinList(CategoryList):
         self.edges = array
         self.edges.flags.writeable = False
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {**super().__getstate__(), "edges": self.edges}
-
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
         self.edges.flags.writeable = False
@@ -141,8 +129,6 @@ class BinList(CategoryList):
                 return super().places(values)
         places = np.searchsorted(self.edges, values, side="right")
         return np.where(np.isnan(values), -1, places) if values.dtype.kind == "f" else places
-
-    places.__doc__ = CategoryList.places.__doc__
 
 
 def _shortest(number: float) -> str:

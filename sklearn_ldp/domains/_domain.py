@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
+from .._utils.state import Uncached
 from .._utils.typing import Column, SupportsCategories, Values
 from ._category_list import (
     BinList,
@@ -36,7 +37,7 @@ _MAX_LISTED = 1 << 27  # categories in a list: beyond that, the list alone takes
 _MANY, _NEARLY_EVERY = 200, 0.9
 
 
-class Domain:
+class Domain(Uncached):
     """What users may answer: a public list of categories, known to clients and servers alike.
 
     A value's code is its position in the list. The domain of several columns is the product of
@@ -256,6 +257,12 @@ class Domain:
         return listed
 
     @property
+    def edges(self) -> np.ndarray | None:
+        """The edges that `bins` was given, of shape (d - 1,); None for any other domain."""
+        parts = getattr(self, "_parts", ())
+        return getattr(parts[0], "edges", None) if len(parts) == 1 else None
+
+    @property
     def names(self) -> np.ndarray:
         """The categories as strings, of shape (d,)."""
         return np.asarray([str(category) for category in self.categories], dtype=object)
@@ -283,10 +290,6 @@ class Domain:
         if len(self._parts) == 1:
             return f"Domain({self._parts[0].shown})"
         return f"Domain({' x '.join(f'({part.shown})' for part in self._parts)})"
-
-    def __getstate__(self) -> dict[str, Any]:
-        # Without what is listed on demand, which would come back writeable.
-        return {"_parts": self._parts, "size": self.size, "_dtype": self._dtype}
 
     def closed(self) -> Domain:
         """Return the domain itself, or raise if it has no list of categories.
@@ -361,18 +364,15 @@ class Domain:
         if len(self._parts) == 1:
             values = _joined(columns)
             return self._parts[0].encode(values, name).astype(self._dtype, copy=False)
-        self._check_width(columns, name)
-        codes = np.zeros(len(columns[0]), dtype=np.int64)
-        for number, (part, column) in enumerate(zip(self._parts, columns, strict=True), start=1):
-            codes = codes * part.size + part.encode(column, name, f" in column {number}")
-        return codes.astype(self._dtype)
-
-    def _check_width(self, columns: list[np.ndarray], name: str) -> None:
         if len(columns) != len(self._parts):
             raise ValueError(
                 f"{name} expects the {len(self._parts)} columns that its domain is the product of, "
                 f"got {len(columns)}."
             )
+        codes = np.zeros(len(columns[0]), dtype=np.int64)
+        for number, (part, column) in enumerate(zip(self._parts, columns, strict=True), start=1):
+            codes = codes * part.size + part.encode(column, name, f" in column {number}")
+        return codes.astype(self._dtype)
 
     def decode(self, codes: ArrayLike) -> np.ndarray:
         """Return the category of each code.
@@ -430,9 +430,6 @@ class OpenDomain(Domain):
 
     def __repr__(self) -> str:
         return "Domain.open()"
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {}
 
     def encode_columns(self, columns: list[np.ndarray], name: str) -> np.ndarray:
         values = _joined(columns)

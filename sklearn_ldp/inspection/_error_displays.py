@@ -196,15 +196,14 @@ class ErrorCurveDisplay(BaseDisplay):
         if rows is not None:
             named = np.array(rows, dtype=object)
             curves = {key: one._replace(x=named[one.x.astype(int)]) for key, one in curves.items()}
-        display = cls(
+        return cls(
             curves,
             rows=rows,
             x_name=x,
             error_name=_error_name(results, error),
             chosen=chosen,
             chosen_name=chosen_name,
-        )
-        return display.plot(ax, **kwargs)
+        ).plot(ax, **kwargs)
 
     @classmethod
     def from_grid_search(
@@ -301,13 +300,12 @@ class ErrorCurveDisplay(BaseDisplay):
         best = getattr(fitted, "best_index_", None)  # none with refit=False and many metrics
         if not np.nanmin(errors, initial=np.inf) > 0:
             kwargs = {"error_scale": "linear", **kwargs}
-        display = cls(
+        return cls(
             curves,
             x_name=parameter.rpartition("__")[2],
             error_name=error_name,
             chosen=None if best is None else {names[best]: float(place[best])},
-        )
-        return display.plot(ax, **kwargs)
+        ).plot(ax, **kwargs)
 
     def plot(
         self,
@@ -521,14 +519,13 @@ class SearchDisplay(BaseDisplay):
                 f"BootstrapSearch, or a Pipeline that ends with one, got {type(search).__name__}."
             )
         results = search.results_
-        display = cls(
+        return cls(
             results["candidate"],
             results["mean_error"],
             standard_error=results["standard_error"],
             best_index=search.best_index_,
             error_name=search._error_name,
-        )
-        return display.plot(ax, **kwargs)
+        ).plot(ax, **kwargs)
 
     def plot(
         self, ax: Axes | None = None, *, error_scale: str | None = None, **kwargs: Any

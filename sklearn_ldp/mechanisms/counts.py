@@ -11,6 +11,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import ArrayLike
 
+from .._utils.state import Uncached
 from ..noise import Noise, SampledNoise
 from .laws import ReportLaw
 from .mechanism import Mechanism, chunk_users, rows_by_group
@@ -120,11 +121,6 @@ class Waiting(NamedTuple):
     mechanism: Any
     blocks: tuple[tuple[np.ndarray, np.ndarray], ...]
     n_bytes: int
-
-    @classmethod
-    def of(cls, mechanism: Any, slots: np.ndarray, reports: np.ndarray) -> Waiting:
-        """Return a single block."""
-        return cls(mechanism, ((slots, reports),), slots.nbytes + reports.nbytes)
 
     def with_blocks(self, more: Waiting) -> Waiting:
         """Return the reports of both."""
@@ -338,7 +334,8 @@ class Counts:
 
     def _with_waiting(self, mechanism: Mechanism, slots: np.ndarray, reports: np.ndarray) -> Counts:
         sizes = np.bincount(slots, minlength=self.sizes.size).reshape(self.sizes.shape)
-        waiting = Waiting.of(mechanism, slots, reports.copy())  # they may be the caller's
+        block = slots, reports.copy()  # they may be the caller's
+        waiting = Waiting(mechanism, (block,), slots.nbytes + reports.nbytes)
         return self + self._of(self.tally_size, sizes, None, waiting)
 
 
@@ -352,7 +349,7 @@ def _worked(work: Callable, n: int, size: int, n_jobs: int | None) -> Iterable:
 
 
 @dataclass(frozen=True, eq=False)
-class Shards:
+class Shards(Uncached):
     """Disjoint sets of one collection's reports, each of which suffices for an estimate.
 
     Parameters
@@ -368,10 +365,6 @@ class Shards:
     mechanism: Any
     of: Counts
     n_users: int | None = None
-
-    def __getstate__(self) -> dict[str, Any]:
-        # Leaves out what is computed on demand, so that reading it does not change a hash.
-        return {"mechanism": self.mechanism, "of": self.of, "n_users": self.n_users}
 
     @property
     def tallies(self) -> np.ndarray:

@@ -116,6 +116,15 @@ class BaseSearch(BasePostProcessor):
     def _error_name(self) -> str:
         """What the errors are, on an axis."""
 
+    def _refuse_changed(self, estimate: FrequencyEstimate) -> None:
+        """Raise ValueError if the estimate is not raw."""
+        if not estimate.is_raw:
+            raise ValueError(
+                f"{type(self).__name__} needs a raw estimate, but this one has been changed by "
+                f"{' and '.join(estimate.postprocessors)}: pass the estimate that the oracle "
+                "returned, and make the first step a part of each candidate (a Pipeline)."
+            )
+
     @abstractmethod
     def _cases(self, estimate: FrequencyEstimate) -> list[Case]:
         """Return the cases to judge the candidates on; raise errors before any long work starts."""
@@ -226,15 +235,8 @@ def _of_some(what: Any, candidates: list, *arguments: Any) -> list[tuple[int, An
 
 
 def _errors_of_one(candidate: Any, cases: list[Case], metric: Any) -> Judgement:
-    errors = [
-        query_errors(
-            case.frequencies,
-            candidate.fit_transform(case.estimate),
-            queries=case.queries,
-            metric=metric,
-        )
-        for case in cases
-    ]
+    made = [(case, candidate.fit_transform(case.estimate)) for case in cases]
+    errors = [query_errors(c.frequencies, e, queries=c.queries, metric=metric) for c, e in made]
     return Judgement(np.concatenate(errors))
 
 
@@ -307,11 +309,10 @@ class NoisySearch(BaseSearch):
     def _surely_best(self, spread: np.ndarray | None) -> int:
         """Return the candidate to take, from how sure its difference from EmpiricalBayes is."""
         mean_error = self.results_["mean_error"]
-        if spread is None:
-            self.results_["difference_std"] = np.full(len(mean_error), np.nan)
-            return int(np.argmin(mean_error))
-        self.results_["difference_std"] = spread
-        return int(np.argmin(mean_error + self.min_z_score * spread))
+        unknown = np.full(len(mean_error), np.nan)
+        self.results_["difference_std"] = unknown if spread is None else spread
+        needed = 0 if spread is None else self.min_z_score * spread
+        return int(np.argmin(mean_error + needed))
 
     def _error_spread(
         self, differences: np.ndarray, estimate: FrequencyEstimate, noise: Noise
@@ -353,13 +354,11 @@ def reference_among(candidates: list) -> int | None:
         The index of an EmpiricalBayes, of the last one that knows more if there is one.
     """
     found = [i for i, post in enumerate(candidates) if isinstance(post, EmpiricalBayes)]
-    informed = [
-        i
-        for i in found
-        if candidates[i].groups is not None
-        or bool(candidates[i].ordered)
-        or candidates[i].queries is not None
-    ]
+
+    def knows_more(post: EmpiricalBayes) -> bool:
+        return post.groups is not None or bool(post.ordered) or post.queries is not None
+
+    informed = [i for i in found if knows_more(candidates[i])]
     return informed[-1] if informed else next(iter(found), None)
 
 

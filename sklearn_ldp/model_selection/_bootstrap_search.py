@@ -122,12 +122,7 @@ class BootstrapSearch(NoisySearch):
         self.random_state = random_state
 
     def _cases(self, estimate):
-        if not estimate.is_raw:
-            raise ValueError(
-                "BootstrapSearch needs a raw estimate, but this one has been changed by "
-                f"{' and '.join(estimate.postprocessors)}: pass the estimate that the oracle "
-                "returned, and make the first step a part of each candidate (a Pipeline)."
-            )
+        self._refuse_changed(estimate)
         noise = resolve_noise(estimate, self.noise, type(self).__name__)
         query_set = as_query_set(self.queries)
         rng = as_generator(self.random_state)

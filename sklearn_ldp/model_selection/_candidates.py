@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 
 from .. import postprocessing
@@ -123,22 +123,16 @@ def _grid(key: Any, grid: Any, name: str) -> list:
     """Return one post-processor of a class for each combination of parameters in its grid."""
     from sklearn.model_selection import ParameterGrid  # slow to import, so only if needed
 
-    exported = {found: getattr(postprocessing, found) for found in postprocessing.__all__}
-    known = {
-        found: kind
-        for found, kind in exported.items()
-        if isinstance(kind, type)
-        and issubclass(kind, BasePostProcessor)
-        and kind is not BasePostProcessor
-    }
-    made = known[key]() if key in known else None
-    if made is None:
+    exported = ((found, getattr(postprocessing, found)) for found in postprocessing.__all__)
+    classes = ((found, kind) for found, kind in exported if isinstance(kind, type))
+    known = {found: kind for found, kind in classes if BasePostProcessor in kind.__mro__[1:]}
+    if key not in known:
         raise ValueError(
             f"{name} does not know the post-processor {key!r} of the candidates' grids; it knows "
             f"{', '.join(known)}."
         )
     # set_params refuses an unknown parameter and names the ones that the class has.
-    return [clone(made).set_params(**parameters) for parameters in ParameterGrid(grid)]
+    return [known[key]().set_params(**parameters) for parameters in ParameterGrid(grid)]
 
 
 def knowing_queries(

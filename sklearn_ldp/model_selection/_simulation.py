@@ -130,10 +130,16 @@ def simulate_errors(
     if not isinstance(n_repeats, Integral) or n_repeats < 1:
         raise ValueError(f"simulate_errors needs n_repeats >= 1, an integer, got {n_repeats!r}.")
     posts = _named_postprocessors(postprocessors)
-    _refuse_held_out(posts)
     asked = _named_queries(queries)
-    judged = _named_metrics(metrics)
-    cells = list(_cells(oracles, frequencies, n_samples, epsilons, int(n_repeats), random_state))
+    given = [metrics] if isinstance(metrics, str) or callable(metrics) else list(metrics)
+    judged = _by_name(given, "metrics", lambda m: m if isinstance(m, str) else m.__name__)
+    entropy, named = root_entropy(random_state), _named_oracles(oracles)
+    cells = [
+        _Cell(population, counts, name, made, int(n_repeats), entropy)
+        for population, counts in _populations(frequencies, n_samples)
+        for name, oracle in named.items()
+        for made in _with_each_epsilon(oracle, epsilons, len(counts))
+    ]
     rows = [row for cell in cells for row in _rows(cell, posts, asked, judged)]
     ledger = Ledger(checkpoint)
     tasks = _tasks([row for row in rows if row.key not in ledger])
@@ -251,25 +257,12 @@ def _processed(post: Any, simulated: FrequencyEstimate) -> FrequencyEstimate:
 
 
 # -- from the parameters to cells -----------------------------------------------------------------
-def _cells(
-    oracles: Any,
-    frequencies: Any,
-    n_samples: Any,
-    epsilons: Any,
-    n_repeats: int,
-    random_state: RandomState,
-) -> Iterator[_Cell]:
-    entropy = root_entropy(random_state)
-    named = _named_oracles(oracles)
-    for population, counts in _populations(frequencies, n_samples):
-        for name, oracle in named.items():
-            for epsilon in [oracle.epsilon] if epsilons is None else np.atleast_1d(epsilons):
-                made = clone(oracle).set_params(
-                    epsilon=float(epsilon), categories="auto", input="values", n_jobs=None
-                )
-                made.channel(len(counts))  # refuses parameters that do not fit the domain
-                made.set_params(random_state=None)
-                yield _Cell(population, counts, name, made, n_repeats, entropy)
+def _with_each_epsilon(oracle: BaseOracle, epsilons: Any, d: int) -> Iterator[BaseOracle]:
+    of_study = {"categories": "auto", "input": "values", "n_jobs": None}
+    for epsilon in [oracle.epsilon] if epsilons is None else np.atleast_1d(epsilons):
+        made = clone(oracle).set_params(epsilon=float(epsilon), **of_study)
+        made.channel(d)  # refuses parameters that do not fit the domain
+        yield made.set_params(random_state=None)
 
 
 def _populations(frequencies: Any, n_samples: Any) -> Iterator[tuple[str, np.ndarray]]:
@@ -338,20 +331,18 @@ def _named_postprocessors(postprocessors: Any) -> dict[str, Any]:
     is_mapping = isinstance(postprocessors, Mapping)
     if is_mapping and all(hasattr(post, "fit") for post in postprocessors.values()):
         posts = as_candidates(list(postprocessors.values()), "simulate_errors")
-        return dict(zip(map(str, postprocessors), posts, strict=True))
-    if hasattr(postprocessors, "fit"):
-        postprocessors = [postprocessors]
-    posts = as_candidates(postprocessors, "simulate_errors")
-    return _by_name(posts, "postprocessors", candidate_name)
-
-
-def _refuse_held_out(posts: dict[str, Any]) -> None:
-    for name, post in posts.items():
+        named = dict(zip(map(str, postprocessors), posts, strict=True))
+    else:
+        given = [postprocessors] if hasattr(postprocessors, "fit") else postprocessors
+        posts = as_candidates(given, "simulate_errors")
+        named = _by_name(posts, "postprocessors", candidate_name)
+    for name, post in named.items():
         if isinstance(post, HeldOutSearch):
             raise TypeError(
                 f"simulate_errors simulates whole collections, but {name} needs the shards of a "
                 "real one: fit an oracle for it (its sample_weight= takes counts)."
             )
+    return named
 
 
 def _named_queries(queries: Any) -> dict[str, QuerySet]:
@@ -359,11 +350,6 @@ def _named_queries(queries: Any) -> dict[str, QuerySet]:
         return {str(name): as_query_set(asked) for name, asked in queries.items()}
     asked = as_query_set(queries)
     return {repr(asked): asked}
-
-
-def _named_metrics(metrics: Any) -> dict[str, Any]:
-    given = [metrics] if isinstance(metrics, str) or callable(metrics) else list(metrics)
-    return _by_name(given, "metrics", lambda m: m if isinstance(m, str) else m.__name__)
 
 
 def _by_name(given: list, what: str, name: Callable[[Any], str]) -> dict[str, Any]:

@@ -11,11 +11,12 @@ from typing import Any, Literal, overload
 import numpy as np
 
 from .._utils.files import errors_name
+from .._utils.pandas import import_library
 from .._utils.text import format_table
 from .._utils.typing import DataFrame, FilePath, PolarsDataFrame
 
 _SHOWN = 20
-_FORMAT = {"format": "sklearn_ldp study", "version": 1}
+_HEADER = json.dumps({"format": "sklearn_ldp study", "version": 1}).encode()
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -135,12 +136,7 @@ class ErrorStudy:
         """
         if library not in ("pandas", "polars"):
             raise ValueError(f'Argument library must be "pandas" or "polars", got {library!r}.')
-        try:
-            module = __import__(library)
-        except ImportError as error:
-            raise ImportError(
-                f"ErrorStudy.to_frame needs {library}: pip install 'sklearn_ldp[data]'."
-            ) from error
+        module = import_library("ErrorStudy.to_frame", library)
         table = {
             name: values.tolist() if values.dtype == object else values
             for name, values in self.to_dict().items()
@@ -203,7 +199,8 @@ class Ledger:
             content = b""
         whole = content[: content.rfind(b"\n") + 1]
         header, *lines = whole.splitlines() or [b""]
-        if content and not _is_header(header if whole else content):
+        # The header may have been cut off by a kill; then the content is its beginning.
+        if content and not _HEADER.startswith(header if whole else content):
             raise ValueError(
                 f"{self._path} is not a checkpoint of simulate_errors, or is one of another "
                 "version; give the name of a new file."
@@ -218,7 +215,7 @@ class Ledger:
                     "are computed again."
                 ) from error
         if not whole:
-            self._path.write_bytes(json.dumps(_FORMAT).encode() + b"\n")
+            self._path.write_bytes(_HEADER + b"\n")
         elif len(whole) < len(content):
             os.truncate(self._path, len(whole))
 
@@ -239,8 +236,3 @@ class Ledger:
             file.write("".join(f"{line}\n" for line in lines))
             file.flush()
             os.fsync(file.fileno())
-
-
-def _is_header(line: bytes) -> bool:
-    # The header may have been cut off by a kill; then the line is the beginning of a header.
-    return json.dumps(_FORMAT).encode().startswith(line)

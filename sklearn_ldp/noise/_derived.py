@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,12 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 
 from .._utils.typing import Rows
-from ._model import Noise, NoiseModel
+from ._model import Noise
+
+
+def _same(name: str, doc: str) -> Any:
+    """A property that the other noise answers."""
+    return property(attrgetter(f"noise.{name}"), doc=doc)
 
 
 @dataclass(frozen=True, eq=False)
@@ -19,50 +25,15 @@ class _DerivedNoise(Noise):
 
     noise: Any
 
-    @property
-    def n_samples(self) -> Any:
-        """Number of users who reported."""
-        return self.noise.n_samples
-
-    @property
-    def n_users(self) -> Any:
-        """Number of users whose frequencies the estimate is of."""
-        return self.noise.n_users
-
-    @property
-    def std(self) -> Any:
-        """Standard deviation of the estimate of a category that nobody has."""
-        return self.noise.std
-
-    @property
-    def growth(self) -> Any:
-        """How much the variance of a category's estimate grows with its frequency."""
-        return self.noise.growth
-
-    @property
-    def curvature(self) -> Any:
-        """How much the variance of a category falls with the square of its frequency."""
-        return self.noise.curvature
-
-    @property
-    def null_variance(self) -> Any:
-        """Variance of the estimate of a category that nobody has, times those who reported."""
-        return self.noise.null_variance
-
-    @property
-    def slope(self) -> Any:
-        """How much that variance grows with the frequency of the category."""
-        return self.noise.slope
-
-    @property
-    def half_count(self) -> Any:
-        """How much half a report adds to an estimate."""
-        return self.noise.half_count
-
-    @property
-    def support_law(self) -> NoiseModel | None:
-        """The p and q of the reports, if they support categories or do not."""
-        return self.noise.support_law
+    n_samples = _same("n_samples", "Number of users who reported.")
+    n_users = _same("n_users", "Number of users whose frequencies the estimate is of.")
+    std = _same("std", "Standard deviation of the estimate of a category that nobody has.")
+    growth = _same("growth", "How much the variance of a category grows with its frequency.")
+    curvature = _same("curvature", "How much it falls with the square of the frequency.")
+    null_variance = _same("null_variance", "The square of `std`, times those who reported.")
+    slope = _same("slope", "`growth`, times those who reported.")
+    half_count = _same("half_count", "How much half a report adds to an estimate.")
+    support_law = _same("support_law", "The p and q of reports that support categories, or None.")
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,8 +85,6 @@ class SampledNoise(_DerivedNoise):
         f = np.asarray(frequencies, dtype=np.float64)
         return self.noise.variance(f) + self.curvature[..., None] * f * (1 - f)
 
-    variance.__doc__ = Noise.variance.__doc__
-
     def _covariance(self, rows: sparse.csr_array, frequencies: np.ndarray) -> np.ndarray:
         means = rows @ frequencies
         products = (rows.multiply(frequencies) @ rows.T).toarray()
@@ -131,13 +100,9 @@ class SampledNoise(_DerivedNoise):
         sampled = self.curvature * f * (vector - f @ vector)
         return self.noise.covariance_product(vector, f) + sampled
 
-    covariance_product.__doc__ = Noise.covariance_product.__doc__
-
     def of_rows(self, rows: Rows) -> SampledNoise:
         total: Any = np.asarray(self.total)
         return SampledNoise(self.noise.of_rows(rows), total[rows] if total.ndim else self.total)
-
-    of_rows.__doc__ = Noise.of_rows.__doc__
 
     def drawn_users(
         self, counts: np.ndarray, n_repeats: int, rng: np.random.Generator
@@ -145,8 +110,6 @@ class SampledNoise(_DerivedNoise):
         return rng.multivariate_hypergeometric(
             counts, int(self.n_samples), size=n_repeats, method="marginals"
         )
-
-    drawn_users.__doc__ = Noise.drawn_users.__doc__
 
     @property
     def n_users(self) -> Any:
@@ -197,8 +160,6 @@ class ReorderedNoise(_DerivedNoise):
         known = self._back(np.asarray(frequencies, dtype=float))
         return self.noise.variance(known)[..., self.order]
 
-    variance.__doc__ = Noise.variance.__doc__
-
     def _covariance(self, rows: sparse.csr_array, frequencies: np.ndarray) -> np.ndarray:
         return self.noise._covariance(self._rows_back(rows), self._back(frequencies))
 
@@ -209,23 +170,17 @@ class ReorderedNoise(_DerivedNoise):
         known = self.noise.covariance_product(self._back(vector), self._back(frequencies))
         return known[self.order]
 
-    covariance_product.__doc__ = Noise.covariance_product.__doc__
-
     def drawn_users(
         self, counts: np.ndarray, n_repeats: int, rng: np.random.Generator
     ) -> np.ndarray:
         return self.noise.drawn_users(self._back(counts), n_repeats, rng)[:, self.order]
 
-    drawn_users.__doc__ = Noise.drawn_users.__doc__
-
     def of_rows(self, rows: Rows) -> ReorderedNoise:
         return ReorderedNoise(self.noise.of_rows(rows), self.order)
 
-    of_rows.__doc__ = Noise.of_rows.__doc__
-
 
 @dataclass(frozen=True)
-class ScaledNoise(Noise):
+class ScaledNoise(_DerivedNoise):
     """Another noise with all covariances multiplied by a factor.
 
     Parameters
@@ -236,8 +191,10 @@ class ScaledNoise(Noise):
         The factor.
     """
 
-    noise: Any
     factor: float
+
+    # It is no longer that of reports, so it says what any noise says.
+    n_users, half_count, support_law = Noise.n_users, Noise.half_count, Noise.support_law
 
     def __repr__(self) -> str:
         return repr(self.noise)  # errors name what was given
@@ -262,16 +219,6 @@ class ScaledNoise(Noise):
     def curvature(self) -> Any:
         """How much the variance of a category falls with the square of its frequency."""
         return self.factor * np.asarray(self.noise.curvature)
-
-    @property
-    def null_variance(self) -> Any:
-        """Variance of the estimate of a category that nobody has, times the number of users."""
-        return self.noise.null_variance
-
-    @property
-    def slope(self) -> Any:
-        """How much that variance grows with the frequency of the category."""
-        return self.noise.slope
 
     def variance(self, frequencies: ArrayLike) -> np.ndarray:
         """Return the variances of the other noise, times the factor."""

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
+from .._utils.docs import inherit_docstrings
 from .._utils.typing import Matrix, Rows
 
 
@@ -36,6 +37,10 @@ class Noise(ABC):
     n_samples: Any
     std: Any
     growth: Any
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        inherit_docstrings(cls)
 
     @abstractmethod
     def _covariance(self, rows: sparse.csr_array, frequencies: np.ndarray) -> np.ndarray:
@@ -355,8 +360,6 @@ class NoiseModel(Noise):
         n_samples: Any = np.asarray(self.n_samples)
         return replace(self, n_samples=n_samples[rows]) if n_samples.ndim else self
 
-    of_rows.__doc__ = Noise.of_rows.__doc__
-
 
 @dataclass(frozen=True, eq=False)
 class ChannelNoise(NoiseModel):
@@ -399,8 +402,6 @@ class ChannelNoise(NoiseModel):
     def covariance_product(self, vector: np.ndarray, frequencies: np.ndarray) -> np.ndarray:
         return self.channel.covariance_product(vector, frequencies) / self.n_samples
 
-    covariance_product.__doc__ = Noise.covariance_product.__doc__
-
     def _answer_variance(self, rows: sparse.csr_array, frequencies: np.ndarray) -> np.ndarray:
         return self.channel.answer_variances(rows, frequencies) / self.n_samples
 
@@ -421,8 +422,6 @@ class ConstantNoise(Noise):
 
     def variance(self, frequencies: ArrayLike) -> np.ndarray:
         return np.full(np.shape(frequencies), np.square(self.std))
-
-    variance.__doc__ = Noise.variance.__doc__
 
     def _covariance(self, rows: sparse.csr_array, frequencies: np.ndarray) -> np.ndarray:
         raise ValueError(

@@ -13,16 +13,10 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from .._utils.random import RandomState
 from ..domains import Categories
-from ..mechanisms.channel import Channel, randomised_response
+from ..mechanisms.channel import Channel, IndependentChannel, randomised_response
 from ..mechanisms.coins import TWO_64, SeededCoins, direct_threshold, exp_lower_bound
 from ..mechanisms.covariances import drawn_covariances, gram, inner, outer
-from ..mechanisms.laws import (
-    JointSupport,
-    ReportLaw,
-    choice_entropy,
-    independent_sizes,
-    independent_support,
-)
+from ..mechanisms.laws import ReportLaw, choice_entropy
 from ..mechanisms.mechanism import Mechanism, PublicPart, ReportField, bits_for, check_hash_reports
 from ..numerics.finite_field import FiniteField, field_orders_beside
 from ..numerics.transforms import LinearFunctions, linear_functions, scattered
@@ -347,8 +341,7 @@ class LinearHashChannel(Channel):
 
     def tally(self, reports):
         if self.n_tried == 0 and self.n_left > 1:
-            cells = reports[:, 0] * self.field.order + reports[:, 1]
-            return np.bincount(cells, minlength=self.tally_size)
+            return np.bincount(self._kinds(reports), minlength=self.tally_size)
         prefixes = range(self._n_prefixes(self.n_tried))
         tallies = [self._tally_of_prefix(reports, prefix) for prefix in prefixes]
         return np.concatenate(tallies)[: self.tally_size]
@@ -613,7 +606,7 @@ class MixingHash(Mechanism):
         return np.empty(self.tally_size)
 
 
-class MixingHashChannel(Channel):
+class MixingHashChannel(IndependentChannel):
     """`MixingHash` over a list of categories.
 
     Epsilon does not depend on the hash, but the estimate does: q = 1 / g holds as far as 64-bit
@@ -662,14 +655,6 @@ class MixingHashChannel(Channel):
         return values == reports[:, 1:].astype(np.uint64)
 
     @property
-    def joint_support(self):
-        return JointSupport(float(self.p) * float(self.q), float(self.q) ** 2)
-
-    @property
-    def support_sizes(self):
-        return independent_sizes(self.p, self.q, self.n_categories)
-
-    @property
     def public_part(self):
         return self.client.public_part._replace(privatize=self._with_seeds)
 
@@ -686,9 +671,6 @@ class MixingHashChannel(Channel):
                 supported = self.supports(reports[start : start + height], codes)
                 counts[codes] += np.count_nonzero(supported, axis=0)
         return counts
-
-    def simulate(self, counts, n_repeats, rng):
-        return independent_support(self.p, self.q, counts, n_repeats, rng)
 
 
 def _mix(x: np.ndarray) -> np.ndarray:

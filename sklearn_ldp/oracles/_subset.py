@@ -14,7 +14,7 @@ from ..domains import Categories
 from ..mechanisms.channel import Channel
 from ..mechanisms.coins import TWO_64, SeededCoins, exp_lower_bound, group_threshold
 from ..mechanisms.laws import JointSupport, choice_entropy, count_bits, fixed_size
-from ..mechanisms.mechanism import ReportField, bits_for, counted_by_group, expect
+from ..mechanisms.mechanism import ReportField, are_below, bits_for, counted_by_group, expect
 from ._base import BaseOracle
 from .collector import inherit_parameters
 
@@ -212,7 +212,7 @@ class SubsetChannel(Channel):
         expect(
             reports.ndim == 2
             and reports.shape[1] == size
-            and (reports.size == 0 or 0 <= reports.min() <= reports.max() < d)
+            and are_below(reports, d)
             and np.all(reports[:, 1:] > reports[:, :-1]),
             f"an array of shape (n, {size}) of sorted, distinct integers in [0, {d - 1}]",
             reports,
