@@ -13,7 +13,7 @@ from scipy import sparse
 from .._utils.typing import Matrix
 from ..noise import ChannelNoise, Noise, NoiseModel, as_rows
 from .coins import TWO_64, Coins
-from .covariances import drawn_covariances, inner, joint_covariances, joint_product
+from .covariances import drawn_covariances, joint_covariances, joint_product, weighted_inner
 from .laws import (
     JointSupport,
     ReportLaw,
@@ -371,8 +371,7 @@ class Channel(Mechanism):
             return drawn_covariances(self, rows, frequencies, diagonal)
         p, q = float(self.p), float(self.q)
         of_pairs = joint_covariances(joint, p, q, rows, frequencies, diagonal)
-        weighted = rows.multiply(self.variances(frequencies)).tocsr()
-        return inner(weighted, rows, diagonal) + of_pairs
+        return weighted_inner(rows, self.variances(frequencies), diagonal) + of_pairs
 
     def covariance_product(self, vector: np.ndarray, frequencies: np.ndarray) -> np.ndarray:
         """Return the covariance matrix of the raw estimate times a vector, for one user.

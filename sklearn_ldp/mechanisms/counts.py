@@ -204,14 +204,9 @@ class Counts:
         return max(min(n_slots, _MAX_CELLS // mechanism.tally_size), 1)
 
     @property
-    def shape(self) -> tuple[int, int, int]:
+    def shape(self) -> tuple[int, ...]:
         """The shape of the tallies: (n_groups, n_shards, tally_size)."""
-        return (self.n_groups, self.n_shards, self.tally_size)
-
-    @property
-    def n_groups(self) -> int:
-        """Number of groups."""
-        return self.sizes.shape[0]
+        return (*self.sizes.shape, self.tally_size)
 
     @property
     def n_shards(self) -> int:

@@ -516,9 +516,8 @@ def privatize(
     randomise: Callable = mechanism.draw if for_sums else mechanism.privatize
     inputs = [codes]
     if parts is not None:
-        assert mechanism.public_part is not None
-        assert mechanism.public_part.privatize is not None
-        randomise, inputs = mechanism.public_part.privatize, [codes, parts]
+        part: Any = mechanism.public_part
+        randomise, inputs = part.privatize, [codes, parts]
     pieces: Iterator[np.ndarray]
     if streams.is_secure:
         coins, size = streams.block(0), chunk_users(mechanism)

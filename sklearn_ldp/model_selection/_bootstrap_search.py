@@ -16,8 +16,7 @@ from ..noise import Noise, NoiseModel, ScaledNoise
 from ..numerics.simplex import norm, norm_sub
 from ..postprocessing import NOISE_CONSTRAINT, MLEApx, Power, resolve_noise
 from ..queries import Queries, as_query_set
-from ._base import Case, NoisySearch, queries_of
-from ._candidates import Candidates
+from ._base import Candidates, Case, NoisySearch, queries_of
 
 _TINIEST = 1e-300
 _MOST_STEPS = 60

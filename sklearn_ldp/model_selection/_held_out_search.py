@@ -14,6 +14,7 @@ from ..estimates import EstimateSet, FrequencyEstimate
 from ..numerics.simplex import norm
 from ..queries import Queries, QuerySet, as_query_set
 from ._base import (
+    Candidates,
     Case,
     Judgement,
     NoisySearch,
@@ -22,7 +23,6 @@ from ._base import (
     reference_among,
     results_of,
 )
-from ._candidates import Candidates
 
 
 class SetCase(NamedTuple):

@@ -19,8 +19,7 @@ from ..noise import Noise, SampledNoise
 from ..oracles import BaseOracle
 from ..postprocessing import EmpiricalBayes
 from ..queries import Queries, as_query_set
-from ._base import BaseSearch, Case
-from ._candidates import Candidates, PostProcessor, knowing_queries
+from ._base import BaseSearch, Candidates, Case, PostProcessor, knowing_queries
 
 _MOST_REPEATS, _LEAST_REPEATS = 30, 10
 _ENOUGH = 500_000  # estimates of single categories, in all repeats

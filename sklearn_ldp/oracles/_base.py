@@ -55,6 +55,10 @@ class BaseOracle(BaseCollector[FrequencyEstimate]):
 
     categories: Any
 
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        inherit_parameters(cls)
+
     def channel(self, categories: Categories | None = None) -> Any:
         """Return the mechanism of this oracle, which planning, audits and searches ask.
 

@@ -15,18 +15,16 @@ from .._utils.random import RandomState
 from ..domains import Categories
 from ..mechanisms.channel import Channel, IndependentChannel, randomised_response
 from ..mechanisms.coins import TWO_64, SeededCoins, direct_threshold, exp_lower_bound
-from ..mechanisms.covariances import drawn_covariances, gram, inner, outer
+from ..mechanisms.covariances import drawn_covariances, gram, outer, weighted_inner
 from ..mechanisms.laws import ReportLaw, choice_entropy
 from ..mechanisms.mechanism import Mechanism, PublicPart, ReportField, bits_for, check_hash_reports
 from ..numerics.finite_field import FiniteField, field_orders_beside
 from ..numerics.transforms import LinearFunctions, linear_functions, scattered
 from ._base import BaseOracle
-from .collector import inherit_parameters
 
 _MAX_HASH_RANGE = 1 << 20
 
 
-@inherit_parameters
 class OLH(BaseOracle):
     """Optimised local hashing.
 
@@ -156,7 +154,6 @@ class OLH(BaseOracle):
         return client if domain.is_open else MixingHashChannel(domain.word_digests(), client)
 
 
-@inherit_parameters
 class BLH(BaseOracle):
     """Binary local hashing, also called random matrix projection.
 
@@ -408,7 +405,7 @@ class LinearHashChannel(Channel):
         weighted = rows @ frequencies
         totals, mixed = outer(total, total, diagonal), outer(total, weighted, diagonal)
         mixed = mixed + (mixed if diagonal else mixed.T)
-        squares = inner(rows.multiply(frequencies).tocsr(), rows, diagonal)
+        squares = weighted_inner(rows, frequencies, diagonal)
         expected = q * q * size * totals + q * gain * mixed + gain * gain * squares
         return (products - expected) / gain**2
 
@@ -487,7 +484,8 @@ class LinearHashChannel(Channel):
                 codes[:] = functions * g + self.hash(functions, codes)
             table += np.bincount(cells, minlength=len(table))
         functions, chances = np.arange(1, self.n_functions), np.full(n_functions, 1 / n_functions)
-        for codes in _slices(np.flatnonzero(is_frequent), max(1, _BLOCK // n_functions)):
+        frequent, step = np.flatnonzero(is_frequent), max(1, _BLOCK // n_functions)
+        for codes in np.split(frequent, range(step, len(frequent), step)):
             drawn = rng.multinomial(counts[codes], chances)
             cells = functions * g + self.hash(functions, codes[:, None])
             # NumPy makes floats of the weights, which are exact in this range.
@@ -543,10 +541,6 @@ def _uniform_counts(n: int, n_cells: int, rng: np.random.Generator) -> np.ndarra
         draws = rng.integers(n_cells, size=min(size, n - start))
         total += np.bincount(draws, minlength=n_cells)
     return total
-
-
-def _slices(x: np.ndarray, size: int) -> list[np.ndarray]:
-    return [x[start : start + size] for start in range(0, len(x), size)]
 
 
 _CELLS = 1 << 16  # users times categories hashed at a time, so that they stay in the cache

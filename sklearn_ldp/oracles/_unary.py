@@ -11,10 +11,8 @@ from ..mechanisms.coins import TWO_64, symmetric_threshold, zero_bit_threshold
 from ..mechanisms.laws import choice_entropy, count_bits
 from ..mechanisms.mechanism import ReportField, are_below, expect
 from ._base import BaseOracle
-from .collector import inherit_parameters
 
 
-@inherit_parameters
 class OUE(BaseOracle):
     """Optimised unary encoding.
 
@@ -60,7 +58,6 @@ class OUE(BaseOracle):
         return UnaryChannel(domain.size, TWO_64 // 2, zero_bit_threshold(self.epsilon))
 
 
-@inherit_parameters
 class SUE(BaseOracle):
     """Symmetric unary encoding: basic RAPPOR.
 

@@ -591,8 +591,7 @@ def _of_survey(survey: Any, n_categories: int | None) -> dict[Any, PlannedEstima
 
 def _by_name(what: str, given: Any, names: Mapping, survey: str) -> dict[Any, Any]:
     """Return what is given for each column, None where it is left out."""
-    if given is None:
-        given = {}
+    given = {} if given is None else given
     if not isinstance(given, Mapping):
         raise ValueError(
             f"{survey} takes {what} of each column, by name: pass a mapping such as "
