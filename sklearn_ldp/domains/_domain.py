@@ -93,11 +93,7 @@ class CategoryList(Uncached):
 
     def _refuse(self, value, name, where):
         if is_missing(value):
-            raise ValueError(
-                f"Input X contains NaN (or another missing value){where}, and {name} has no "
-                "category for it: drop those users, or give missing answers a category of their "
-                "own."
-            )
+            refuse_missing(name, where)
         raise ValueError(
             f"{name} got the unknown category {value!r}{where}; its {self.size} categories are "
             f"{self.shown}. The domain is public: list every category in categories=, one of them "
@@ -237,11 +233,15 @@ def occurring(values: np.ndarray, name: str) -> np.ndarray:
     is_object = values.dtype == object
     array = as_vector(sorted_values(set(values.tolist()))) if is_object else np.unique(values)
     if any(is_missing(c) for c in array.tolist()):
-        raise ValueError(
-            f"Input X contains NaN (or another missing value), and {name} has no category for it: "
-            "drop those users, or give missing answers a category of their own."
-        )
+        refuse_missing(name)
     return array
+
+
+def refuse_missing(name: str, where: str = "") -> None:
+    raise ValueError(
+        f"Input X contains NaN (or another missing value){where}, and {name} has no category for "
+        "it: drop those users, or give missing answers a category of their own."
+    )
 
 
 def refuse_infinite(values: np.ndarray, name: str) -> None:

@@ -239,13 +239,8 @@ class ContingencyDisplay(BaseDisplay):
         rows, columns = self.categories
         is_long = max(len(str(name)) for name in columns) > _LONG_NAME and n_columns > 2
         name_ticks(ax.yaxis, np.arange(n_rows), rows, fontsize="small")
-        name_ticks(
-            ax.xaxis,
-            np.arange(n_columns),
-            columns,
-            fontsize="small",
-            **({"rotation": 45, "ha": "right", "rotation_mode": "anchor"} if is_long else {}),
-        )
+        turned = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"} if is_long else {}
+        name_ticks(ax.xaxis, np.arange(n_columns), columns, fontsize="small", **turned)
         ax.tick_params(length=0)
         ax.set_ylabel(self.names[0], parse_math=False)
         ax.set_xlabel(self.names[1], parse_math=False)

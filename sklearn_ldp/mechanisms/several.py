@@ -20,7 +20,7 @@ from .._utils.docs import inherit_docstrings
 from ..noise import SampledNoise
 from .coins import TWO_64, Coins
 from .laws import mixture_entropy
-from .mechanism import Mechanism, PublicPart, ReportField, bits_for, expect
+from .mechanism import Mechanism, PublicPart, ReportField, are_below, bits_for, expect
 
 _WRITTEN_BYTES = 256  # of a written report, as far as the number of users in a block is concerned
 
@@ -545,7 +545,7 @@ class Several(Mechanism):
         n_samples, width = len(self.samples), self._starts[-1]
         is_fine, what = reports.ndim == 2 and reports.shape[1] == width, ""
         if self._number is not None:
-            is_fine = is_fine and bool(np.all((reports[:, 0] >= 0) & (reports[:, 0] < n_samples)))
+            is_fine = is_fine and are_below(reports[:, 0], n_samples)
             what = f", the first of them a {self._number} in [0, {n_samples - 1}]"
         expect(is_fine, f"an array of shape (n, {width}) of integers{what}", reports)
         for j, rows, _, k in self._at_places(reports):
