@@ -69,9 +69,9 @@ def is_uniform(values: Sequence[Any]) -> bool:
         types = {type(u) for u in values}
     if types not in ({str}, {bytes}):
         return len(types) <= 1
-    empty, nul = ("", "\0") if types == {str} else (b"", b"\0")
+    nul: Any = "\0" if types == {str} else b"\0"
     # Joining them is ten times as quick as looking at each.
-    return nul not in empty.join(values) or not any(value.endswith(nul) for value in values)
+    return nul not in nul[:0].join(values) or not any(value.endswith(nul) for value in values)
 
 
 def exact_array(values: Any) -> np.ndarray:

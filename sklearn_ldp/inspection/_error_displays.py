@@ -353,7 +353,7 @@ class ErrorCurveDisplay(BaseDisplay):
         for i, (name, curve) in enumerate(self.curves.items()):
             bars = None if curve.spread is None else np.nan_to_num(curve.spread)
             place, look = self._places(i), merged(looks[name], kwargs)
-            points = {"x": place, "y": curve.error, "yerr": bars}
+            points: dict[str, Any] = {"x": place, "y": curve.error, "yerr": bars}
             if self.rows is not None:
                 points = {"x": curve.error, "y": place, "xerr": bars}
             self.errorbars_[name] = ax.errorbar(**points, label=name, **look)

@@ -370,7 +370,7 @@ def held_out_score(
 def _of_parts(estimate: Any, held_out: Any, queries: Queries | None) -> dict[Any, float]:
     given = (estimate, held_out)
     first, second = (one.names if isinstance(one, EstimateSet) else repr(one) for one in given)
-    if first != second or isinstance(first, str):
+    if first != second:
         raise ValueError(
             "held_out_score compares a set of estimates with another one of the same parts, got "
             f"{first} and {second}."
