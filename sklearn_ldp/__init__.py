@@ -4,83 +4,46 @@ from typing import TYPE_CHECKING
 
 from ._utils.lazy import lazy_submodules
 from ._version import __version__ as __version__
-from .domains import Domain
-from .estimates import EstimateSet, FrequencyEstimate
-from .model_selection import BootstrapSearch, HeldOutSearch, SyntheticSearch
-from .noise import NoiseModel
-from .oracles import (
-    BLH,
-    GRR,
-    OLH,
-    OUE,
-    SUE,
-    HadamardResponse,
-    PrivacyWarning,
-    ProjectiveGeometryResponse,
-    SubsetSelection,
-)
-from .postprocessing import (
-    CLS,
-    NPMLE,
-    Base,
-    BaseCut,
-    BasePos,
-    Calibrate,
-    EmpiricalBayes,
-    ExactMLE,
-    MLEApx,
-    Norm,
-    NormCut,
-    NormHyb,
-    NormMul,
-    NormSub,
-    PostPos,
-    Power,
-    PowerNS,
-    Smooth,
-)
-from .surveys import ColumnOracle, Consistent, LatentClasses, MarginalOracle
+from .domains import Domain as Domain
+from .estimates import EstimateSet as EstimateSet
+from .estimates import FrequencyEstimate as FrequencyEstimate
+from .model_selection import BootstrapSearch as BootstrapSearch
+from .model_selection import HeldOutSearch as HeldOutSearch
+from .model_selection import SyntheticSearch as SyntheticSearch
+from .noise import NoiseModel as NoiseModel
+from .oracles import BLH as BLH
+from .oracles import GRR as GRR
+from .oracles import OLH as OLH
+from .oracles import OUE as OUE
+from .oracles import SUE as SUE
+from .oracles import HadamardResponse as HadamardResponse
+from .oracles import PrivacyWarning as PrivacyWarning
+from .oracles import ProjectiveGeometryResponse as ProjectiveGeometryResponse
+from .oracles import SubsetSelection as SubsetSelection
+from .postprocessing import CLS as CLS
+from .postprocessing import NPMLE as NPMLE
+from .postprocessing import Base as Base
+from .postprocessing import BaseCut as BaseCut
+from .postprocessing import BasePos as BasePos
+from .postprocessing import Calibrate as Calibrate
+from .postprocessing import EmpiricalBayes as EmpiricalBayes
+from .postprocessing import ExactMLE as ExactMLE
+from .postprocessing import MLEApx as MLEApx
+from .postprocessing import Norm as Norm
+from .postprocessing import NormCut as NormCut
+from .postprocessing import NormHyb as NormHyb
+from .postprocessing import NormMul as NormMul
+from .postprocessing import NormSub as NormSub
+from .postprocessing import PostPos as PostPos
+from .postprocessing import Power as Power
+from .postprocessing import PowerNS as PowerNS
+from .postprocessing import Smooth as Smooth
+from .surveys import ColumnOracle as ColumnOracle
+from .surveys import Consistent as Consistent
+from .surveys import LatentClasses as LatentClasses
+from .surveys import MarginalOracle as MarginalOracle
 
-__all__ = [
-    "BLH",
-    "CLS",
-    "GRR",
-    "NPMLE",
-    "OLH",
-    "OUE",
-    "SUE",
-    "Base",
-    "BaseCut",
-    "BasePos",
-    "BootstrapSearch",
-    "Calibrate",
-    "ColumnOracle",
-    "Consistent",
-    "Domain",
-    "EmpiricalBayes",
-    "EstimateSet",
-    "ExactMLE",
-    "FrequencyEstimate",
-    "HadamardResponse",
-    "HeldOutSearch",
-    "LatentClasses",
-    "MLEApx",
-    "MarginalOracle",
-    "NoiseModel",
-    "Norm",
-    "NormCut",
-    "NormHyb",
-    "NormMul",
-    "NormSub",
-    "PostPos",
-    "Power",
-    "PowerNS",
-    "PrivacyWarning",
-    "ProjectiveGeometryResponse",
-    "Smooth",
-    "SubsetSelection",
-    "SyntheticSearch",
-]
+__all__ = sorted(name for name, value in vars().items() if isinstance(value, type))
 
 if TYPE_CHECKING:
     from . import collection as collection
@@ -95,19 +58,4 @@ if TYPE_CHECKING:
     from . import surveys as surveys
     from . import utils as utils
 else:
-    __getattr__, __dir__ = lazy_submodules(
-        __name__,
-        (
-            "collection",
-            "datasets",
-            "inference",
-            "inspection",
-            "learning",
-            "metrics",
-            "planning",
-            "queries",
-            "robustness",
-            "surveys",
-            "utils",
-        ),
-    )
+    __getattr__, __dir__ = lazy_submodules(__name__)

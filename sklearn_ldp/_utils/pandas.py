@@ -1,7 +1,8 @@
-"""The import of pandas, which is an extra."""
+"""The import of pandas or polars, which are extras."""
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 
@@ -23,8 +24,12 @@ def import_pandas(name: str) -> Any:
     ImportError
         If it is not installed.
     """
+    return import_library(name, "pandas")
+
+
+def import_library(name: str, library: str) -> Any:
+    """Return the module "pandas" or "polars", like `import_pandas`."""
     try:
-        import pandas as pd
+        return import_module(library)
     except ImportError as error:
-        raise ImportError(f"{name} needs pandas: pip install 'sklearn_ldp[data]'.") from error
-    return pd
+        raise ImportError(f"{name} needs {library}: pip install 'sklearn_ldp[data]'.") from error

@@ -164,9 +164,6 @@ class RecordDomain(Domain):
     def __repr__(self) -> str:
         return f"RecordDomain({self.columns!r})"
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {"columns": self.columns, "size": self.size}
-
     # -- to codes -----------------------------------------------------------------------------
     def columns_of(self, X: Values, name: str) -> list[np.ndarray]:
         X = read_once(X)

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from .._utils.pandas import import_pandas
 from .._utils.typing import DataFrame, Rows, Series
+from ..domains import Domain
 from ..domains.values import as_vector
 from ..inference import (
     ConfidenceInterval,
@@ -39,7 +40,7 @@ class FrequencyEstimate:
     values : array-like of shape (n_estimates, d)
         Each row is an estimate of the distribution. There is no row if nobody was asked, as may
         happen to a part of an :class:`~sklearn_ldp.EstimateSet`.
-    categories : array-like of shape (d,)
+    categories : array-like of shape (d,) or Domain
         The categories, in the order of the columns.
     noise : Noise, default=None
         The noise of the raw estimate, such as ``NoiseModel(p, q, n_samples)``; None if unknown.
@@ -60,6 +61,9 @@ class FrequencyEstimate:
     raw_values : ndarray of shape (n_estimates, d), default=None
         The raw values that a post-processed estimate was made from; None if they are not known, or
         if the estimate is raw itself.
+    domain : Domain, default=None
+        The domain, if it was given as `categories`; it goes where these categories go. None if only
+        the categories are known.
 
     Attributes
     ----------
@@ -90,10 +94,16 @@ class FrequencyEstimate:
     clip_answers: bool = False
     row_names: Any = None
     raw_values: Any = None
+    domain: Domain | None = None
 
     def __post_init__(self) -> None:
         values = np.array(self.values, dtype=np.float64, ndmin=2)
-        categories = _sealed(self.categories)
+        domain, categories = self.domain, self.categories
+        if isinstance(categories, Domain):
+            domain, categories = categories, categories.categories
+        categories = _sealed(categories)
+        if domain is not None and domain.categories is not categories:
+            domain = None  # `replace` has brought other categories
         if values.ndim != 2 or values.shape[1] != len(categories):
             raise ValueError(
                 "FrequencyEstimate needs values of shape (n_estimates, n_categories); got values "
@@ -109,6 +119,7 @@ class FrequencyEstimate:
         values.flags.writeable = False
         object.__setattr__(self, "values", values)
         object.__setattr__(self, "categories", categories)
+        object.__setattr__(self, "domain", domain)
         if self.row_names is not None:
             if len(self.row_names) != len(values):
                 raise ValueError(
@@ -140,7 +151,10 @@ class FrequencyEstimate:
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Copies go through __init__, so that they are as read-only as the original.
-        return type(self), tuple(getattr(self, field.name) for field in fields(self))
+        state = {field.name: getattr(self, field.name) for field in fields(self)}
+        if self.domain is not None:
+            state["categories"] = self.domain  # a copied array is no longer that of the domain
+        return type(self), tuple(state.values())
 
     def __len__(self) -> int:
         return len(self.values)
@@ -457,8 +471,6 @@ class FrequencyEstimate:
         FrequencyDisplay
             The display, with the axes in `ax_` and the figure in `figure_`.
         """
-        from ..inspection import FrequencyDisplay
-
         return FrequencyDisplay.from_estimate(self, **kwargs)
 
     def _single_row(self, method: str) -> np.ndarray:

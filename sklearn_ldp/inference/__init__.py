@@ -10,6 +10,7 @@ hypothesis is rarely about those who happened to report.
 
 from ._confidence import confidence_interval as confidence_interval
 from ._covariances import DifferenceCovariances as DifferenceCovariances
+from ._covariances import Estimate as Estimate
 from ._covariances import EstimateCovariances as EstimateCovariances
 from ._difference import EstimateDifference
 from ._discoveries import Discoveries

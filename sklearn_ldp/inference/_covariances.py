@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from scipy import sparse
@@ -14,8 +14,9 @@ from ..numerics.simplex import norm_sub
 from ._statements import check_of
 
 
+@runtime_checkable
 class Estimate(Protocol):
-    """What statements need to know of a FrequencyEstimate."""
+    """What statements and displays need to know of a FrequencyEstimate."""
 
     @property
     def values(self) -> Any: ...
@@ -30,6 +31,8 @@ class Estimate(Protocol):
     @property
     def shape(self) -> tuple[int, int]: ...
     def __len__(self) -> int: ...
+    def answer(self, queries: Any) -> Any: ...
+    def confidence_interval(self, level: float, queries: Any, *, simultaneous: bool) -> Any: ...
 
 
 @dataclass(frozen=True, eq=False)

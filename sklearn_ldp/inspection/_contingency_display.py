@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..inference import check_level
+from ..inference import as_table, check_level, departures, from_independence, independence
 from ._base import BaseDisplay, name_ticks
 
 _MOST_CELLS = 2_500
@@ -155,9 +155,6 @@ class ContingencyDisplay(BaseDisplay):
         What is within the noise is decided by the raw estimate, also where the colours are those
         of a post-processed one. If it is not known, nothing is hatched, and the title says so.
         """
-        # Inference imports estimates, which must be able to import displays.
-        from ..inference import as_table, departures, from_independence, independence
-
         if color not in _COLORS:
             raise ValueError(f"Argument color must be one of {list(_COLORS)}, got {color!r}.")
         check_level(level)
@@ -191,7 +188,7 @@ class ContingencyDisplay(BaseDisplay):
                 "ContingencyDisplay needs the noise of the raw estimate to count standard "
                 'deviations: pass the tables of a MarginalOracle, or color="difference".'
             )
-        display = cls(
+        return cls(
             frequencies,
             (categories[1], categories[0]) if is_turned else categories,
             names=("" if first is None else str(first), "" if second is None else str(second)),
@@ -201,8 +198,7 @@ class ContingencyDisplay(BaseDisplay):
             noise_level=noise_level,
             level=level,
             p_value=p_value,
-        )
-        return display.plot(ax, **kwargs)
+        ).plot(ax, **kwargs)
 
     def plot(self, ax: Any = None, **kwargs: Any) -> ContingencyDisplay:
         """Draw the table.
@@ -243,13 +239,8 @@ class ContingencyDisplay(BaseDisplay):
         rows, columns = self.categories
         is_long = max(len(str(name)) for name in columns) > _LONG_NAME and n_columns > 2
         name_ticks(ax.yaxis, np.arange(n_rows), rows, fontsize="small")
-        name_ticks(
-            ax.xaxis,
-            np.arange(n_columns),
-            columns,
-            fontsize="small",
-            **({"rotation": 45, "ha": "right", "rotation_mode": "anchor"} if is_long else {}),
-        )
+        turned = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"} if is_long else {}
+        name_ticks(ax.xaxis, np.arange(n_columns), columns, fontsize="small", **turned)
         ax.tick_params(length=0)
         ax.set_ylabel(self.names[0], parse_math=False)
         ax.set_xlabel(self.names[1], parse_math=False)

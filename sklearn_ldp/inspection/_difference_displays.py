@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from ..domains.values import places_among
 from ._base import BaseDisplay, legend_outside, merged, name_rows, name_ticks, styles
 
 _CHANGED, _OPEN = "#d55e00", "0.55"
@@ -147,7 +148,7 @@ class DifferenceDisplay(BaseDisplay):
         if k is not None and k < d:
             score = np.abs(values) / np.maximum(high - low, np.finfo(float).tiny)
             shown = np.sort(np.argsort(-score, kind="stable")[:k])
-        display = cls(
+        return cls(
             difference.categories[shown],
             values[shown],
             interval=(low[shown], high[shown]),
@@ -155,8 +156,7 @@ class DifferenceDisplay(BaseDisplay):
             n_categories=d,
             of=of,
             name=name,
-        )
-        return display.plot(ax, **kwargs)
+        ).plot(ax, **kwargs)
 
     def plot(self, ax: Any = None, **kwargs: Any) -> DifferenceDisplay:
         """Draw the differences, one row per category.
@@ -314,12 +314,10 @@ class TrendDisplay(BaseDisplay):
             description = f"{len(places):,} of {d:,} categories, the largest estimates"
             holds = "for all categories"
         else:
-            known = {category: i for i, category in enumerate(estimate.categories.tolist())}
             names = np.asarray(categories, dtype=object).tolist()
-            for name in names:
-                if name not in known:
-                    raise ValueError(f"TrendDisplay knows no category {name!r} of the estimate.")
-            places = np.array([known[name] for name in names], dtype=np.int64)
+            places, missing = places_among(names, estimate.categories.tolist())
+            if missing:
+                raise ValueError(f"TrendDisplay knows no category {missing[0]!r} of the estimate.")
             description = f"{len(places):,} of {d:,} categories, as named"
             holds = "for these categories"
         if not 1 <= len(places) <= _MOST_LINES:
@@ -329,22 +327,18 @@ class TrendDisplay(BaseDisplay):
             )
         # The rows are of different users, hence independent.
         each = level ** (1 / n_rows)
-        if categories is None:
-            low, high = estimate.confidence_interval(each, simultaneous=True, of=of)
-            low, high = low[:, places], high[:, places]
-        else:
-            chosen = sparse.eye_array(d, format="csr")[places]
-            low, high = estimate.confidence_interval(each, chosen, simultaneous=True, of=of)
+        chosen = None if categories is None else sparse.eye_array(d, format="csr")[places]
+        ends = estimate.confidence_interval(each, chosen, simultaneous=True, of=of)
+        low, high = (end[:, places] if chosen is None else end for end in ends)
         rows = np.arange(n_rows) if estimate.row_names is None else estimate.row_names
         labels = [str(category) for category in estimate.categories[places].tolist()]
-        display = cls(
+        return cls(
             rows,
             {label: estimate.values[:, p] for label, p in zip(labels, places, strict=True)},
             interval={label: (low[:, i], high[:, i]) for i, label in enumerate(labels)},
             level=level,
             description=f"{description}; bands hold {holds} and rows at once ({level:.0%})",
-        )
-        return display.plot(ax, **kwargs)
+        ).plot(ax, **kwargs)
 
     def plot(self, ax: Any = None, **kwargs: Any) -> TrendDisplay:
         """Draw the lines and their bands.

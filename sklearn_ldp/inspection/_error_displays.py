@@ -8,7 +8,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
 from .._utils.fitted import mean_errors, metric_names, standard_errors
@@ -196,15 +196,14 @@ class ErrorCurveDisplay(BaseDisplay):
         if rows is not None:
             named = np.array(rows, dtype=object)
             curves = {key: one._replace(x=named[one.x.astype(int)]) for key, one in curves.items()}
-        display = cls(
+        return cls(
             curves,
             rows=rows,
             x_name=x,
             error_name=_error_name(results, error),
             chosen=chosen,
             chosen_name=chosen_name,
-        )
-        return display.plot(ax, **kwargs)
+        ).plot(ax, **kwargs)
 
     @classmethod
     def from_grid_search(
@@ -279,7 +278,9 @@ class ErrorCurveDisplay(BaseDisplay):
         _check_grid_search(fitted)
         candidates = fitted.cv_results_["params"]
         parameter = _x_parameter(candidates, x)
-        values = [_value(fitted.estimator, candidate, parameter) for candidate in candidates]
+        # A candidate may set the parameter itself, or the step that has it.
+        set_up = (clone(fitted.estimator).set_params(**clone(c, safe=False)) for c in candidates)
+        values = [estimator.get_params()[parameter] for estimator in set_up]
         try:
             place = np.asarray(values).astype(float)
         except (TypeError, ValueError):
@@ -301,13 +302,12 @@ class ErrorCurveDisplay(BaseDisplay):
         best = getattr(fitted, "best_index_", None)  # none with refit=False and many metrics
         if not np.nanmin(errors, initial=np.inf) > 0:
             kwargs = {"error_scale": "linear", **kwargs}
-        display = cls(
+        return cls(
             curves,
             x_name=parameter.rpartition("__")[2],
             error_name=error_name,
             chosen=None if best is None else {names[best]: float(place[best])},
-        )
-        return display.plot(ax, **kwargs)
+        ).plot(ax, **kwargs)
 
     def plot(
         self,
@@ -353,11 +353,10 @@ class ErrorCurveDisplay(BaseDisplay):
         for i, (name, curve) in enumerate(self.curves.items()):
             bars = None if curve.spread is None else np.nan_to_num(curve.spread)
             place, look = self._places(i), merged(looks[name], kwargs)
-            if self.rows is None:
-                drawn = ax.errorbar(place, curve.error, yerr=bars, label=name, **look)
-            else:
-                drawn = ax.errorbar(curve.error, place, xerr=bars, label=name, **look)
-            self.errorbars_[name] = drawn
+            points: dict[str, Any] = {"x": place, "y": curve.error, "yerr": bars}
+            if self.rows is not None:
+                points = {"x": curve.error, "y": place, "xerr": bars}
+            self.errorbars_[name] = ax.errorbar(**points, label=name, **look)
         self.chosen_ = None
         if chosen:
             ring: dict[str, Any] = {"marker": "o", "markersize": 14, "markerfacecolor": "none"}
@@ -521,14 +520,13 @@ class SearchDisplay(BaseDisplay):
                 f"BootstrapSearch, or a Pipeline that ends with one, got {type(search).__name__}."
             )
         results = search.results_
-        display = cls(
+        return cls(
             results["candidate"],
             results["mean_error"],
             standard_error=results["standard_error"],
             best_index=search.best_index_,
             error_name=search._error_name,
-        )
-        return display.plot(ax, **kwargs)
+        ).plot(ax, **kwargs)
 
     def plot(
         self, ax: Axes | None = None, *, error_scale: str | None = None, **kwargs: Any
@@ -659,18 +657,6 @@ def _x_parameter(candidates: list[dict[str, Any]], x: str | None) -> str:
     if name not in found:
         raise ValueError(f"Argument x must be one of the searched parameters {found}, got {x!r}.")
     return name
-
-
-def _value(estimator: Any, candidate: dict[str, Any], name: str) -> Any:
-    """The value of a parameter that a candidate may set, by itself or with the step that has it."""
-    if name in candidate:
-        return candidate[name]
-    words = name.split("__")
-    for i in range(1, len(words)):
-        step, rest = "__".join(words[:i]), "__".join(words[i:])
-        if step in candidate:
-            return candidate[step].get_params()[rest]
-    return estimator.get_params()[name]
 
 
 def _grid_search_errors(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from numbers import Integral
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,30 +13,13 @@ from sklearn.base import BaseEstimator
 
 from .._utils.fitted import estimate_of
 from .._utils.typing import Axes
-from ..inference import check_level
+from ..domains.values import places_among
+from ..inference import Estimate, check_level
 from ..queries import Queries, as_query_set
 from ._base import COLORS, LINES, MARKERS, BaseDisplay, merged, name_ticks
 
 # How far the first, second, .. estimate stands beside its category: the first few, far apart.
 _SHIFTS = (0.0, 0.32, -0.32, 0.16, -0.16, 0.48, -0.48)
-
-
-@runtime_checkable
-class Estimate(Protocol):
-    """What the display asks of an estimate, and a FrequencyEstimate answers."""
-
-    @property
-    def values(self) -> Any: ...
-    @property
-    def categories(self) -> Any: ...
-    @property
-    def noise(self) -> Any: ...
-    @property
-    def is_raw(self) -> bool: ...
-    @property
-    def postprocessors(self) -> tuple[str, ...]: ...
-    def answer(self, queries: Any) -> Any: ...
-    def confidence_interval(self, level: float, queries: Any, *, simultaneous: bool) -> Any: ...
 
 
 @dataclass(eq=False, repr=False)
@@ -214,7 +197,7 @@ class FrequencyDisplay(BaseDisplay):
         ends = _interval(estimate, level, asked)
         if name is None:
             name = " + ".join(estimate.postprocessors) or "raw estimate"
-        display = cls(
+        return cls(
             categories[shown],
             values[shown],
             # The estimate chooses what is shown; intervals of all that there is allow for it.
@@ -227,8 +210,7 @@ class FrequencyDisplay(BaseDisplay):
             by=by,
             orientation=orientation,
             noun=noun,
-        )
-        return display.plot(ax, **kwargs)
+        ).plot(ax, **kwargs)
 
     @classmethod
     def from_estimator(cls, estimator: BaseEstimator, **kwargs: Any) -> FrequencyDisplay:
@@ -373,15 +355,14 @@ class FrequencyDisplay(BaseDisplay):
 
     def _places_among(self, categories: Any) -> np.ndarray:
         """Where the categories of this display are among the given ones."""
-        known = {category: i for i, category in enumerate(np.asarray(categories).tolist())}
-        mine = np.asarray(self.categories).tolist()
-        for category in mine:
-            if category not in known:
-                raise ValueError(
-                    f"FrequencyDisplay cannot draw beside what is on these axes: {category!r} is "
-                    "there and not in this estimate; give other axes."
-                )
-        return np.array([known[category] for category in mine], dtype=np.int64)
+        mine, known = (np.asarray(names).tolist() for names in (self.categories, categories))
+        places, missing = places_among(mine, known)
+        if missing:
+            raise ValueError(
+                f"FrequencyDisplay cannot draw beside what is on these axes: {missing[0]!r} is "
+                "there and not in this estimate; give other axes."
+            )
+        return places
 
 
 def _displays_on(ax: Any) -> list[FrequencyDisplay]:

@@ -13,8 +13,14 @@ from scipy import sparse
 from .._utils.typing import Matrix
 from ..noise import ChannelNoise, Noise, NoiseModel, as_rows
 from .coins import TWO_64, Coins
-from .covariances import drawn_covariances, inner, joint_covariances, joint_product
-from .laws import JointSupport, ReportLaw, choice_entropy, simulate_members
+from .covariances import drawn_covariances, joint_covariances, joint_product, weighted_inner
+from .laws import (
+    JointSupport,
+    ReportLaw,
+    choice_entropy,
+    independent_sizes,
+    independent_support,
+)
 from .mechanism import Mechanism, check_indices
 
 
@@ -365,8 +371,7 @@ class Channel(Mechanism):
             return drawn_covariances(self, rows, frequencies, diagonal)
         p, q = float(self.p), float(self.q)
         of_pairs = joint_covariances(joint, p, q, rows, frequencies, diagonal)
-        weighted = rows.multiply(self.variances(frequencies)).tocsr()
-        return inner(weighted, rows, diagonal) + of_pairs
+        return weighted_inner(rows, self.variances(frequencies), diagonal) + of_pairs
 
     def covariance_product(self, vector: np.ndarray, frequencies: np.ndarray) -> np.ndarray:
         """Return the covariance matrix of the raw estimate times a vector, for one user.
@@ -488,6 +493,21 @@ class Channel(Mechanism):
         return self
 
 
+class IndependentChannel(Channel):
+    """Base of channels whose reports support each category independently of the others."""
+
+    @property
+    def joint_support(self):
+        return JointSupport(float(self.p) * float(self.q), float(self.q) ** 2)
+
+    @property
+    def support_sizes(self):
+        return independent_sizes(self.p, self.q, self.n_categories)
+
+    def simulate(self, counts, n_repeats, rng):
+        return independent_support(self.p, self.q, counts, n_repeats, rng)
+
+
 class IndexChannel(Channel):
     """Base of channels whose report is one number, with a set of numbers for each category.
 
@@ -578,9 +598,19 @@ class IndexChannel(Channel):
     def simulate(self, counts, n_repeats, rng):
         # A user either ignores her category and draws any number, or draws one from its set.
         share, n_inside = float(self.inside - self.against), self.n_inside
-        numbers = simulate_members(
-            counts, n_repeats, rng, share, self.n_reports, n_inside, self._inside
-        )
+        uniform, inside = (np.full(n, 1 / n) for n in (self.n_reports, n_inside))
+        numbers = np.empty((n_repeats, self.n_reports), dtype=np.int64)
+        for total in numbers:
+            structured = rng.binomial(counts, share)
+            total[:] = rng.multinomial(counts.sum() - structured.sum(), uniform)
+            # A frequent category costs as much as its set, a rare one as much as its users.
+            is_frequent = structured > n_inside
+            codes = np.repeat(np.arange(len(counts)), np.where(is_frequent, 0, structured))
+            index = rng.integers(n_inside, size=len(codes))
+            total += np.bincount(self._inside(codes, index), minlength=self.n_reports)
+            for code in np.flatnonzero(is_frequent):
+                whole_set = self._inside(np.full(n_inside, code), np.arange(n_inside))
+                np.add.at(total, whole_set, rng.multinomial(structured[code], inside))
         return self.decode(numbers)
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import ArrayLike
 
+from .._utils.state import Uncached
 from ..noise import Noise, SampledNoise
 from .laws import ReportLaw
 from .mechanism import Mechanism, chunk_users, rows_by_group
@@ -121,11 +122,6 @@ class Waiting(NamedTuple):
     blocks: tuple[tuple[np.ndarray, np.ndarray], ...]
     n_bytes: int
 
-    @classmethod
-    def of(cls, mechanism: Any, slots: np.ndarray, reports: np.ndarray) -> Waiting:
-        """Return a single block."""
-        return cls(mechanism, ((slots, reports),), slots.nbytes + reports.nbytes)
-
     def with_blocks(self, more: Waiting) -> Waiting:
         """Return the reports of both."""
         blocks = [*self.blocks]
@@ -208,14 +204,9 @@ class Counts:
         return max(min(n_slots, _MAX_CELLS // mechanism.tally_size), 1)
 
     @property
-    def shape(self) -> tuple[int, int, int]:
+    def shape(self) -> tuple[int, ...]:
         """The shape of the tallies: (n_groups, n_shards, tally_size)."""
-        return (self.n_groups, self.n_shards, self.tally_size)
-
-    @property
-    def n_groups(self) -> int:
-        """Number of groups."""
-        return self.sizes.shape[0]
+        return (*self.sizes.shape, self.tally_size)
 
     @property
     def n_shards(self) -> int:
@@ -338,7 +329,8 @@ class Counts:
 
     def _with_waiting(self, mechanism: Mechanism, slots: np.ndarray, reports: np.ndarray) -> Counts:
         sizes = np.bincount(slots, minlength=self.sizes.size).reshape(self.sizes.shape)
-        waiting = Waiting.of(mechanism, slots, reports.copy())  # they may be the caller's
+        block = slots, reports.copy()  # they may be the caller's
+        waiting = Waiting(mechanism, (block,), slots.nbytes + reports.nbytes)
         return self + self._of(self.tally_size, sizes, None, waiting)
 
 
@@ -352,7 +344,7 @@ def _worked(work: Callable, n: int, size: int, n_jobs: int | None) -> Iterable:
 
 
 @dataclass(frozen=True, eq=False)
-class Shards:
+class Shards(Uncached):
     """Disjoint sets of one collection's reports, each of which suffices for an estimate.
 
     Parameters
@@ -368,10 +360,6 @@ class Shards:
     mechanism: Any
     of: Counts
     n_users: int | None = None
-
-    def __getstate__(self) -> dict[str, Any]:
-        # Leaves out what is computed on demand, so that reading it does not change a hash.
-        return {"mechanism": self.mechanism, "of": self.of, "n_users": self.n_users}
 
     @property
     def tallies(self) -> np.ndarray:

@@ -60,7 +60,7 @@ def joint_covariances(
     own = (
         outer(total, weighted, diagonal)
         + outer(weighted, total, diagonal)
-        - 2 * inner(rows.multiply(frequencies).tocsr(), rows, diagonal)
+        - 2 * weighted_inner(rows, frequencies, diagonal)
     )
     gain = joint.own - joint.other - q * (p - q)
     return ((joint.other - q * q) * pairs + gain * own) / (p - q) ** 2
@@ -113,6 +113,11 @@ def outer(x: np.ndarray, y: np.ndarray, diagonal: bool) -> np.ndarray:
         The products.
     """
     return x * y if diagonal else x[:, None] * y
+
+
+def weighted_inner(rows: sparse.csr_array, weights: np.ndarray, diagonal: bool) -> np.ndarray:
+    """Return the `inner` products of rows with themselves, in which each category has a weight."""
+    return inner(rows.multiply(weights).tocsr(), rows, diagonal)
 
 
 def inner(rows: sparse.csr_array, others: sparse.csr_array, diagonal: bool) -> np.ndarray:

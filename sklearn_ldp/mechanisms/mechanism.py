@@ -10,34 +10,31 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from functools import cached_property
 from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from .._utils.state import Uncached
 from .coins import Coins, CoinStreams
 
 
 def check_hash_reports(reports: np.ndarray, n_functions: int, hash_range: int) -> np.ndarray:
     """Return reports of a hash function and a hash value as int64, or raise ValueError."""
+    is_pair = reports.ndim == 2 and reports.shape[1] == 2
     expect(
-        reports.ndim == 2
-        and reports.shape[1] == 2
-        and (
-            len(reports) == 0
-            or (
-                reports.min() >= 0
-                and int(reports[:, 0].max()) < n_functions
-                and reports[:, 1].max() < hash_range
-            )
-        ),
+        is_pair and are_below(reports[:, 0], n_functions) and are_below(reports[:, 1], hash_range),
         f"an array of shape (n, 2) of integers, the first in [0, {n_functions - 1}], the second "
         f"in [0, {hash_range - 1}]",
         reports,
     )
     return reports.astype(np.int64, copy=False)
+
+
+def are_below(reports: np.ndarray, n_values: int) -> bool:
+    """Return whether all numbers of some reports are in ``range(n_values)``."""
+    return not reports.size or 0 <= int(reports.min()) <= int(reports.max()) < n_values
 
 
 def bits_for(n_values: int) -> int:
@@ -59,7 +56,7 @@ def bits_for(n_values: int) -> int:
 def check_indices(reports: np.ndarray, n_values: int) -> np.ndarray:
     """Return reports that are one integer below `n_values` each, or raise ValueError."""
     expect(
-        reports.ndim == 1 and (reports.size == 0 or 0 <= reports.min() <= reports.max() < n_values),
+        reports.ndim == 1 and are_below(reports, n_values),
         f"an array of shape (n,) of integers in [0, {n_values - 1}]",
         reports,
     )
@@ -207,7 +204,7 @@ class PublicPart(NamedTuple):
         return draws if self.of_draws is None else self.of_draws(draws)
 
 
-class Mechanism(ABC):
+class Mechanism(Uncached, ABC):
     """Base of all mechanisms: codes go in, reports come out, and reports are added up to tallies.
 
     This is all that collecting reports needs: files, ledgers, checkpoints, groups and clusters use
@@ -478,16 +475,6 @@ class Mechanism(ABC):
         """Return what is equal if and only if two mechanisms are the same."""
         return type(self), self.configuration, self.report_fields
 
-    def __getstate__(self) -> dict[str, Any]:
-        # Leave out what is computed on demand: reading it must not change an estimate's hash.
-        cached = {
-            name
-            for cls in type(self).__mro__
-            for name, value in vars(cls).items()
-            if isinstance(value, cached_property)
-        }
-        return {name: value for name, value in vars(self).items() if name not in cached}
-
 
 _CHUNK_BYTES = 1 << 25  # the most memory for a chunk of reports
 
@@ -529,9 +516,8 @@ def privatize(
     randomise: Callable = mechanism.draw if for_sums else mechanism.privatize
     inputs = [codes]
     if parts is not None:
-        assert mechanism.public_part is not None
-        assert mechanism.public_part.privatize is not None
-        randomise, inputs = mechanism.public_part.privatize, [codes, parts]
+        part: Any = mechanism.public_part
+        randomise, inputs = part.privatize, [codes, parts]
     pieces: Iterator[np.ndarray]
     if streams.is_secure:
         coins, size = streams.block(0), chunk_users(mechanism)

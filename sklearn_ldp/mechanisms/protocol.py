@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._utils.random import RandomState
+from .._utils.state import Uncached
 from .._utils.typing import Values
 from ..domains import Domain
 from .coins import CoinStreams
@@ -24,7 +25,7 @@ _CONSEQUENCES = ("report", "p", "q")
 
 
 @dataclass(frozen=True, eq=False)
-class Protocol:
+class Protocol(Uncached):
     """A mechanism, the domain of its codes, and the round of the collection.
 
     An oracle makes a protocol from its parameters (:meth:`BaseOracle.protocol`). Every function
@@ -252,10 +253,6 @@ class Protocol:
                 f"the limits are {_MAX_CELLS:.1e} and {float(_MAX_OPERATIONS):.0e}. Use "
                 "HadamardResponse, which is linear in the categories, or fewer categories."
             )
-
-    def __getstate__(self) -> dict[str, Any]:
-        names = self.__dataclass_fields__
-        return {name: getattr(self, name) for name in names}
 
 
 class OracleOrProtocol(typing.Protocol):

@@ -20,7 +20,7 @@ from .._utils.docs import inherit_docstrings
 from ..noise import SampledNoise
 from .coins import TWO_64, Coins
 from .laws import mixture_entropy
-from .mechanism import Mechanism, PublicPart, ReportField, bits_for, expect
+from .mechanism import Mechanism, PublicPart, ReportField, are_below, bits_for, expect
 
 _WRITTEN_BYTES = 256  # of a written report, as far as the number of users in a block is concerned
 
@@ -247,9 +247,12 @@ class Several(Mechanism):
         if self.n_drawn == 1:
             # The questions are worked on one after the other, each for its share of the users.
             # Written reports hardly count, as each question takes a while for each block, however
-            # few of its users are its own.
+            # few of its users are its own; what counts is the one with the most users times bytes.
             written = 8 * (1 + max(map(len, self._fields)))
-            self.report_bytes = min(written, _WRITTEN_BYTES) + self._working_bytes()
+            examples, kinds = self._kinds
+            shares_of = zip(np.bincount(kinds, self.probabilities), examples, strict=True)
+            working = max(share * mechanisms[j].report_bytes for share, j in shares_of)
+            self.report_bytes = min(written, _WRITTEN_BYTES) + math.ceil(working)
         else:
             own_bytes = max(one.report_bytes for one in mechanisms)
             self.report_bytes = 16 * (1 + sum(map(len, self._blocks))) + own_bytes
@@ -465,12 +468,6 @@ class Several(Mechanism):
         kinds = np.array([numbers.setdefault(one, len(numbers)) for one in self.mechanisms])
         return [int(np.argmax(kinds == kind)) for kind in range(len(numbers))], kinds
 
-    def _working_bytes(self) -> int:
-        """The memory that a user takes in the mechanism with the most users times bytes."""
-        examples, kinds = self._kinds
-        both = zip(np.bincount(kinds, self.probabilities), examples, strict=True)
-        return math.ceil(max(share * self.mechanisms[j].report_bytes for share, j in both))
-
     # -- on the client ------------------------------------------------------------------------
     def draw_samples(self, n: int, coins: Coins) -> np.ndarray:
         """Draw the samples of questions that users report on.
@@ -500,7 +497,10 @@ class Several(Mechanism):
         if self._number is not None:
             reports[:, 0] = drawn
         for j, rows, questions, places in self._turns(drawn):
-            looked_at = self._looked_at(codes, rows, questions)
+            if self._together is None:
+                looked_at = codes[rows, questions]
+            else:
+                looked_at = self._together.codes(codes[rows], questions)
             own = self.mechanisms[j].privatize(looked_at, coins).reshape(rows.size, -1)
             for k in range(self.n_drawn):
                 here = places == k if self.n_drawn > 1 else slice(None)
@@ -536,23 +536,16 @@ class Several(Mechanism):
             if rows.size:
                 yield example, rows
 
-    def _looked_at(self, codes: np.ndarray, rows: np.ndarray, questions: np.ndarray) -> np.ndarray:
-        """The code that a question looks at, of each of some rows with a question of its own."""
-        if self.views is None:
-            return codes[rows, questions]
-        return self._together.codes(codes[rows], questions)
-
     @cached_property
-    def _together(self) -> Views:
-        assert self.views is not None
-        return Views(self.views)
+    def _together(self) -> Views | None:
+        return None if self.views is None else Views(self.views)
 
     # -- on the server ------------------------------------------------------------------------
     def check_reports(self, reports: np.ndarray) -> np.ndarray:
         n_samples, width = len(self.samples), self._starts[-1]
         is_fine, what = reports.ndim == 2 and reports.shape[1] == width, ""
         if self._number is not None:
-            is_fine = is_fine and bool(np.all((reports[:, 0] >= 0) & (reports[:, 0] < n_samples)))
+            is_fine = is_fine and are_below(reports[:, 0], n_samples)
             what = f", the first of them a {self._number} in [0, {n_samples - 1}]"
         expect(is_fine, f"an array of shape (n, {width}) of integers{what}", reports)
         for j, rows, _, k in self._at_places(reports):
@@ -610,8 +603,7 @@ class Several(Mechanism):
         tally, asked = np.zeros(self.tally_size, dtype=np.int64), self._asked(reports)
         tally[: len(self.mechanisms)] = np.bincount(asked.ravel(), minlength=len(self.mechanisms))
         for j, rows, questions, k in self._at_places(reports):
-            own = self._own(reports, rows, j, self._starts[k])
-            own = self.mechanisms[j].check_reports(own)
+            own = self.mechanisms[j].check_reports(self._own(reports, rows, j, self._starts[k]))
             for question, of_question in self.mechanisms[j].tally_each(own, questions):
                 tally[self._tally_places[question]] += of_question
         return tally

@@ -368,14 +368,12 @@ def held_out_score(
 
 
 def _of_parts(estimate: Any, held_out: Any, queries: Queries | None) -> dict[Any, float]:
-    both = [one for one in (estimate, held_out) if isinstance(one, EstimateSet)]
-    if len(both) < 2 or estimate.names != held_out.names:
-        names = [
-            one.names if isinstance(one, EstimateSet) else repr(one) for one in (estimate, held_out)
-        ]
+    given = (estimate, held_out)
+    first, second = (one.names if isinstance(one, EstimateSet) else repr(one) for one in given)
+    if first != second:
         raise ValueError(
             "held_out_score compares a set of estimates with another one of the same parts, got "
-            f"{names[0]} and {names[1]}."
+            f"{first} and {second}."
         )
     return {
         name: held_out_score(part, held_out[name], queries=queries)

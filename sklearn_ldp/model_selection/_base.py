@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from numbers import Integral, Real
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
+from sklearn.pipeline import Pipeline
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from .. import postprocessing
 from .._utils.docs import fill_in
 from .._utils.parallel import each_warning_once, run
 from ..domains.values import objects
@@ -20,9 +22,172 @@ from ..estimates import EstimateSet, FrequencyEstimate
 from ..metrics import query_errors
 from ..noise import Noise, as_rows, variances_after_norm
 from ..postprocessing import BasePostProcessor, EmpiricalBayes, norm_sub
-from ..queries import QuerySet, as_query_set, query_matrix
-from ._candidates import as_candidates, candidate_name, knowing_queries, seeing_whole_sets
+from ..postprocessing.empirical_bayes import QueryHints
+from ..queries import Queries, QuerySet, as_query_set, query_matrix
 
+PostProcessor: TypeAlias = BasePostProcessor | Pipeline
+#: "all", a list, or a grid of parameters (or a list of grids) for each class name.
+Candidates: TypeAlias = str | Sequence[PostProcessor] | Mapping[Any, Any]
+
+
+def default_candidates() -> list[BasePostProcessor]:
+    """Return the post-processors for any domain, with default parameters, the simplest first.
+
+    Returns
+    -------
+    list of post-processors
+        The candidates of a search with ``candidates="all"``.
+
+    Examples
+    --------
+    >>> from sklearn_ldp.model_selection import default_candidates
+    >>> default_candidates()[:2]
+    [Base(), Norm()]
+    """
+    return [
+        postprocessing.Base(),
+        postprocessing.Norm(),
+        postprocessing.BasePos(),
+        postprocessing.PostPos(),
+        postprocessing.BaseCut(),
+        postprocessing.NormSub(),
+        postprocessing.NormCut(),
+        postprocessing.NormMul(),
+        postprocessing.NormHyb(),
+        postprocessing.MLEApx(),
+        postprocessing.Power(),
+        postprocessing.PowerNS(),
+        postprocessing.EmpiricalBayes(),
+    ]
+
+
+def as_candidates(candidates: Candidates, name: str) -> list:
+    """Return the post-processors that a `candidates` parameter stands for.
+
+    Parameters
+    ----------
+    candidates : "all", list or dict
+        "all", a list of post-processors (or Pipelines of them), or a dict that gives a grid of
+        parameters for each class name, such as
+        ``{"NormSub": {}, "BaseCut": {"alpha": [0.05, 2]}}``.
+    name : str
+        The class or function to name in errors.
+
+    Returns
+    -------
+    list of post-processors or Pipelines
+        At least one.
+
+    Raises
+    ------
+    TypeError
+        If one of them is not a post-processor.
+    ValueError
+        If there is no candidate, or the class name or a parameter of a grid is not known.
+    """
+    if isinstance(candidates, str):  # "all", as the constraints have checked
+        return default_candidates()
+    if isinstance(candidates, Mapping):
+        expanded = [_grid(key, grid, name) for key, grid in candidates.items()]
+        candidates = [candidate for grid in expanded for candidate in grid]
+    candidates = list(candidates)
+    if not candidates:
+        raise ValueError(f"{name} needs at least one candidate.")
+    for candidate in candidates:
+        steps = _steps(candidate)
+        odd = [step for step in steps if not isinstance(step, BasePostProcessor)]
+        if odd or not steps:
+            raise TypeError(
+                f"{name} chooses among post-processors (or Pipelines of them), got "
+                f"{odd[0] if odd else candidate!r} as a candidate; give instances such as "
+                "NormSub()."
+            )
+    return list(candidates)
+
+
+def _steps(candidate: Any) -> list:
+    """The steps of a Pipeline, or the post-processor itself."""
+    is_pipeline = isinstance(candidate, Pipeline)
+    return [step for _, step in candidate.steps] if is_pipeline else [candidate]
+
+
+def seeing_whole_sets(candidates: Candidates) -> list[BasePostProcessor]:
+    """Return those post-processors among the candidates that look at all parts of a set at once.
+
+    Parameters
+    ----------
+    candidates : "all", list or dict
+        As for `as_candidates`; what is no post-processor is left out.
+
+    Returns
+    -------
+    list of post-processors
+        Candidates, or steps of Pipelines among them.
+    """
+    if isinstance(candidates, str | Mapping):  # whose post-processors work part by part
+        return []
+    steps = [step for candidate in candidates for step in _steps(candidate)]
+    return [s for s in steps if isinstance(s, BasePostProcessor) and s._sees_whole_sets()]
+
+
+def _grid(key: Any, grid: Any, name: str) -> list:
+    """Return one post-processor of a class for each combination of parameters in its grid."""
+    from sklearn.model_selection import ParameterGrid  # slow to import, so only if needed
+
+    exported = ((found, getattr(postprocessing, found)) for found in postprocessing.__all__)
+    classes = ((found, kind) for found, kind in exported if isinstance(kind, type))
+    known = {found: kind for found, kind in classes if BasePostProcessor in kind.__mro__[1:]}
+    if key not in known:
+        raise ValueError(
+            f"{name} does not know the post-processor {key!r} of the candidates' grids; it knows "
+            f"{', '.join(known)}."
+        )
+    # set_params refuses an unknown parameter and names the ones that the class has.
+    return [known[key]().set_params(**parameters) for parameters in ParameterGrid(grid)]
+
+
+def knowing_queries(
+    queries: Queries | None, estimate: FrequencyEstimate
+) -> list[BasePostProcessor]:
+    """Return an EmpiricalBayes that knows what is asked, if that makes it another one.
+
+    Parameters
+    ----------
+    queries : query set, (sparse) matrix of shape (n_queries, d) or None
+        The queries.
+    estimate : FrequencyEstimate
+        An estimate over the domain.
+
+    Returns
+    -------
+    list of EmpiricalBayes
+        One of them, or none if the queries treat all categories alike.
+    """
+    if not any(QueryHints.of(queries, estimate.categories, "EmpiricalBayes")):
+        return []
+    return [EmpiricalBayes(queries=queries)]
+
+
+def candidate_name(candidate: BaseEstimator) -> str:
+    """Return a short name of a post-processor, or of a Pipeline of them.
+
+    Parameters
+    ----------
+    candidate : post-processor or Pipeline
+        The object to name.
+
+    Returns
+    -------
+    str
+        A name such as ``BaseCut(alpha=0.05)`` or ``Base + NormSub``.
+    """
+    if isinstance(candidate, Pipeline):
+        return " + ".join(candidate_name(step) for _, step in candidate.steps)
+    text = " ".join(repr(candidate).split())
+    return text.removesuffix("()")
+
+
+# -- searches --------------------------------------------------------------------------------------
 _TASK = 100_000  # estimates post-processed by one task, which takes about a tenth of a second
 
 _PARAGRAPHS = {
@@ -117,6 +282,15 @@ class BaseSearch(BasePostProcessor):
     @abstractmethod
     def _error_name(self) -> str:
         """What the errors are, on an axis."""
+
+    def _refuse_changed(self, estimate: FrequencyEstimate) -> None:
+        """Raise ValueError if the estimate is not raw."""
+        if not estimate.is_raw:
+            raise ValueError(
+                f"{type(self).__name__} needs a raw estimate, but this one has been changed by "
+                f"{' and '.join(estimate.postprocessors)}: pass the estimate that the oracle "
+                "returned, and make the first step a part of each candidate (a Pipeline)."
+            )
 
     @abstractmethod
     def _cases(self, estimate: FrequencyEstimate) -> list[Case]:
@@ -228,15 +402,8 @@ def _of_some(what: Any, candidates: list, *arguments: Any) -> list[tuple[int, An
 
 
 def _errors_of_one(candidate: Any, cases: list[Case], metric: Any) -> Judgement:
-    errors = [
-        query_errors(
-            case.frequencies,
-            candidate.fit_transform(case.estimate),
-            queries=case.queries,
-            metric=metric,
-        )
-        for case in cases
-    ]
+    made = [(case, candidate.fit_transform(case.estimate)) for case in cases]
+    errors = [query_errors(c.frequencies, e, queries=c.queries, metric=metric) for c, e in made]
     return Judgement(np.concatenate(errors))
 
 
@@ -308,11 +475,10 @@ class NoisySearch(BaseSearch):
     def _surely_best(self, spread: np.ndarray | None) -> int:
         """Return the candidate to take, from how sure its difference from EmpiricalBayes is."""
         mean_error = self.results_["mean_error"]
-        if spread is None:
-            self.results_["difference_std"] = np.full(len(mean_error), np.nan)
-            return int(np.argmin(mean_error))
-        self.results_["difference_std"] = spread
-        return int(np.argmin(mean_error + self.min_z_score * spread))
+        unknown = np.full(len(mean_error), np.nan)
+        self.results_["difference_std"] = unknown if spread is None else spread
+        needed = 0 if spread is None else self.min_z_score * spread
+        return int(np.argmin(mean_error + needed))
 
     def _error_spread(
         self, differences: np.ndarray, estimate: FrequencyEstimate, noise: Noise
@@ -354,13 +520,11 @@ def reference_among(candidates: list) -> int | None:
         The index of an EmpiricalBayes, of the last one that knows more if there is one.
     """
     found = [i for i, post in enumerate(candidates) if isinstance(post, EmpiricalBayes)]
-    informed = [
-        i
-        for i in found
-        if candidates[i].groups is not None
-        or bool(candidates[i].ordered)
-        or candidates[i].queries is not None
-    ]
+
+    def knows_more(post: EmpiricalBayes) -> bool:
+        return post.groups is not None or bool(post.ordered) or post.queries is not None
+
+    informed = [i for i in found if knows_more(candidates[i])]
     return informed[-1] if informed else next(iter(found), None)
 
 

@@ -16,8 +16,7 @@ from ..noise import Noise, NoiseModel, ScaledNoise
 from ..numerics.simplex import norm, norm_sub
 from ..postprocessing import NOISE_CONSTRAINT, MLEApx, Power, resolve_noise
 from ..queries import Queries, as_query_set
-from ._base import Case, NoisySearch, queries_of
-from ._candidates import Candidates
+from ._base import Candidates, Case, NoisySearch, queries_of
 
 _TINIEST = 1e-300
 _MOST_STEPS = 60
@@ -122,12 +121,7 @@ class BootstrapSearch(NoisySearch):
         self.random_state = random_state
 
     def _cases(self, estimate):
-        if not estimate.is_raw:
-            raise ValueError(
-                "BootstrapSearch needs a raw estimate, but this one has been changed by "
-                f"{' and '.join(estimate.postprocessors)}: pass the estimate that the oracle "
-                "returned, and make the first step a part of each candidate (a Pipeline)."
-            )
+        self._refuse_changed(estimate)
         noise = resolve_noise(estimate, self.noise, type(self).__name__)
         query_set = as_query_set(self.queries)
         rng = as_generator(self.random_state)

@@ -14,6 +14,7 @@ from ..estimates import EstimateSet, FrequencyEstimate
 from ..numerics.simplex import norm
 from ..queries import Queries, QuerySet, as_query_set
 from ._base import (
+    Candidates,
     Case,
     Judgement,
     NoisySearch,
@@ -22,7 +23,6 @@ from ._base import (
     reference_among,
     results_of,
 )
-from ._candidates import Candidates
 
 
 class SetCase(NamedTuple):
@@ -246,7 +246,8 @@ class HeldOutSearch(NoisySearch):
                     'method="split", n_shards=10) from enough users, or take LatentClasses() '
                     "without a search."
                 )
-        asks = {name: as_query_set(one.queries) for name, one in self._of_parts(estimates).items()}
+        copies = self._copies(estimates.names).items()
+        asks = {name: as_query_set(one.queries) for name, one in copies}
         rng = as_generator(self.random_state)
         cases = []
         for _ in range(self.n_splits):
@@ -259,17 +260,13 @@ class HeldOutSearch(NoisySearch):
             cases.append(SetCase(train, parts))
         return cases
 
-    def _of_parts(self, estimates: EstimateSet) -> dict[Any, HeldOutSearch]:
-        """A copy for each part, which knows what is asked of it."""
-        return self._copies(estimates.names)
-
     def _choice_for_set(
         self, candidates: list, judgements: list[Judgement], estimates: EstimateSet, case: SetCase
     ) -> int:
         reference = reference_among(candidates)
         if reference is None:
             return self._surely_best(None)
-        searches = self._of_parts(estimates)
+        searches = self._copies(estimates.names)  # each of which knows what is asked of its part
         variances = np.zeros(len(candidates))
         for name, share in case.shares.items():  # of different users, hence independent
             part, noise = estimates[name], estimates[name].noise

@@ -99,7 +99,7 @@ class least_epsilon:  # noqa: N801 - it is called as a function is, and can be p
 
     def __post_init__(self) -> None:
         given = {n: getattr(self, n) for n in _LIMITS if getattr(self, n) is not None}
-        if len(given) > 1 or not all(_is_limit(value) for value in given.values()):
+        if len(given) > 1 or not all(map(_is_limit, given.values())):
             names = ", ".join(_LIMITS)
             raise ValueError(f"least_epsilon takes one of {names}, finite and >= 0, got {given}.")
 

@@ -3,35 +3,264 @@
 from __future__ import annotations
 
 import hashlib
+import json
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
 from numbers import Integral
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone
 
+from .._utils.files import errors_name
+from .._utils.pandas import import_library
 from .._utils.parallel import run
 from .._utils.progress import Progress
 from .._utils.random import RandomState, root_entropy
-from .._utils.typing import FilePath, Metric
+from .._utils.text import format_table
+from .._utils.typing import DataFrame, FilePath, Metric, PolarsDataFrame
 from .._version import __version__
+from ..domains.values import objects
 from ..estimates import FrequencyEstimate
 from ..mechanisms import check_counts, check_total
 from ..metrics import query_errors
 from ..oracles import BaseOracle
 from ..queries import Queries, QuerySet, as_query_set
 from ..surveys import BaseColumnSurvey
-from ._base import BaseSearch
-from ._candidates import Candidates, PostProcessor, as_candidates, candidate_name
+from ._base import BaseSearch, Candidates, PostProcessor, as_candidates, candidate_name
 from ._held_out_search import HeldOutSearch
-from ._study import ErrorStudy, Ledger
 from ._synthetic_search import apportion
 
+_SHOWN = 20
+_HEADER = json.dumps({"format": "sklearn_ldp study", "version": 1}).encode()
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ErrorStudy:
+    """Errors of a study, with one row per combination, as `simulate_errors` returns them.
+
+    ``study["error"]`` is a column, and ``study.select(oracle="OLH", epsilon=1)`` is a smaller
+    study.
+
+    Parameters
+    ----------
+    columns : dict of ndarray of shape (n_rows,)
+        What each row is about: "population", "n_samples", "oracle", "epsilon", "postprocessor",
+        "queries", "metric".
+    errors : ndarray of shape (n_rows, n_repeats)
+        The error of each simulated collection. Rows of the same population, number of users,
+        oracle and epsilon come from the same collections, in the same order, so that they can be
+        compared in pairs.
+
+    Examples
+    --------
+    >>> from sklearn_ldp import GRR, Base, Norm
+    >>> from sklearn_ldp.model_selection import simulate_errors
+    >>> study = simulate_errors(GRR(), [Base(), Norm()], [0.5, 0.3, 0.2], 1000, [1, 2])
+    >>> study.select(postprocessor="Norm")["error"].shape
+    (2,)
+    """
+
+    columns: dict[str, np.ndarray]
+    errors: np.ndarray
+
+    @property
+    def error(self) -> np.ndarray:
+        """Mean error of each row, of shape (n_rows,)."""
+        return self.errors.mean(axis=1)
+
+    @property
+    def standard_deviation(self) -> np.ndarray:
+        """Standard deviation of each row's errors over the repeats; NaN if there is only one."""
+        if self.errors.shape[1] < 2:
+            return np.full(len(self), np.nan)
+        return self.errors.std(axis=1, ddof=1)
+
+    @property
+    def standard_error(self) -> np.ndarray:
+        """Standard error of each row's mean error, of shape (n_rows,)."""
+        return self.standard_deviation / np.sqrt(self.errors.shape[1])
+
+    def __len__(self) -> int:
+        return len(self.errors)
+
+    def __getitem__(self, column: str) -> np.ndarray:
+        if column in self.columns:
+            return self.columns[column]
+        if column in _STATISTICS:
+            return getattr(self, column)
+        known = ", ".join([*self.columns, *_STATISTICS])
+        raise KeyError(f"An ErrorStudy has no column {column!r}; it has {known}.")
+
+    def select(self, **conditions: Any) -> ErrorStudy:
+        """Return the rows that fulfil all conditions.
+
+        Parameters
+        ----------
+        **conditions : value or list of values
+            For each column, the value or the values to keep.
+
+        Returns
+        -------
+        ErrorStudy
+            The selected rows, in the same order.
+
+        Raises
+        ------
+        KeyError
+            If there is no such column.
+        """
+        keep = np.ones(len(self), dtype=bool)
+        for column, wanted in conditions.items():
+            is_list = isinstance(wanted, list | tuple | set | np.ndarray)
+            keep &= np.isin(self[column], list(wanted) if is_list else [wanted])
+        return ErrorStudy({k: v[keep] for k, v in self.columns.items()}, self.errors[keep])
+
+    def to_dict(self) -> dict[str, np.ndarray]:
+        """Return all columns, and the mean error, standard deviation and standard error.
+
+        Returns
+        -------
+        dict of ndarray of shape (n_rows,)
+            The values of each column by its name.
+        """
+        return {name: self[name] for name in [*self.columns, *_STATISTICS]}
+
+    @overload
+    def to_frame(self, library: Literal["pandas"] = "pandas") -> DataFrame: ...
+    @overload
+    def to_frame(self, library: Literal["polars"]) -> PolarsDataFrame: ...
+    @overload
+    def to_frame(self, library: str) -> DataFrame | PolarsDataFrame: ...
+    def to_frame(self, library: str = "pandas") -> DataFrame | PolarsDataFrame:
+        """Return the tidy table as a data frame.
+
+        Parameters
+        ----------
+        library : {"pandas", "polars"}, default="pandas"
+            The library whose data frame is returned.
+
+        Returns
+        -------
+        pandas.DataFrame or polars.DataFrame
+            The columns of `to_dict`.
+
+        Raises
+        ------
+        ImportError
+            If the library is not installed.
+        """
+        if library not in ("pandas", "polars"):
+            raise ValueError(f'Argument library must be "pandas" or "polars", got {library!r}.')
+        module = import_library("ErrorStudy.to_frame", library)
+        table = {
+            name: values.tolist() if values.dtype == object else values
+            for name, values in self.to_dict().items()
+        }
+        return module.DataFrame(table)
+
+    def __repr__(self) -> str:
+        title = f"{type(self).__name__} of {len(self)} rows and {self.errors.shape[1]} repeats"
+        # Columns that have the same value in every row are left out.
+        varied = [c for c, v in self.columns.items() if len(set(v.tolist())) > 1 or c in _ALWAYS]
+        header = [*varied, "error", "+-"]
+        shown = min(len(self), _SHOWN)
+        statistics = zip(self.error[:shown], self.standard_error[:shown], strict=True)
+        rows = [
+            [*(_text(self.columns[c][i]) for c in varied), f"{mean:.3g}", f"{spread:.3g}"]
+            for i, (mean, spread) in enumerate(statistics)
+        ]
+        more = [f"... {len(self) - shown} more rows"] if len(self) > shown else []
+        table = format_table(header, rows, left=range(len(varied)))
+        return "\n".join([title, table, *more])
+
+
+_STATISTICS = ["error", "standard_deviation", "standard_error"]
+_ALWAYS = {"oracle", "epsilon", "postprocessor"}
+
+
+def _text(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+# -- the file of a study that is under way -----------------------------------------------------
+class Ledger:
+    """An append-only file of JSON lines, each of which holds a key and its errors.
+
+    Only complete lines count. If a killed process has left an incomplete last line, the next
+    process that opens the file removes it. Only one process may write at a time.
+
+    Parameters
+    ----------
+    path : path-like or None
+        The file, created if missing; with None nothing is kept.
+
+    Raises
+    ------
+    ValueError
+        If the file is not such a ledger, or is damaged.
+    """
+
+    def __init__(self, path: FilePath | None):
+        self._path = None if path is None else Path(path)
+        self._known: dict[str, list[float]] = {}
+        if self._path is not None:
+            self._read()
+
+    def _read(self) -> None:
+        assert self._path is not None
+        try:
+            content = self._path.read_bytes()
+        except FileNotFoundError:
+            content = b""
+        whole = content[: content.rfind(b"\n") + 1]
+        header, *lines = whole.splitlines() or [b""]
+        # The header may have been cut off by a kill; then the content is its beginning.
+        if content and not _HEADER.startswith(header if whole else content):
+            raise ValueError(
+                f"{self._path} is not a checkpoint of simulate_errors, or is one of another "
+                "version; give the name of a new file."
+            )
+        for number, line in enumerate(lines, start=2):
+            try:
+                entry = json.loads(line)
+                self._known[entry["key"]] = [float(error) for error in entry["errors"]]
+            except (ValueError, KeyError, TypeError) as error:
+                raise ValueError(
+                    f"{self._path} is damaged in line {number}: remove the line, and its errors "
+                    "are computed again."
+                ) from error
+        if not whole:
+            self._path.write_bytes(_HEADER + b"\n")
+        elif len(whole) < len(content):
+            os.truncate(self._path, len(whole))
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._known
+
+    def __getitem__(self, key: str) -> np.ndarray:
+        return np.array(self._known[key])
+
+    def add(self, errors: dict[str, np.ndarray]) -> None:
+        """Keep the errors of some keys; they are on disk when this returns."""
+        entries = {key: values.tolist() for key, values in errors.items()}
+        self._known.update(entries)
+        if self._path is None:
+            return
+        lines = [json.dumps({"key": key, "errors": values}) for key, values in entries.items()]
+        with errors_name(self._path), self._path.open("a", encoding="utf-8") as file:
+            file.write("".join(f"{line}\n" for line in lines))
+            file.flush()
+            os.fsync(file.fileno())
+
+
+# -- the study -------------------------------------------------------------------------------------
 _TASK = 400_000  # estimates post-processed by one task, which takes about a tenth of a second
 
 
@@ -130,10 +359,16 @@ def simulate_errors(
     if not isinstance(n_repeats, Integral) or n_repeats < 1:
         raise ValueError(f"simulate_errors needs n_repeats >= 1, an integer, got {n_repeats!r}.")
     posts = _named_postprocessors(postprocessors)
-    _refuse_held_out(posts)
     asked = _named_queries(queries)
-    judged = _named_metrics(metrics)
-    cells = list(_cells(oracles, frequencies, n_samples, epsilons, int(n_repeats), random_state))
+    given = [metrics] if isinstance(metrics, str) or callable(metrics) else list(metrics)
+    judged = _by_name(given, "metrics", lambda m: m if isinstance(m, str) else m.__name__)
+    entropy, named = root_entropy(random_state), _named_oracles(oracles)
+    cells = [
+        _Cell(population, counts, name, made, int(n_repeats), entropy)
+        for population, counts in _populations(frequencies, n_samples)
+        for name, oracle in named.items()
+        for made in _with_each_epsilon(oracle, epsilons, len(counts))
+    ]
     rows = [row for cell in cells for row in _rows(cell, posts, asked, judged)]
     ledger = Ledger(checkpoint)
     tasks = _tasks([row for row in rows if row.key not in ledger])
@@ -251,25 +486,12 @@ def _processed(post: Any, simulated: FrequencyEstimate) -> FrequencyEstimate:
 
 
 # -- from the parameters to cells -----------------------------------------------------------------
-def _cells(
-    oracles: Any,
-    frequencies: Any,
-    n_samples: Any,
-    epsilons: Any,
-    n_repeats: int,
-    random_state: RandomState,
-) -> Iterator[_Cell]:
-    entropy = root_entropy(random_state)
-    named = _named_oracles(oracles)
-    for population, counts in _populations(frequencies, n_samples):
-        for name, oracle in named.items():
-            for epsilon in [oracle.epsilon] if epsilons is None else np.atleast_1d(epsilons):
-                made = clone(oracle).set_params(
-                    epsilon=float(epsilon), categories="auto", input="values", n_jobs=None
-                )
-                made.channel(len(counts))  # refuses parameters that do not fit the domain
-                made.set_params(random_state=None)
-                yield _Cell(population, counts, name, made, n_repeats, entropy)
+def _with_each_epsilon(oracle: BaseOracle, epsilons: Any, d: int) -> Iterator[BaseOracle]:
+    of_study = {"categories": "auto", "input": "values", "n_jobs": None}
+    for epsilon in [oracle.epsilon] if epsilons is None else np.atleast_1d(epsilons):
+        made = clone(oracle).set_params(epsilon=float(epsilon), **of_study)
+        made.channel(d)  # refuses parameters that do not fit the domain
+        yield made.set_params(random_state=None)
 
 
 def _populations(frequencies: Any, n_samples: Any) -> Iterator[tuple[str, np.ndarray]]:
@@ -338,20 +560,18 @@ def _named_postprocessors(postprocessors: Any) -> dict[str, Any]:
     is_mapping = isinstance(postprocessors, Mapping)
     if is_mapping and all(hasattr(post, "fit") for post in postprocessors.values()):
         posts = as_candidates(list(postprocessors.values()), "simulate_errors")
-        return dict(zip(map(str, postprocessors), posts, strict=True))
-    if hasattr(postprocessors, "fit"):
-        postprocessors = [postprocessors]
-    posts = as_candidates(postprocessors, "simulate_errors")
-    return _by_name(posts, "postprocessors", candidate_name)
-
-
-def _refuse_held_out(posts: dict[str, Any]) -> None:
-    for name, post in posts.items():
+        named = dict(zip(map(str, postprocessors), posts, strict=True))
+    else:
+        given = [postprocessors] if hasattr(postprocessors, "fit") else postprocessors
+        posts = as_candidates(given, "simulate_errors")
+        named = _by_name(posts, "postprocessors", candidate_name)
+    for name, post in named.items():
         if isinstance(post, HeldOutSearch):
             raise TypeError(
                 f"simulate_errors simulates whole collections, but {name} needs the shards of a "
                 "real one: fit an oracle for it (its sample_weight= takes counts)."
             )
+    return named
 
 
 def _named_queries(queries: Any) -> dict[str, QuerySet]:
@@ -359,11 +579,6 @@ def _named_queries(queries: Any) -> dict[str, QuerySet]:
         return {str(name): as_query_set(asked) for name, asked in queries.items()}
     asked = as_query_set(queries)
     return {repr(asked): asked}
-
-
-def _named_metrics(metrics: Any) -> dict[str, Any]:
-    given = [metrics] if isinstance(metrics, str) or callable(metrics) else list(metrics)
-    return _by_name(given, "metrics", lambda m: m if isinstance(m, str) else m.__name__)
 
 
 def _by_name(given: list, what: str, name: Callable[[Any], str]) -> dict[str, Any]:
@@ -377,17 +592,14 @@ def _by_name(given: list, what: str, name: Callable[[Any], str]) -> dict[str, An
 
 
 def _columns(rows: list[_Row]) -> dict[str, np.ndarray]:
-    def text(values):
-        return np.array(values, dtype=object)
-
     return {
-        "population": text([row.cell.population for row in rows]),
+        "population": objects([row.cell.population for row in rows]),
         "n_samples": np.array([row.cell.n_samples for row in rows]),
-        "oracle": text([row.cell.oracle_name for row in rows]),
+        "oracle": objects([row.cell.oracle_name for row in rows]),
         "epsilon": np.array([row.cell.oracle.epsilon for row in rows]),
-        "postprocessor": text([row.post_name for row in rows]),
-        "queries": text([row.queries_name for row in rows]),
-        "metric": text([row.metric_name for row in rows]),
+        "postprocessor": objects([row.post_name for row in rows]),
+        "queries": objects([row.queries_name for row in rows]),
+        "metric": objects([row.metric_name for row in rows]),
     }
 
 

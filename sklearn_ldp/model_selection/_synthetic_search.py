@@ -17,10 +17,9 @@ from ..estimates import FrequencyEstimate
 from ..metrics import query_errors
 from ..noise import Noise, SampledNoise
 from ..oracles import BaseOracle
-from ..postprocessing import BasePostProcessor, EmpiricalBayes
-from ..queries import Queries, QuerySet, as_query_set
-from ._base import BaseSearch, Case
-from ._candidates import Candidates, PostProcessor, knowing_queries
+from ..postprocessing import EmpiricalBayes
+from ..queries import Queries, as_query_set
+from ._base import BaseSearch, Candidates, Case, PostProcessor, knowing_queries
 
 _MOST_REPEATS, _LEAST_REPEATS = 30, 10
 _ENOUGH = 500_000  # estimates of single categories, in all repeats
@@ -165,16 +164,12 @@ class SyntheticSearch(BaseSearch):
                 "users, to simulate it again; a plain array does not tell. Pass the "
                 "FrequencyEstimate that the oracle returns, or give oracle= and n_samples=."
             )
-        if not estimate.is_raw:
-            raise ValueError(
-                "SyntheticSearch needs a raw estimate, but this one has been changed by "
-                f"{' and '.join(estimate.postprocessors)}: pass the estimate that the oracle "
-                "returned, and make the first step a part of each candidate (a Pipeline)."
-            )
+        self._refuse_changed(estimate)
         query_set = as_query_set(self.queries)
-        synthesizer = self.synthesizer
-        if synthesizer is None:
-            synthesizer = _default_synthesizer(query_set, estimate)
+        synthesizer: Any = self.synthesizer
+        if synthesizer is None:  # what answers for the most frequent alone is no distribution
+            knows = [] if query_set.depends_on_truth else knowing_queries(query_set, estimate)
+            synthesizer = next(iter(knows), EmpiricalBayes())
         synthetic = np.asarray(clone(synthesizer).fit_transform(self._completed(estimate)))
         sizes = np.broadcast_to(n_samples, len(estimate))
         oracle = clone(oracle).set_params(categories=estimate.categories, input="values")
@@ -218,12 +213,6 @@ def _simulated(
     rows = [oracle.simulate(of_one) for of_one in asked]
     values = np.concatenate([row.values for row in rows])
     return replace(rows[0], values=values, noise=SampledNoise(rows[0].noise, int(counts.sum())))
-
-
-def _default_synthesizer(query_set: QuerySet, estimate: FrequencyEstimate) -> BasePostProcessor:
-    # What answers for the most frequent alone is no distribution.
-    knows = [] if query_set.depends_on_truth else knowing_queries(query_set, estimate)
-    return knows[0] if knows else EmpiricalBayes()
 
 
 def apportion(frequencies: np.ndarray, n_samples: int) -> np.ndarray:

@@ -7,5 +7,6 @@ from ._model import ChannelNoise as ChannelNoise
 from ._model import ConstantNoise as ConstantNoise
 from ._model import Noise as Noise
 from ._model import NoiseModel as NoiseModel
+from ._model import ReorderedNoise, SampledNoise, ScaledNoise
 from ._model import as_rows as as_rows
 from ._model import variances_after_norm as variances_after_norm

@@ -55,6 +55,10 @@ class BaseOracle(BaseCollector[FrequencyEstimate]):
 
     categories: Any
 
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        inherit_parameters(cls)
+
     def channel(self, categories: Categories | None = None) -> Any:
         """Return the mechanism of this oracle, which planning, audits and searches ask.
 
@@ -122,7 +126,7 @@ class BaseOracle(BaseCollector[FrequencyEstimate]):
         support = channel.simulate(users, int(n_repeats), as_generator(self.random_state))
         noise = channel.noise(int(users.sum()))
         oracle = self._unfitted(self.get_params(deep=False), domain)
-        return FrequencyEstimate(noise.debias(support), domain.categories, noise, oracle)
+        return FrequencyEstimate(noise.debias(support), domain, noise, oracle)
 
     def true_frequencies(self, X: Values, sample_weight: ArrayLike | None = None) -> np.ndarray:
         """Return the raw frequencies of users' values, to judge estimates in simulations.
@@ -213,7 +217,7 @@ class BaseOracle(BaseCollector[FrequencyEstimate]):
         shards = Shards(state.mechanism, state.counts) if state.counts.n_shards > 1 else None
         oracle = self._unfitted(state.parameters, domain)
         names = None if state.groups is None else state.groups.names
-        return FrequencyEstimate(values, domain.categories, noise, oracle, shards, row_names=names)
+        return FrequencyEstimate(values, domain, noise, oracle, shards, row_names=names)
 
     def _unfitted(self, parameters: dict[str, Any], domain: Domain) -> BaseOracle:
         """Return an unfitted oracle with these parameters, for simulations of the collection."""

@@ -11,10 +11,8 @@ from ..mechanisms.coins import TWO_64, direct_threshold
 from ..mechanisms.laws import JointSupport, ReportLaw, choice_entropy, fixed_size
 from ..mechanisms.mechanism import ReportField, check_indices, counted_by_group
 from ._base import BaseOracle
-from .collector import inherit_parameters
 
 
-@inherit_parameters
 class GRR(BaseOracle):
     """Generalised (k-ary, direct) randomised response.
 

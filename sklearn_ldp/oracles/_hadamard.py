@@ -12,14 +12,12 @@ from .._utils.random import RandomState
 from ..domains import Categories
 from ..mechanisms.channel import IndexChannel
 from ..mechanisms.coins import TWO_64, exp_lower_bound, group_threshold
-from ..mechanisms.covariances import gram, inner
+from ..mechanisms.covariances import gram, weighted_inner
 from ..mechanisms.mechanism import ReportField, bits_for
 from ..numerics.transforms import walsh_hadamard
 from ._base import BaseOracle
-from .collector import inherit_parameters
 
 
-@inherit_parameters
 class HadamardResponse(BaseOracle):
     """Hadamard response.
 
@@ -220,7 +218,7 @@ class HadamardChannel(IndexChannel):
             of_users / self.order / float(self.inside - self.against),
             diagonal,
         )
-        return inner(rows.multiply(self.variances(frequencies)).tocsr(), rows, diagonal) + pairs
+        return weighted_inner(rows, self.variances(frequencies), diagonal) + pairs
 
 
 class BlockHadamardChannel(HadamardChannel):

@@ -14,26 +14,18 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from .._utils.random import RandomState
 from ..domains import Categories
-from ..mechanisms.channel import Channel, randomised_response
+from ..mechanisms.channel import Channel, IndependentChannel, randomised_response
 from ..mechanisms.coins import TWO_64, SeededCoins, direct_threshold, exp_lower_bound
-from ..mechanisms.covariances import drawn_covariances, gram, inner, outer
-from ..mechanisms.laws import (
-    JointSupport,
-    ReportLaw,
-    choice_entropy,
-    independent_sizes,
-    independent_support,
-)
+from ..mechanisms.covariances import drawn_covariances, gram, outer, weighted_inner
+from ..mechanisms.laws import ReportLaw, choice_entropy
 from ..mechanisms.mechanism import Mechanism, PublicPart, ReportField, bits_for, check_hash_reports
 from ..numerics.finite_field import FiniteField, field_orders_beside
 from ..numerics.transforms import LinearFunctions, linear_functions, scattered
 from ._base import BaseOracle
-from .collector import inherit_parameters
 
 _MAX_HASH_RANGE = 1 << 20
 
 
-@inherit_parameters
 class OLH(BaseOracle):
     """Optimised local hashing.
 
@@ -163,7 +155,6 @@ class OLH(BaseOracle):
         return client if domain.is_open else MixingHashChannel(domain.word_digests(), client)
 
 
-@inherit_parameters
 class BLH(BaseOracle):
     """Binary local hashing, also called random matrix projection.
 
@@ -349,8 +340,7 @@ class LinearHashChannel(Channel):
 
     def tally(self, reports):
         if self.n_tried == 0 and self.n_left > 1:
-            cells = reports[:, 0] * self.field.order + reports[:, 1]
-            return np.bincount(cells, minlength=self.tally_size)
+            return np.bincount(self._kinds(reports), minlength=self.tally_size)
         prefixes = range(self._n_prefixes(self.n_tried))
         tallies = [self._tally_of_prefix(reports, prefix) for prefix in prefixes]
         return np.concatenate(tallies)[: self.tally_size]
@@ -424,7 +414,7 @@ class LinearHashChannel(Channel):
         weighted = rows @ frequencies
         totals, mixed = outer(total, total, diagonal), outer(total, weighted, diagonal)
         mixed = mixed + (mixed if diagonal else mixed.T)
-        squares = inner(rows.multiply(frequencies).tocsr(), rows, diagonal)
+        squares = weighted_inner(rows, frequencies, diagonal)
         expected = q * q * size * totals + q * gain * mixed + gain * gain * squares
         return (products - expected) / gain**2
 
@@ -511,7 +501,8 @@ class LinearHashChannel(Channel):
                 codes[:] = functions * g + self.hash(functions, codes)
             table += np.bincount(cells, minlength=len(table))
         functions, chances = np.arange(1, self.n_functions), np.full(n_functions, 1 / n_functions)
-        for codes in _slices(np.flatnonzero(is_frequent), max(1, _BLOCK // n_functions)):
+        frequent, step = np.flatnonzero(is_frequent), max(1, _BLOCK // n_functions)
+        for codes in np.split(frequent, range(step, len(frequent), step)):
             drawn = rng.multinomial(counts[codes], chances)
             cells = functions * g + self.hash(functions, codes[:, None])
             # NumPy makes floats of the weights, which are exact in this range.
@@ -567,10 +558,6 @@ def _uniform_counts(n: int, n_cells: int, rng: np.random.Generator) -> np.ndarra
         draws = rng.integers(n_cells, size=min(size, n - start))
         total += np.bincount(draws, minlength=n_cells)
     return total
-
-
-def _slices(x: np.ndarray, size: int) -> list[np.ndarray]:
-    return [x[start : start + size] for start in range(0, len(x), size)]
 
 
 _CELLS = 1 << 16  # users times categories hashed at a time, so that they stay in the cache
@@ -630,7 +617,7 @@ class MixingHash(Mechanism):
         return np.empty(self.tally_size)
 
 
-class MixingHashChannel(Channel):
+class MixingHashChannel(IndependentChannel):
     """`MixingHash` over a list of categories.
 
     Epsilon does not depend on the hash, but the estimate does: q = 1 / g holds as far as 64-bit
@@ -679,14 +666,6 @@ class MixingHashChannel(Channel):
         return values == reports[:, 1:].astype(np.uint64)
 
     @property
-    def joint_support(self):
-        return JointSupport(float(self.p) * float(self.q), float(self.q) ** 2)
-
-    @property
-    def support_sizes(self):
-        return independent_sizes(self.p, self.q, self.n_categories)
-
-    @property
     def public_part(self):
         return self.client.public_part._replace(privatize=self._with_seeds)
 
@@ -703,9 +682,6 @@ class MixingHashChannel(Channel):
                 supported = self.supports(reports[start : start + height], codes)
                 counts[codes] += np.count_nonzero(supported, axis=0)
         return counts
-
-    def simulate(self, counts, n_repeats, rng):
-        return independent_support(self.p, self.q, counts, n_repeats, rng)
 
 
 def _mix(x: np.ndarray) -> np.ndarray:

@@ -13,13 +13,12 @@ from .._utils.random import RandomState
 from ..domains import Categories
 from ..mechanisms.channel import IndexChannel
 from ..mechanisms.coins import TWO_64, group_threshold
-from ..mechanisms.covariances import gram, inner, joint_covariances
+from ..mechanisms.covariances import gram, joint_covariances, weighted_inner
 from ..mechanisms.laws import JointSupport, ReportLaw
 from ..mechanisms.mechanism import ReportField
 from ..numerics.finite_field import FiniteField, prime_power
 from ..numerics.transforms import additive_transform, contract
 from ._base import BaseOracle
-from .collector import inherit_parameters
 
 _MAX_FIELD = 64  # beyond, spaces outgrow any domain, and other oracles are as good
 # A decoded space has at most this many vectors, or this many per category if that is more.
@@ -28,7 +27,6 @@ _SPACE_PER_CATEGORY = 32
 _MAX_PRODUCTS = 1 << 16  # cells of the table of products, which should stay in the cache
 
 
-@inherit_parameters
 class ProjectiveGeometryResponse(BaseOracle):
     """Projective geometry response.
 
@@ -262,7 +260,7 @@ class ProjectiveChannel(IndexChannel):
         joint = JointSupport(p * two / one, other)
         lines = self._collinear_sums(rows, frequencies, diagonal)
         return (
-            inner(rows.multiply(self.variances(frequencies)).tocsr(), rows, diagonal)
+            weighted_inner(rows, self.variances(frequencies), diagonal)
             + joint_covariances(joint, p, q, rows, frequencies, diagonal)
             + (joint.own - joint.other) / (p - q) ** 2 * lines
         )
@@ -284,7 +282,7 @@ class ProjectiveChannel(IndexChannel):
             return additive_transform(self.field, self.n_digits, lifted)
 
         sums = gram(spectrum, rows, spectrum(frequencies).conj() / size, diagonal)
-        same = (g - 1) * (g - 2) * inner(rows.multiply(frequencies).tocsr(), rows, diagonal)
+        same = (g - 1) * (g - 2) * weighted_inner(rows, frequencies, diagonal)
         return (sums - same) / (g - 1)  # without v = w = x, which is not a triple
 
     def _spread(self, weights):

@@ -14,15 +14,13 @@ from ..domains import Categories
 from ..mechanisms.channel import Channel
 from ..mechanisms.coins import TWO_64, SeededCoins, exp_lower_bound, group_threshold
 from ..mechanisms.laws import JointSupport, choice_entropy, count_bits, fixed_size
-from ..mechanisms.mechanism import ReportField, bits_for, counted_by_group, expect
+from ..mechanisms.mechanism import ReportField, are_below, bits_for, counted_by_group, expect
 from ._base import BaseOracle
-from .collector import inherit_parameters
 
 _PROTOCOL_BITS = 1 << 20  # users times categories up to which simulate runs the protocol itself
 _MAX_URN = 10**9  # NumPy's limit on the size of an urn
 
 
-@inherit_parameters
 class SubsetSelection(BaseOracle):
     """Subset selection (omega-subset mechanism).
 
@@ -120,28 +118,22 @@ class SubsetSelection(BaseOracle):
                 "The 'subset_size' parameter of SubsetSelection must be below the number of "
                 f"categories, {n_categories}. Got {size!r} instead."
             )
-        return SubsetChannel(
-            n_categories,
-            int(size),
-            group_threshold(self.epsilon, int(size), n_categories - int(size)),
-        )
+        return SubsetChannel(n_categories, int(size), self.epsilon)
 
 
 def best_subset_channel(n_categories: int, epsilon: float) -> SubsetChannel:
     """Return the channel of least total variance with a size next to ``d / (exp(epsilon) + 1)``."""
     below = int(n_categories / (exp_lower_bound(epsilon) + 1))
     sizes = {min(max(size, 1), n_categories - 1) for size in (below, below + 1)}
-    channels = [
-        SubsetChannel(n_categories, size, group_threshold(epsilon, size, n_categories - size))
-        for size in sorted(sizes)
-    ]
+    channels = [SubsetChannel(n_categories, size, epsilon) for size in sorted(sizes)]
     return min(channels, key=lambda channel: channel.total_variance())
 
 
 class SubsetChannel(Channel):
     """Report a uniform set of fixed size; it holds the user's code with ``threshold / 2**64``."""
 
-    def __init__(self, n_categories: int, size: int, threshold: int):
+    def __init__(self, n_categories: int, size: int, epsilon: float):
+        threshold = group_threshold(epsilon, size, n_categories - size)
         p = Fraction(threshold, TWO_64)
         q = (p * (size - 1) + (1 - p) * size) / (n_categories - 1)
         super().__init__(n_categories, p, q)
@@ -212,7 +204,7 @@ class SubsetChannel(Channel):
         expect(
             reports.ndim == 2
             and reports.shape[1] == size
-            and (reports.size == 0 or 0 <= reports.min() <= reports.max() < d)
+            and are_below(reports, d)
             and np.all(reports[:, 1:] > reports[:, :-1]),
             f"an array of shape (n, {size}) of sorted, distinct integers in [0, {d - 1}]",
             reports,

@@ -6,21 +6,13 @@ from fractions import Fraction
 
 import numpy as np
 
-from ..mechanisms.channel import Channel
+from ..mechanisms.channel import IndependentChannel
 from ..mechanisms.coins import TWO_64, symmetric_threshold, zero_bit_threshold
-from ..mechanisms.laws import (
-    JointSupport,
-    choice_entropy,
-    count_bits,
-    independent_sizes,
-    independent_support,
-)
-from ..mechanisms.mechanism import ReportField, expect
+from ..mechanisms.laws import choice_entropy, count_bits
+from ..mechanisms.mechanism import ReportField, are_below, expect
 from ._base import BaseOracle
-from .collector import inherit_parameters
 
 
-@inherit_parameters
 class OUE(BaseOracle):
     """Optimised unary encoding.
 
@@ -66,7 +58,6 @@ class OUE(BaseOracle):
         return UnaryChannel(domain.size, TWO_64 // 2, zero_bit_threshold(self.epsilon))
 
 
-@inherit_parameters
 class SUE(BaseOracle):
     """Symmetric unary encoding: basic RAPPOR.
 
@@ -110,7 +101,7 @@ class SUE(BaseOracle):
         return UnaryChannel(domain.size, one, TWO_64 - one)
 
 
-class UnaryChannel(Channel):
+class UnaryChannel(IndependentChannel):
     """Report bits: 1 with ``one / 2**64`` at the user's code, with ``zero / 2**64`` elsewhere."""
 
     def __init__(self, n_categories: int, one: int, zero: int):
@@ -133,14 +124,6 @@ class UnaryChannel(Channel):
     def supports(self, reports, codes):
         return reports[:, codes] == 1
 
-    @property
-    def joint_support(self):
-        return JointSupport(float(self.p) * float(self.q), float(self.q) ** 2)
-
-    @property
-    def support_sizes(self):
-        return independent_sizes(self.p, self.q, self.n_categories)
-
     def privatize(self, codes, coins):
         n = len(codes)
         bits = coins.bernoulli(self.zero, (n, self.n_categories))
@@ -150,9 +133,7 @@ class UnaryChannel(Channel):
     def check_reports(self, reports):
         d = self.n_categories
         expect(
-            reports.ndim == 2
-            and reports.shape[1] == d
-            and (reports.size == 0 or 0 <= reports.min() <= reports.max() <= 1),
+            reports.ndim == 2 and reports.shape[1] == d and are_below(reports, 2),
             f"an array of shape (n, {d}) of zeros and ones",
             reports,
         )
@@ -160,6 +141,3 @@ class UnaryChannel(Channel):
 
     def count_support(self, reports):
         return count_bits(reports)
-
-    def simulate(self, counts, n_repeats, rng):
-        return independent_support(self.p, self.q, counts, n_repeats, rng)

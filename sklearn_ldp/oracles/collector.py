@@ -21,6 +21,7 @@ from sklearn.utils.validation import validate_data
 
 from .._utils.docs import Documented, fill_in
 from .._utils.random import RandomState
+from .._utils.state import Uncached
 from .._utils.typing import Column, Values
 from ..domains import Domain
 from ..domains.values import group_codes, read_once
@@ -120,7 +121,7 @@ class Groups(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Collected:
+class Collected(Uncached):
     """A collection in progress, replaced as a whole, so that a failure never changes half of it.
 
     Parameters
@@ -172,9 +173,6 @@ class Collected:
         if self.groups is None:
             return self.counts.n_samples, None
         return self.groups.sizes[rows], [self.groups.names[i] for i in rows]
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "decoded"}
 
     def emptied(self, counts: Counts | None = None) -> Collected:
         """Return an empty collection that goes on with fresh coins.

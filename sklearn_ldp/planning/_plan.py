@@ -16,15 +16,13 @@ from scipy.special import ndtr, ndtri
 from sklearn.base import clone
 
 from .._utils.typing import Axes, Frequencies
-from ..domains import Domain
 from ..domains.values import in_order
 from ..inference import check_level, check_of
-from ..noise import Noise
 from ..oracles import BaseOracle
 from ..oracles.collector import BaseCollector
 from ..postprocessing import significance_threshold
 from ..queries import Queries, as_query_set
-from ..surveys import BaseColumnSurvey
+from ..surveys import BaseColumnSurvey, PlannedEstimate
 
 _DRAWN_USERS = np.geomspace(1e4, 1e8, 9)
 _STATEMENTS = ("change", "order", "detection")
@@ -126,12 +124,18 @@ class Plan:
         check_level(level)
         self.level: float = level
         self._has_questions: bool = queries is not None or frequencies is not None
-        # A survey says what to expect of each of its columns; the class of one is no survey.
-        self._is_survey: bool = isinstance(oracle, BaseColumnSurvey) and not isinstance(
-            oracle, type
-        )
-        columns_of = _of_survey if self._is_survey else _of_oracle
-        self._columns: dict[Any, _Column] = columns_of(oracle, n_categories, queries, frequencies)
+        # A survey says what to expect of each of its columns; an oracle has one, called None.
+        self._is_survey: bool = isinstance(oracle, BaseColumnSurvey)
+        if self._is_survey:
+            parts, kind = _of_survey(oracle, n_categories), type(oracle).__name__
+            asked = _by_name("queries", queries, parts, kind)
+            presumed = _by_name("frequencies", frequencies, parts, kind)
+        else:
+            parts = {None: _of_oracle(oracle, n_categories)}
+            asked, presumed = {None: queries}, {None: frequencies}
+        self._columns: dict[Any, _Column] = {
+            name: _Column(part, asked[name], presumed[name]) for name, part in parts.items()
+        }
         self.oracle = self._of_each(lambda column: column.oracle)
         self.n_categories = self._of_each(lambda column: column.domain.size)
 
@@ -455,17 +459,9 @@ class Plan:
 class _Column:
     """The plan of one column, from the noise of a collection of one user."""
 
-    def __init__(
-        self,
-        oracle: BaseOracle | None,
-        domain: Domain,
-        noise: Noise,
-        weight: float,
-        queries: Any,
-        frequencies: Any,
-    ) -> None:
-        self.oracle, self.domain, self.noise, self.weight = oracle, domain, noise, weight
-        d, categories = domain.size, domain.categories
+    def __init__(self, planned: PlannedEstimate, queries: Any, frequencies: Any) -> None:
+        self.domain, self.oracle, self.noise, self.weight = planned
+        d, categories = self.domain.size, self.domain.categories
         self.queries = as_query_set(queries).aligned(categories)
         if self.queries.depends_on_truth and frequencies is None:
             raise ValueError(
@@ -569,10 +565,8 @@ class _Statement:
 
 
 # -- arguments ------------------------------------------------------------------------------------
-def _of_oracle(
-    oracle: Any, n_categories: int | None, queries: Any, frequencies: Any
-) -> dict[Any, _Column]:
-    """Return the plan of an oracle's column, whose key is None."""
+def _of_oracle(oracle: Any, n_categories: int | None) -> PlannedEstimate:
+    """Return what to expect of an oracle's estimate."""
     if not isinstance(oracle, BaseOracle):
         got = oracle.__name__ if isinstance(oracle, type) else type(oracle).__name__
         raise TypeError(
@@ -584,33 +578,20 @@ def _of_oracle(
         planned.set_params(categories=n_categories)
     protocol = planned.protocol()
     mechanism: Any = protocol.mechanism
-    column = _Column(planned, protocol.domain, mechanism.noise(1), 1.0, queries, frequencies)
-    return {None: column}
+    return PlannedEstimate(protocol.domain, planned, mechanism.noise(1), 1.0)
 
 
-def _of_survey(
-    survey: Any, n_categories: int | None, queries: Any, frequencies: Any
-) -> dict[Any, _Column]:
-    """Return the plans of a survey's columns, by name."""
-    kind = type(survey).__name__
+def _of_survey(survey: Any, n_categories: int | None) -> dict[Any, PlannedEstimate]:
+    """Return what to expect of the estimates of a survey's columns, by name."""
     if n_categories is not None:
+        kind = type(survey).__name__
         raise ValueError(f"{kind} declares the domain of each column: leave out n_categories.")
-    planned: Any = clone(survey)
-    parts = planned._planned()
-    asked = _by_name("queries", queries, parts, kind)
-    presumed = _by_name("frequencies", frequencies, parts, kind)
-    return {
-        name: _Column(
-            part.oracle, part.domain, part.noise, part.weight, asked[name], presumed[name]
-        )
-        for name, part in parts.items()
-    }
+    return clone(survey)._planned()
 
 
 def _by_name(what: str, given: Any, names: Mapping, survey: str) -> dict[Any, Any]:
     """Return what is given for each column, None where it is left out."""
-    if given is None:
-        given = {}
+    given = {} if given is None else given
     if not isinstance(given, Mapping):
         raise ValueError(
             f"{survey} takes {what} of each column, by name: pass a mapping such as "

@@ -3,6 +3,7 @@
 from ..domains import RecordDomain
 from ..mechanisms.several import Several, View
 from ._base import BaseColumnSurvey
+from ._base import PlannedEstimate as PlannedEstimate
 from ._class_mixture import ClassMixture
 from ._column_oracle import ColumnOracle
 from ._consistent import Consistent, consistent_tables

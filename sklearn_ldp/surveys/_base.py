@@ -208,7 +208,7 @@ class BaseColumnSurvey(BaseCollector[_Set], Generic[_Set]):
         support, asked = survey.decoded_on(state.decoded[0], j)
         rows = np.flatnonzero(asked)
         if not rows.size:
-            return FrequencyEstimate(np.empty((0, domain.size)), domain.categories)
+            return FrequencyEstimate(np.empty((0, domain.size)), domain)
         values, noise = survey.mechanisms[j].estimate_decoded(support[rows], asked[rows])
         n_users, names = state.of_rows(rows)
         shards = None
@@ -217,7 +217,7 @@ class BaseColumnSurvey(BaseCollector[_Set], Generic[_Set]):
             shards = Shards(survey.mechanisms[j], Counts(*own), state.counts.n_samples)
         return FrequencyEstimate(
             values,
-            domain.categories,
+            domain,
             SampledNoise(noise, n_users),
             oracle,
             shards,
@@ -314,7 +314,7 @@ class BaseColumnSurvey(BaseCollector[_Set], Generic[_Set]):
             noise = channel.noise(sizes if len(sizes) > 1 else int(sizes[0]))
             estimates[name] = FrequencyEstimate(
                 noise.debias(support),
-                _domain_of_view(domain, views[name]).categories,
+                _domain_of_view(domain, views[name]),
                 SampledNoise(noise, n_users),
                 oracles.get(name),
             )

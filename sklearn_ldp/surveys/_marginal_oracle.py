@@ -325,7 +325,7 @@ class MarginalOracle(BaseColumnSurvey[TableSet]):
         tables = {
             name: FrequencyEstimate(
                 [values],
-                domain.joint(columns).categories,
+                domain.joint(columns),
                 CombinedNoise(sizes, columns, views, components, n_users),
             )
             for (name, columns), values in zip(wanted.items(), made, strict=True)

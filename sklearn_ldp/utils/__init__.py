@@ -8,4 +8,4 @@ if TYPE_CHECKING:
     from . import discovery as discovery
     from . import estimator_checks as estimator_checks
 else:
-    __getattr__, __dir__ = lazy_submodules(__name__, ("discovery", "estimator_checks"))
+    __getattr__, __dir__ = lazy_submodules(__name__)

@@ -19,7 +19,10 @@ from sklearn_ldp import (
     OUE,
     Base,
     BasePos,
+    ColumnOracle,
+    Domain,
     FrequencyEstimate,
+    MarginalOracle,
     NoiseModel,
     Norm,
     NormSub,
@@ -229,6 +232,74 @@ def test_rows_of_a_matrix_are_joint_categories(container):
 def test_a_cube_is_no_list_of_categories():
     with pytest.raises(ValueError, match="categories"):
         FrequencyEstimate([[0.5, 0.5]], np.array([[["a"], ["b"]], [["c"], ["d"]]]))
+
+
+def of_bins(n_estimates=2):
+    return FrequencyEstimate(np.full((n_estimates, 3), 1 / 3), Domain.bins([18, 65]))
+
+
+def test_an_estimate_over_bins_knows_their_edges():
+    estimate = of_bins()
+    assert estimate.categories.tolist() == ["< 18", "[18, 65)", ">= 65"]
+    assert estimate.domain is not None
+    assert estimate.domain.edges.tolist() == [18, 65]
+    assert FrequencyEstimate([[0.5, 0.5]], ["a", "b"]).domain is None
+    assert Domain(["a", "b"]).edges is None
+    assert Domain.open().edges is None
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda x: x[0],
+        lambda x: x[[1, 0]],
+        lambda x: next(iter(x)),
+        lambda x: x.with_values(x.values + 1, by="Base"),
+        lambda x: x.with_values(x.values + 1, by="Base").as_raw(),
+        lambda x: dataclasses.replace(x, clip_answers=True),
+        NormSub().fit_transform,
+        copy.copy,
+        copy.deepcopy,
+        lambda x: pickle.loads(pickle.dumps(x)),
+    ],
+)
+def test_the_domain_stays_with_its_categories(change):
+    estimate = of_bins()
+    changed = change(change(estimate))
+    assert changed.domain == estimate.domain
+    assert changed.domain.edges.tolist() == [18, 65]
+    assert changed.categories is changed.domain.categories
+    assert not changed.categories.flags.writeable
+
+
+def test_the_domain_of_other_categories_is_not_known():
+    estimate = of_bins()
+    assert dataclasses.replace(estimate, categories=["child", "adult", "old"]).domain is None
+    other = dataclasses.replace(estimate, categories=Domain.bins([21, 65]))
+    assert other.domain.edges.tolist() == [21, 65]
+    assert FrequencyEstimate([[0.5, 0.5]], ["a", "b"], domain=Domain(["b", "a"])).domain is None
+
+
+def test_an_estimate_needs_a_list_of_categories():
+    with pytest.raises(ValueError, match="open domain has no list of categories"):
+        FrequencyEstimate([[0.5, 0.5]], Domain.open())
+
+
+def test_estimates_of_oracles_and_surveys_have_their_domain():
+    ages, sexes = Domain.bins([18, 65]), Domain(["F", "M"])
+    oracle = GRR(categories=ages, random_state=0)
+    assert oracle.fit_transform([7, 20, 80] * 50).domain.edges.tolist() == [18, 65]
+    assert oracle.simulate([10, 20, 30]).domain.edges.tolist() == [18, 65]
+    records = np.array([["F", 7], ["M", 20], ["F", 80]] * 50, dtype=object)
+    domains = {"sex": sexes, "age": ages}
+    columns = ColumnOracle(domains=domains, random_state=0).fit_transform(records)
+    assert columns["sex"].domain == sexes
+    assert columns["age"].domain.edges.tolist() == [18, 65]
+    for method in ("split", "joint"):
+        survey = MarginalOracle(domains=domains, method=method, random_state=0)
+        tables = survey.fit_transform(records)
+        assert tables["sex", "age"].domain == Domain.product([sexes, ages])
+        assert tables["age", "sex"].domain is None  # its categories stand in another order
 
 
 def test_rows_of_noise_must_be_those_of_values():

@@ -1,0 +1,23 @@
+"""The state that copies and pickles of an object take along."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+
+class Uncached:
+    """Mixin whose copies, pickles and hashes leave out what `cached_property` has kept.
+
+    So reading an attribute never changes an estimate's hash, and an array that is read-only does
+    not come back writeable.
+    """
+
+    def __getstate__(self) -> dict[str, Any]:
+        cached = {
+            name
+            for cls in type(self).__mro__
+            for name, value in vars(cls).items()
+            if isinstance(value, cached_property)
+        }
+        return {name: value for name, value in vars(self).items() if name not in cached}
