@@ -404,9 +404,7 @@ class LinearHashChannel(Channel):
         probabilities = law.probabilities(frequencies)
         if self.n_categories * self.n_functions <= _LISTED:
             sums = rows @ self._supporting_reports()
-            weighted = sums.copy()
-            weighted.data *= probabilities[sums.indices]
-            products = inner(weighted, sums, diagonal)
+            products = weighted_inner(sums, probabilities, diagonal)
         else:
             products = gram(law.spread, rows, probabilities, diagonal)
         # The expectation given the user's category is q s + (p - q) a_v, where s is the sum of a.
