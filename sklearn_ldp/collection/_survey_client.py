@@ -93,7 +93,7 @@ class SurveyClient:
     >>> folder.cleanup()
     """
 
-    def __init__(self, survey: BaseColumnSurvey, memo: str | PathLike[str]) -> None:
+    def __init__(self, survey: BaseColumnSurvey[Any], memo: str | PathLike[str]) -> None:
         protocol = survey.protocol() if isinstance(survey, BaseColumnSurvey) else None
         mechanism = None if protocol is None else protocol.mechanism
         part = None if mechanism is None else mechanism.public_part

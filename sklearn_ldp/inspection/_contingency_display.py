@@ -228,8 +228,8 @@ class ContingencyDisplay(BaseDisplay):
         values = frequencies if self.shown is None else np.asarray(self.shown)
         ends = _ends(values, self.color, self.noise_level)
         look = {"cmap": colors, "aspect": "auto", "vmin": ends[0], "vmax": ends[1]}
-        self.image_ = ax.imshow(values, **{**look, **kwargs})
-        self.colorbar_ = ax.figure.colorbar(self.image_, ax=ax)
+        self.image_: Any = ax.imshow(values, **{**look, **kwargs})
+        self.colorbar_: Any = ax.figure.colorbar(self.image_, ax=ax)
         if self.noise_level is not None:
             label += "\n(dashed: the noise)"
         self.colorbar_.set_label(label, fontsize="small")
@@ -262,7 +262,7 @@ class ContingencyDisplay(BaseDisplay):
         from matplotlib.collections import PatchCollection
         from matplotlib.patches import Rectangle
 
-        self.hatches_ = None
+        self.hatches_: Any = None
         if self.within_noise is not None and np.any(self.within_noise):
             cells = [Rectangle((j - 0.5, i - 0.5), 1, 1) for i, j in np.argwhere(self.within_noise)]
             self.hatches_ = PatchCollection(

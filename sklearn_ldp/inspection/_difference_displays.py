@@ -183,8 +183,8 @@ class DifferenceDisplay(BaseDisplay):
         ax.axvline(0, color="black", linewidth=0.8, zorder=0)
         place = name_rows(ax, self.categories, grid="y", fontsize="small")
         marks = self.is_changed
-        self.changed_ = self._draw(ax, place, marks, _CHANGED, "o", "changed", kwargs)
-        self.open_ = self._draw(ax, place, ~marks, _OPEN, "s", "may be unchanged", kwargs)
+        self.changed_: Any = self._draw(ax, place, marks, _CHANGED, "o", "changed", kwargs)
+        self.open_: Any = self._draw(ax, place, ~marks, _OPEN, "s", "may be unchanged", kwargs)
         ax.set_xlabel(f"{self.name}, with intervals\nthat hold at once ({self.level:.0%})")
         if d is not None:
             few = "" if n == d else ", the clearest differences"
@@ -365,7 +365,8 @@ class TrendDisplay(BaseDisplay):
         is_ordered = rows.dtype.kind in "iufM" or all(isinstance(x, Real) for x in rows.tolist())
         x = rows if is_ordered else np.arange(len(rows))
         looks = styles(self.frequencies)
-        self.lines_, self.bands_ = {}, {}
+        self.lines_: dict[Any, Any] = {}
+        self.bands_: dict[Any, Any] = {}
         for label, values in self.frequencies.items():
             look = merged({**looks[label], "label": label, "markersize": 4}, kwargs)
             (self.lines_[label],) = ax.plot(x, values, **look)

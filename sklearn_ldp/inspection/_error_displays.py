@@ -349,7 +349,7 @@ class ErrorCurveDisplay(BaseDisplay):
         n_rows = 0 if self.rows is None else len(self.rows)
         ax = self._axes(ax, (8.0, 1.2 + 0.45 * n_rows if n_rows else 4.5))
         looks = self._looks()
-        self.errorbars_ = {}
+        self.errorbars_: dict[Any, Any] = {}
         for i, (name, curve) in enumerate(self.curves.items()):
             bars = None if curve.spread is None else np.nan_to_num(curve.spread)
             place, look = self._places(i), merged(looks[name], kwargs)
@@ -357,7 +357,7 @@ class ErrorCurveDisplay(BaseDisplay):
             if self.rows is not None:
                 points = {"x": curve.error, "y": place, "xerr": bars}
             self.errorbars_[name] = ax.errorbar(**points, label=name, **look)
-        self.chosen_ = None
+        self.chosen_: Any = None
         if chosen:
             ring: dict[str, Any] = {"marker": "o", "markersize": 14, "markerfacecolor": "none"}
             ring |= {"color": "0.3", "linestyle": "none", "label": self.chosen_name}
@@ -561,8 +561,8 @@ class SearchDisplay(BaseDisplay):
         if self.standard_error is not None:
             bars = np.nan_to_num(np.asarray(self.standard_error, dtype=float)[order])
         look = {"marker": "o", "linestyle": "none", "color": COLORS[0], "capsize": 3}
-        self.errorbar_ = ax.errorbar(error[order], place, xerr=bars, **merged(look, kwargs))
-        self.chosen_ = None
+        self.errorbar_: Any = ax.errorbar(error[order], place, xerr=bars, **merged(look, kwargs))
+        self.chosen_: Any = None
         if self.best_index is not None:
             chosen = np.flatnonzero(order == self.best_index)
             mark: dict[str, Any] = {"marker": "D", "markersize": 9, "color": COLORS[1]}

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -43,15 +43,15 @@ class NormalLaw:
     """Estimates are normal: that of theta has the variance ``1 + growth * theta``."""
 
     growth: float
-    is_of_counts = False
-    unit = np.inf  # as of the law of counts: there are ever so many
+    is_of_counts: ClassVar[bool] = False
+    unit: ClassVar[float] = np.inf  # as of the law of counts: there are ever so many
 
-    def log_density(self, z, theta):
+    def log_density(self, z: np.ndarray, theta: np.ndarray) -> np.ndarray:
         """Log of the density of estimates (rows) given true frequencies (columns)."""
         variance = np.maximum(1 + self.growth * theta, 1e-4)
         return -0.5 * (z[:, None] - theta) ** 2 / variance - 0.5 * np.log(variance)
 
-    def spread(self, theta):
+    def spread(self, theta: np.ndarray) -> np.ndarray:
         """Standard deviations, at least 1."""
         return np.sqrt(np.maximum(1 + self.growth * np.maximum(theta, 0), 1.0))
 
@@ -70,14 +70,14 @@ class CountLaw:
     q: float
     n: float
     is_sample: bool = False
-    is_of_counts = True
+    is_of_counts: ClassVar[bool] = True
 
     @property
-    def unit(self):
+    def unit(self) -> float:
         """Standard deviation of the count of a category that nobody has."""
         return np.sqrt(self.n * self.q * (1 - self.q))
 
-    def log_density(self, z, theta):
+    def log_density(self, z: np.ndarray, theta: np.ndarray) -> np.ndarray:
         """As of the normal law: up to the same constant, and per unit of z."""
         p, q, n, unit = self.p, self.q, self.n, self.unit
         count = np.clip(n * q + unit * z[:, None], _LEAST_COUNT, n - _LEAST_COUNT)
@@ -96,7 +96,7 @@ class CountLaw:
         variance = (own * p * (1 - p) / one**2 + others * q * (1 - q) / two**2) * x
         return log - 0.5 * np.log(np.maximum(variance, 0.5) / unit**2)
 
-    def spread(self, theta):
+    def spread(self, theta: np.ndarray) -> np.ndarray:
         """No estimate is out of reach."""
         return np.full(len(theta), np.inf)
 
