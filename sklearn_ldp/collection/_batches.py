@@ -31,7 +31,15 @@ class RefusedBatchError(ValueError):
 
 
 class RepeatedBatchError(RefusedBatchError):
-    """A batch was refused because its id, or its reports, were seen before."""
+    """A batch was refused because its id, or its reports, were seen before.
+
+    Parameters
+    ----------
+    message : str
+        Why it was refused.
+    batch_id : str, default=""
+        Id of the batch, if the error is about a single one.
+    """
 
 
 def repeated(name: str, batches: list[str]) -> RepeatedBatchError:
