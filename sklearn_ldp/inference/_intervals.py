@@ -261,16 +261,16 @@ def tail_intervals(values: np.ndarray, covariances: EstimateCovariances, tail: f
         Lower and upper ends, in [0, 1].
     """
     law, critical = covariances.binomial, -float(ndtri(tail))
-    low, high = score_intervals(values, covariances, critical)
     if law is None:
-        return low, high
-    skewness = abs(1 - 2 * law.q) / np.sqrt(covariances.empty_variance)
-    wider = critical + skewness * max(critical**2 - 1, 0) / 6
-    skewed = score_intervals(values, covariances, wider)
+        return score_intervals(values, covariances, critical)
+    # Counts are skewed to the right by those who seldom support the category (q), and to the left
+    # by those who mostly support their own (p).
+    spread = np.sqrt(covariances.n_samples * min(law.p * (1 - law.p), law.q * (1 - law.q)))
+    growth = max(critical**2 - 1, 0) / 6 / max(spread, 1e-9)
+    low, _ = score_intervals(values, covariances, critical + growth * max(1 - 2 * law.q, 0))
+    _, high = score_intervals(values, covariances, critical + growth * max(2 * law.p - 1, 0))
     exact = _exact_intervals(values, covariances, critical)
-    # Counts are skewed to the right, and to the left if most people support their own category.
-    high = skewed[1] if law.p > 0.5 else high
-    return np.maximum(skewed[0], exact[0]), np.minimum(high, exact[1])
+    return np.maximum(low, exact[0]), np.minimum(high, exact[1])
 
 
 # -- linear answers ---------------------------------------------------------------------------
