@@ -543,7 +543,7 @@ def test_interval_by_hand(one):
         distance = sign * (values[inside] - ends) - half
         np.testing.assert_allclose(distance, z * np.sqrt((3 + ends) / 10_000))
     assert low[0, 1] == 0
-    assert high[0, 1] == pytest.approx((z * np.sqrt(3 / 10_000) + half) / 2)
+    assert high[0, 1] == pytest.approx((z * np.sqrt(3 / 10_000) + half) / 4)
 
 
 def test_interval_of_rows_with_their_own_noise(two):

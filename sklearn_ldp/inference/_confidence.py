@@ -193,8 +193,8 @@ def robust_interval(x: np.ndarray, s: np.ndarray, null_std: float, level: float 
     moment = max(excess, 0.0) + ndtri(_MOMENT_LEVEL) * error
     weight = moment / (moment + s**2)
     half_width = critical_value(s**2 / moment, level) * weight * s
-    # As in `within`: what is far outside of [0, 1] counts as half of Wald's half width outside.
-    reach = two_sided(level) * s / 2
+    # As in `within`: what is far outside of [0, 1] counts as 3 / 4 of a half width outside.
+    reach = 0.75 * two_sided(level) * s
     low = centre + weight * (np.minimum(x, 1 + reach) - centre) - half_width
     high = centre + weight * (np.maximum(x, -reach) - centre) + half_width
     return _with_wald(low, high, x, s, null_std, level)

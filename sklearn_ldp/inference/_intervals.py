@@ -37,8 +37,8 @@ def within(
     """Clip intervals to what a distribution can answer, and let each reach into that range.
 
     An estimate that is far outside by chance would leave an interval that is a single point, such
-    as [0, 0], and seem to be surer than any other. So an interval covers half a half width at least
-    of the range (if that is as long).
+    as [0, 0], and seem to be surer than any other. So an interval covers a quarter of a half width at
+    least of the range (if that is as long).
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ def within(
     (ndarray of shape (n,), ndarray of shape (n,))
         Lower and upper ends.
     """
-    low, high = np.minimum(low, most - half_width / 2), np.maximum(high, least + half_width / 2)
+    low, high = np.minimum(low, most - half_width / 4), np.maximum(high, least + half_width / 4)
     return np.clip(low, least, most), np.clip(high, least, most)
 
 
