@@ -6,8 +6,8 @@ Each row of the table is an oracle and a budget, over all populations: synthetic
 histograms with few users. The coverage is that of the ten categories with the largest values of
 EmpiricalBayes (listed), and of the ten that are truly the most frequent (true), by intervals that
 hold on average and by those of ``coverage="selected"``: the mean share of the ten, and how often
-all ten of the list hold at once, with the least cell. Lengths are those of the intervals of the listed
-ten, divided by those of the band over all categories (geometric means of cells). The real
+all ten of the list hold at once, with the least cell. Lengths are those of the intervals of the
+listed ten, divided by those of the band over all categories (geometric means of cells). The real
 histograms are not part of the project: a file that is missing is skipped.
 """
 
@@ -102,7 +102,7 @@ def measure(counts: np.ndarray, oracle: Any, n_runs: int) -> np.ndarray:
 
 def main(quick: bool) -> None:
     """Print the table."""
-    n_runs, cells, names = (20 if quick else 100), {}, populations()
+    n_runs, cells, names = (20 if quick else 40), {}, populations()
     print(
         "| oracle, epsilon | average: listed ten | true ten | all listed at once "
         "| selected: listed ten | true ten | all listed at once | length / band's "
@@ -132,5 +132,5 @@ def print_row(name: str, cells: list[np.ndarray]) -> None:
 
 if __name__ == "__main__":
     parser = command(__doc__, __spec__)
-    parser.add_argument("--quick", action="store_true", help="a fifth of the collections")
+    parser.add_argument("--quick", action="store_true", help="half of the collections")
     main(parser.parse_args().quick)

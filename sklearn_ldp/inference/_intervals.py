@@ -37,8 +37,8 @@ def within(
     """Clip intervals to what a distribution can answer, and let each reach into that range.
 
     An estimate that is far outside by chance would leave an interval that is a single point, such
-    as [0, 0], and seem to be surer than any other. So an interval covers a quarter of a half width at
-    least of the range (if that is as long).
+    as [0, 0], and seem to be surer than any other. So an interval covers at least a quarter of a
+    half width of the range (if that is as long).
 
     Parameters
     ----------
