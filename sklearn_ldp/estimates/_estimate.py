@@ -355,24 +355,28 @@ class FrequencyEstimate:
             Whom the intervals are about: those who reported, or a population that they are a
             random sample of, see :mod:`sklearn_ldp.inference`. The latter adds what the drawing of
             the users contributes.
-        coverage : {"each", "average"}, default="each"
+        coverage : {"each", "average", "selected"}, default="each"
             What the level means. "each": every single category or query is covered that often.
-            "average": that share of all categories is covered, which intervals do that are much
-            shorter, and which is all that can be said after post-processing. They are made from
-            the raw estimate, for categories only.
+            The others are made from the raw estimate, for categories only, and can also be said
+            after post-processing. "average": that share of all categories is covered, which
+            intervals do that are much shorter; but fewer of those that lead the list. "selected":
+            the intervals of the categories that lead the list hold all at once; ``top_k(k)`` as
+            `queries` says how many these are. So do those of the k that are truly the most
+            frequent, if they are on the list.
 
         Returns
         -------
         ConfidenceInterval
             `low` and `high`, each of shape (n_estimates, n_queries), within the range that the
-            answers of distributions have.
+            answers of distributions have, and never a single end of it such as [0, 0]. With
+            ``coverage="selected"`` they are in the order of `top`, the largest value first.
 
         Raises
         ------
         ValueError
             If the estimate is post-processed, because its error is then no longer centred at 0
-            with a known spread (unless `coverage` asks for an average); if it has no noise model;
-            or if that does not know how the errors of the categories of a query are correlated.
+            with a known spread (unless `coverage` is another); if it has no noise model; or if
+            that does not know how the errors of the categories of a query are correlated.
 
         See Also
         --------
@@ -383,8 +387,16 @@ class FrequencyEstimate:
         -----
         Simultaneous intervals of up to 500 queries use the quantile of a Gaussian maximum with the
         exact covariances; more of them, and of single categories from 100 on, use Sidak's
-        inequality. For more than 100 categories whose counts have a small variance, the ends are
-        those of Clopper and Pearson, as Gaussian tails are too light there.
+        inequality. For more than 100 categories the ends take the skewness of the counts into
+        account, as Gaussian tails are too light; those of Clopper and Pearson are taken where they
+        are shorter.
+
+        An interval for a list of k categories (``coverage="selected"``) has the lower end of
+        simultaneous intervals of all d categories, as the noise lifted what leads the list. The
+        upper end is that of k categories that were named beforehand: if all of the k most frequent
+        are below their upper ends, no other category is above the least of these. With Bonferroni's
+        inequality this holds whatever the distribution, the post-processor and the dependence of
+        the errors are.
 
         Examples
         --------
@@ -395,6 +407,12 @@ class FrequencyEstimate:
         >>> low, high = estimate.confidence_interval(0.95, groups([0, 0, 1, 1]))
         >>> ((low < 0.5) & (0.5 < high)).tolist()
         [[True, True]]
+
+        Those that lead the list:
+
+        >>> from sklearn_ldp.queries import top_k
+        >>> estimate.confidence_interval(0.95, top_k(2), coverage="selected").low.shape
+        (1, 2)
         """
         return confidence_interval(self, level, queries, simultaneous, of, coverage)
 

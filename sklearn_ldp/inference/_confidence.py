@@ -1,4 +1,4 @@
-"""Confidence intervals of estimates: for each category, or on average after post-processing.
+"""Confidence intervals of estimates: for each category, for the leading ones, or on average.
 
 An estimate that is shrunken towards what the others show is biased, so no interval around it covers
 every category's frequency with the stated probability. Intervals that hold on average cover the
@@ -18,6 +18,7 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.special import betaincinv, ndtr, ndtri
 
 from ..numerics.deconvolution import average_prior, posterior_quantiles
+from ..queries import as_query_set
 from ._covariances import EstimateCovariances, covariances_of_rows, refuse_without_law
 from ._intervals import (
     ConfidenceInterval,
@@ -26,7 +27,9 @@ from ._intervals import (
     query_rows,
     score_intervals,
     stacked,
+    tail_intervals,
     two_sided,
+    within,
 )
 from ._statements import check_level
 
@@ -49,24 +52,79 @@ def confidence_interval(
     """Return the result of `FrequencyEstimate.confidence_interval`, whose arguments these are."""
     check_level(level)
     if coverage == "each":
-        other = ', or ask for coverage="average", which holds on average'
+        other = ', or ask for coverage="average" (on average) or "selected" (those that lead)'
         of_rows = covariances_of_rows(estimate, of, "confidence interval", other)
         rows = None if queries is None else query_rows(queries, estimate)
         n_queries = estimate.shape[1] if rows is None else rows.shape[0]
         ends = [intervals(*row, rows, level, simultaneous) for row in of_rows]
         return ConfidenceInterval(*stacked(ends, n_queries))
-    if coverage != "average":
-        raise ValueError(f'Argument coverage must be one of "each", "average", got {coverage!r}.')
-    if queries is not None or simultaneous:
+    if coverage not in ("average", "selected"):
+        known = '"each", "average", "selected"'
+        raise ValueError(f"Argument coverage must be one of {known}, got {coverage!r}.")
+    k = None if queries is None else as_query_set(queries).top
+    if coverage == "selected" and k is None:
+        raise ValueError(
+            'coverage="selected" is about the categories that lead the list: say how many, as in '
+            'confidence_interval(0.95, top_k(10), coverage="selected").'
+        )
+    if coverage == "average" and (queries is not None or simultaneous):
         raise ValueError(
             "Intervals that hold on average are those of single categories, each by itself: for "
-            'sums of categories, or all at once, ask the raw estimate with coverage="each".'
+            'sums of categories, or all at once, ask the raw estimate with coverage="each", and '
+            'for the largest estimates coverage="selected".'
         )
     if estimate.raw_values is None:
         refuse_without_law(estimate, "confidence interval")
     of_rows = covariances_of_rows(estimate.as_raw(), of, "confidence interval")
-    ends = [average_intervals(*row, level) for row in of_rows]
-    return ConfidenceInterval(*stacked(ends, estimate.shape[1]))
+    if k is None:
+        ends = [average_intervals(*row, level) for row in of_rows]
+        return ConfidenceInterval(*stacked(ends, estimate.shape[1]))
+    listed = [as_query_set(queries).matrix(len(row), row).indices for row in estimate.values]
+    found = [leading_intervals(*row, k, level) for row in of_rows]
+    ends = [(low[i], high[i]) for (low, high), i in zip(found, listed, strict=True)]
+    return ConfidenceInterval(*stacked(ends, k))
+
+
+def leading_intervals(
+    values: np.ndarray, covariances: EstimateCovariances, k: int, level: float
+) -> Ends:
+    """Return intervals that hold at once for whatever leads a list, made for one of k categories.
+
+    Theorem: let ``low[v]`` exceed the frequency of v with a probability of at most
+    (1 - level) / (2 d), and ``high[v]`` be less than it with at most (1 - level) / (2 k), whatever
+    v is. Then with a probability of at least `level`, and however the errors depend on each other,
+    all d intervals from ``low[v]`` to the larger of ``high[v]`` and the k-th largest of all `high`
+    hold at once. So they hold for any categories that are picked after the estimate was seen.
+
+    Proof: all d lower ends hold but for (1 - level) / 2 (Bonferroni). Let T be the k most frequent
+    categories. All their upper ends hold but for (1 - level) / 2. Any other category is at most as
+    frequent as each member of T, hence at most the least upper end in T; which is at most the k-th
+    largest of all, as T has k members. (Unpublished; that a winner's upper end needs no correction
+    is well known.)
+
+    So the winner's curse costs the lower ends alone, and upper ends are as of k categories that
+    were named beforehand.
+
+    Parameters
+    ----------
+    values : ndarray of shape (d,)
+        The raw estimate.
+    covariances : EstimateCovariances
+        Its covariances.
+    k : int
+        For how many categories the upper ends are as short as they can be.
+    level : float
+        Probability that all intervals hold at once.
+
+    Returns
+    -------
+    low, high : ndarray of shape (d,)
+        The ends of the intervals of all categories, in [0, 1].
+    """
+    tail = (1 - level) / 2
+    low, _ = tail_intervals(values, covariances, tail / len(values))
+    _, high = tail_intervals(values, covariances, tail / k)
+    return low, np.maximum(high, np.partition(high, -k)[-k])
 
 
 def average_intervals(values: np.ndarray, covariances: EstimateCovariances, level: float) -> Ends:
@@ -134,9 +192,12 @@ def robust_interval(x: np.ndarray, s: np.ndarray, null_std: float, level: float 
     error = np.sqrt(2 * np.mean(s**4) / len(x))
     moment = max(excess, 0.0) + ndtri(_MOMENT_LEVEL) * error
     weight = moment / (moment + s**2)
-    middle = centre + weight * (x - centre)
     half_width = critical_value(s**2 / moment, level) * weight * s
-    return _with_wald(middle - half_width, middle + half_width, x, s, null_std, level)
+    # As in `within`: what is far outside of [0, 1] counts as 3 / 4 of a half width outside.
+    reach = 0.75 * two_sided(level) * s
+    low = centre + weight * (np.minimum(x, 1 + reach) - centre) - half_width
+    high = centre + weight * (np.maximum(x, -reach) - centre) + half_width
+    return _with_wald(low, high, x, s, null_std, level)
 
 
 def localized_interval(
@@ -204,8 +265,8 @@ def _moved(ends, outwards, x, s, null_std, level):
 
 
 def _clipped_wald(x, s, level):
-    half_width = ndtri(0.5 + level / 2) * s
-    return np.clip(x - half_width, 0, 1), np.clip(x + half_width, 0, 1)
+    half_width = two_sided(level) * s
+    return within(x - half_width, x + half_width, half_width)
 
 
 def _with_wald(low, high, x, s, null_std, level):

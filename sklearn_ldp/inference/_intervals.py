@@ -15,9 +15,6 @@ from ._covariances import Covariances, Estimate, EstimateCovariances, every_cate
 _MANY_ANSWERS = 500  # above it, Sidak's critical value replaces the one with covariances
 _MANY_CATEGORIES = 100  # single categories are nearly uncorrelated, unless they are few
 _DRAWS = 10_000  # of the Gaussian maximum
-# Bands of many categories need tails that a normal approximation does not have, where counts of
-# empty categories have a small variance.
-_SMALL_VARIANCE = 2_000
 Ends = tuple[np.ndarray, np.ndarray]
 
 
@@ -32,6 +29,33 @@ class ConfidenceInterval(NamedTuple):
 
     low: np.ndarray
     high: np.ndarray
+
+
+def within(
+    low: np.ndarray, high: np.ndarray, half_width: Any, least: Any = 0.0, most: Any = 1.0
+) -> Ends:
+    """Clip intervals to what a distribution can answer, and let each reach into that range.
+
+    An estimate that is far outside by chance would leave an interval that is a single point, such
+    as [0, 0], and seem to be surer than any other. So an interval covers at least a quarter of a
+    half width of the range (if that is as long).
+
+    Parameters
+    ----------
+    low, high : ndarray of shape (n,)
+        The ends.
+    half_width : float or ndarray of shape (n,)
+        Half the widths of intervals at the end of the range.
+    least, most : float or ndarray of shape (n,)
+        The range of the answers.
+
+    Returns
+    -------
+    (ndarray of shape (n,), ndarray of shape (n,))
+        Lower and upper ends.
+    """
+    low, high = np.minimum(low, most - half_width / 4), np.maximum(high, least + half_width / 4)
+    return np.clip(low, least, most), np.clip(high, least, most)
 
 
 def stacked(ends: list[Ends], n_queries: int) -> Ends:
@@ -83,9 +107,7 @@ def intervals(
     if d <= _MANY_CATEGORIES:
         critical, _ = band(covariances, every_category(d), level)
         return score_intervals(values, covariances, critical)
-    critical = sidak(d, level)
-    is_normal = covariances.empty_variance >= _SMALL_VARIANCE
-    return (score_intervals if is_normal else _exact_intervals)(values, covariances, critical)
+    return tail_intervals(values, covariances, float(ndtr(-sidak(d, level))))
 
 
 # -- critical values --------------------------------------------------------------------------
@@ -193,9 +215,11 @@ def score_intervals(values: np.ndarray, covariances: EstimateCovariances, critic
     def end(t: np.ndarray, sign: int) -> np.ndarray:
         middle, scale = 2 * t + squared * slope, 1 + squared * square
         root = np.maximum(middle**2 - 4 * scale * (t**2 - squared * constant), 0)
-        return np.clip((middle + sign * np.sqrt(root)) / (2 * scale), 0, 1)
+        return (middle + sign * np.sqrt(root)) / (2 * scale)
 
-    return end(values - covariances.half_count, -1), end(values + covariances.half_count, 1)
+    step = covariances.half_count
+    low, high = end(values - step, -1), end(values + step, 1)
+    return within(low, high, critical * np.sqrt(np.maximum(constant, 0)) + step)
 
 
 def _exact_intervals(values: np.ndarray, covariances: EstimateCovariances, critical: float) -> Ends:
@@ -210,7 +234,43 @@ def _exact_intervals(values: np.ndarray, covariances: EstimateCovariances, criti
         low = np.where(count > 0, stats.beta.ppf(tail, count, n - count + 1), 0.0)
         high = np.where(count < n, stats.beta.isf(tail, count + 1, n - count), 1.0)
     low, high = ((end - law.q) / (law.p - law.q) for end in (low, high))
-    return np.clip(low, 0, 1), np.clip(high, 0, 1)
+    return within(low, high, critical * float(np.ravel(covariances.noise.std)[0]))
+
+
+def tail_intervals(values: np.ndarray, covariances: EstimateCovariances, tail: float) -> Ends:
+    """Return intervals of the categories, each of whose ends misses with a known probability.
+
+    The tails of a count that few reports make are not normal. The score interval takes the skewness
+    of the count into account (Cornish and Fisher); its ends missed at most as often as stated in
+    each of 39,000 cells (a test enumerates some). The ends of Clopper and Pearson miss at most as
+    often, too. All are monotone in the count, so that the inner ones do not miss more often.
+
+    Parameters
+    ----------
+    values : ndarray of shape (d,)
+        The raw estimate.
+    covariances : EstimateCovariances
+        Its covariances.
+    tail : float
+        Probability that a lower end is above the frequency of its category, and the same for an
+        upper end below it; less than 1/2.
+
+    Returns
+    -------
+    (ndarray of shape (d,), ndarray of shape (d,))
+        Lower and upper ends, in [0, 1].
+    """
+    law, critical = covariances.binomial, -float(ndtri(tail))
+    if law is None:
+        return score_intervals(values, covariances, critical)
+    # Counts are skewed to the right by those who seldom support the category (q), and to the left
+    # by those who mostly support their own (p).
+    spread = np.sqrt(covariances.n_samples * min(law.p * (1 - law.p), law.q * (1 - law.q)))
+    growth = max(critical**2 - 1, 0) / 6 / max(spread, 1e-9)
+    low, _ = score_intervals(values, covariances, critical + growth * max(1 - 2 * law.q, 0))
+    _, high = score_intervals(values, covariances, critical + growth * max(2 * law.p - 1, 0))
+    exact = _exact_intervals(values, covariances, critical)
+    return np.maximum(low, exact[0]), np.minimum(high, exact[1])
 
 
 # -- linear answers ---------------------------------------------------------------------------
@@ -242,7 +302,8 @@ def answer_intervals(
         Lower and upper ends, in the range of the answers of all distributions.
     """
     critical, std = band(covariances, rows, level, simultaneous)
-    low, high = wald_intervals(values, rows, critical * std, covariances.half_count)
+    half_width = critical * std
+    low, high = wald_intervals(values, rows, half_width, covariances.half_count)
     single = np.flatnonzero(np.diff(rows.indptr) == 1)
     if single.size:
         places = rows.indptr[single]
@@ -254,7 +315,7 @@ def answer_intervals(
     least, most = (_of_each_row(pick, rows, rows.data) for pick in (np.minimum, np.maximum))
     least = np.where(has_zeros, np.minimum(least, 0), least)
     most = np.where(has_zeros, np.maximum(most, 0), most)
-    return np.clip(low, least, most), np.clip(high, least, most)
+    return within(low, high, half_width, least, most)
 
 
 def wald_intervals(

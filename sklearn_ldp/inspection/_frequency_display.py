@@ -15,7 +15,7 @@ from .._utils.fitted import estimate_of
 from .._utils.typing import Axes
 from ..domains.values import places_among
 from ..inference import Estimate, check_level
-from ..queries import Queries, as_query_set
+from ..queries import Queries, as_query_set, top_k
 from ._base import COLORS, LINES, MARKERS, BaseDisplay, merged, name_ticks
 
 # How far the first, second, .. estimate stands beside its category: the first few, far apart.
@@ -29,10 +29,10 @@ class FrequencyDisplay(BaseDisplay):
     With `queries` these are the answers to them, such as the totals of groups of categories; all
     that is said about categories then holds for groups.
 
-    The intervals hold for all categories of the domain at once, not for each one by itself: the
-    largest of many noisy estimates are large by their noise, so most intervals for single
-    categories would miss the truth there. The axes say so, and how many categories of the domain
-    are shown.
+    The intervals hold for all categories that are shown at once, not for each one by itself or on
+    average: the largest of many noisy estimates are large by their noise, so most intervals for
+    single categories would miss the truth there. The axes say so, and how many categories of the
+    domain are shown.
 
     Use :meth:`from_estimate` or :meth:`from_estimator` to create a display. A second estimate of
     the same categories is drawn on the same axes with ``ax=display.ax_``: it keeps the order of
@@ -48,8 +48,8 @@ class FrequencyDisplay(BaseDisplay):
     interval : tuple of two array-like of shape (k,) or None, default=None
         Lower and upper ends of confidence intervals; None draws none.
     level : float or None, default=None
-        Probability that the intervals of all `n_categories` categories hold at once; with None
-        the axes say nothing about them.
+        Probability that the intervals of `categories` hold at once; with None the axes say nothing
+        about them.
     n_categories : int or None, default=None
         Number of categories in the domain, of which `categories` are all or some; with None the
         axes do not mention it.
@@ -133,7 +133,8 @@ class FrequencyDisplay(BaseDisplay):
         Parameters
         ----------
         estimate : FrequencyEstimate of shape (1, d)
-            The estimate to draw. If it is raw and its noise is known, it gets intervals.
+            The estimate to draw. If it is raw and its noise is known, it gets intervals. After
+            post-processing it gets some if it chooses itself what is shown.
         queries : query set, (sparse) matrix of shape (n_queries, d) or None, default=None
             The queries whose answers to draw, such as ``groups(labels)`` of
             :mod:`sklearn_ldp.queries`; None draws the categories. For another estimate on the same
@@ -145,8 +146,10 @@ class FrequencyDisplay(BaseDisplay):
         truth : array-like of shape (d,), default=None
             True frequencies of the categories, also with `queries`.
         level : float, default=0.95
-            Probability that the intervals of all d categories hold at once, whichever of them are
-            shown: those of ``estimate.confidence_interval(level, simultaneous=True)``.
+            Probability that the intervals hold at once. If the k largest of more estimates are
+            shown, these are the intervals of categories that lead the list:
+            ``estimate.confidence_interval(level, top_k(k), coverage="selected")``. Otherwise they
+            hold for all categories: ``estimate.confidence_interval(level, simultaneous=True)``.
         order : {"auto", "domain", "frequency"}, default="auto"
             Order of the categories: that of the domain, or the largest first, by the truth if it
             is given and otherwise by the estimate. "auto" takes the order of the domain, which
@@ -194,13 +197,14 @@ class FrequencyDisplay(BaseDisplay):
         else:
             shown = first._places_among(categories)
             by, orientation = first.by, first.orientation
-        ends = _interval(estimate, level, asked)
+        # Whether the estimate itself chooses some of the categories, as those that lead its list.
+        is_list = asked is None and truth is None and first is None and len(shown) < len(values)
+        ends = _interval(estimate, level, asked, len(shown) if is_list else None)
         if name is None:
             name = " + ".join(estimate.postprocessors) or "raw estimate"
         return cls(
             categories[shown],
             values[shown],
-            # The estimate chooses what is shown; intervals of all that there is allow for it.
             interval=None if ends is None else (ends[0][shown], ends[1][shown]),
             level=None if ends is None else level,
             n_categories=len(categories),
@@ -371,17 +375,23 @@ def _displays_on(ax: Any) -> list[FrequencyDisplay]:
     return [container.display for container in containers if hasattr(container, "display")]
 
 
-def _interval(estimate: Estimate, level: float, asked: Any) -> tuple[Any, Any] | None:
-    """The intervals of all that is asked, or None if the noise is not known."""
-    if not estimate.is_raw or estimate.noise is None:
+def _interval(estimate: Estimate, level: float, asked: Any, k: int | None) -> Any:
+    """The intervals of all that is asked, or of the k largest; None if there are none."""
+    if estimate.noise is None or not (estimate.is_raw or k):
         return None
     try:
-        low, high = estimate.confidence_interval(level, asked, simultaneous=True)
+        if k is None:
+            low, high = estimate.confidence_interval(level, asked, simultaneous=True)
+            return low[0], high[0]
+        ends = np.full((2, estimate.values.size), np.nan)
+        largest = np.argsort(-estimate.values[0], kind="stable")[:k]
+        leading = estimate.confidence_interval(level, top_k(k), coverage="selected")
+        ends[:, largest] = np.concatenate(leading)
     except ValueError:
-        if asked is None:
+        if asked is None and estimate.is_raw:
             raise
-        return None  # some noise is known for single categories only
-    return low[0], high[0]
+        return None  # some noise is known for single categories only, some raw values are lost
+    return ends
 
 
 def _shown(
@@ -406,7 +416,7 @@ def _rises(categories: Any) -> bool:
 def _values_label(displays: list[FrequencyDisplay]) -> str:
     """What the axis of the frequencies says about the intervals that are drawn."""
     drawn = [
-        (f"{100 * display.level:g} %", f"{display.n_categories:,}")
+        (f"{100 * display.level:g} %", (len(display.categories), display.n_categories))
         for display in displays
         if display.interval is not None
         and display.level is not None
@@ -414,8 +424,10 @@ def _values_label(displays: list[FrequencyDisplay]) -> str:
     ]
     if not drawn:
         return "frequency"
-    levels, sizes = (list(dict.fromkeys(items)) for items in zip(*drawn, strict=True))
-    which = f"all {sizes[0]} {displays[0].noun}" if len(sizes) == 1 else f"all {displays[0].noun}"
+    levels, held = (list(dict.fromkeys(items)) for items in zip(*drawn, strict=True))
+    k, d = held[0]
+    size = "all " if len(held) > 1 else f"all {d:,} " if k == d else f"these {k:,} "
+    which = size + displays[0].noun
     return f"frequency, with {' and '.join(levels)} intervals\nthat hold for {which} at once"
 
 

@@ -29,6 +29,7 @@ from sklearn_ldp import (
 from sklearn_ldp.datasets import make_zipf
 from sklearn_ldp.inspection import FrequencyDisplay
 from sklearn_ldp.metrics import make_frequency_scorer
+from sklearn_ldp.queries import top_k
 
 NOISE = NoiseModel(0.5, 0.25, 1000)
 ESTIMATE = FrequencyEstimate([[0.2, 0.5, -0.1, 0.4]], list("abcd"), NOISE)
@@ -179,10 +180,10 @@ def test_intervals_hold_for_the_winners(n_repeats, seed):
 
 
 def test_intervals_of_raw_estimates_only():
-    display = FrequencyDisplay.from_estimate(ESTIMATE, level=0.6, k=3)
+    display = FrequencyDisplay.from_estimate(ESTIMATE, level=0.6)
     low, high = ESTIMATE.confidence_interval(0.6, simultaneous=True)
-    order = [1, 3, 0]
-    np.testing.assert_allclose(display.interval, [low[0, order], high[0, order]])
+    np.testing.assert_allclose(display.interval, [low[0], high[0]])
+    display = FrequencyDisplay.from_estimate(ESTIMATE, level=0.6, k=3)
     (bars,) = (c for c in display.ax_.collections if hasattr(c, "get_segments"))
     ends = np.array([segment[:, 1] for segment in bars.get_segments()])
     np.testing.assert_allclose(ends, np.transpose(display.interval))
@@ -190,6 +191,25 @@ def test_intervals_of_raw_estimates_only():
     assert FrequencyDisplay.from_estimate(NormSub().fit_transform(ESTIMATE)).interval is None
     silent = FrequencyEstimate(ESTIMATE.values, list("abcd"))
     assert FrequencyDisplay.from_estimate(silent).interval is None
+
+
+def test_a_list_gets_the_intervals_of_what_leads_it():
+    """Before and after post-processing, in the order of the list or of the domain."""
+    for estimate in (ESTIMATE, NormSub().fit_transform(ESTIMATE)):
+        display = FrequencyDisplay.from_estimate(estimate, k=3)
+        low, high = estimate.confidence_interval(0.95, top_k(3), coverage="selected")
+        np.testing.assert_array_equal(display.categories, list("bda"))
+        np.testing.assert_array_equal(display.interval, [low[0], high[0]])
+        label = display.ax_.get_ylabel().replace("\n", " ")
+        assert label == "frequency, with 95 % intervals that hold for these 3 categories at once"
+        of_domain = FrequencyDisplay.from_estimate(estimate, k=3, order="domain")
+        np.testing.assert_array_equal(of_domain.interval, [low[0, [2, 0, 1]], high[0, [2, 0, 1]]])
+    # What is shown for another reason holds with the intervals of all.
+    band = ESTIMATE.confidence_interval(0.95, simultaneous=True)
+    by_truth = FrequencyDisplay.from_estimate(ESTIMATE, k=3, truth=TRUTH)
+    np.testing.assert_array_equal(by_truth.interval, np.array(band)[:, 0, :3])
+    lost = FrequencyEstimate(ESTIMATE.values, list("abcd"), NOISE, postprocessors=("Mine",))
+    assert FrequencyDisplay.from_estimate(lost, k=3).interval is None
 
 
 def test_legend_names_the_post_processors():

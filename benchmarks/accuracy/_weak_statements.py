@@ -1,0 +1,136 @@
+"""Intervals of what leads a list, where data are weak.
+
+    python -m benchmarks.accuracy._weak_statements [--quick]
+
+Each row of the table is an oracle and a budget, over all populations: synthetic ones and real
+histograms with few users. The coverage is that of the ten categories with the largest values of
+EmpiricalBayes (listed), and of the ten that are truly the most frequent (true), by intervals that
+hold on average and by those of ``coverage="selected"``: the mean share of the ten, and how often
+all ten of the list hold at once, with the least cell. Lengths are those of the intervals of the
+listed ten, divided by those of the band over all categories (geometric means of cells). The real
+histograms are not part of the project: a file that is missing is skipped.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from sklearn_ldp import GRR, OLH, OUE, EmpiricalBayes, HadamardResponse, SubsetSelection
+from sklearn_ldp.datasets import read_histogram
+from sklearn_ldp.inference._confidence import leading_intervals
+from sklearn_ldp.inference._covariances import covariances_of_rows
+
+from .._command import DATA, command
+
+K = 10
+ORACLES = {
+    "GRR": GRR(),
+    "OUE": OUE(),
+    "OLH": OLH(),
+    "SubsetSelection": SubsetSelection(),
+    "HadamardResponse": HadamardResponse(),
+    "HadamardResponse, blocks": HadamardResponse(n_blocks=4),
+}
+EPSILONS = (0.5, 1.0, 4.0)
+FILES = {
+    "emoji": "EMOJI_TRACKER2019_N884427.csv.gz",
+    "cities": "US1940_CITY_1PCT_TOP915.csv.gz",
+    "kosarak, head": "KOSARAK_FULL_HEAD156.csv.gz",
+}
+
+
+def populations() -> dict[str, np.ndarray]:
+    """Return true counts, of 1,000 to 30,000 users."""
+    rng = np.random.default_rng(29)
+    rank = np.arange(1.0, 1233)
+    laws: dict[str, tuple[np.ndarray, int]] = {
+        "zipf, d 1,232": (1 / rank, 1_000),
+        "equal, d 612": (np.ones(612), 10_000),
+        "zipf 1.5, d 60": (rank[:60] ** -1.5, 2_000),
+        "Dirichlet .3, d 700": (rng.gamma(0.3, size=700), 20_000),
+        "two levels, d 300": (np.where(rank[:300] <= 20, 10.0, 1.0), 5_000),
+    }
+    for name, file in FILES.items():
+        if (DATA / file).exists():
+            laws[f"{name}, d {{}}"] = (read_histogram(DATA / file).counts, 30_000)
+        else:
+            print(f"{name}: skipped, there is no {file} in {DATA}")
+    return {
+        name.format(len(law)): rng.multinomial(n, law / law.sum())
+        for name, (law, n) in laws.items()
+    }
+
+
+def measure(counts: np.ndarray, oracle: Any, n_runs: int) -> np.ndarray:
+    """Return what was measured in a cell.
+
+    Parameters
+    ----------
+    counts : ndarray of shape (d,)
+        True counts.
+    oracle : BaseOracle
+        The oracle.
+    n_runs : int
+        Number of collections.
+
+    Returns
+    -------
+    ndarray of shape (8,)
+        Average coverage: share of the listed, of the true ten, and how often all listed hold. The
+        same of the selected ones. Their lengths, and those of the average ones, over the band's.
+    """
+    truth, raw = counts / counts.sum(), oracle.simulate(counts, n_repeats=n_runs)
+    lists = np.argsort(-EmpiricalBayes().fit_transform(raw).values, axis=1, kind="stable")[:, :K]
+    true = np.argsort(-truth, kind="stable")[:K]
+    rows = covariances_of_rows(raw, "users", "interval")
+    found = np.array([leading_intervals(*row, K, 0.95) for row in rows])
+    # These take longer, and their shares need fewer collections.
+    some = raw[:20]
+    average = np.stack(some.confidence_interval(0.95, coverage="average"), axis=1)
+    band = np.stack(raw.confidence_interval(0.95, simultaneous=True), axis=1)
+    result, lengths = [], []
+    for ends in (average, found, band):
+        held = (ends[:, 0] <= truth) & (truth <= ends[:, 1])
+        leading = lists[: len(ends)]
+        listed = np.take_along_axis(held, leading, axis=1)
+        result += [listed.mean(), held[:, true].mean(), listed.all(axis=1).mean()]
+        lengths.append(np.take_along_axis(ends[:, 1] - ends[:, 0], leading, axis=1).mean())
+    return np.array([*result[:6], lengths[1] / lengths[2], lengths[0] / lengths[2]])
+
+
+def main(quick: bool) -> None:
+    """Print the table."""
+    n_runs, cells, names = (20 if quick else 40), {}, populations()
+    print(
+        "| oracle, epsilon | average: listed ten | true ten | all listed at once "
+        "| selected: listed ten | true ten | all listed at once | length / band's "
+        "| average's / band's |\n|---|---:|---:|---:|---:|---:|---:|---:|---:|"
+    )
+    for name, oracle in ORACLES.items():
+        for epsilon in EPSILONS:
+            for i, (population, counts) in enumerate(names.items()):
+                asked = oracle.set_params(epsilon=epsilon, categories=len(counts))
+                asked.set_params(random_state=np.random.default_rng([29, i]))
+                cells[name, epsilon, population] = measure(counts, asked, n_runs)
+            print_row(f"{name}, {epsilon:g}", [cells[name, epsilon, p] for p in names])
+    print_row("all", list(cells.values()))
+    worst = min(cells, key=lambda key: cells[key][1])
+    print(f"\nleast share of the true ten on average: {cells[worst][1]:.2f} ({worst})")
+    worst = min(cells, key=lambda key: cells[key][5])
+    print(f"least coverage of all selected at once: {cells[worst][5]:.3f} ({worst})")
+
+
+def print_row(name: str, cells: list[np.ndarray]) -> None:
+    """Print the means of some cells, with the least one of each coverage."""
+    values = np.array(cells)
+    coverage = [f"{m:.3f} ({a:.2f})" for m, a in zip(values.mean(0), values.min(0), strict=True)]
+    lengths = [f"{x:.2f}" for x in np.exp(np.log(values[:, 6:]).mean(axis=0))]
+    print(f"| {name} | " + " | ".join(coverage[:6] + lengths) + " |", flush=True)
+
+
+if __name__ == "__main__":
+    parser = command(__doc__, __spec__)
+    parser.add_argument("--quick", action="store_true", help="half of the collections")
+    main(parser.parse_args().quick)
