@@ -145,6 +145,11 @@ class CorrectedRidge(RegressorMixin, _CorrectedModel):
     scikit-learn's Ridge there. So `score` on noisy rows, and a search by it, favours too small
     coefficients; `corrected_score` estimates the score that true rows would have.
 
+    A private attribute that its noise swamps would do harm: so its coefficients, less their mean,
+    are shrunk by their evidence (a normal prior around 0, whose scale is averaged over by its
+    likelihood, with probability 0.5 that there is no effect), and the public ones are fitted once
+    more beside them. Intervals are those of the coefficients before, `unshrunk_coef_`.
+
     G need not be positive semi-definite, and in a direction where it is near 0 (a rare category) a
     division by it would blow up. Eigenvalues below four of their standard errors are raised to
     these. They are far above that as the number of rows grows, and the estimate is then consistent;
@@ -163,12 +168,14 @@ class CorrectedRidge(RegressorMixin, _CorrectedModel):
     Attributes
     ----------
     coef_ : ndarray of shape (n_features,)
-        Coefficients of the true features. Those of a private attribute have the sum 0 if there is
-        an intercept.
+        Coefficients of the true features, to predict with. Those of a private attribute have the
+        sum 0 if there is an intercept.
     intercept_ : float
         The intercept.
+    unshrunk_coef_ : ndarray of shape (n_features,)
+        The coefficients before those of private attributes were shrunk: the centres of intervals.
     coef_covariance_ : ndarray of shape (n_features, n_features)
-        Estimated covariance of the coefficients (sandwich), with the noise of the reports and of
+        Estimated covariance of `unshrunk_coef_` (sandwich), with the noise of the reports and of
         y, for any variances of the errors.
     n_raised_ : int
         Number of eigenvalues of G that were raised.
@@ -345,7 +352,8 @@ class CorrectedRidge(RegressorMixin, _CorrectedModel):
     def confidence_interval(self, level: float = 0.95) -> ConfidenceInterval:
         """Return confidence intervals of the coefficients of the true features.
 
-        They are for the coefficients of the regression with the same penalty, in the population.
+        They are for the coefficients of the regression with the same penalty, in the population,
+        and their centres are `unshrunk_coef_`.
 
         Parameters
         ----------
@@ -396,6 +404,9 @@ class CorrectedLogisticRegression(ClassifierMixin, _CorrectedModel):
     few for their noise, a penalty bounds it: the eigenvalues of the corrected Gram matrix of each
     class are raised as in :class:`CorrectedRidge`, and the penalty is what that adds. It vanishes
     as the number of rows grows.
+
+    Coefficients of private attributes are then shrunk by their evidence as in CorrectedRidge, and
+    the public ones are fitted once more beside them.
 
     The coefficients are those of the true values, to be interpreted or to predict for rows whose
     true values are seen. For new rows that are randomised as well, scikit-learn's

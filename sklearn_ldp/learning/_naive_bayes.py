@@ -80,7 +80,8 @@ class LDPNaiveBayes(Documented, ClassifierMixin, BaseEstimator):
     feature_log_lift_ : dict of str to ndarray of shape (n_categories, n_classes)
         Logarithm of P(class | value) / P(class) of each feature, shrunk; 0 is no evidence.
     slope_ : float
-        The factor of the sum over features, in (0, 1].
+        The factor of the sum over features, in [0, 1]; 0 where the tables do not bear out their
+        evidence: predictions are then the most probable class, for everyone.
     tables_ : TableSet
         What it has learnt from: ``tables_[feature, "class"]``, with intervals.
     n_samples_seen_ : int
@@ -101,7 +102,9 @@ class LDPNaiveBayes(Documented, ClassifierMixin, BaseEstimator):
     the noise of the tables is known. With J features whose evidence has standard deviations
     :math:`s_j` under the naive model, the sum is multiplied by
     :math:`\\sum s_j^2 / (\\sum s_j^2 + \\rho \\sum_{j \\neq k} s_j s_k)`, where :math:`\\rho` is
-    `correlation`: what makes it calibrated if the terms are normal and equally correlated. Both are
+    `correlation`: what makes it calibrated if the terms are normal and equally correlated; and by
+    the share of the evidence that the tables bear out, less a standard error: an estimate of the
+    log likelihood that it adds, without the bias of being learnt from the same tables. All are
     unpublished; the guide page "Learning under LDP" has the measurements.
 
     References
@@ -329,9 +332,12 @@ class LDPNaiveBayes(Documented, ClassifierMixin, BaseEstimator):
         )
         cells = [table.reshape(-1, classes.size) for table in agreed]
         self.n_samples_seen_ = int(np.max(noises[0].n_users))
-        prior = np.maximum(norm_sub(cells[0].sum(axis=0)), 1 / (self.n_samples_seen_ + 1))
-        self.class_prior_ = prior / prior.sum()
         stds = np.sqrt(variances)
+        # A class is not taken to be rarer than what can be told from 0.
+        precisions = [1 / (len(one) * std**2) for one, std in zip(cells, stds, strict=True)]
+        least = max(1 / np.sqrt(sum(precisions)), 1 / (self.n_samples_seen_ + 1))
+        prior = np.maximum(norm_sub(cells[0].sum(axis=0)), least)
+        self.class_prior_ = prior / prior.sum()
         evidence = [log_lifts(*one, self.class_prior_) for one in zip(cells, stds, strict=True)]
         lifts = [lift for lift, _ in evidence]
         nothing = {key: np.zeros((one.size, classes.size)) for key, one in domains.items()}
@@ -447,7 +453,7 @@ def _learned(X: Any, name: str) -> RecordDomain:
 _LOG_ODDS = np.linspace(-6, 6, 121)
 _SCALES = np.geomspace(0.1, 3, 12)
 _DEGREES = 3  # of freedom of the prior: a few values may speak loudly where most are silent
-_CAUTION = 1.5  # standard errors by which the evidence has to be there
+_CAUTION = 1.0  # standard errors that are taken off the evidence that tables show
 _PRIORS = (1 + (_LOG_ODDS / _SCALES[:, None]) ** 2 / _DEGREES) ** (-(_DEGREES + 1) / 2)
 _PRIORS /= _PRIORS.sum(axis=1, keepdims=True)
 
@@ -518,7 +524,7 @@ def log_lifts(
     hoped = frequencies @ ((posterior - class_prior) * lifts).sum(axis=1)
     bias = frequencies @ moved @ (1 - class_prior)
     centred = lifts - (lifts @ class_prior)[:, None]
-    return lifts, np.array([hoped, np.sum(contrasts * lifts) - bias, np.sum((stds * centred) ** 2)])
+    return lifts, np.array([hoped, np.sum(contrasts * lifts) - bias, np.sum((std * centred) ** 2)])
 
 
 def confirmed(gains: np.ndarray) -> float:
@@ -532,7 +538,7 @@ def confirmed(gains: np.ndarray) -> float:
     Returns
     -------
     float
-        The ratio of what was found, less 1.5 standard errors, to what was expected; in [0, 1].
+        The ratio of what was found, less its standard error, to what was expected; in [0, 1].
     """
     hoped, found, variance = gains.sum(axis=0)
     return float(np.clip((found - _CAUTION * np.sqrt(variance)) / max(hoped, 1e-300), 0, 1))
