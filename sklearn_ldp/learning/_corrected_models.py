@@ -222,7 +222,7 @@ class CorrectedRidge(RegressorMixin, _CorrectedModel):
     >>> model = CorrectedRidge(private=reporting.slices_).fit(Z, y)
     >>> uncorrected = CorrectedRidge().fit(Z, y)
     >>> def effect(of):
-    ...     return (of.coef_[1] - of.coef_[0]).round(1)
+    ...     return (of.unshrunk_coef_[1] - of.unshrunk_coef_[0]).round(1)
     >>> effect(model), effect(uncorrected)
     (np.float64(3.0), np.float64(0.6))
     >>> low, high = model.confidence_interval(0.95)
