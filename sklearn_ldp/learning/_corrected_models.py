@@ -11,7 +11,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import optimize, special, stats
+from scipy import linalg, optimize, special, stats
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import gen_batches
@@ -27,6 +27,10 @@ _CHUNK_LOSSES = 1 << 21  # losses that are computed at a time
 _MAX_CELLS = 1000  # joint categories of all private attributes
 _RAISED_TO = 4.0  # standard errors
 _MANY_ROWS, _FAR_OFF = 30, 6.0  # rows from which on sums are judged, and by how many sd
+# Prior standard deviations of an attribute's coefficients, in units of the residuals' one: none at
+# all has half of the probability, so that an attribute counts by its evidence alone.
+_EFFECTS = np.r_[0.0, np.geomspace(0.03, 1.0, 12)]
+_CHANCES = np.r_[0.5, np.full(12, 0.5 / 12)]
 
 
 def corrected_gram(
@@ -141,6 +145,11 @@ class CorrectedRidge(RegressorMixin, _CorrectedModel):
     scikit-learn's Ridge there. So `score` on noisy rows, and a search by it, favours too small
     coefficients; `corrected_score` estimates the score that true rows would have.
 
+    A private attribute that its noise swamps would do harm: so its coefficients, less their mean,
+    are shrunk by their evidence (a normal prior around 0, whose scale is averaged over by its
+    likelihood, with probability 0.5 that there is no effect), and the public ones are fitted once
+    more beside them. Intervals are those of the coefficients before, `unshrunk_coef_`.
+
     G need not be positive semi-definite, and in a direction where it is near 0 (a rare category) a
     division by it would blow up. Eigenvalues below four of their standard errors are raised to
     these. They are far above that as the number of rows grows, and the estimate is then consistent;
@@ -159,12 +168,14 @@ class CorrectedRidge(RegressorMixin, _CorrectedModel):
     Attributes
     ----------
     coef_ : ndarray of shape (n_features,)
-        Coefficients of the true features. Those of a private attribute have the sum 0 if there is
-        an intercept.
+        Coefficients of the true features, to predict with. Those of a private attribute have the
+        sum 0 if there is an intercept.
     intercept_ : float
         The intercept.
+    unshrunk_coef_ : ndarray of shape (n_features,)
+        The coefficients before those of private attributes were shrunk: the centres of intervals.
     coef_covariance_ : ndarray of shape (n_features, n_features)
-        Estimated covariance of the coefficients (sandwich), with the noise of the reports and of
+        Estimated covariance of `unshrunk_coef_` (sandwich), with the noise of the reports and of
         y, for any variances of the errors.
     n_raised_ : int
         Number of eigenvalues of G that were raised.
@@ -211,7 +222,7 @@ class CorrectedRidge(RegressorMixin, _CorrectedModel):
     >>> model = CorrectedRidge(private=reporting.slices_).fit(Z, y)
     >>> uncorrected = CorrectedRidge().fit(Z, y)
     >>> def effect(of):
-    ...     return (of.coef_[1] - of.coef_[0]).round(1)
+    ...     return (of.unshrunk_coef_[1] - of.unshrunk_coef_[0]).round(1)
     >>> effect(model), effect(uncorrected)
     (np.float64(3.0), np.float64(0.6))
     >>> low, high = model.confidence_interval(0.95)
@@ -268,18 +279,28 @@ class CorrectedRidge(RegressorMixin, _CorrectedModel):
         inverses = np.divide(1, divisors, out=np.zeros_like(divisors), where=divisors > scale)
         inverse = (vectors * inverses) @ vectors.T
         target = (weight * (y - y_mean)) @ (X - means)
-        self.coef_ = inverse @ target
-        self.intercept_ = y_mean - float(means @ self.coef_)
+        coef = inverse @ target
+        intercept = y_mean - float(means @ coef)
         meat = np.zeros_like(inverse)
         for rows in _batches(X):
-            residuals = y[rows] - X[rows] @ self.coef_ - self.intercept_
+            residuals = y[rows] - X[rows] @ coef - intercept
             scores = (X[rows] - means) * residuals[:, None]
             for block in blocks:
-                z, b = X[rows][:, block], self.coef_[block]
+                z, b = X[rows][:, block], coef[block]
                 scores[:, block] -= z * b - z * (z @ b)[:, None]
             scores *= weight[rows, None]
             meat += scores.T @ scores
         self.coef_covariance_ = inverse @ meat @ inverse
+        self.unshrunk_coef_ = self.coef_ = coef
+        if noisy := _noisy(X, blocks):
+            free = _not_shrunk(X.shape[1], noisy)
+            gram = (vectors * values) @ vectors.T + self.alpha * np.eye(len(values))
+            of_free = np.linalg.pinv(free.T @ gram @ free, hermitian=True) @ free.T
+            explained = float(target @ free @ of_free @ target)
+            scale = math.sqrt(max(weight @ (y - y_mean) ** 2 - explained, 0) / weight.sum())
+            shrunk = _shrunk(coef, self.coef_covariance_, noisy, scale)
+            self.coef_ = shrunk + free @ of_free @ (target - gram @ shrunk)
+        self.intercept_ = y_mean - float(means @ self.coef_)
         self.n_raised_ = int(np.sum(values < least - scale))
         return self
 
@@ -331,7 +352,8 @@ class CorrectedRidge(RegressorMixin, _CorrectedModel):
     def confidence_interval(self, level: float = 0.95) -> ConfidenceInterval:
         """Return confidence intervals of the coefficients of the true features.
 
-        They are for the coefficients of the regression with the same penalty, in the population.
+        They are for the coefficients of the regression with the same penalty, in the population,
+        and their centres are `unshrunk_coef_`.
 
         Parameters
         ----------
@@ -365,7 +387,7 @@ class CorrectedRidge(RegressorMixin, _CorrectedModel):
                 stacklevel=2,
             )
         half = stats.norm.isf((1 - level) / 2) * np.sqrt(np.diag(self.coef_covariance_))
-        return ConfidenceInterval(self.coef_ - half, self.coef_ + half)
+        return ConfidenceInterval(self.unshrunk_coef_ - half, self.unshrunk_coef_ + half)
 
 
 class CorrectedLogisticRegression(ClassifierMixin, _CorrectedModel):
@@ -382,6 +404,9 @@ class CorrectedLogisticRegression(ClassifierMixin, _CorrectedModel):
     few for their noise, a penalty bounds it: the eigenvalues of the corrected Gram matrix of each
     class are raised as in :class:`CorrectedRidge`, and the penalty is what that adds. It vanishes
     as the number of rows grows.
+
+    Coefficients of private attributes are then shrunk by their evidence as in CorrectedRidge, and
+    the public ones are fitted once more beside them.
 
     The coefficients are those of the true values, to be interpreted or to predict for rows whose
     true values are seen. For new rows that are randomised as well, scikit-learn's
@@ -504,16 +529,28 @@ class CorrectedLogisticRegression(ClassifierMixin, _CorrectedModel):
                 f"{name} got private attributes of {n_cells} joint categories, expected at most "
                 f"{_MAX_CELLS}: group their categories, or use CorrectedRidge, which needs none."
             )
-        penalty = np.eye(X.shape[1]) / self.C
+        penalty = plain = np.eye(X.shape[1]) / self.C
         self.n_raised_ = 0
         for one in (0, 1):
             rows = numbers == one
             if blocks and weight[rows].any():
                 added, n_raised = _raise(X[rows], blocks, weight[rows])
-                penalty += added
+                penalty = penalty + added
                 self.n_raised_ += n_raised
-        loss = corrected_log_loss(X, numbers == 1, weight, blocks, penalty, self.fit_intercept)
+        loss = CorrectedLogLoss(X, numbers == 1, weight, blocks, penalty, self.fit_intercept)
         x, self.n_iter_ = minimised(loss, X.shape[1] + 1, self.tol, self.max_iter, name)
+        share = float(weight @ numbers / weight.sum())
+        if (noisy := _noisy(X, blocks)) and 0 < share < 1:
+            shrunk = _shrunk(x, loss.covariance(x), noisy, 1 / math.sqrt(share * (1 - share)))
+            free = _not_shrunk(len(x), noisy)
+            loss = CorrectedLogLoss(X, numbers == 1, weight, blocks, plain, self.fit_intercept)
+
+            def of_free(at: np.ndarray) -> tuple[float, np.ndarray]:
+                value, gradient = loss(shrunk + free @ at)
+                return value, gradient @ free
+
+            at, n_iter = minimised(of_free, free.shape[1], self.tol, self.max_iter, name)
+            x, self.n_iter_ = shrunk + free @ at, self.n_iter_ + n_iter
         self.coef_, self.intercept_ = x[None, :-1], x[-1:]
         return self
 
@@ -579,50 +616,110 @@ def _raise(X: np.ndarray, blocks: list[np.ndarray], weight: np.ndarray) -> tuple
     return (vectors * added) @ vectors.T, int(np.sum(added > scale))
 
 
-def corrected_log_loss(
-    X: np.ndarray,
-    is_second: np.ndarray,
-    weight: np.ndarray,
-    blocks: list[np.ndarray],
-    penalty: np.ndarray,
-    fit_intercept: bool,
-) -> Callable[[np.ndarray], tuple[float, np.ndarray]]:
+class CorrectedLogLoss:
     """The corrected loss and its gradient, divided by the sum of the weights."""
-    public = np.setdiff1d(np.arange(X.shape[1]), [j for block in blocks for j in block])
-    cells = np.zeros((math.prod(map(len, blocks)), X.shape[1]))
-    for row, cell in zip(cells, product(*blocks), strict=True):
-        row[list(cell)] = 1
 
-    def of_cells(rows: slice) -> np.ndarray:
-        """The weight of each joint category in each row."""
-        weights = weight[rows, None]
-        for block in blocks:
-            both = weights[:, :, None] * X[rows][:, None, block]
-            weights = both.reshape(len(both), -1)
-        return weights
+    def __init__(
+        self,
+        X: np.ndarray,
+        is_second: np.ndarray,
+        weight: np.ndarray,
+        blocks: list[np.ndarray],
+        penalty: np.ndarray,
+        fit_intercept: bool,
+    ) -> None:
+        self.X, self.is_second, self.weight, self.blocks = X, is_second, weight, blocks
+        self.penalty, self.fit_intercept = penalty, fit_intercept
+        n_features = X.shape[1]
+        public = np.setdiff1d(np.arange(n_features), [j for block in blocks for j in block])
+        self.seen = np.r_[public, n_features]  # the intercept comes last
+        self.cells = np.zeros((math.prod(map(len, blocks)), n_features + 1))
+        for row, cell in zip(self.cells, product(*blocks), strict=True):
+            row[list(cell)] = 1
 
-    def value_and_gradient(at: np.ndarray) -> tuple[float, np.ndarray]:
-        coef = at[:-1]
-        scores = cells @ coef
-        gradient = np.r_[penalty @ coef, 0.0]
-        total = float(coef @ gradient[:-1]) / 2
-        for rows in gen_batches(len(X), max(_CHUNK_LOSSES // len(cells), 1)):
-            weights, sign = of_cells(rows), np.where(is_second[rows, None], 1.0, -1.0)
-            features = X[rows][:, public]
-            margins = sign * ((features @ coef[public] + at[-1])[:, None] + scores)
+    def _of_rows(self, at: np.ndarray) -> Iterator[tuple[np.ndarray, ...]]:
+        """Public features with a 1, weights of joint categories, their signs and margins."""
+        for rows in gen_batches(len(self.X), max(_CHUNK_LOSSES // len(self.cells), 1)):
+            weights = self.weight[rows, None]
+            for block in self.blocks:
+                both = weights[:, :, None] * self.X[rows][:, None, block]
+                weights = both.reshape(len(both), -1)
+            features = np.column_stack([self.X[rows][:, self.seen[:-1]], np.ones(len(weights))])
+            sign = np.where(self.is_second[rows, None], 1.0, -1.0)
+            margins = sign * ((features @ at[self.seen])[:, None] + self.cells @ at)
+            yield features, weights, sign, margins
+
+    def __call__(self, at: np.ndarray) -> tuple[float, np.ndarray]:
+        gradient = np.r_[self.penalty @ at[:-1], 0.0]
+        total = float(at @ gradient) / 2
+        for features, weights, sign, margins in self._of_rows(at):
             total -= float(np.sum(weights * special.log_expit(margins)))
             slopes = -sign * weights * special.expit(-margins)
-            of_rows = slopes.sum(axis=1)
-            gradient[:-1] += cells.T @ slopes.sum(axis=0)
-            gradient[public] += features.T @ of_rows
-            gradient[-1] += of_rows.sum()
-        gradient[-1] *= fit_intercept
-        return total / weight.sum(), gradient / weight.sum()
+            gradient += self.cells.T @ slopes.sum(axis=0)
+            gradient[self.seen] += features.T @ slopes.sum(axis=1)
+        gradient[-1] *= self.fit_intercept
+        return total / self.weight.sum(), gradient / self.weight.sum()
 
-    return value_and_gradient
+    def covariance(self, at: np.ndarray) -> np.ndarray:
+        """Return the covariance of the minimiser (sandwich), with the noise of the reports."""
+        bread, meat = np.zeros((2, len(at), len(at)))
+        bread[:-1, :-1] = self.penalty
+        for features, weights, sign, margins in self._of_rows(at):
+            chances = special.expit(-margins)
+            slopes, curves = -sign * weights * chances, weights * chances * (1 - chances)
+            scores = slopes @ self.cells
+            scores[:, self.seen] += features * slopes.sum(axis=1, keepdims=True)
+            meat += scores.T @ scores
+            crossed = features.T @ curves @ self.cells
+            bread += (self.cells.T * curves.sum(axis=0)) @ self.cells
+            bread[self.seen] += crossed
+            bread[:, self.seen] += crossed.T
+            both = (features.T * curves.sum(axis=1)) @ features
+            bread[np.ix_(self.seen, self.seen)] += both
+        if not self.fit_intercept:
+            bread[-1] = bread[:, -1] = 0
+        inverse = np.linalg.pinv(bread, hermitian=True)
+        return inverse @ meat @ inverse
 
 
 # -- what both are made of --------------------------------------------------------------------
+def _shrunk(
+    coef: np.ndarray, covariance: np.ndarray, blocks: list[np.ndarray], scale: float
+) -> np.ndarray:
+    """Posterior means of private attributes' coefficients less their mean; 0 for other columns.
+
+    An attribute has a normal prior around 0, whose standard deviation is one of `_EFFECTS` times
+    the scale; its coefficients are normal around the truth with the known covariance.
+    """
+    shrunk = np.zeros_like(coef)
+    variances = (scale * _EFFECTS[:, None]) ** 2
+    for block in blocks:
+        contrasts = linalg.helmert(len(block))
+        noise, axes = np.linalg.eigh(contrasts @ covariance[np.ix_(block, block)] @ contrasts.T)
+        axes = contrasts.T @ axes
+        along = coef[block] @ axes
+        # Nothing is known better than rounding allows.
+        noise = np.maximum(noise, 1e-12 * (variances[-1] + along.max() ** 2) + 1e-300)
+        total = variances + noise
+        evidence = np.log(_CHANCES) - 0.5 * np.sum(np.log(total) + along**2 / total, axis=1)
+        shrunk[block] = axes @ (special.softmax(evidence) @ (variances / total) * along)
+    return shrunk
+
+
+def _noisy(X: np.ndarray, blocks: list[np.ndarray]) -> list[np.ndarray]:
+    """Private attributes but those whose indicators are all 0 or 1, as without noise."""
+    return [block for block in blocks if np.any(X[:, block] ** 2 != X[:, block])]
+
+
+def _not_shrunk(n_coef: int, blocks: list[np.ndarray]) -> np.ndarray:
+    """Directions to fit once the shrunk ones are known: public columns, and attributes' means."""
+    private = np.concatenate(blocks)
+    means = np.zeros((n_coef, len(blocks)))
+    for i, block in enumerate(blocks):
+        means[block, i] = 1
+    return np.hstack([np.delete(np.eye(n_coef), private, axis=1), means])
+
+
 def excess(z: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Return what to add to the square of ``z @ b``, so that it is unbiased for the truth's.
 

@@ -80,7 +80,8 @@ class LDPNaiveBayes(Documented, ClassifierMixin, BaseEstimator):
     feature_log_lift_ : dict of str to ndarray of shape (n_categories, n_classes)
         Logarithm of P(class | value) / P(class) of each feature, shrunk; 0 is no evidence.
     slope_ : float
-        The factor of the sum over features, in (0, 1].
+        The factor of the sum over features, in [0, 1]; 0 where the tables do not bear out their
+        evidence: predictions are then the most probable class, for everyone.
     tables_ : TableSet
         What it has learnt from: ``tables_[feature, "class"]``, with intervals.
     n_samples_seen_ : int
@@ -101,7 +102,9 @@ class LDPNaiveBayes(Documented, ClassifierMixin, BaseEstimator):
     the noise of the tables is known. With J features whose evidence has standard deviations
     :math:`s_j` under the naive model, the sum is multiplied by
     :math:`\\sum s_j^2 / (\\sum s_j^2 + \\rho \\sum_{j \\neq k} s_j s_k)`, where :math:`\\rho` is
-    `correlation`: what makes it calibrated if the terms are normal and equally correlated. Both are
+    `correlation`: what makes it calibrated if the terms are normal and equally correlated; and by
+    the share of the evidence that the tables bear out, less a standard error: an estimate of the
+    log likelihood that it adds, without the bias of being learnt from the same tables. All are
     unpublished; the guide page "Learning under LDP" has the measurements.
 
     References
@@ -329,13 +332,18 @@ class LDPNaiveBayes(Documented, ClassifierMixin, BaseEstimator):
         )
         cells = [table.reshape(-1, classes.size) for table in agreed]
         self.n_samples_seen_ = int(np.max(noises[0].n_users))
-        prior = np.maximum(norm_sub(cells[0].sum(axis=0)), 1 / (self.n_samples_seen_ + 1))
-        self.class_prior_ = prior / prior.sum()
         stds = np.sqrt(variances)
-        lifts = [log_lifts(*one, self.class_prior_) for one in zip(cells, stds, strict=True)]
+        # A class is not taken to be rarer than what can be told from 0.
+        precisions = [1 / (len(one) * std**2) for one, std in zip(cells, stds, strict=True)]
+        least = max(1 / np.sqrt(sum(precisions)), 1 / (self.n_samples_seen_ + 1))
+        prior = np.maximum(norm_sub(cells[0].sum(axis=0)), least)
+        self.class_prior_ = prior / prior.sum()
+        evidence = [log_lifts(*one, self.class_prior_) for one in zip(cells, stds, strict=True)]
+        lifts = [lift for lift, _ in evidence]
         nothing = {key: np.zeros((one.size, classes.size)) for key, one in domains.items()}
         self.feature_log_lift_ = {**nothing, **dict(zip(found, lifts, strict=True))}
         self.slope_ = slope(lifts, [norm_sub(one.sum(axis=1)) for one in cells], self.correlation)
+        self.slope_ *= confirmed(np.array([gains for _, gains in evidence]))
         self.tables_, self._features = tables, RecordDomain(domains)
         self.classes_, self.n_features_in_ = np.asarray(classes.categories), len(domains)
         if hasattr(self, "feature_names_in_"):
@@ -443,13 +451,16 @@ def _learned(X: Any, name: str) -> RecordDomain:
 # -- evidence ---------------------------------------------------------------------------------
 # Log odds ratios that are integrated over, and scales of their prior that are averaged by evidence.
 _LOG_ODDS = np.linspace(-6, 6, 121)
-_SCALES = np.geomspace(0.3, 3, 12)
+_SCALES = np.geomspace(0.1, 3, 12)
 _DEGREES = 3  # of freedom of the prior: a few values may speak loudly where most are silent
+_CAUTION = 1.0  # standard errors that are taken off the evidence that tables show
 _PRIORS = (1 + (_LOG_ODDS / _SCALES[:, None]) ** 2 / _DEGREES) ** (-(_DEGREES + 1) / 2)
 _PRIORS /= _PRIORS.sum(axis=1, keepdims=True)
 
 
-def log_lifts(table: np.ndarray, std: float, class_prior: np.ndarray) -> np.ndarray:
+def log_lifts(
+    table: np.ndarray, std: float, class_prior: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """Return the logarithm of P(class | value) / P(class), shrunk by the noise of the table.
 
     For a class of probability c, the cell of a value minus c times the sum of its row is
@@ -459,6 +470,11 @@ def log_lifts(table: np.ndarray, std: float, class_prior: np.ndarray) -> np.ndar
     plus noise of known variance. The log odds ratio of P(c | v) to c has a Student prior around 0,
     whose scale is learnt from all values of the feature: averaged over by the evidence for each of
     them. The result is the posterior mean. A rare value, or one that noise swamps, says nothing.
+
+    What a little of the lifts adds to the log likelihood of the classes is the sum of their
+    products with the true contrasts. With the estimated ones it is too large, since lifts follow
+    their noise: by the sum of the posterior covariances of log odds and expected contrasts, times
+    1 - c (Stein's lemma).
 
     Parameters
     ----------
@@ -471,8 +487,9 @@ def log_lifts(table: np.ndarray, std: float, class_prior: np.ndarray) -> np.ndar
 
     Returns
     -------
-    ndarray of shape (n_values, n_classes)
-        The log lifts.
+    (ndarray of shape (n_values, n_classes), ndarray of shape (3,))
+        The log lifts; and what they add to the log likelihood: as they expect it, as the table says
+        without bias, and the variance of the latter.
     """
     n_classes = len(class_prior)
     rows = table.sum(axis=1)
@@ -482,9 +499,9 @@ def log_lifts(table: np.ndarray, std: float, class_prior: np.ndarray) -> np.ndar
     contrasts = table - rows[:, None] * class_prior
     stds = std * np.sqrt((1 - class_prior) ** 2 + (n_classes - 1) * class_prior**2)
     likelihoods, evidence = [], np.zeros(len(_SCALES))
-    for c, prior in enumerate(class_prior):
-        expected = frequencies[:, None] * (expit(logit(prior) + _LOG_ODDS) - prior)
-        distance = (contrasts[:, [c]] - expected) / stds[c]
+    expected = expit(logit(class_prior)[:, None] + _LOG_ODDS) - class_prior[:, None]
+    for c in range(n_classes):
+        distance = (contrasts[:, [c]] - frequencies[:, None] * expected[c]) / stds[c]
         log_likelihood = -0.5 * distance**2
         likelihood = np.exp(log_likelihood - log_likelihood.max(axis=1, keepdims=True))
         likelihoods.append(likelihood)
@@ -493,16 +510,38 @@ def log_lifts(table: np.ndarray, std: float, class_prior: np.ndarray) -> np.ndar
     evidence *= (n_classes - 1) / n_classes
     shares = np.exp(evidence - evidence.max())
     shares /= shares.sum()
-    log_odds = np.column_stack([_posterior_mean(one, shares) for one in likelihoods])
+    log_odds, moved = np.zeros((2, *table.shape))
+    for c, likelihood in enumerate(likelihoods):
+        means, of_contrasts, products = (
+            (likelihood @ (_PRIORS * of).T) / (likelihood @ _PRIORS.T)
+            for of in (_LOG_ODDS, expected[c], _LOG_ODDS * expected[c])
+        )
+        log_odds[:, c] = means @ shares
+        moved[:, c] = (products - means * of_contrasts) @ shares
     posterior = expit(logit(class_prior) + log_odds)
     posterior /= posterior.sum(axis=1, keepdims=True)
-    return np.log(posterior / class_prior)
+    lifts = np.log(posterior / class_prior)
+    hoped = frequencies @ ((posterior - class_prior) * lifts).sum(axis=1)
+    bias = frequencies @ moved @ (1 - class_prior)
+    centred = lifts - (lifts @ class_prior)[:, None]
+    return lifts, np.array([hoped, np.sum(contrasts * lifts) - bias, np.sum((std * centred) ** 2)])
 
 
-def _posterior_mean(likelihood: np.ndarray, shares: np.ndarray) -> np.ndarray:
-    """Mean of the log odds ratio of each value, over the scales of the prior as well."""
-    totals = likelihood @ _PRIORS.T
-    return ((likelihood @ (_PRIORS * _LOG_ODDS).T) / totals) @ shares
+def confirmed(gains: np.ndarray) -> float:
+    """Return how much of the evidence tables bear out, all features together.
+
+    Parameters
+    ----------
+    gains : ndarray of shape (n_features, 3)
+        What each feature's lifts add to the log likelihood: expected, found, and its variance.
+
+    Returns
+    -------
+    float
+        The ratio of what was found, less its standard error, to what was expected; in [0, 1].
+    """
+    hoped, found, variance = gains.sum(axis=0)
+    return float(np.clip((found - _CAUTION * np.sqrt(variance)) / max(hoped, 1e-300), 0, 1))
 
 
 def slope(

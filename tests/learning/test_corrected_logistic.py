@@ -12,7 +12,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from sklearn_ldp import GRR, OUE
 from sklearn_ldp.learning import CorrectedLogisticRegression, PrivatizedColumns
-from sklearn_ldp.learning._corrected_models import corrected_log_loss
+from sklearn_ldp.learning._corrected_models import CorrectedLogLoss
 from sklearn_ldp.utils.estimator_checks import exact_report_distribution, expected_failed_checks
 
 DOMAINS = {"a": 2, "b": 3}
@@ -51,7 +51,7 @@ def test_the_loss_is_unbiased(oracle):
         true = np.r_[np.eye(2)[code[0]], np.eye(3)[code[1]], 1.7]
         for is_second in (True, False):
             y = np.full(len(X), is_second)
-            loss, gradient = corrected_log_loss(X, y, chances, BLOCKS, np.zeros((6, 6)), True)(at)
+            loss, gradient = CorrectedLogLoss(X, y, chances, BLOCKS, np.zeros((6, 6)), True)(at)
             margin = (true @ TRUTH + 0.3) * (1 if is_second else -1)
             assert loss == pytest.approx(-special.log_expit(margin), abs=1e-12)
             slope = special.expit(true @ TRUTH + 0.3) - is_second
@@ -64,7 +64,7 @@ def test_the_gradient_is_that_of_the_loss(monkeypatch):
     rng = np.random.default_rng(0)
     X, _, y = population(200, rng)
     penalty = np.diag(rng.random(6))
-    whole = corrected_log_loss(X, y, rng.random(200), BLOCKS, penalty, True)
+    whole = CorrectedLogLoss(X, y, rng.random(200), BLOCKS, penalty, True)
     at = rng.normal(size=7)
     assert optimize.check_grad(lambda t: whole(t)[0], lambda t: whole(t)[1], at) < 1e-5
     loss, gradient = whole(at)
@@ -108,7 +108,7 @@ def test_it_is_bounded_where_rows_are_few():
     model = CorrectedLogisticRegression(private=transformer.slices_).fit(Z, y)
     assert model.n_raised_ > 20
     assert log_loss(y, model.predict_proba(T)) < 0.67
-    loss = corrected_log_loss(Z, y, np.ones(4000), [np.arange(20)], np.eye(20), True)
+    loss = CorrectedLogLoss(Z, y, np.ones(4000), [np.arange(20)], np.eye(20), True)
     at = optimize.minimize(loss, np.zeros(21), jac=True, method="L-BFGS-B").x
     assert log_loss(y, special.expit(T @ at[:-1] + at[-1])) > 1
 

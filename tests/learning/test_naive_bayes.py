@@ -82,7 +82,7 @@ def test_evidence_without_noise_is_the_log_lift():
     rng = np.random.default_rng(0)
     frequencies, log_odds = np.array([0.5, 0.3, 0.2]), np.array([-2.0, 0.5, 3.0])
     table, prior = noisy_table(rng, frequencies, log_odds, 0.3, 0.0)
-    lifts = log_lifts(table, 1e-4, prior)
+    lifts, _ = log_lifts(table, 1e-4, prior)
     expected = np.log(table / table.sum(axis=1, keepdims=True) / prior)
     np.testing.assert_allclose(lifts, expected, atol=0.05)
 
@@ -92,7 +92,7 @@ def test_evidence_of_three_classes():
     conditional = np.array([[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.1, 0.1, 0.8]])
     table = np.array([0.4, 0.35, 0.25])[:, None] * conditional
     prior = table.sum(axis=0)
-    lifts = log_lifts(table + 1e-4 * rng.normal(size=(3, 3)), 1e-4, prior)
+    lifts, _ = log_lifts(table + 1e-4 * rng.normal(size=(3, 3)), 1e-4, prior)
     np.testing.assert_allclose(lifts, np.log(conditional / prior), atol=0.1)
 
 
@@ -109,9 +109,9 @@ def test_shrunk_evidence_has_less_error_than_plain_ratios(seed):
         table, prior = noisy_table(rng, frequencies, log_odds, 0.3, 0.02)
         ratios = np.log(np.maximum(table, 1e-3))
         found = {
-            "shrunk": np.diff(log_lifts(table, 0.02, prior)),
+            "shrunk": np.diff(log_lifts(table, 0.02, prior)[0]),
             "ratios": np.diff(ratios) - np.log(prior[1] / prior[0]),
-            "wrong level": np.diff(log_lifts(table, 0.02 / 30, prior)),
+            "wrong level": np.diff(log_lifts(table, 0.02 / 30, prior)[0]),
         }
         truth = log_odds + np.log(0.3 / 0.7) - np.log(prior[1] / prior[0])
         for name, values in found.items():
@@ -124,8 +124,8 @@ def test_noise_alone_says_hardly_anything():
     rng = np.random.default_rng(0)
     frequencies = np.full(20, 0.05)
     table, prior = noisy_table(rng, frequencies, np.zeros(20), 0.3, 0.05)
-    assert np.abs(log_lifts(table, 0.05, prior)).max() < 0.5
-    assert np.abs(log_lifts(table, 0.005, prior)).max() > 1.5  # a noise level that is too small
+    assert np.abs(log_lifts(table, 0.05, prior)[0]).max() < 0.5
+    assert np.abs(log_lifts(table, 0.005, prior)[0]).max() > 1.5  # a noise level that is too small
 
 
 @pytest.mark.parametrize("correlation", [0.0, 0.2, 0.6])
@@ -163,7 +163,7 @@ def test_without_noise_it_is_naive_bayes():
     plain = CategoricalNB().fit(codes, y)
     # A user is asked for one feature alone, so that tables differ by the drawing of users.
     assert np.abs(nb.predict_proba(X) - plain.predict_proba(codes)).mean() < 0.02
-    assert nb.slope_ == 1.0
+    assert nb.slope_ == pytest.approx(1.0, abs=0.05)  # less the standard errors of drawing users
     assert model(epsilon=60.0, correlation=0.5).fit(X, y).slope_ < 0.9
 
 
@@ -336,3 +336,28 @@ def test_what_is_missing_is_named():
         LDPNaiveBayes(classes=CLASSES).oracle()
     with pytest.raises(ValueError, match="declare them in classes="):
         model(classes=None).oracle()
+
+
+def test_noise_does_not_move_predictions_and_evidence_does(seed):
+    """17 features, six classes, 8,000 users, epsilon .5: the log loss of the class prior is kept.
+
+    The mean over five collections; without the factor of `confirmed` it is above: the negative
+    control. With evidence it is below by far at epsilon 4.
+    """
+    rng = np.random.default_rng(seed)
+    shares = np.array([0.4, 0.2, 0.15, 0.1, 0.1, 0.05])
+    excess = []
+    for _ in range(5):
+        y, X = rng.choice(6, 8000, p=shares), rng.integers(0, 5, (8000, 17))
+        domains = {f"column {j}": 5 for j in range(17)}
+        nb = LDPNaiveBayes(0.5, domains=domains, classes=range(6), random_state=rng).fit(X, y)
+        known = np.take(np.log(nb.class_prior_), y)
+        row = [np.mean(known - nb.predict_log_proba(X)[np.arange(8000), y])]
+        nb.slope_ = slope(list(nb.feature_log_lift_.values()), [np.full(5, 0.2)] * 17, 0.2)
+        excess.append([*row, np.mean(known - nb.predict_log_proba(X)[np.arange(8000), y])])
+    kept, control = np.mean(excess, axis=0)
+    assert kept < 0.005
+    assert control > kept
+    X[:, :8] = np.where(rng.random((8000, 8)) < 0.7, y[:, None] % 5, X[:, :8])
+    nb = LDPNaiveBayes(4.0, domains=domains, classes=range(6), random_state=rng).fit(X, y)
+    assert nb.score(X, y) > 0.7
