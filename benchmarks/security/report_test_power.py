@@ -30,7 +30,7 @@ from sklearn_ldp.robustness import (
 )
 from sklearn_ldp.robustness._report_tests import (
     _pearson,
-    _size_counts,
+    _sizes,
     _wald,
     largest_pair,
     pair_counts,
@@ -138,7 +138,7 @@ class Counted:
         """Count reports."""
         channel, sizes, pairs = oracle.channel(), None, None
         if channel.support_sizes is not None:
-            sizes = _size_counts(reports, oracle.protocol())
+            sizes = _sizes(channel, reports)
         elif channel.law_of_reports is not None:
             sizes = channel.law_of_reports.count(reports, D)
         if channel.joint_support is not None:
