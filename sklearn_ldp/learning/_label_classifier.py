@@ -35,8 +35,9 @@ from ._label_channel import LabelChannel, checked_classes, checked_labels, steps
 
 _N_FOLDS = 5  # of the reports that judge
 _SHARES_OF_C = (1e-4, 1e-3, 1e-2, 0.1, 1.0)
-_SHARES_OF_MODEL = np.array([0, 0.125, 0.25, 0.5, 1])
-_CAUTION, _TRUST = 0.5, 0.25  # standard errors that a gain is worth less, and the weight of a nat
+_SHARES_OF_MODEL = np.array([0, 1 / 32, 1 / 16, 0.125, 0.25, 0.5, 1])
+_CAUTION = 0.5  # standard errors that a gain is worth less
+_TRUST_IN_C = 0.25  # the weight of a nat
 
 # Loss of each row and its derivative with respect to the row's scores, of shape (n, n_scores):
 # one score for two classes (the log odds of the second), one score a class for more.
@@ -106,7 +107,7 @@ class LabelDPClassifier(Documented, MetaEstimatorMixin, ClassifierMixin, BaseEst
         labels; otherwise it is a LogisticRegression (or a Pipeline) that predicts true ones, and
         can be used on its own.
     correction_ : {"likelihood", "probabilities", "constant"}
-        The correction that was used; "constant" if more than half of the weight is on it.
+        The correction that was used; "constant" if nothing else has a greater weight.
     weights_ : dict
         What was averaged, and its weight: "constant", and each `C` or "probabilities".
     classes_ : ndarray of shape (n_classes,)
@@ -129,9 +130,10 @@ class LabelDPClassifier(Documented, MetaEstimatorMixin, ClassifierMixin, BaseEst
     frequent class.
 
     Held-out reports judge by their likelihood, in five folds. A candidate that gains G nats over
-    the constant, with standard error S, has a weight proportional to exp((G - S / 2) / 4). The 4 is
-    no theorem: likelihoods of reports hardly notice overconfident probabilities, which cost true
-    log loss dearly, and averages with softer weights lost less on trial data. A few people with the
+    the constant, with standard error S, has a weight proportional to exp((G - S / 2) / 4) if it is
+    one of several penalties, and to exp(G - S / 2) if it is a mixture of a classifier and the
+    constant. The 4 is no theorem: likelihoods of reports hardly notice overconfident probabilities,
+    which cost true log loss dearly, and averages with softer weights lost less on trial data. A few people with the
     mean features, of each class and with known labels, are added to the rows of "auto", and make
     the constant possible for every class. Their number is found from the reports: many if the
     shares of classes do not differ by more than their noise, and none as epsilon grows.
@@ -284,9 +286,10 @@ class LabelDPClassifier(Documented, MetaEstimatorMixin, ClassifierMixin, BaseEst
                 self._shrink(X, codes, weights, routed)
         else:
             fitted, self.weights_ = _fit_corrected(base, correction, channel, X, reports, routed)
-        is_constant = self.weights_.get("constant", 0.0) > 0.5
-        self.classes_ = channel.classes
-        self.estimator_, self.correction_ = fitted, "constant" if is_constant else correction
+        best = max(self.weights_, key=lambda name: self.weights_[name])
+        linear = "constant" if best == "constant" else "likelihood"
+        self.correction_ = best if best == "probabilities" else linear
+        self.classes_, self.estimator_ = channel.classes, fitted
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(fitted, name):
                 setattr(self, name, getattr(fitted, name))
@@ -314,7 +317,7 @@ class LabelDPClassifier(Documented, MetaEstimatorMixin, ClassifierMixin, BaseEst
         for share in _SHARES_OF_MODEL:
             P = channel.corrected_probabilities(self._mixed(held_out, share), self._n_reports)
             likelihoods.append(np.log(channel.q + channel.signal * P[np.arange(n), codes]))
-        share = float(evidence(np.column_stack(likelihoods), weights) @ _SHARES_OF_MODEL)
+        share = float(evidence(np.column_stack(likelihoods), weights, 1.0) @ _SHARES_OF_MODEL)
         self.weights_ = {"constant": 1 - share, "probabilities": share}
 
     def _mixed(self, reported: np.ndarray, share: float) -> np.ndarray:
@@ -541,7 +544,7 @@ class _CorrectedFit(ClassifierMixin, BaseEstimator):
                 path = self._path(X[some], codes[some], weights[some])
                 for column, (coef, intercept, _) in enumerate(path):
                     likelihoods[others, column] = -judge(X[others] @ coef.T + intercept)[0]
-        return self._path(X, codes, weights), evidence(likelihoods, weights)
+        return self._path(X, codes, weights), evidence(likelihoods, weights, _TRUST_IN_C)
 
     def get_metadata_routing(self) -> Any:
         return get_routing_for_object(self.model)
@@ -573,7 +576,7 @@ def _splits(codes: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
     return [(np.flatnonzero(folds != k), np.flatnonzero(folds == k)) for k in np.unique(folds)]
 
 
-def evidence(log_likelihoods: np.ndarray, weights: np.ndarray) -> np.ndarray:
+def evidence(log_likelihoods: np.ndarray, weights: np.ndarray, trust: float) -> np.ndarray:
     """Return the weights of candidates, of which the first is the simplest.
 
     Parameters
@@ -582,6 +585,8 @@ def evidence(log_likelihoods: np.ndarray, weights: np.ndarray) -> np.ndarray:
         Those of held-out reports.
     weights : ndarray of shape (n,)
         Weight of each report.
+    trust : float
+        How much a nat counts: 1 is Bayes' rule, less is more careful.
 
     Returns
     -------
@@ -591,7 +596,7 @@ def evidence(log_likelihoods: np.ndarray, weights: np.ndarray) -> np.ndarray:
     gains = log_likelihoods - log_likelihoods[:, :1]
     total = weights @ gains
     errors = np.sqrt(weights**2 @ (gains - total / weights.sum()) ** 2)
-    return softmax(_TRUST * (total - _CAUTION * errors))
+    return softmax(trust * (total - _CAUTION * errors))
 
 
 def constant(channel: LabelChannel, codes: np.ndarray, weights: np.ndarray) -> np.ndarray:

@@ -205,7 +205,8 @@ def label_dp_score(
     if given.shape != shape:
         raise ValueError(f"{who} needs predictions of shape {shape}, got {given.shape}.")
     # The part of the variance of the labels that is noise: a true label equals its square.
-    noise = np.sum(labels**2 - labels) / np.sum((labels - labels.mean(axis=0)) ** 2)
+    spread = np.sum((labels - labels.mean(axis=0)) ** 2)
+    noise = min(np.sum(labels**2 - labels) / spread, 1.0) if spread > 0 else 1.0
     if sample_weight is not None:
         labels *= _check_sample_weight(sample_weight, labels, dtype=float)[:, None]
     if found.needs == "labels":
