@@ -1,7 +1,8 @@
 """Models of weak private data beside the cheap answers: public columns alone, the class prior.
 
-Tables that nothing was tuned on: Adult, the digits of scikit-learn, and those that _record_tables.py
-writes to the folder $SKLEARN_LDP_TABLES. Adult's private columns are not those of tuning either.
+Tables that nothing was tuned on: Adult, the digits of scikit-learn, and those which
+_record_tables.py writes to the folder $SKLEARN_LDP_TABLES. Adult's private columns are not those of
+tuning either.
 
     python -m benchmarks.accuracy._weak_models
 """

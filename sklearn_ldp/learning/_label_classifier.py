@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable
 from numbers import Integral, Real
 from typing import Any, Self
@@ -10,10 +11,12 @@ from zlib import crc32
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import expit, log_expit, logsumexp
+from scipy import sparse
+from scipy.special import expit, logsumexp, softmax
 from sklearn import get_config
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import cross_val_predict
 from sklearn.utils import Bunch, get_tags
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.metadata_routing import (
@@ -27,11 +30,14 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from .._utils.docs import Documented
 from .._utils.random import RandomState
-from ..postprocessing import norm_sub
 from ._corrected_models import minimised
 from ._label_channel import LabelChannel, checked_classes, checked_labels, steps_to_last
 
-_N_FOLDS = 3  # of the comparison of corrections
+_N_FOLDS = 5  # of the reports that judge
+_SHARES_OF_C = (1e-4, 1e-3, 1e-2, 0.1, 1.0)
+_SHARES_OF_MODEL = np.array([0, 1 / 32, 1 / 16, 0.125, 0.25, 0.5, 1])
+_CAUTION = 0.5  # standard errors that a gain is worth less
+_TRUST_IN_C = 0.25  # the weight of a nat
 
 # Loss of each row and its derivative with respect to the row's scores, of shape (n, n_scores):
 # one score for two classes (the log odds of the second), one score a class for more.
@@ -54,18 +60,19 @@ class LabelDPClassifier(Documented, MetaEstimatorMixin, ClassifierMixin, BaseEst
     The features are public, or the server's own; the label is a secret of the user, who sends her
     class with probability p and any other one with probability q (randomised response, the exact
     mechanism of :class:`~sklearn_ldp.GRR`). A classifier that is trained on such labels as if they
-    were true has the right ranking, and probabilities that are far too close to each other. Three
+    were true has the right ranking, and probabilities that are far too close to each other. Two
     corrections are offered:
 
-    - "loss": the mean log loss with :func:`corrected labels <corrected_labels>` in place of the
-      labels. It is an unbiased estimate of the loss on true labels, and convex, so that
-      ``LogisticRegression(C=...)`` means the same as for true labels. It needs a strong penalty
-      when epsilon is small, as the corrected labels are noisy: about ``C=0.02`` at epsilon 1.
-    - "likelihood": the maximum likelihood of the reports under the logistic model, with the same
-      penalty. It is more accurate, above all at small epsilon, and needs no other `C` than true
-      labels do. It is not convex, and starts from zero coefficients.
+    - "likelihood": the maximum likelihood of the reports under the logistic model, with the penalty
+      of the LogisticRegression. It is not convex, and starts from zero coefficients.
     - "probabilities": for any classifier. It is fitted to the reports, and its probabilities P' are
       mapped to those of the true labels, ``(P' - q) / (p - q)``.
+
+    Both overfit where reports are few or features are many: reports that tell little are then taken
+    at their word. So "auto" averages the corrected model with *the constant*, the class shares that
+    the same reports give, and with models between the two. Reports that were held out decide about
+    the weights (`weights_`). With many reports all weight is on the best model, with few on the
+    constant.
 
     Privacy: one `fit` or `privatize` on values spends epsilon of each user, for her label; all that
     is done with reports (``input="reports"``) is free, and so are predictions. Nothing is promised
@@ -82,10 +89,11 @@ class LabelDPClassifier(Documented, MetaEstimatorMixin, ClassifierMixin, BaseEst
     classes : array-like of shape (n_classes,), default=None
         All labels that there are, which clients and servers must share: the noise depends on their
         number. None learns them from the labels in `fit`, which is for simulations.
-    correction : {"auto", "loss", "likelihood", "probabilities"}, default="auto"
-        How the model is corrected. The first two are for logistic regression with an L2 penalty.
-        "auto" compares both by the likelihood of held-out reports, in three folds; "likelihood"
-        wins unless the penalty is strong. For other classifiers it is "probabilities".
+    correction : {"auto", "likelihood", "probabilities"}, default="auto"
+        How the model is corrected. "likelihood" is for logistic regression with an L2 penalty.
+        "auto" averages what the reports support: for these, coefficients by the likelihood at
+        `C`, at `C` / 10 to `C` / 10,000, and those of the constant, which are 0; for other
+        classifiers, "probabilities" and the constant. It fits the classifier six times.
     input : {"values", "reports"}, default="values"
         Whether the labels in `fit` are true, to be randomised there, or reports already.
     random_state : int, RandomState, Generator or None, default=None
@@ -95,11 +103,13 @@ class LabelDPClassifier(Documented, MetaEstimatorMixin, ClassifierMixin, BaseEst
     Attributes
     ----------
     estimator_ : classifier
-        The fitted classifier. Where `correction_` is "probabilities", it predicts *reported*
+        The fitted classifier. Where `weights_` has "probabilities", it predicts *reported*
         labels; otherwise it is a LogisticRegression (or a Pipeline) that predicts true ones, and
         can be used on its own.
-    correction_ : {"loss", "likelihood", "probabilities"}
-        The correction that was used.
+    correction_ : {"likelihood", "probabilities", "constant"}
+        The correction that was used; "constant" if nothing else has a greater weight.
+    weights_ : dict
+        What was averaged, and its weight: "constant", and each `C` or "probabilities".
     classes_ : ndarray of shape (n_classes,)
         The labels, sorted.
     n_features_in_ : int
@@ -114,9 +124,19 @@ class LabelDPClassifier(Documented, MetaEstimatorMixin, ClassifierMixin, BaseEst
 
     Notes
     -----
-    The most probable class is the same before and after the correction of probabilities, since it
+    The most probable class is the same before and after ``correction="probabilities"``, since it
     is increasing and the same for all classes. So accuracy hardly moves; probabilities,
-    thresholds, costs and calibration do.
+    thresholds, costs and calibration do. With a constant in the average it moves towards the most
+    frequent class.
+
+    Held-out reports judge by their likelihood, in five folds. A candidate that gains G nats over
+    the constant, with standard error S, has a weight proportional to exp((G - S / 2) / 4) if it is
+    one of several penalties, and to exp(G - S / 2) if it is a mixture of a classifier and the
+    constant. The 4 is no theorem: likelihoods of reports hardly notice overconfident probabilities,
+    which cost true log loss dearly, and averages with softer weights lost less on trial data. A few people with the
+    mean features, of each class and with known labels, are added to the rows of "auto", and make
+    the constant possible for every class. Their number is found from the reports: many if the
+    shares of classes do not differ by more than their noise, and none as epsilon grows.
 
     `score` compares predictions with true labels, as that of any classifier; for reports there is
     :func:`label_dp_score`.
@@ -132,7 +152,7 @@ class LabelDPClassifier(Documented, MetaEstimatorMixin, ClassifierMixin, BaseEst
        :doi:`10.1080/01621459.1965.10480775`.
     .. [2] G. Patrini, A. Rozza, A. K. Menon, R. Nock, L. Qu, "Making deep neural networks robust
        to label noise: a loss correction approach", CVPR 2017, :doi:`10.1109/CVPR.2017.240`
-       ("loss" is its backward correction, "likelihood" its forward correction).
+       ("likelihood" is its forward correction).
 
     Examples
     --------
@@ -152,7 +172,7 @@ class LabelDPClassifier(Documented, MetaEstimatorMixin, ClassifierMixin, BaseEst
     _parameter_constraints: dict = {
         "estimator": [None, HasMethods(["fit", "predict"])],
         "epsilon": [Interval(Real, 0, None, closed="neither")],
-        "correction": [StrOptions({"auto", "loss", "likelihood", "probabilities"})],
+        "correction": [StrOptions({"auto", "likelihood", "probabilities"})],
         "input": [StrOptions({"values", "reports"})],
         "random_state": ["random_state", np.random.Generator],
     }
@@ -255,23 +275,53 @@ class LabelDPClassifier(Documented, MetaEstimatorMixin, ClassifierMixin, BaseEst
         reports = channel.classes[codes]
         if self.input == "values":
             reports = channel.privatize(codes, self.random_state)
+        weights = _check_sample_weight(sample_weight, reports, dtype=float)
         base, correction = self._base(), self._correction()
+        self._channel_, self._n_reports = channel, float(weights.sum())
         if correction == "probabilities":
             fitted = clone(base).fit(X, reports, **routed)
+            self.weights_ = {"probabilities": 1.0}
+            if self.correction == "auto" and hasattr(fitted, "predict_proba"):
+                codes = np.searchsorted(channel.classes, reports)
+                self._shrink(X, codes, weights, routed)
         else:
-            fitted, correction = _fit_corrected(base, correction, channel, X, reports, routed)
-        self.classes_ = channel.classes
-        self.estimator_, self.correction_ = fitted, correction
-        self._channel_ = channel
-        self._n_reports = (
-            len(reports) if sample_weight is None else float(np.asarray(sample_weight).sum())
-        )
+            fitted, self.weights_ = _fit_corrected(base, correction, channel, X, reports, routed)
+        best = max(self.weights_, key=lambda name: self.weights_[name])
+        linear = "constant" if best == "constant" else "likelihood"
+        self.correction_ = best if best == "probabilities" else linear
+        self.classes_, self.estimator_ = channel.classes, fitted
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(fitted, name):
                 setattr(self, name, getattr(fitted, name))
             elif hasattr(self, name):
                 delattr(self, name)
         return self
+
+    def _shrink(self, X: Any, codes: np.ndarray, weights: np.ndarray, routed: dict) -> None:
+        """Find the weight of the classifier against the constant, by held-out reports."""
+        channel = self._channel_
+        n, n_classes = len(codes), len(channel.classes)
+        intercept = constant(channel, codes, weights)
+        self._constant = channel.q + channel.signal * softmax(with_all_scores(intercept[None]))[0]
+        held_out, found = np.zeros((n, n_classes)), np.unique(codes)
+        splits = _splits(codes)
+        if min(len(np.unique(codes[some])) for some, _ in splits) < 2:
+            self.weights_ = {"constant": 1.0, "probabilities": 0.0}
+            return
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of folds without a rare class; the fit has warned
+            held_out[:, found] = cross_val_predict(
+                self._base(), X, codes, cv=splits, params=routed, method="predict_proba"
+            )
+        likelihoods = []
+        for share in _SHARES_OF_MODEL:
+            P = channel.corrected_probabilities(self._mixed(held_out, share), self._n_reports)
+            likelihoods.append(np.log(channel.q + channel.signal * P[np.arange(n), codes]))
+        share = float(evidence(np.column_stack(likelihoods), weights, 1.0) @ _SHARES_OF_MODEL)
+        self.weights_ = {"constant": 1 - share, "probabilities": share}
+
+    def _mixed(self, reported: np.ndarray, share: float) -> np.ndarray:
+        return reported if share == 1 else share * reported + (1 - share) * self._constant
 
     # -- predictions --------------------------------------------------------------------------
     def predict(self, X: Any) -> np.ndarray:
@@ -288,7 +338,9 @@ class LabelDPClassifier(Documented, MetaEstimatorMixin, ClassifierMixin, BaseEst
             Labels.
         """
         check_is_fitted(self)
-        return self.estimator_.predict(X)
+        if self.weights_.get("probabilities", 1) == 1:
+            return self.estimator_.predict(X)
+        return self.classes_[self.predict_proba(X).argmax(axis=1)]
 
     @available_if(_has("predict_proba"))
     def predict_proba(self, X: Any) -> np.ndarray:
@@ -306,10 +358,11 @@ class LabelDPClassifier(Documented, MetaEstimatorMixin, ClassifierMixin, BaseEst
         """
         check_is_fitted(self)
         P = self.estimator_.predict_proba(X)
-        if self.correction_ != "probabilities":
+        if "probabilities" not in self.weights_:
             return P
         reported = np.zeros((len(P), len(self.classes_)))
         reported[:, np.searchsorted(self.classes_, self.estimator_.classes_)] = P
+        reported = self._mixed(reported, self.weights_["probabilities"])
         return self._channel_.corrected_probabilities(reported, self._n_reports)
 
     @available_if(_has("predict_proba"))
@@ -401,14 +454,12 @@ class LabelDPClassifier(Documented, MetaEstimatorMixin, ClassifierMixin, BaseEst
     def _correction(self) -> str:
         """Return how this classifier can be corrected, as far as it is known before the fit."""
         problem = _why_not_linear(steps_to_last(self._base())[1])
-        if problem and self.correction in ("loss", "likelihood"):
+        if problem and self.correction == "likelihood":
             raise ValueError(
-                f'{self._name}(correction="{self.correction}") needs {problem}. '
+                f'{self._name}(correction="likelihood") needs {problem}. '
                 'correction="probabilities" is for any classifier.'
             )
-        if self.correction == "auto" and problem:
-            return "probabilities"
-        return self.correction
+        return "probabilities" if problem else self.correction
 
     def _routed(self, sample_weight: ArrayLike | None, fit_params: dict) -> dict[str, Any]:
         """Return the keywords of the classifier's fit."""
@@ -451,46 +502,51 @@ class _CorrectedFit(ClassifierMixin, BaseEstimator):
             model, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], order="C"
         )
         weights = _check_sample_weight(sample_weight, X, dtype=float, ensure_non_negative=True)
-        rows = X, np.searchsorted(channel.classes, y), weights
-        self.correction_ = self._better(*rows) if self.correction == "auto" else self.correction
+        codes = np.searchsorted(channel.classes, y)
+        if self.correction == "auto":
+            fits, shares = self._judged(X, codes, weights)
+        else:
+            objective = report_likelihood(codes, channel.q, channel.signal, len(channel.classes))
+            fits, shares = [self._least(objective, X, weights, model.C)], np.ones(1)
+        names = ["constant", *(model.C * share for share in _SHARES_OF_C)][-len(fits) :]
+        self.weights_ = dict(zip(names, shares.tolist(), strict=True))
         model.classes_ = channel.classes
-        model.coef_, model.intercept_, n_iter = self._least(self.correction_, *rows)
-        model.n_iter_ = np.array([n_iter], dtype=np.int32)
+        model.coef_ = sum(share * coef for share, (coef, *_) in zip(shares, fits, strict=True))
+        model.intercept_ = sum(share * one for share, (_, one, _) in zip(shares, fits, strict=True))
+        model.n_iter_ = np.array([max(n_iter for *_, n_iter in fits)], dtype=np.int32)
         self.model_ = model
         return self
 
     def _least(
-        self, correction: str, X: Any, codes: np.ndarray, weights: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, int]:
-        """The coefficients by a correction."""
-        model, channel = self.model, self.channel
-        if correction == "loss":
-            labels = with_possible_totals(channel.corrected(codes), weights)
-            objective, tol = corrected_loss(labels), model.tol
-        else:
-            # Its slopes are smaller than those of true labels, by the signal of the reports.
-            objective, tol = self._likelihood(codes), model.tol * channel.signal
-        return minimise(objective, X, weights, len(channel.classes), model, tol)
+        self, objective: Objective, X: Any, weights: np.ndarray, C: float, *start: Any
+    ) -> Any:
+        # The slopes are smaller than those of true labels, by the signal of the reports.
+        tol, n_classes = self.model.tol * self.channel.signal, len(self.channel.classes)
+        model = clone(self.model).set_params(C=C)
+        return minimise(objective, X, weights, n_classes, model, tol, *start)
 
-    def _better(self, X: Any, codes: np.ndarray, weights: np.ndarray) -> str:
-        """The correction under which reports that it has not seen are more likely."""
-        # Rows may be sorted by something that the model does not know.
-        folds = np.random.default_rng(0).permutation(len(codes)) % _N_FOLDS
-        losses = {"likelihood": 0.0, "loss": 0.0}
-        for fold in range(_N_FOLDS):
-            some, others = folds != fold, folds == fold
-            if weights[some].any() and weights[others].any():
-                for correction in losses:
-                    coef, intercept, _ = self._least(
-                        correction, X[some], codes[some], weights[some]
-                    )
-                    loss, _ = self._likelihood(codes[others])(X[others] @ coef.T + intercept)
-                    losses[correction] += float(loss @ weights[others])
-        return min(losses, key=lambda correction: losses[correction])
+    def _path(self, X: Any, codes: np.ndarray, weights: np.ndarray) -> list[Any]:
+        """The coefficients of the constant, and from there those of ever weaker penalties."""
+        intercept = constant(self.channel, codes, weights) * self.model.fit_intercept
+        fits = [(np.zeros((len(intercept), X.shape[1])), intercept, 0)]
+        rows = with_known_labels(self.channel, X, codes, weights)
+        for share in _SHARES_OF_C:
+            fits.append(self._least(*rows, self.model.C * share, *fits[-1][:2]))
+        return fits
 
-    def _likelihood(self, codes: np.ndarray) -> Objective:
+    def _judged(self, X: Any, codes: np.ndarray, weights: np.ndarray) -> tuple[list, np.ndarray]:
+        """The coefficients of the candidates, and the weights that held-out reports give them."""
         channel = self.channel
-        return report_likelihood(codes, channel.q, channel.signal, len(channel.classes))
+        likelihoods = np.zeros((len(codes), 1 + len(_SHARES_OF_C)))
+        for some, others in _splits(codes):
+            if weights[some].any():
+                judge = report_likelihood(
+                    codes[others], channel.q, channel.signal, len(channel.classes)
+                )
+                path = self._path(X[some], codes[some], weights[some])
+                for column, (coef, intercept, _) in enumerate(path):
+                    likelihoods[others, column] = -judge(X[others] @ coef.T + intercept)[0]
+        return self._path(X, codes, weights), evidence(likelihoods, weights, _TRUST_IN_C)
 
     def get_metadata_routing(self) -> Any:
         return get_routing_for_object(self.model)
@@ -498,79 +554,111 @@ class _CorrectedFit(ClassifierMixin, BaseEstimator):
 
 def _fit_corrected(
     base: Any, correction: str, channel: LabelChannel, X: Any, reports: np.ndarray, routed: dict
-) -> tuple[Any, str]:
+) -> tuple[Any, dict]:
     """Fit a logistic regression, or a Pipeline that ends with one, by a correction."""
     fitted = clone(base)
     names, last = steps_to_last(fitted)
     step = _CorrectedFit(last, correction, channel)
     if not names:
         step.fit(X, reports, **routed)
-        return step.model_, step.correction_
+        return step.model_, step.weights_
     place = "__".join(names)
     fitted.set_params(**{place: step}).fit(X, reports, **routed)
-    return fitted.set_params(**{place: step.model_}), step.correction_
+    return fitted.set_params(**{place: step.model_}), step.weights_
 
 
-# -- objectives, and how they are minimised ---------------------------------------------------
-def corrected_loss(labels: np.ndarray) -> Objective:
-    """Return the log loss, linear in the labels: unbiased if the labels are, and convex.
+# -- what held-out reports say ----------------------------------------------------------------
+def _splits(codes: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+    """The rows to learn from and to judge by, with like shares of reported classes."""
+    # Rows may be sorted by something that the model does not know.
+    order = np.random.default_rng(0).permutation(len(codes))
+    order = order[np.argsort(codes[order], kind="stable")]
+    folds = np.empty(len(codes), dtype=int)
+    folds[order] = np.arange(len(codes)) % _N_FOLDS
+    return [(np.flatnonzero(folds != k), np.flatnonzero(folds == k)) for k in np.unique(folds)]
 
-    For scores s it is ``logsumexp(s) - labels @ s``, if the labels of a row sum to 1. Rows may have
-    negative entries: their part is linear in the scores.
+
+def evidence(log_likelihoods: np.ndarray, weights: np.ndarray, trust: float) -> np.ndarray:
+    """Return the weights of candidates, of which the first is the simplest.
 
     Parameters
     ----------
-    labels : ndarray of shape (n, n_classes)
-        Corrected labels.
+    log_likelihoods : ndarray of shape (n, n_candidates)
+        Those of held-out reports.
+    weights : ndarray of shape (n,)
+        Weight of each report.
+    trust : float
+        How much a nat counts: 1 is Bayes' rule, less is more careful.
 
     Returns
     -------
-    callable
-        The objective.
+    ndarray of shape (n_candidates,)
+        They sum to 1.
     """
-    if labels.shape[1] == 2:
-        second = labels[:, 1:]
-
-        def binary(scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-            return (-log_expit(-scores) - second * scores)[:, 0], expit(scores) - second
-
-        return binary
-
-    def multinomial(scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        total = logsumexp(scores, axis=1)
-        loss = total - np.einsum("ij,ij->i", labels, scores)
-        return loss, np.exp(scores - total[:, None]) - labels
-
-    return multinomial
+    gains = log_likelihoods - log_likelihoods[:, :1]
+    total = weights @ gains
+    errors = np.sqrt(weights**2 @ (gains - total / weights.sum()) ** 2)
+    return softmax(trust * (total - _CAUTION * errors))
 
 
-def with_possible_totals(labels: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Return corrected labels whose mean is a distribution, moved by a constant if it is not.
+def constant(channel: LabelChannel, codes: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Return the scores of the classes, of shape (n_scores,), if no feature says anything."""
+    rows = with_known_labels(channel, np.zeros((len(codes), 0)), codes, weights)
+    return minimise(*rows, len(channel.classes), LogisticRegression(), 1e-6 * channel.signal)[1]
 
-    At the minimum of the loss the mean probabilities are the mean labels, if there is an intercept.
-    If a rare class has a negative mean, the loss falls without end as its intercept does.
+
+def with_known_labels(
+    channel: LabelChannel, X: Any, codes: np.ndarray, weights: np.ndarray
+) -> tuple[Objective, Any, np.ndarray]:
+    """Return the likelihood of reports and of a few known labels, and the rows of both.
+
+    People with the mean features and known labels, as many of each class, are the prior of the
+    intercepts: a Dirichlet distribution. Its strength is that under which shares of classes would
+    differ from each other as those of the reports do, less their noise; it is at least 1.
 
     Parameters
     ----------
-    labels : ndarray of shape (n, n_classes)
-        Corrected labels.
+    channel : LabelChannel
+        How the labels were randomised.
+    X : ndarray or sparse matrix of shape (n, n_features)
+        Features.
+    codes : ndarray of int of shape (n,)
+        The classes reported.
     weights : ndarray of shape (n,)
         Weight of each row.
 
     Returns
     -------
-    ndarray of shape (n, n_classes)
-        The same labels, if each class has a positive mean.
+    (callable, ndarray or sparse matrix of shape (n + n_classes, n_features), ndarray)
+        The objective, the features, and the weights of the rows.
     """
-    mean = np.average(labels, axis=0, weights=weights)
-    least = 1 / (weights.sum() + labels.shape[1])
-    if mean.min() >= least:
-        return labels
-    possible = np.maximum(norm_sub(mean), least)
-    return labels + (possible / possible.sum() - mean)
+    n_classes, total = len(channel.classes), weights.sum()
+    shares = np.bincount(codes, weights, n_classes) / total
+    spread = np.sum((shares - 1 / n_classes) ** 2) - shares @ (1 - shares) / total
+    # A Dirichlet distribution with a for each of K classes has the spread (1 - 1 / K) / (a K + 1).
+    least = (1 - 1 / n_classes) / (n_classes * total + 1)
+    strength = (1 - 1 / n_classes) / max(spread / channel.signal**2, least) - 1
+    # With true labels there is none, as LogisticRegression has none.
+    known = max(strength / n_classes, 1) * (1 - channel.signal)
+    means = np.tile(X.T @ weights / total, (n_classes, 1))
+    stack = sparse.vstack if sparse.issparse(X) else np.vstack
+    known_q = np.full(n_classes, np.finfo(float).tiny)
+    objective = report_likelihood(
+        np.concatenate([codes, np.arange(n_classes)]),
+        np.concatenate([np.full(len(codes), channel.q), known_q]),
+        np.concatenate([np.full(len(codes), channel.signal), np.ones(n_classes)]),
+        n_classes,
+    )
+    return objective, stack([X, means]), np.concatenate([weights, np.full(n_classes, known)])
 
 
-def report_likelihood(codes: np.ndarray, q: float, signal: float, n_classes: int) -> Objective:
+def with_all_scores(scores: np.ndarray) -> np.ndarray:
+    """Return scores with one of 0 for the first of two classes, where it has none."""
+    return np.column_stack([np.zeros(len(scores)), scores]) if scores.shape[1] == 1 else scores
+
+
+# -- the objective, and how it is minimised ---------------------------------------------------
+def report_likelihood(codes: np.ndarray, q: Any, signal: Any, n_classes: int) -> Objective:
     """Return minus the log likelihood of reports: ``-log(q + signal P(class reported))``.
 
     It is not convex, but it weighs each row by what its report can tell, and no row by more. Its
@@ -581,7 +669,7 @@ def report_likelihood(codes: np.ndarray, q: float, signal: float, n_classes: int
     ----------
     codes : ndarray of int of shape (n,)
         The classes reported.
-    q, signal : float
+    q, signal : float or ndarray of shape (n,)
         Probability of a false class, and p - q.
     n_classes : int
         Number of classes.
@@ -595,10 +683,10 @@ def report_likelihood(codes: np.ndarray, q: float, signal: float, n_classes: int
         sign = np.where(codes == 1, 1.0, -1.0)[:, None]
 
         def binary(scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-            reported = expit(sign * scores)
+            reported = expit(sign * scores)[:, 0]
             likelihood = q + signal * reported
-            slope = -sign * signal * reported * expit(-sign * scores) / likelihood
-            return -np.log(likelihood)[:, 0], slope
+            weight = signal * reported / likelihood
+            return -np.log(likelihood), -sign * weight[:, None] * expit(-sign * scores)
 
         return binary
 
@@ -623,6 +711,8 @@ def minimise(
     n_classes: int,
     model: LogisticRegression,
     tol: float,
+    coef: ArrayLike = 0.0,
+    intercept: ArrayLike = 0.0,
 ) -> tuple[np.ndarray, np.ndarray, int]:
     """Minimise ``C sum_i loss_i + |coef|^2 / 2`` over linear scores, as LogisticRegression does.
 
@@ -640,6 +730,10 @@ def minimise(
         Its `C`, `fit_intercept` and `max_iter` are used.
     tol : float
         Largest entry of the gradient of the mean loss at which to stop.
+    coef : ndarray of shape (n_scores, n_features), default=0.0
+        Where to start.
+    intercept : ndarray of shape (n_scores,), default=0.0
+        Where to start.
 
     Returns
     -------
@@ -661,9 +755,18 @@ def minimise(
         of_intercept = slope.sum(axis=0) if model.fit_intercept else []
         return value, np.concatenate([gradient.ravel(), of_intercept])
 
-    n_free = n_coef + (n_scores if model.fit_intercept else 0)
-    x, n_iter = minimised(
-        value_and_gradient, n_free, tol, model.max_iter, type(model).__name__, maxls=50
+    start = [np.broadcast_to(coef, (n_scores, n_features)).ravel()]
+    if model.fit_intercept:
+        start.append(np.broadcast_to(intercept, n_scores))
+    origin = np.concatenate(start)
+    step, n_iter = minimised(
+        lambda step: value_and_gradient(origin + step),
+        len(origin),
+        tol,
+        model.max_iter,
+        type(model).__name__,
+        maxls=50,
     )
-    intercept = x[n_coef:] if model.fit_intercept else np.zeros(n_scores)
-    return x[:n_coef].reshape(n_scores, n_features), intercept, n_iter
+    x = origin + step
+    found = x[n_coef:] if model.fit_intercept else np.zeros(n_scores)
+    return x[:n_coef].reshape(n_scores, n_features), found, n_iter

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import math
+import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy import stats
 from sklearn.utils.validation import _check_sample_weight
 
 from ..metrics import BaseScorer
 from ._label_channel import LabelChannel, checked_classes, steps_to_last
 
 _N_GROUPS = 20  # of users, of which one at a time is left out
+_LEAST_NOISE = 1e-6  # share of the variance, below which labels count as true
 
 
 class _Metric(NamedTuple):
@@ -21,7 +25,9 @@ class _Metric(NamedTuple):
     Parameters
     ----------
     score : callable
-        Called with the weights, of shape (n, n_classes), and the prediction.
+        Called with the weights, of shape (n, n_classes), and the prediction. Returns the score if
+        it is a mean over rows. If it is a mean of ratios, it returns their numerators and
+        denominators, of shape (2, n_ratios), each a mean over rows (or pairs of rows).
     needs : {"labels", "probabilities", "decision"}
         What the prediction is: codes of shape (n,), probabilities of shape (n, n_classes), or
         anything that increases with the probability of the second class, of shape (n,).
@@ -29,7 +35,7 @@ class _Metric(NamedTuple):
         Whether it is defined for two classes only.
     """
 
-    score: Callable[[np.ndarray, np.ndarray], float]
+    score: Callable[[np.ndarray, np.ndarray], Any]
     needs: str = "labels"
     is_binary: bool = False
 
@@ -39,29 +45,30 @@ def _accuracy(labels: np.ndarray, predicted: np.ndarray) -> float:
     return float(labels[np.arange(len(labels)), predicted].sum() / labels.sum())
 
 
-def _of_confusion(score: Callable[[np.ndarray], float]) -> Callable:
-    """A score of the weights of the rows by true class (rows) and predicted class."""
-    return lambda labels, predicted: score(labels.T @ np.eye(labels.shape[1])[predicted])
+def _of_confusion(ratios: Callable[[np.ndarray], tuple]) -> Callable:
+    """Ratios of the shares of rows by true class (rows) and predicted class."""
+
+    def score(labels: np.ndarray, predicted: np.ndarray) -> np.ndarray:
+        confusion = labels.T @ np.eye(labels.shape[1])[predicted] / labels.sum()
+        return np.array(ratios(confusion)).reshape(2, -1)
+
+    return score
 
 
-def _balanced_accuracy(confusion: np.ndarray) -> float:
-    return float(np.mean([_ratio(row[k], row.sum()) for k, row in enumerate(confusion)]))
+def _balanced_accuracy(confusion: np.ndarray) -> tuple:
+    return np.diag(confusion), confusion.sum(axis=1)
 
 
-def _precision(confusion: np.ndarray) -> float:
-    return _ratio(confusion[1, 1], confusion[:, 1].sum())
+def _precision(confusion: np.ndarray) -> tuple:
+    return confusion[1, 1], confusion[:, 1].sum()
 
 
-def _recall(confusion: np.ndarray) -> float:
-    return _ratio(confusion[1, 1], confusion[1].sum())
+def _recall(confusion: np.ndarray) -> tuple:
+    return confusion[1, 1], confusion[1].sum()
 
 
-def _f1(confusion: np.ndarray) -> float:
-    return _ratio(2 * confusion[1, 1], confusion[1].sum() + confusion[:, 1].sum())
-
-
-def _ratio(part: float, whole: float) -> float:
-    return float(part / whole) if whole > 0 else 0.0
+def _f1(confusion: np.ndarray) -> tuple:
+    return 2 * confusion[1, 1], confusion[1].sum() + confusion[:, 1].sum()
 
 
 def _neg_log_loss(labels: np.ndarray, P: np.ndarray) -> float:
@@ -76,7 +83,7 @@ def _neg_brier_score(labels: np.ndarray, P: np.ndarray) -> float:
     return -float(scale * (labels * squares).sum() / labels.sum())
 
 
-def _roc_auc(labels: np.ndarray, decision: np.ndarray) -> float:
+def _roc_auc(labels: np.ndarray, decision: np.ndarray) -> np.ndarray:
     """The share of pairs of a user of the second class and another of the first in right order.
 
     Reports of different users are independent, so the sum over pairs is unbiased; a user is no pair
@@ -89,7 +96,7 @@ def _roc_auc(labels: np.ndarray, decision: np.ndarray) -> float:
     below = np.concatenate([[0.0], np.cumsum(of_ties)[:-1]])[ties]
     pairs = second @ (below + 0.5 * of_ties[ties]) - 0.5 * (second @ first)
     total = second.sum() * first.sum() - second @ first
-    return _ratio(pairs, total)
+    return np.array([[pairs], [total]]) / labels.sum() ** 2
 
 
 _METRICS = {
@@ -117,10 +124,15 @@ def label_dp_score(
     """Score predictions on randomised labels: what the score on true labels is, up to noise.
 
     Each user counts with her :func:`corrected label <corrected_labels>`. Accuracy, log loss and
-    Brier score are means over users, and so unbiased. The others are ratios of such means, whose
-    bias vanishes as the number n of users grows. The noise that comes on top of that of n true
+    Brier score are means over users, and so unbiased. The noise that comes on top of that of n true
     labels has a standard error of about ``sqrt(q (1 - q) / n) / (p - q)`` for an accuracy of two
-    classes: .011 for 10,000 users at epsilon 1. So scores may be above 1.
+    classes: .011 for 10,000 users at epsilon 1. So an accuracy may be above 1.
+
+    The others are ratios of such means. A rare class has a denominator that noise moves by a large
+    part of it, and the ratio is then neither unbiased nor normal. So the score is the middle of
+    Fieller's interval [1]_, cut to [0, 1]: its shift away from the ratio of the sums vanishes as
+    the number of users, or epsilon, grows. Within two standard errors of a denominator of 0 there
+    is no bounded interval, and the score is nan.
 
     Privacy: reports have been paid for.
 
@@ -144,17 +156,28 @@ def label_dp_score(
         Weight of each user.
     return_error : bool, default=False
         Whether to return the standard error of the score as well: of the noise, and of who was
-        asked. It is found by leaving out a twentieth of the users at a time (jackknife).
+        asked. It is found by leaving out a twentieth of the users at a time (jackknife). The score
+        plus and minus 1.96 of it covers the truth with a probability of about .95.
 
     Returns
     -------
     float or (float, float)
         The score, and its standard error if asked for.
 
+    Warns
+    -----
+    UserWarning
+        If the score is nan, because the reports may come from no user of a class.
+
     Raises
     ------
     ValueError
         If the metric is not known, is not for so many classes, or an argument is malformed.
+
+    References
+    ----------
+    .. [1] E. C. Fieller, "Some problems in interval estimation", Journal of the Royal Statistical
+       Society B 16(2), 1954, :doi:`10.1111/j.2517-6161.1954.tb00159.x`.
 
     Examples
     --------
@@ -181,22 +204,64 @@ def label_dp_score(
     shape = (len(labels), n_classes) if found.needs == "probabilities" else (len(labels),)
     if given.shape != shape:
         raise ValueError(f"{who} needs predictions of shape {shape}, got {given.shape}.")
+    # The part of the variance of the labels that is noise: a true label equals its square.
+    spread = np.sum((labels - labels.mean(axis=0)) ** 2)
+    noise = min(np.sum(labels**2 - labels) / spread, 1.0) if spread > 0 else 1.0
     if sample_weight is not None:
         labels *= _check_sample_weight(sample_weight, labels, dtype=float)[:, None]
     if found.needs == "labels":
         given = channel.encode(given, who)
     score = found.score(labels, given)
-    return (score, _jackknife_error(found.score, labels, given)) if return_error else score
+    if np.ndim(score):
+        score, error = _mean_ratio(score, _replicates(found.score, labels, given), noise)
+        if np.isnan(score):
+            warnings.warn(
+                f"{who} is nan: the number of users that it divides by is within two standard "
+                "errors of 0. It needs more reports, or a larger epsilon.",
+                stacklevel=2,
+            )
+        return (score, error) if return_error else score
+    if not return_error:
+        return score
+    scores = _replicates(found.score, labels, given)
+    return score, float(np.sqrt((len(scores) - 1) * scores.var()))
 
 
-def _jackknife_error(score: Any, labels: np.ndarray, predictions: np.ndarray) -> float:
-    """The standard error of a score, by leaving out groups of users."""
+def _replicates(score: Any, labels: np.ndarray, predictions: np.ndarray) -> np.ndarray:
+    """What a score is without one group of users at a time."""
     n_groups = min(_N_GROUPS, len(labels))
     # Neighbours in the data may be alike.
     group = np.random.default_rng(0).permutation(len(labels)) % n_groups
     kept = [group != one for one in range(n_groups)]
-    scores = np.array([score(labels[some], predictions[some]) for some in kept])
-    return float(np.sqrt((n_groups - 1) * scores.var()))
+    return np.array([score(labels[some], predictions[some]) for some in kept])
+
+
+def _mean_ratio(sums: np.ndarray, replicates: np.ndarray, noise: float) -> tuple[float, float]:
+    """The mean of ratios and its standard error, by Fieller's interval of each.
+
+    The ratio r is in the interval if part - r whole is within t standard errors of 0; its ends are
+    the roots of a r^2 - 2 b r + c. All variances are multiplied by the share of noise, and the
+    width is divided by its root, so that scores of true labels are the plain ratios.
+    """
+    (part, whole), n_groups = sums, len(replicates)
+    deviations = (replicates - replicates.mean(axis=0)) * np.sqrt((n_groups - 1) / n_groups)
+    of_part, of_whole = deviations[:, 0], deviations[:, 1]
+    limit = stats.t.ppf(0.975, n_groups - 1)
+    share = limit**2 * max(noise, _LEAST_NOISE)
+    a = whole**2 - share * (of_whole**2).sum(axis=0)
+    b = part * whole - share * (of_part * of_whole).sum(axis=0)
+    c = part**2 - share * (of_part**2).sum(axis=0)
+    if not np.all((a > 0) & (whole > 0)):
+        return math.nan, math.nan
+    centre, half = b / a, np.sqrt(np.maximum(b**2 - a * c, 0)) / a
+    low, high = np.clip(centre - half, 0, 1), np.clip(centre + half, 0, 1)
+    half = np.where(low < high, (high - low) / 2, half)
+    errors = half / (stats.norm.ppf(0.975) * np.sqrt(share) / limit)
+    # The ratios of a mean are correlated as their linear approximations are.
+    linear = of_part - part / whole * of_whole
+    length = np.maximum(np.sqrt((linear**2).sum(axis=0)), np.finfo(float).tiny)
+    error = np.linalg.norm((linear / length * errors).mean(axis=1))
+    return float(np.mean((low + high) / 2)), float(error)
 
 
 def make_label_dp_scorer(

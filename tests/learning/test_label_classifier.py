@@ -1,13 +1,14 @@
 """Classifiers on randomised labels: corrections by enumeration, and scores without the truth."""
 
 import pickle
+import warnings
 from itertools import product
 
 import numpy as np
 import pytest
 import sklearn
 from scipy import sparse
-from scipy.special import log_softmax
+from scipy.special import log_softmax, softmax
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import make_classification
@@ -39,12 +40,7 @@ from sklearn_ldp.learning import (
     make_label_dp_scorer,
 )
 from sklearn_ldp.learning._label_channel import LabelChannel
-from sklearn_ldp.learning._label_classifier import (
-    corrected_loss,
-    minimise,
-    report_likelihood,
-    with_possible_totals,
-)
+from sklearn_ldp.learning._label_classifier import constant, evidence, report_likelihood
 from sklearn_ldp.utils.estimator_checks import check_exact_epsilon_of, expected_failed_checks
 
 CLASSES = {2: ["no", "yes"], 3: ["a", "b", "c"], 5: [0, 1, 2, 3, 4]}
@@ -52,10 +48,9 @@ CLASSES = {2: ["no", "yes"], 3: ["a", "b", "c"], 5: [0, 1, 2, 3, 4]}
 
 LEARNERS = [
     LabelDPClassifier(random_state=0),
-    LabelDPClassifier(input="reports", correction="loss"),
+    LabelDPClassifier(input="reports", correction="likelihood"),
 ]
 OTHERS = [
-    LabelDPClassifier(input="reports", correction="likelihood"),
     LabelDPClassifier(correction="probabilities", input="reports"),
     LabelDPClassifier(
         make_pipeline(StandardScaler(), LogisticRegression()), epsilon=8.0, random_state=0
@@ -106,60 +101,22 @@ def test_corrected_labels_are_unbiased(n_classes, epsilon):
 
 
 @pytest.mark.parametrize("n_classes", [2, 4])
-def test_the_corrected_loss_is_unbiased_for_any_scores(n_classes):
-    """By enumeration of the reports of each label; labels as they came are biased."""
+def test_slopes_are_derivatives(n_classes):
     rng = np.random.default_rng(0)
-    channel = LabelChannel(0.7, np.arange(n_classes))
-    law = law_of_reports(channel)
-    scores = rng.normal(size=(50, 1 if n_classes == 2 else n_classes)) * 3
-    both = np.column_stack([np.zeros(50), scores]) if n_classes == 2 else scores
-    expected, uncorrected = np.zeros((50, n_classes)), np.zeros((50, n_classes))
-    for report in range(n_classes):
-        codes = np.full(50, report)
-        loss, _ = corrected_loss(channel.corrected(codes))(scores)
-        as_it_is, _ = corrected_loss(np.eye(n_classes)[codes])(scores)
-        expected += loss[:, None] * law[:, report]
-        uncorrected += as_it_is[:, None] * law[:, report]
-    np.testing.assert_allclose(expected, -log_softmax(both, axis=1), atol=1e-9)
-    assert np.abs(uncorrected + log_softmax(both, axis=1)).max() > 0.1
-
-
-def objectives(n_classes, codes):
-    channel = LabelChannel(0.8, np.arange(n_classes))
-    return {
-        "loss": corrected_loss(channel.corrected(codes)),
-        "likelihood": report_likelihood(codes, channel.q, channel.signal, n_classes),
-    }
-
-
-@pytest.mark.parametrize("n_classes", [2, 4])
-@pytest.mark.parametrize("name", ["loss", "likelihood"])
-def test_slopes_are_derivatives(n_classes, name):
-    rng = np.random.default_rng(0)
-    codes = rng.integers(0, n_classes, 30)
+    codes, channel = rng.integers(0, n_classes, 30), LabelChannel(0.8, np.arange(n_classes))
     scores = rng.normal(size=(30, 1 if n_classes == 2 else n_classes)) * 2
-    objective = objectives(n_classes, codes)[name]
-    _, slope = objective(scores)
+    q = np.where(codes == 0, channel.q, 1e-300)  # a report of some, and a known label of others
+    signal = np.where(codes == 0, channel.signal, 1.0)
+    objective = report_likelihood(codes, q, signal, n_classes)
+    loss, slope = objective(scores)
+    both = np.column_stack([np.zeros(30), scores]) if n_classes == 2 else scores
+    P = np.exp(log_softmax(both, axis=1))[np.arange(30), codes]
+    np.testing.assert_allclose(loss, -np.log(q + signal * P))
     for column in range(scores.shape[1]):
         step = np.zeros_like(scores)
         step[:, column] = 1e-6
         difference = (objective(scores + step)[0] - objective(scores - step)[0]) / 2e-6
         np.testing.assert_allclose(slope[:, column], difference, atol=1e-7)
-
-
-@pytest.mark.parametrize("n_classes", [2, 4])
-def test_the_corrected_loss_is_convex(n_classes):
-    """At the middle of two points it is not above their mean; the likelihood is, somewhere."""
-    rng = np.random.default_rng(0)
-    codes = rng.integers(0, n_classes, 2000)
-    shape = (2000, 1 if n_classes == 2 else n_classes)
-    first, second = rng.normal(size=shape) * 5, rng.normal(size=shape) * 5
-    excess = {}
-    for name, objective in objectives(n_classes, codes).items():
-        ends = (objective(first)[0] + objective(second)[0]) / 2
-        excess[name] = np.max(objective((first + second) / 2)[0] - ends)
-    assert excess["loss"] < 1e-9
-    assert excess["likelihood"] > 0.01
 
 
 def test_probabilities_are_those_of_true_labels():
@@ -176,20 +133,30 @@ def test_probabilities_are_those_of_true_labels():
         assert 0 < least < channel.corrected_probabilities(impossible, 100)[0, 1] < 0.5
 
 
-def test_a_class_with_fewer_reports_than_come_by_chance_has_a_finite_intercept():
-    """Its corrected total is negative, and no intercept would be too small for the loss."""
-    rng = np.random.default_rng(0)
-    X, reports = rng.normal(size=(100, 3)), np.repeat([0, 1, 2], [45, 45, 10])
-    corrected = corrected_labels(reports, epsilon=0.5, classes=[0, 1, 2])
-    assert corrected.mean(axis=0)[2] < 0
-    model = LabelDPClassifier(epsilon=0.5, input="reports", correction="loss").fit(X, reports)
-    assert np.abs(model.estimator_.intercept_).max() < 100
-    endless = LogisticRegression(C=1.0, max_iter=1000)
-    _, intercept, _ = minimise(corrected_loss(corrected), X, np.ones(100), 3, endless, tol=1e-4)
-    assert np.abs(intercept).max() > 1e6
-    # A class that has enough of them is not touched.
-    labels = corrected_labels([0, 1, 0, 1], epsilon=1.0, classes=[0, 1])
-    assert with_possible_totals(labels, np.ones(4)) is labels
+def test_the_constant_is_possible_for_every_class_and_uniform_if_shares_differ_by_chance():
+    """An unbiased estimate of the share of a class may be negative; a prior keeps it above 0.
+
+    It is Dirichlet's, as strong as the spread of the reported shares says, so that many reports of
+    unlike classes are believed.
+    """
+
+    def shares(epsilon, counts):
+        channel, codes = (
+            LabelChannel(epsilon, np.arange(len(counts))),
+            np.repeat(range(len(counts)), counts),
+        )
+        intercept = constant(channel, codes, np.ones(len(codes)))
+        return softmax(intercept if len(counts) > 2 else np.array([0.0, *intercept]))
+
+    counts = [45, 45, 10]
+    reports = np.repeat([0, 1, 2], counts)
+    assert corrected_labels(reports, epsilon=0.5, classes=[0, 1, 2]).mean(axis=0)[2] < 0
+    assert 0.01 < shares(0.5, counts)[2] < 0.15
+    np.testing.assert_allclose(shares(0.5, [36, 34, 30]), 1 / 3, atol=0.02)
+    np.testing.assert_allclose(shares(40.0, counts), np.array(counts) / 100, atol=1e-5)
+    reported = LabelChannel(1.0, np.arange(2)).q + LabelChannel(1.0, np.arange(2)).signal * 0.06
+    many = np.round(10**6 * np.array([1 - reported, reported])).astype(int)
+    assert shares(1.0, many)[1] == pytest.approx(0.06, abs=2e-4)
 
 
 # -- fitting -----------------------------------------------------------------------------------
@@ -200,24 +167,23 @@ def users(n=4000, n_classes=2, seed=0, labels=None):
     return X, y if labels is None else np.array(labels)[y]
 
 
-@pytest.mark.parametrize("correction", ["loss", "likelihood"])
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("kind", ["dense", "sparse", "weighted", "no intercept"])
-def test_with_a_large_epsilon_it_is_logistic_regression(correction, n_classes, kind):
+def test_with_a_large_epsilon_it_is_logistic_regression(n_classes, kind):
     X, y = users(n_classes=n_classes)
     weights = np.random.default_rng(1).integers(0, 3, len(y)) if kind == "weighted" else None
     X = sparse.csr_matrix(X) if kind == "sparse" else X
     plain = LogisticRegression(C=0.3, tol=1e-8, fit_intercept=kind != "no intercept")
-    model = LabelDPClassifier(plain, epsilon=40.0, correction=correction, random_state=0)
+    model = LabelDPClassifier(plain, epsilon=40.0, correction="likelihood", random_state=0)
     model.fit(X, y, sample_weight=weights)
     plain.fit(X, y, sample_weight=weights)
     np.testing.assert_allclose(model.estimator_.coef_, plain.coef_, atol=1e-4)
     np.testing.assert_allclose(model.predict_proba(X), plain.predict_proba(X), atol=1e-4)
-    assert model.correction_ == correction
+    assert model.correction_ == "likelihood"
     np.testing.assert_array_equal(model.decision_function(X), model.estimator_.decision_function(X))
 
 
-@pytest.mark.parametrize("correction", ["auto", "loss", "likelihood", "probabilities"])
+@pytest.mark.parametrize("correction", ["auto", "likelihood", "probabilities"])
 def test_reports_give_what_values_give(correction):
     X, y = users(labels=CLASSES[2])
     model = LabelDPClassifier(
@@ -239,7 +205,7 @@ def population(rng, n):
     return X, (rng.random(n) < truth).astype(int), truth
 
 
-@pytest.mark.parametrize("correction", ["loss", "likelihood", "probabilities"])
+@pytest.mark.parametrize("correction", ["auto", "likelihood", "probabilities"])
 def test_probabilities_are_calibrated_and_those_of_labels_as_they_came_are_not(correction, seed):
     """The mean distance to the true probabilities, with 20,000 users at epsilon 1.
 
@@ -254,15 +220,77 @@ def test_probabilities_are_calibrated_and_those_of_labels_as_they_came_are_not(c
     assert np.mean(np.abs(uncorrected.predict_proba(X)[:, 1] - truth)) > 0.1
 
 
-def test_auto_takes_the_correction_that_explains_held_out_reports_better():
-    """With a weak penalty the loss overfits; a very strong one leaves the likelihood nothing."""
-    X, y, _ = population(np.random.default_rng(0), 6000)
-    X = np.column_stack([X, np.random.default_rng(1).normal(size=(6000, 60))])
-    weak = LabelDPClassifier(LogisticRegression(C=1.0), epsilon=1.0, random_state=0).fit(X, y)
-    strong = LabelDPClassifier(LogisticRegression(C=2e-3), epsilon=1.0, random_state=0).fit(X, y)
-    assert (weak.correction_, strong.correction_) == ("likelihood", "loss")
-    forest = LabelDPClassifier(RandomForestClassifier(5, random_state=0), random_state=0)
-    assert forest.fit(X, y).correction_ == "probabilities"
+def test_held_out_reports_decide_about_weights():
+    """A candidate has the weight exp((gain - error / 2) / 4), relative to the first."""
+    rng = np.random.default_rng(0)
+    log_likelihoods, weights = rng.normal(size=(50, 3)), rng.integers(0, 3, 50)
+    repeated = np.repeat(log_likelihoods, weights, axis=0)
+    gains = repeated - repeated[:, :1]
+    error = np.sqrt(
+        ((log_likelihoods - log_likelihoods[:, :1] - gains.mean(axis=0)) ** 2).T @ weights**2
+    )
+    expected = np.exp((gains.sum(axis=0) - error / 2) / 4)
+    np.testing.assert_allclose(evidence(log_likelihoods, weights, 0.25), expected / expected.sum())
+    np.testing.assert_allclose(evidence(np.zeros((4, 2)), np.ones(4), 1.0), 0.5)
+
+
+def weak_users(seed, n=3000):
+    """Features of which few say little, and a rare class."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(2 * n, 60))
+    truth = 1 / (1 + np.exp(3 - 0.4 * X[:, 0]))
+    return X, (rng.random(2 * n) < truth).astype(int)
+
+
+@pytest.mark.parametrize(
+    "base", [LogisticRegression(), RandomForestClassifier(30, min_samples_leaf=5, random_state=0)]
+)
+@pytest.mark.parametrize("epsilon", [0.5, 1.0])
+def test_the_default_is_not_worse_than_the_constant(base, epsilon, seed):
+    """Wide data of a rare class: the plain correction overfits, and loses to class shares.
+
+    Over 10 seeds the difference of the default had means of .000 to .003 and standard deviations
+    of .001 to .003, so that .03 fails less than once in 10^6. The control is the plain correction,
+    which is worse than the constant by .35 to .38 (forests: .16, and .060 at epsilon 1 with a
+    standard deviation of .006).
+    """
+    X, y = weak_users(seed)
+    n = len(y) // 2
+    known = {"epsilon": epsilon, "classes": [0, 1], "input": "reports"}
+    reports = LabelDPClassifier(epsilon=epsilon, classes=[0, 1], random_state=seed).privatize(y[:n])
+    plain = "likelihood" if isinstance(base, LogisticRegression) else "probabilities"
+
+    def loss(X_train, X_test, **options):
+        model = LabelDPClassifier(base, **known, **options).fit(X_train, reports)
+        return log_loss(y[n:], model.predict_proba(X_test)), model
+
+    constant, _ = loss(np.zeros((n, 1)), np.zeros((n, 1)))
+    default, model = loss(X[:n], X[n:])
+    assert default < constant + 0.03
+    assert loss(X[:n], X[n:], correction=plain)[0] > constant + 0.03
+    assert sum(model.weights_.values()) == pytest.approx(1)
+    largest = max(model.weights_.values())
+    assert (model.correction_ == "constant") == (model.weights_["constant"] == largest)
+
+
+def test_with_nothing_to_learn_it_says_constant_and_with_much_it_is_the_model():
+    rng = np.random.default_rng(0)
+    X, y, _ = population(rng, 6000)
+    known = {"epsilon": 1.0, "random_state": 0}
+    noise = rng.normal(size=(6000, 300))
+    assert LabelDPClassifier(**known).fit(noise, y).correction_ == "constant"
+    learnt = LabelDPClassifier(**known).fit(X, y)
+    assert learnt.correction_ == "likelihood"
+    assert list(learnt.weights_) == ["constant", 1e-4, 1e-3, 1e-2, 0.1, 1.0]
+    assert learnt.weights_[0.1] + learnt.weights_[1.0] > 0.99
+    strong = LabelDPClassifier(LogisticRegression(C=1e-5), **known).fit(X, y)
+    assert np.linalg.norm(strong.estimator_.coef_) < 0.2 * np.linalg.norm(learnt.estimator_.coef_)
+    forest = LabelDPClassifier(RandomForestClassifier(30, min_samples_leaf=50), **known).fit(X, y)
+    assert forest.correction_ == "probabilities"
+    reports = np.repeat([0, 1], [1, 99])  # a single report of a class is in no other fold
+    alone = LabelDPClassifier(GaussianNB(), epsilon=2.0, classes=[0, 1], input="reports")
+    assert alone.fit(noise[:100], reports).correction_ == "constant"
+    assert len(np.unique(alone.predict_proba(noise[:100])[:, 0])) == 1
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -270,7 +298,8 @@ def test_the_most_probable_class_is_the_same_before_and_after(n_classes):
     """Symmetric reports keep the order of classes; with unequal rates of errors it changes."""
     X, y = users(n_classes=n_classes)
     forest = RandomForestClassifier(20, min_samples_leaf=20, random_state=0)
-    model = LabelDPClassifier(forest, epsilon=1.0, random_state=0).fit(X, y)
+    model = LabelDPClassifier(forest, epsilon=1.0, random_state=0, correction="probabilities")
+    model.fit(X, y)
     reported = model.estimator_.predict_proba(X)
     np.testing.assert_array_equal(model.predict(X), reported.argmax(axis=1))
     corrected = model.predict_proba(X)
@@ -285,7 +314,7 @@ def test_the_most_probable_class_is_the_same_before_and_after(n_classes):
 def test_a_class_that_no_report_has_is_possible():
     X = np.random.default_rng(0).normal(size=(40, 2))
     reports = np.repeat(["a", "b"], 20)
-    model = LabelDPClassifier(GaussianNB(), 1.0, classes=["a", "b", "c"], input="reports")
+    model = LabelDPClassifier(GaussianNB(), epsilon=1.0, classes=["a", "b", "c"], input="reports")
     P = model.fit(X, reports).predict_proba(X)
     assert P.shape == (40, 3)
     assert (P[:, 2] > 0).all()
@@ -308,7 +337,7 @@ def test_pipelines_are_fitted_step_by_step_and_stay_pipelines():
     assert model.score(X * 100, y) > 0.75
     again = pickle.loads(pickle.dumps(model))
     np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
-    alone = LabelDPClassifier(epsilon=2.0, random_state=0, correction=model.correction_)
+    alone = LabelDPClassifier(epsilon=2.0, random_state=0)
     alone.fit(StandardScaler().fit_transform(X * 100), y)
     np.testing.assert_allclose(
         alone.predict_proba(StandardScaler().fit_transform(X)), model.predict_proba(X * 100), 1e-3
@@ -448,6 +477,69 @@ def test_the_error_of_a_score_is_that_of_repeated_collections(metric, seed):
     assert np.std(without_noise) > 1.5
 
 
+RARE = ["recall", "f1", "balanced_accuracy", "roc_auc"]
+
+
+def rare_people(rng, n, rate):
+    y = (rng.random(n) < rate).astype(int)
+    return y, rng.normal(size=n) + 1.5 * y
+
+
+@pytest.mark.parametrize("rate", [0.033, 0.1])
+def test_errors_of_ratios_of_rare_classes_cover(rate, seed):
+    """4,000 users at epsilon 1: 1.96 errors cover the truth where a score is returned.
+
+    Among 500 collections of the rarer class .954 (recall, F1) to .961 were covered; with 100, of
+    which half are returned, the standard error is .03, and .82 fails less than once in 10^4. The
+    control are ratios of the sums and their jackknife errors: they cover .69 to .84 of the recalls
+    at 3.3 percent, of which some are negative.
+    """
+    rng = np.random.default_rng(seed)
+    known = {"epsilon": 1.0, "classes": [0, 1]}
+    client = LabelDPClassifier(**known, random_state=rng)
+    y, decision = rare_people(rng, 10**6, rate)
+    cut = np.quantile(decision, 1 - 2 * rate)
+    given = {name: (lambda d: d) if name == "roc_auc" else (lambda d: d > cut) for name in RARE}
+    truth = {name: METRICS[name](y, given[name](decision)) for name in RARE}
+    found, plain = {name: [] for name in RARE}, []
+    for _ in range(100):
+        y, decision = rare_people(rng, 4000, rate)
+        reports, group = client.privatize(y), rng.permutation(4000) % 20
+        for name in RARE:
+            arguments = name, reports, given[name](decision) * 1
+            with warnings.catch_warnings():
+                warnings.filterwarnings("ignore", message="The score .* is nan")
+                found[name].append(label_dp_score(*arguments, **known, return_error=True))
+        of_second = corrected_labels(reports, **known)[:, 1]
+        hits = of_second * (decision > cut)
+        left_out = [hits[group != k].sum() / of_second[group != k].sum() for k in range(20)]
+        plain.append((hits.sum() / of_second.sum(), np.sqrt(19 * np.var(left_out))))
+    for name, rows in found.items():
+        scores, errors = np.array(rows).T
+        there = ~np.isnan(scores)
+        assert np.all((scores[there] >= 0) & (scores[there] <= 1))
+        assert there.mean() > (0.3 if rate < 0.1 else 0.95)
+        assert np.mean(np.abs(scores - truth[name])[there] <= 1.96 * errors[there]) > 0.82
+    if rate < 0.1:
+        scores, errors = np.array(plain).T
+        there = ~np.isnan(np.array(found["recall"])[:, 0])
+        assert np.mean(np.abs(scores - truth["recall"])[there] <= 1.96 * errors[there]) < 0.93
+        assert np.mean(there) < 0.8
+
+
+def test_a_class_that_may_have_nobody_has_no_recall():
+    """One warning, and nan; scores that are means are returned as they are."""
+    y, known = np.repeat([0, 1], [990, 10]), {"epsilon": 1.0, "classes": [0, 1]}
+    reports = LabelDPClassifier(**known, random_state=0).privatize(y)
+    for name in ("recall", "balanced_accuracy", "roc_auc"):
+        with pytest.warns(UserWarning, match=f"score '{name}' on randomised labels is nan") as seen:
+            score, error = label_dp_score(name, reports, y, **known, return_error=True)
+        assert len(seen) == 1
+        assert np.isnan(score)
+        assert np.isnan(error)
+    assert label_dp_score("accuracy", reports, y, **known) > 0.8
+
+
 def test_a_search_without_one_true_label():
     X, y = users(6000)
     reports = LabelDPClassifier(epsilon=1.0, classes=[0, 1], random_state=0).privatize(y)
@@ -456,7 +548,6 @@ def test_a_search_without_one_true_label():
         epsilon=1.0,
         classes=[0, 1],
         input="reports",
-        correction="loss",
     )
     scoring = {name: make_label_dp_scorer(name) for name in ("neg_log_loss", "roc_auc")}
     search = GridSearchCV(
@@ -522,9 +613,9 @@ X, Y = users(60)
         ({}, None, "requires y to be passed"),
         ({"epsilon": 1e-25}, Y, "epsilon"),
         ({"epsilon": 0.01}, Y, "larger epsilon than 0.01, or more than 60 users"),
-        ({"estimator": GaussianNB(), "correction": "loss"}, Y, "needs a LogisticRegression"),
+        ({"estimator": GaussianNB(), "correction": "likelihood"}, Y, "needs a LogisticRegression"),
         (
-            {"estimator": LogisticRegression(C=np.inf), "correction": "loss"},
+            {"estimator": LogisticRegression(C=np.inf), "correction": "likelihood"},
             Y,
             "needs an L2 penalty with a finite C",
         ),
@@ -553,7 +644,7 @@ def test_what_is_missing_is_named():
 
 def test_too_few_iterations_are_warned_of():
     model = LabelDPClassifier(
-        LogisticRegression(max_iter=1, tol=1e-9), correction="loss", random_state=0
+        LogisticRegression(max_iter=1, tol=1e-9), correction="likelihood", random_state=0
     )
     with pytest.warns(ConvergenceWarning, match="max_iter=1"):
         model.fit(X, Y)
