@@ -133,8 +133,9 @@ class LabelDPClassifier(Documented, MetaEstimatorMixin, ClassifierMixin, BaseEst
     the constant, with standard error S, has a weight proportional to exp((G - S / 2) / 4) if it is
     one of several penalties, and to exp(G - S / 2) if it is a mixture of a classifier and the
     constant. The 4 is no theorem: likelihoods of reports hardly notice overconfident probabilities,
-    which cost true log loss dearly, and averages with softer weights lost less on trial data. A few people with the
-    mean features, of each class and with known labels, are added to the rows of "auto", and make
+    which cost true log loss dearly, and averages with softer weights lost less on trial data. A few
+    people with the mean features, of each class and with known labels, are added to the rows of
+    "auto", and make
     the constant possible for every class. Their number is found from the reports: many if the
     shares of classes do not differ by more than their noise, and none as epsilon grows.
 
