@@ -13,7 +13,6 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from .._estimate import FrequencyEstimate
 from .._random import RandomState
 from .._sampled_noise import SampledNoise
 from ..domains import RecordDomain
@@ -23,11 +22,20 @@ from ..oracles import GRR, BaseOracle, SubsetSelection, best_oracle
 from ..oracles.collector import Collected, inherit_survey_parameters
 from ._base import BaseColumnSurvey, PlannedEstimate, counts_in_views, table_name
 from ._components import Subset
-from ._plan import TablePlan, TableRequest, TotalVariance, column_share, table_cells
+from ._plan import (
+    MAX_RISK,
+    TablePlan,
+    TableRequest,
+    TotalVariance,
+    best_plan,
+    column_share,
+    table_cells,
+)
 from ._table_set import TableSet
-from ._views import CombinedNoise, TableView, best_components
+from ._views import TableView, best_components, combined_tables
 
 _MAX_CELLS = 10**6  # of a table
+_MAX_UNTOLD = 0.01  # the share of the tables that nobody is expected to tell about
 # Reports of larger tables have a limited number of bits: the most accurate ones name a large set.
 _SMALL_TABLE, _SMALL_REPORT = 1 << 12, 64
 
@@ -212,7 +220,9 @@ class MarginalOracle(BaseColumnSurvey[TableSet]):
         """How users are asked, and the channel over a number of cells."""
         sizes, tables = _sizes(domain), self._tables(domain)
         channel_of, total_variance = _channels(self.epsilon, self.oracle, self._total_variances)
-        request = TableRequest(sizes, tables, total_variance, self._weights(domain, tables))
+        n_users = self.expected_n_users
+        weights = self._weights(domain, tables)
+        request = TableRequest(sizes, tables, total_variance, weights, n_users)
         if self.method == "fourier":
             if set(sizes) != {2}:
                 raise ValueError(
@@ -226,9 +236,19 @@ class MarginalOracle(BaseColumnSurvey[TableSet]):
         elif self.method == "split":
             plan = request.split()
         else:
-            plan = min(request.candidates(), key=lambda candidate: candidate.squared_error)
+            plan = best_plan(request.candidates())
         if plan.views == tables and min(map(len, tables)) > 1 and plan.method == "split":
-            plan = request.split(column_share=self._column_share(request))
+            with_columns = request.split(column_share=self._column_share(request))
+            # Of itself it takes no users from tables that would have nobody then.
+            is_safe = with_columns.n_untold <= max(plan.n_untold, MAX_RISK)
+            if is_safe or self.column_share != "auto":
+                plan = with_columns
+        if plan.n_untold > _MAX_UNTOLD * len(tables):
+            raise ValueError(
+                f"{self._name} is asked for {len(tables):,} tables, but expects {n_users:,} users "
+                f"among {len(plan.views):,} sets of columns: nobody would tell about "
+                f"{plan.n_untold:.0f} tables. Ask for fewer of them, or give expected_n_users."
+            )
         return plan, channel_of
 
     def _column_share(self, request: TableRequest) -> float:
@@ -306,12 +326,6 @@ class MarginalOracle(BaseColumnSurvey[TableSet]):
         views, survey = self._views_of(state), state.mechanism
         if _asks_for(survey, like._tables(domain)):
             return TableSet(self._answers(state), domain, views)
-        lacking = len(survey.views) - len(views)
-        if lacking:
-            raise ValueError(
-                f"{self._name} has no users for {lacking} of the {len(survey.views)} sets of "
-                f"columns that they were split among: {state.counts.n_samples} users are too few."
-            )
         return like._combined(domain, survey, views, state.counts.n_samples)
 
     def _combined(
@@ -321,16 +335,7 @@ class MarginalOracle(BaseColumnSurvey[TableSet]):
         sizes = _sizes(domain)
         components = best_components(sizes, views)
         wanted = {name: v.columns for name, v in self._estimated(domain, survey).items()}
-        made = components.tables(list(wanted.values()))
-        tables = {
-            name: FrequencyEstimate(
-                [values],
-                domain.joint(columns).categories,
-                CombinedNoise(sizes, columns, views, components, n_users),
-            )
-            for (name, columns), values in zip(wanted.items(), made, strict=True)
-        }
-        return TableSet(tables, domain, views)
+        return TableSet(combined_tables(domain, wanted, views, components, n_users), domain, views)
 
     def _views_of(self, state: Collected) -> list[TableView]:
         """What the users said, of all questions that somebody was asked."""
@@ -368,8 +373,7 @@ class MarginalOracle(BaseColumnSurvey[TableSet]):
         Raises
         ------
         ValueError
-            If a record is not in the domains, a count is no non-negative integer, or nobody is
-            asked about one of the sets of columns.
+            If a record is not in the domains, or a count is no non-negative integer.
         """
         if n_repeats != 1:
             raise ValueError(
@@ -387,7 +391,8 @@ class MarginalOracle(BaseColumnSurvey[TableSet]):
         seen = counts_in_views(views, codes, users)
         drawn = self._simulated(domain, survey, {k: v.astype(np.int64) for k, v in seen.items()}, 1)
         said = _table_views(
-            survey, [(j, one.values[0], one.noise) for j, one in enumerate(drawn.values())]
+            survey,
+            [(j, one.values[0], one.noise) for j, one in enumerate(drawn.values()) if len(one)],
         )
         if _asks_for(survey, self._tables(domain)):
             return TableSet(drawn, domain, said)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -11,8 +11,10 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from .._estimate import FrequencyEstimate
 from .._noise import Noise, as_rows
 from .._sampled_noise import SampledNoise
+from ..domains import RecordDomain
 from ._components import Components, Subset, subsets
 from ._plan import noise_per_dimension
 
@@ -102,6 +104,46 @@ def parity_signs(order: int) -> np.ndarray:
     for _ in range(order):
         signs = np.outer(signs, [0.5, -0.5]).ravel()
     return signs
+
+
+def combined_tables(
+    domain: RecordDomain,
+    wanted: Mapping[Any, Subset],
+    views: Sequence[TableView],
+    components: Components,
+    n_users: int,
+) -> dict[Any, FrequencyEstimate]:
+    """Return the best linear combinations of all views.
+
+    Parameters
+    ----------
+    domain : RecordDomain
+        The domains of all columns.
+    wanted : mapping of names to tuple of int
+        The columns of each table.
+    views : sequence of TableView
+        Independent estimates.
+    components : Components
+        Their `best_components`.
+    n_users : int
+        Number of all users.
+
+    Returns
+    -------
+    dict of FrequencyEstimate
+        The tables by name; one that nobody has told about has no rows.
+    """
+    told = {name: own for name, own in wanted.items() if components.squared_error(own) < math.inf}
+    made = dict(zip(told, components.tables(list(told.values())), strict=True))
+    parts = {}
+    for name, own in wanted.items():
+        categories = domain.joint(own).categories
+        if name in made:
+            noise = CombinedNoise(components.sizes, own, views, components, n_users)
+            parts[name] = FrequencyEstimate([made[name]], categories, noise)
+        else:
+            parts[name] = FrequencyEstimate(np.empty((0, len(categories))), categories)
+    return parts
 
 
 class CombinedNoise(Noise):
