@@ -77,9 +77,10 @@ class MarginalOracle(BaseColumnSurvey[TableSet]):
         How a table is reported. "best" is :func:`~sklearn_ldp.best_oracle` for its cells, with
         reports of at most 64 bits if there are more than 4,096 of them; of an oracle, `epsilon` and
         `categories` are set.
-    weights : mapping of tuple of str to float, default=None
-        How much the errors of each table count, > 0; tables left out have weight 1. None counts all
-        tables alike.
+    weights : mapping of str or tuple of str to float, default=None
+        How much the errors of each table count, > 0; tables left out have weight 1. A column stands
+        for all tables with it, so that ``weights={"income": 100}`` is for a model of incomes. None
+        counts all tables alike.
     column_share : "auto" or float, default="auto"
         Share of users who are asked for a single column, in [0, 1), where users are split among
         tables of two columns or more that are asked for. They make the model more accurate where
@@ -262,7 +263,14 @@ class MarginalOracle(BaseColumnSurvey[TableSet]):
         given = {
             self._named_table(names, one): weight for one, weight in (self.weights or {}).items()
         }
-        unknown = [columns for columns in given if columns not in tables]
+        asked = set(tables)
+        # A set of columns that is no table asked for stands for all tables that have them.
+        for columns in [columns for columns in given if columns not in asked]:
+            within = [table for table in tables if set(columns) <= set(table)]
+            if within:
+                weight = given.pop(columns)
+                given = {**dict.fromkeys(within, weight), **given}
+        unknown = [columns for columns in given if columns not in asked]
         bad = [w for w in given.values() if not (isinstance(w, Real) and 0 < w < math.inf)]
         if unknown or bad:
             what = repr(bad[0]) if bad else f"one for {table_name(domain, unknown[0])!r}"
