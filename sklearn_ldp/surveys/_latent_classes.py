@@ -30,7 +30,7 @@ _LITTLE_NOISE = 0.03
 
 # How far tables are moved to see how the model follows, in units of their noise, and how often; and
 # by what its following counts: it follows more than small steps show. Chosen on the same data.
-_STEP, _N_STEPS, _CAUTION = 0.1, 2, 1.2
+_STEP, _N_STEPS, _CAUTION = 0.1, 2, 1.4
 _LEAST_SIGNAL = 1e-6
 
 
@@ -38,10 +38,10 @@ class LatentClasses(BaseTableProcessor):
     """Fit a joint model of all columns to noisy tables: a mixture of a few classes of users.
 
     Within a class the columns are independent. The classes have a prior that pulls them together,
-    so with much noise the model becomes that of independent columns, and with less it learns what
-    the tables tell beyond that. All tables follow from the model: they have no negative cells and
-    agree with each other. Where there is little noise, each table also takes a part of what the
-    model leaves.
+    and of the dependence that they find, the model keeps the part that an unbiased estimate of its
+    error confirms: none of it where independent columns do better. All tables follow from the
+    model: they have no negative cells and agree with each other. Where there is little noise, each
+    table also takes a part of what the model leaves.
 
     This is more accurate than :class:`~sklearn_ldp.Consistent` unless there is next to no noise.
     It makes synthetic rows (:meth:`TableSet.sample`), answers questions about more columns than any
@@ -67,8 +67,12 @@ class LatentClasses(BaseTableProcessor):
     estimate_ : TableSet
         The tables of the model, and those of all single columns.
     mixture_ : ClassMixture
-        The model: ``shares`` of shape (n_mixtures * n_classes,), and for each column in ``columns``
-        the frequencies in the classes, of shape (k, n_mixtures * n_classes).
+        The model: ``shares`` of shape (n,), and for each column in ``columns`` the frequencies in
+        the classes, of shape (k, n). There are ``n_mixtures * n_classes`` of them; one more, of
+        users who are as they are on average, where a part of the dependence is kept; and that one
+        alone if columns are independent.
+    dependence_ : float
+        The part of the dependence that was kept, in [0, 1]; 0 makes columns independent.
     noise_index_ : float
         Expected squared error of a table of two columns without any model.
     n_features_in_ : int
@@ -84,7 +88,9 @@ class LatentClasses(BaseTableProcessor):
     -----
     Unpublished. The columns are estimated from all tables (generalised least squares) and by
     :class:`~sklearn_ldp.EmpiricalBayes`. The model is fitted by least squares, weighted by the
-    variances of the cells; then once more with the variances that it implies. What it leaves is
+    variances of the cells; then once more with the variances that it implies. Its dependence is
+    shrunk towards the product of its columns by Stein's unbiased estimate of the error. What it
+    leaves is
     shrunk cell by cell, by a factor that is estimated for each table from the size of what is left
     in comparison with its noise. Measured in the guide on tables, with
     ``python -m benchmarks.accuracy.table_models``.
@@ -138,7 +144,9 @@ class LatentClasses(BaseTableProcessor):
         components = best_components(tables.sizes, tables.views)
         linear = linear_tables(tables, components)
         observed = _observed(tables, components)
-        self.mixture_ = self._fitted(tables, components, observed)
+        fit, variances = self._fitted(tables, components, observed)
+        self.dependence_ = _dependence(fit, tables.sizes, observed, variances)
+        self.mixture_ = fit.mixture.shrunk(self.dependence_)
         self.noise_index_ = _noise_index(observed, tables.sizes)
         cells = {name: self.mixture_.table(columns) for name, columns in linear.columns_of.items()}
         if self._takes_residual():
@@ -156,7 +164,7 @@ class LatentClasses(BaseTableProcessor):
 
     def _fitted(
         self, tables: TableSet, components: Components, observed: list[_Observed]
-    ) -> ClassMixture:
+    ) -> tuple[ClassFit, list[Any]]:
         """The model, fitted with equal variances in each table, then with those that it implies."""
         fit = ClassFit(
             _columns(tables, components),
@@ -167,8 +175,7 @@ class LatentClasses(BaseTableProcessor):
         )
         fit.fit(_side_by_side(tables.sizes, observed, [one.variance for one in observed]))
         variances = [one.variances(fit.mixture) for one in observed]
-        fit.fit(_side_by_side(tables.sizes, observed, variances))
-        return fit.mixture.shrunk(_dependence(fit, tables.sizes, observed, variances))
+        return fit.fit(_side_by_side(tables.sizes, observed, variances)), variances
 
 
 @dataclass(frozen=True, eq=False)
@@ -304,7 +311,7 @@ def _noise_index(observed: list[_Observed], sizes: tuple[int, ...]) -> float:
     # Tables with as many cells are reported by the same oracle.
     total_variance = {len(view.values): view.total_variance for view in views}
     request = TableRequest(sizes, [one.columns for one in pairs], total_variance.__getitem__)
-    return request.noise_index(float(views[0].noise.n_users))
+    return request.noise_index(sum(float(view.noise.n_samples) for view in views))
 
 
 def _columns(tables: TableSet, components: Components) -> list[np.ndarray]:
