@@ -27,8 +27,7 @@ from sklearn_ldp import (
     NormSub,
 )
 from sklearn_ldp.inference import independence
-from sklearn_ldp.surveys import ClassMixture
-from sklearn_ldp.surveys import _latent_classes
+from sklearn_ldp.surveys import ClassMixture, _latent_classes
 from sklearn_ldp.surveys._class_mixture import ClassFit, PairTables
 
 

@@ -370,7 +370,10 @@ def test_weights_give_users_to_tables():
     assert list(towards._weights_by_name(RecordDomain.declared(DOMAINS, "")).values()) == [
         9.0 if name in {("a", "b"), ("a", "c")} else 1.0 for name in usual
     ]
-    for bad, message in (({("a", "b"): 0}, "got 0"), ({("a", "b", "c"): 2}, "got one for .'a', 'b'")):
+    for bad, message in (
+        ({("a", "b"): 0}, "got 0"),
+        ({("a", "b", "c"): 2}, "got one for .'a', 'b'"),
+    ):
         with pytest.raises(ValueError, match=f"needs finite weights > 0 .*, {message}"):
             MarginalOracle(2.0, domains=DOMAINS, weights=bad).protocol()
 
@@ -507,7 +510,8 @@ def simulated(n_columns, size, epsilon, n_users, expected=None, **parameters):
 
 
 @pytest.mark.parametrize(
-    ("n_columns", "epsilon", "n_users"), [(16, 4, 30_000), (16, 2, 2000), (12, 4, 3000), (16, 6, 30_000)]
+    ("n_columns", "epsilon", "n_users"),
+    [(16, 4, 30_000), (16, 2, 2000), (12, 4, 3000), (16, 6, 30_000)],
 )
 def test_views_without_users_are_no_reason_to_fail(n_columns, epsilon, n_users):
     """All pairs have users, though fewer come than are expected and some views have nobody."""
@@ -520,7 +524,8 @@ def test_views_without_users_are_no_reason_to_fail(n_columns, epsilon, n_users):
 def test_no_plan_fails(n_plans):
     """Every table has an estimate, or the plan is refused; a plan leaves out one of 1,000 draws.
 
-    Of 12 draws, more than one lacks a table with a probability below 1e-4, of 1,000 more than eight.
+    More than one of 12 draws lacks a table with a probability below 1e-4, and so do more than eight
+    of 1,000.
     """
     rng, lacking, refused = np.random.default_rng(0), 0, 0
     for _ in range(n_plans):

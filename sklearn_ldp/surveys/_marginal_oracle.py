@@ -27,7 +27,7 @@ from ._plan import (
     TablePlan,
     TableRequest,
     TotalVariance,
-    best_plan,
+    best_plans,
     column_share,
     table_cells,
 )
@@ -54,7 +54,8 @@ class MarginalOracle(BaseColumnSurvey[TableSet]):
       in them. Tables are made of these parities (their Fourier coefficients).
     - "joint": she reports her combination of all columns, where there are not many.
 
-    The raw tables are unbiased, with intervals. Tables that share columns do not agree with each
+    The raw tables are unbiased, with intervals; one that nobody happens to tell about, where fewer
+    users come than were expected, has no rows. Tables that share columns do not agree with each
     other exactly, and have negative cells: put :class:`~sklearn_ldp.LatentClasses` behind it for
     the most accurate tables and for synthetic rows, or :class:`~sklearn_ldp.Consistent` for tables
     that agree.
@@ -86,8 +87,9 @@ class MarginalOracle(BaseColumnSurvey[TableSet]):
         tables of two columns or more that are asked for. They make the model more accurate where
         tables are noisy. "auto" goes by the expected noise of the tables.
     expected_n_users : int, default=100_000
-        About how many users there will be, for ``column_share="auto"``. It is a public number that
-        clients and servers share, like the domains, and is never taken from the data.
+        About how many users there will be, for ``method="auto"`` and ``column_share="auto"``. It is
+        a public number that clients and servers share, like the domains, and is never taken from
+        the data. So few users that some tables would have nobody are refused before any is asked.
     %(collection)s
 
     Attributes
@@ -115,8 +117,8 @@ class MarginalOracle(BaseColumnSurvey[TableSet]):
     Notes
     -----
     What tables cost grows fast with their number and their cells. Where they are so noisy that
-    nothing beats the assumption that columns are independent, the model says so by falling back to
-    it; then a :class:`~sklearn_ldp.ColumnOracle` is as good.
+    nothing beats the assumption that columns are independent, the model falls back to it
+    (``dependence_`` is 0); then a :class:`~sklearn_ldp.ColumnOracle` is at least as good.
 
     References
     ----------
@@ -237,7 +239,7 @@ class MarginalOracle(BaseColumnSurvey[TableSet]):
         elif self.method == "split":
             plan = request.split()
         else:
-            plan = best_plan(request.candidates())
+            plan = best_plans(request)[0]
         if plan.views == tables and min(map(len, tables)) > 1 and plan.method == "split":
             with_columns = request.split(column_share=self._column_share(request))
             # Of itself it takes no users from tables that would have nobody then.
@@ -449,6 +451,7 @@ def compare_methods(
     order: int | Sequence[tuple[Any, ...]] = 2,
     *,
     oracle: Any = "best",
+    expected_n_users: int = 100_000,
 ) -> dict[str, np.ndarray]:
     """Compare the ways to collect tables, before any user is asked.
 
@@ -462,6 +465,9 @@ def compare_methods(
         The tables asked for, as for :class:`~sklearn_ldp.MarginalOracle`.
     oracle : "best" or oracle, default="best"
         How a table is reported.
+    expected_n_users : int, default=100_000
+        About how many users there will be. Ways that would leave one of the tables without users
+        are left out, unless all would.
 
     Returns
     -------
@@ -487,13 +493,14 @@ def compare_methods(
     >>> str(ways["method"][0]), int(ways["order"][0]), int(ways["squared_error"][0])
     ('split', 5, 10)
     """
-    like = MarginalOracle(epsilon, domains=domains, order=order, oracle=oracle)
+    like = MarginalOracle(
+        epsilon, domains=domains, order=order, oracle=oracle, expected_n_users=expected_n_users
+    )
     like._check_parameters()
     domain = RecordDomain.declared(domains, "compare_methods")
     sizes, tables = _sizes(domain), like._tables(domain)
     _, total_variance = _channels(epsilon, oracle, like._total_variances)
-    plans = TableRequest(sizes, tables, total_variance).candidates()
-    plans.sort(key=lambda plan: plan.squared_error)
+    plans = best_plans(TableRequest(sizes, tables, total_variance, None, expected_n_users))
     return {
         "method": np.array([plan.method for plan in plans]),
         "order": np.array([max(map(len, plan.views)) for plan in plans]),

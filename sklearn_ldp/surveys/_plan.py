@@ -268,22 +268,23 @@ class TableRequest:
         return np.where(number, total / np.maximum(number, 1), self._shares.min())
 
 
-def best_plan(candidates: Sequence[TablePlan]) -> TablePlan:
-    """Return the plan with the least expected error among those that will tell about all tables.
+def best_plans(request: TableRequest) -> list[TablePlan]:
+    """Return the plans that will tell about all tables, the one with the least error first.
 
     Parameters
     ----------
-    candidates : sequence of TablePlan
-        The plans.
+    request : TableRequest
+        What is asked for.
 
     Returns
     -------
-    TablePlan
-        Where none is safe, the one that leaves out the fewest tables.
+    list of TablePlan
+        Where none is safe, those that leave out the fewest tables.
     """
+    candidates = request.candidates()
     fewest = max(min(plan.n_untold for plan in candidates), MAX_RISK)
     safe = [plan for plan in candidates if plan.n_untold <= fewest]
-    return min(safe, key=lambda plan: plan.squared_error)
+    return sorted(safe, key=lambda plan: plan.squared_error)
 
 
 def column_share(index: float) -> float:
