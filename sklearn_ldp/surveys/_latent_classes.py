@@ -230,35 +230,34 @@ def _dependence(
     of a multivariate normal distribution", Annals of Statistics 1981,
     :doi:`10.1214/aos/1176345632`). Between independence and the model it is a parabola.
     """
-    scales = [
-        np.sqrt(np.broadcast_to(variance, one.values.shape)) if len(one.columns) == 2 else 0.0
-        for one, variance in zip(observed, variances, strict=True)
-    ]
-    pairs = [both for both in zip(observed, scales, strict=True) if len(both[0].columns) == 2]
+    pairs = {
+        i: np.sqrt(np.broadcast_to(variance, one.values.shape))
+        for i, (one, variance) in enumerate(zip(observed, variances, strict=True))
+        if len(one.columns) == 2
+    }
     if not pairs:
         return 0.0
 
-    def found(mixture: ClassMixture) -> np.ndarray:
+    def beyond(mixture: ClassMixture) -> np.ndarray:
         """What the model's pairs have beyond independence, in units of the noise."""
-        alone = mixture.shrunk(0.0)
+        both = mixture, mixture.shrunk(0.0)
+        tables = ([one.table(observed[i].columns) for one in both] for i in pairs)
         return np.concatenate(
-            [(mixture.table(one.columns) - alone.table(one.columns)) / s for one, s in pairs]
+            [(a - b) / s for (a, b), s in zip(tables, pairs.values(), strict=True)]
         )
 
-    beyond, alone = found(fit.mixture), fit.mixture.shrunk(0.0)
-    seen = np.concatenate([(one.values - alone.table(one.columns)) / s for one, s in pairs])
+    mixture, found = fit.mixture, beyond(fit.mixture)
+    left = [(observed[i].values - mixture.table(observed[i].columns)) / s for i, s in pairs.items()]
     rng, follows = np.random.default_rng(0), 0.0
     for _ in range(_N_STEPS):
-        steps = [rng.choice([-1.0, 1.0], len(one.values)) for one in observed]
-        moved = [
-            replace(one, values=one.values + _STEP * scale * step)
-            for one, scale, step in zip(observed, scales, steps, strict=True)
-        ]
+        steps, moved = [], list(observed)
+        for i, scale in pairs.items():
+            steps.append(rng.choice([-_STEP, _STEP], len(scale)))
+            moved[i] = replace(moved[i], values=moved[i].values + scale * steps[-1])
         refit = copy.copy(fit).fit(_side_by_side(sizes, moved, variances))
-        of_pairs = [z for z, one in zip(steps, observed, strict=True) if len(one.columns) == 2]
-        follows += np.concatenate(of_pairs) @ (found(refit.mixture) - beyond) / _STEP / _N_STEPS
-    weight = (beyond @ seen - _CAUTION * follows) / max(beyond @ beyond, _LEAST_SIGNAL)
-    return float(np.clip(weight, 0, 1))
+        follows += np.concatenate(steps) @ (beyond(refit.mixture) - found) / _STEP**2 / _N_STEPS
+    confirmed = found @ (found + np.concatenate(left)) - _CAUTION * follows
+    return float(np.clip(confirmed / max(found @ found, _LEAST_SIGNAL), 0, 1))
 
 
 def _observed(tables: TableSet, components: Components) -> list[_Observed]:
@@ -288,15 +287,13 @@ def _observed(tables: TableSet, components: Components) -> list[_Observed]:
     ]
     # All pairs of a column say the same of it, with another precision than they have of the pair:
     # what is too much in their sum is taken away again.
-    for single in singles if pairs else ():
-        counted = sum(
-            components.precision(pair) * sizes[single[0]] / math.prod(sizes[j] for j in pair)
-            for pair in pairs
-            if single[0] in pair
-        )
-        excess = components.precision(single) - counted
-        (values,) = components.tables([single])
-        observed.append(_Observed(single, values, 1 / excess if excess else math.inf, None))
+    for j, size in enumerate(sizes if pairs else ()):
+        of_pairs = [pair for pair in pairs if j in pair]
+        counted = [
+            size / math.prod(sizes[i] for i in p) * components.precision(p) for p in of_pairs
+        ]
+        if of_pairs and (excess := components.precision((j,)) - sum(counted)):
+            observed.append(_Observed((j,), components.tables([(j,)])[0], 1 / excess, None))
     return observed
 
 

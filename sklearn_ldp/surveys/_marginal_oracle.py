@@ -223,8 +223,7 @@ class MarginalOracle(BaseColumnSurvey[TableSet]):
         """How users are asked, and the channel over a number of cells."""
         sizes, tables = _sizes(domain), self._tables(domain)
         channel_of, total_variance = _channels(self.epsilon, self.oracle, self._total_variances)
-        n_users = self.expected_n_users
-        weights = self._weights(domain, tables)
+        n_users, weights = self.expected_n_users, self._weights(domain, tables)
         request = TableRequest(sizes, tables, total_variance, weights, n_users)
         if self.method == "fourier":
             if set(sizes) != {2}:
@@ -265,13 +264,11 @@ class MarginalOracle(BaseColumnSurvey[TableSet]):
         given = {
             self._named_table(names, one): weight for one, weight in (self.weights or {}).items()
         }
-        asked = set(tables)
         # A set of columns that is no table asked for stands for all tables that have them.
-        for columns in [columns for columns in given if columns not in asked]:
-            within = [table for table in tables if set(columns) <= set(table)]
-            if within:
-                weight = given.pop(columns)
-                given = {**dict.fromkeys(within, weight), **given}
+        for columns in sorted({*given} - {*tables}):
+            if within := [table for table in tables if set(columns) <= set(table)]:
+                given = {**dict.fromkeys(within, given.pop(columns)), **given}
+        asked = {*tables}
         unknown = [columns for columns in given if columns not in asked]
         bad = [w for w in given.values() if not (isinstance(w, Real) and 0 < w < math.inf)]
         if unknown or bad:

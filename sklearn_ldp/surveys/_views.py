@@ -133,16 +133,14 @@ def combined_tables(
     dict of FrequencyEstimate
         The tables by name; one that nobody has told about has no rows.
     """
-    told = {name: own for name, own in wanted.items() if components.squared_error(own) < math.inf}
-    made = dict(zip(told, components.tables(list(told.values())), strict=True))
-    parts = {}
+    told = [own for own in wanted.values() if components.squared_error(own) < math.inf]
+    made, parts = dict(zip(told, components.tables(told), strict=True)), {}
     for name, own in wanted.items():
-        categories = domain.joint(own).categories
-        if name in made:
+        joint, noise = domain.joint(own), None
+        if own in made:
             noise = CombinedNoise(components.sizes, own, views, components, n_users)
-            parts[name] = FrequencyEstimate([made[name]], categories, noise)
-        else:
-            parts[name] = FrequencyEstimate(np.empty((0, len(categories))), categories)
+        values = [made[own]] if own in made else np.empty((0, joint.size))
+        parts[name] = FrequencyEstimate(values, joint.categories, noise)
     return parts
 
 
