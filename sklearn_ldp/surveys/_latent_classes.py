@@ -28,9 +28,10 @@ from ._views import TableView, best_components
 # writes.
 _LITTLE_NOISE = 0.03
 
-# How far tables are moved to see how the model follows, in units of their noise, and how often; and
-# by what its following counts: it follows more than small steps show. Chosen on the same data.
-_STEP, _N_STEPS, _CAUTION = 0.1, 2, 1.4
+# How far tables are moved to see how the model follows, in units of their noise; how many cells at
+# least, over all times; and by what its following counts: it follows more than small steps show.
+# Chosen on the same data.
+_STEP, _MOVED_CELLS, _CAUTION = 0.1, 600, 1.4
 _LEAST_SIGNAL = 1e-6
 
 
@@ -249,13 +250,14 @@ def _dependence(
     mixture, found = fit.mixture, beyond(fit.mixture)
     left = [(observed[i].values - mixture.table(observed[i].columns)) / s for i, s in pairs.items()]
     rng, follows = np.random.default_rng(0), 0.0
-    for _ in range(_N_STEPS):
+    n_steps = max(2, _MOVED_CELLS // len(found))
+    for _ in range(n_steps):
         steps, moved = [], list(observed)
         for i, scale in pairs.items():
             steps.append(rng.choice([-_STEP, _STEP], len(scale)))
             moved[i] = replace(moved[i], values=moved[i].values + scale * steps[-1])
         refit = copy.copy(fit).fit(_side_by_side(sizes, moved, variances))
-        follows += np.concatenate(steps) @ (beyond(refit.mixture) - found) / _STEP**2 / _N_STEPS
+        follows += np.concatenate(steps) @ (beyond(refit.mixture) - found) / _STEP**2 / n_steps
     confirmed = found @ (found + np.concatenate(left)) - _CAUTION * follows
     return float(np.clip(confirmed / max(found @ found, _LEAST_SIGNAL), 0, 1))
 
