@@ -287,34 +287,43 @@ class BaseColumnSurvey(BaseCollector[_Set], Generic[_Set]):
         views = self._views(domain, survey)
         domains = {name: _domain_of_view(domain, view) for name, view in views.items()}
         users = self._checked_counts(domains, counts)
-        return EstimateSet(self._simulated(domain, survey, users, n_repeats))
+        drawn = self._simulated(domain, survey, users, n_repeats)
+        empty = [name for name, part in drawn.items() if not len(part)]
+        if empty:
+            n_users = int(users[empty[0]].sum())
+            raise ValueError(
+                f"{self._name}.simulate has no users for the column {empty[0]!r} in one of the "
+                f"{n_repeats} collections: {n_users} users are too few."
+            )
+        return EstimateSet(drawn)
 
     def _simulated(
         self, domain: RecordDomain, survey: Any, users: dict[Any, np.ndarray], n_repeats: int
     ) -> dict[Any, FrequencyEstimate]:
-        """Estimates of each question, from the true counts of what each looks at."""
+        """Estimates of each question, from the true counts of what each looks at.
+
+        One that lacks users in one of the collections has no rows.
+        """
         if not isinstance(n_repeats, Integral) or n_repeats < 1:
             raise ValueError(f"{self._name}.simulate expects n_repeats >= 1, got {n_repeats!r}.")
         views, rng = self._views(domain, survey), as_generator(self.random_state)
         oracles = self._oracles_behind(domain, views)
         n_users = int(next(iter(users.values())).sum())
         asked = survey.draw_sizes(n_users, int(n_repeats), rng)
-        if not asked.all():
-            empty = list(users)[int(np.argmin(asked.min(axis=0)))]
-            raise ValueError(
-                f"{self._name}.simulate has no users for the column {empty!r} in one of the "
-                f"{n_repeats} collections: {n_users} users are too few."
-            )
         estimates = {}
         for (name, of_question), channel, sizes in zip(
             users.items(), survey.mechanisms, asked.T, strict=True
         ):
+            categories = _domain_of_view(domain, views[name])
+            if not sizes.all():
+                estimates[name] = FrequencyEstimate(np.empty((0, len(categories))), categories)
+                continue
             drawn = (rng.multivariate_hypergeometric(of_question, size) for size in sizes)
             support = np.concatenate([channel.simulate(one, 1, rng) for one in drawn])
             noise = channel.noise(sizes if len(sizes) > 1 else int(sizes[0]))
             estimates[name] = FrequencyEstimate(
                 noise.debias(support),
-                _domain_of_view(domain, views[name]),
+                categories,
                 SampledNoise(noise, n_users),
                 oracles.get(name),
             )

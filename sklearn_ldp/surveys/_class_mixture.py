@@ -59,6 +59,27 @@ class ClassMixture:
         chosen = [self.columns[j] for j in columns]
         return np.einsum(f"Z,{terms}->{letters}", self.shares, *chosen, optimize=True).ravel()
 
+    def shrunk(self, weight: float) -> ClassMixture:
+        """Return a model with the same columns and a part of the dependence between them.
+
+        Parameters
+        ----------
+        weight : float
+            In [0, 1]; 0 makes the columns independent.
+
+        Returns
+        -------
+        ClassMixture
+            With one more class, in which users are as they are on average, unless the weight is 1.
+        """
+        if weight == 1:
+            return self
+        means = [(column @ self.shares)[:, None] for column in self.columns]
+        if weight == 0:
+            return ClassMixture(np.ones(1), means)
+        joined = [np.hstack(both) for both in zip(self.columns, means, strict=True)]
+        return ClassMixture(np.append(weight * self.shares, 1 - weight), joined)
+
     def conjunction(self, allowed: dict[int, np.ndarray]) -> float:
         """Return the share of users whose values are among the allowed ones in all of some columns.
 

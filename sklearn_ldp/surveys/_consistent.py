@@ -16,7 +16,7 @@ from ..numerics.simplex import norm_sub
 from ..postprocessing._base import BasePostProcessor
 from ._components import Components, Subset
 from ._table_set import TableSet
-from ._views import CombinedNoise, best_components
+from ._views import best_components, combined_tables
 
 
 class BaseTableProcessor(BasePostProcessor):
@@ -210,15 +210,14 @@ class Consistent(BaseTableProcessor):
             self.n_iter_ = 0
             return linear
         # Nearest to the linear tables: what they all agree on counts once for each of them.
-        cells = {name: linear.row(name) for name in tables}
-        variances = [cell_variance(tables, name) for name in tables]
+        cells = {name: linear.row(name) for name in tables if len(linear[name])}
+        variances = [cell_variance(tables if len(tables[name]) else linear, name) for name in cells]
         cells, self.n_iter_ = agreeing_cells(linear, cells, variances, self.max_iter)
-        return linear.with_parts(
-            {
-                name: part.with_values([np.maximum(cells[name], 0)], by="Consistent")
-                for name, part in linear.items()
-            }
-        )
+        made = {
+            name: linear[name].with_values([np.maximum(own, 0)], by="Consistent")
+            for name, own in cells.items()
+        }
+        return linear.with_parts({**linear, **made})
 
 
 def agreeing_cells(
@@ -309,34 +308,23 @@ def linear_tables(tables: TableSet, components: Components | None = None) -> Tab
     for columns in columns_of.values():
         for j in columns:
             wanted.setdefault(list(tables.domain.columns)[j], (j,))
-    is_raw = all(part.is_raw for part in tables.values())
-    if is_raw:
-        views = tables.views
-        components = components or best_components(sizes, views)
-        missing = [name for name in wanted if not _has(components, wanted[name])]
-        if missing:
-            raise ValueError(
-                f"Nobody was asked about {missing[0]!r}, or about columns that it follows from: "
-                "ask more users, or for fewer tables."
-            )
-        n_users = next(part.noise.n_users for part in tables.values() if part.noise is not None)
-    else:
-        cells = [tables.row(name) for name in tables]
-        variances = [cell_variance(tables, name) for name in tables]
-        components = Components.of_tables(sizes, list(columns_of.values()), cells, variances)
-    made = components.tables(list(wanted.values()))
-    parts = {}
-    for (name, columns), values in zip(wanted.items(), made, strict=True):
-        categories = tables.domain.joint(columns).categories
-        if is_raw:
-            noise = CombinedNoise(sizes, columns, views, components, n_users)
-            parts[name] = FrequencyEstimate([values], categories, noise)
-        elif name in tables:
+    if all(part.is_raw for part in tables.values()):
+        components = components or best_components(sizes, tables.views)
+        n_users = int(tables.views[0].noise.n_users)
+        parts = combined_tables(tables.domain, wanted, tables.views, components, n_users)
+        return tables.with_parts(parts)
+    known = [name for name in tables if len(tables[name])]
+    cells = [tables.row(name) for name in known]
+    variances = [cell_variance(tables, name) for name in known]
+    of_known = [columns_of[name] for name in known]
+    components = Components.of_tables(sizes, of_known, cells, variances)
+    of_singles = {name: own for name, own in wanted.items() if own in components}
+    made = components.tables(list(of_singles.values()))
+    parts = dict(tables)
+    for (name, columns), values in zip(of_singles.items(), made, strict=True):
+        if name in tables:
             parts[name] = tables[name].with_values([values], by="Consistent")
         else:
+            categories = tables.domain.joint(columns).categories
             parts[name] = FrequencyEstimate([values], categories, postprocessors=("Consistent",))
     return tables.with_parts(parts)
-
-
-def _has(components: Components, columns: Subset) -> bool:
-    return np.isfinite(components.squared_error(columns))

@@ -15,7 +15,6 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from .._utils.random import RandomState
 from ..domains import RecordDomain
-from ..estimates import FrequencyEstimate
 from ..mechanisms import check_counts
 from ..mechanisms.several import Several, View
 from ..noise import SampledNoise
@@ -23,11 +22,20 @@ from ..oracles import GRR, BaseOracle, SubsetSelection, best_oracle
 from ..oracles.collector import Collected, inherit_survey_parameters
 from ._base import BaseColumnSurvey, PlannedEstimate, counts_in_views, table_name
 from ._components import Subset
-from ._plan import TablePlan, TableRequest, TotalVariance, column_share, table_cells
+from ._plan import (
+    MAX_RISK,
+    TablePlan,
+    TableRequest,
+    TotalVariance,
+    best_plans,
+    column_share,
+    table_cells,
+)
 from ._table_set import TableSet
-from ._views import CombinedNoise, TableView, best_components
+from ._views import TableView, best_components, combined_tables
 
 _MAX_CELLS = 10**6  # of a table
+_MAX_UNTOLD = 0.01  # the share of the tables that nobody is expected to tell about
 # Reports of larger tables have a limited number of bits: the most accurate ones name a large set.
 _SMALL_TABLE, _SMALL_REPORT = 1 << 12, 64
 
@@ -46,7 +54,8 @@ class MarginalOracle(BaseColumnSurvey[TableSet]):
       in them. Tables are made of these parities (their Fourier coefficients).
     - "joint": she reports her combination of all columns, where there are not many.
 
-    The raw tables are unbiased, with intervals. Tables that share columns do not agree with each
+    The raw tables are unbiased, with intervals; one that nobody happens to tell about, where fewer
+    users come than were expected, has no rows. Tables that share columns do not agree with each
     other exactly, and have negative cells: put :class:`~sklearn_ldp.LatentClasses` behind it for
     the most accurate tables and for synthetic rows, or :class:`~sklearn_ldp.Consistent` for tables
     that agree.
@@ -69,16 +78,18 @@ class MarginalOracle(BaseColumnSurvey[TableSet]):
         How a table is reported. "best" is :func:`~sklearn_ldp.best_oracle` for its cells, with
         reports of at most 64 bits if there are more than 4,096 of them; of an oracle, `epsilon` and
         `categories` are set.
-    weights : mapping of tuple of str to float, default=None
-        How much the errors of each table count, > 0; tables left out have weight 1. None counts all
-        tables alike.
+    weights : mapping of str or tuple of str to float, default=None
+        How much the errors of each table count, > 0; tables left out have weight 1. A column stands
+        for all tables with it, so that ``weights={"income": 100}`` is for a model of incomes. None
+        counts all tables alike.
     column_share : "auto" or float, default="auto"
         Share of users who are asked for a single column, in [0, 1), where users are split among
         tables of two columns or more that are asked for. They make the model more accurate where
         tables are noisy. "auto" goes by the expected noise of the tables.
     expected_n_users : int, default=100_000
-        About how many users there will be, for ``column_share="auto"``. It is a public number that
-        clients and servers share, like the domains, and is never taken from the data.
+        About how many users there will be, for ``method="auto"`` and ``column_share="auto"``. It is
+        a public number that clients and servers share, like the domains, and is never taken from
+        the data. So few users that some tables would have nobody are refused before any is asked.
     %(collection)s
 
     Attributes
@@ -106,8 +117,8 @@ class MarginalOracle(BaseColumnSurvey[TableSet]):
     Notes
     -----
     What tables cost grows fast with their number and their cells. Where they are so noisy that
-    nothing beats the assumption that columns are independent, the model says so by falling back to
-    it; then a :class:`~sklearn_ldp.ColumnOracle` is as good.
+    nothing beats the assumption that columns are independent, the model falls back to it
+    (``dependence_`` is 0); then a :class:`~sklearn_ldp.ColumnOracle` is at least as good.
 
     References
     ----------
@@ -212,7 +223,8 @@ class MarginalOracle(BaseColumnSurvey[TableSet]):
         """How users are asked, and the channel over a number of cells."""
         sizes, tables = _sizes(domain), self._tables(domain)
         channel_of, total_variance = _channels(self.epsilon, self.oracle, self._total_variances)
-        request = TableRequest(sizes, tables, total_variance, self._weights(domain, tables))
+        n_users, weights = self.expected_n_users, self._weights(domain, tables)
+        request = TableRequest(sizes, tables, total_variance, weights, n_users)
         if self.method == "fourier":
             if set(sizes) != {2}:
                 raise ValueError(
@@ -226,9 +238,19 @@ class MarginalOracle(BaseColumnSurvey[TableSet]):
         elif self.method == "split":
             plan = request.split()
         else:
-            plan = min(request.candidates(), key=lambda candidate: candidate.squared_error)
+            plan = best_plans(request)[0]
         if plan.views == tables and min(map(len, tables)) > 1 and plan.method == "split":
-            plan = request.split(column_share=self._column_share(request))
+            with_columns = request.split(column_share=self._column_share(request))
+            # Of itself it takes no users from tables that would have nobody then.
+            is_safe = with_columns.n_untold <= max(plan.n_untold, MAX_RISK)
+            if is_safe or self.column_share != "auto":
+                plan = with_columns
+        if plan.n_untold > _MAX_UNTOLD * len(tables):
+            raise ValueError(
+                f"{self._name} is asked for {len(tables):,} tables, but expects {n_users:,} users "
+                f"among {len(plan.views):,} sets of columns: nobody would tell about "
+                f"{plan.n_untold:.0f} tables. Ask for fewer of them, or give expected_n_users."
+            )
         return plan, channel_of
 
     def _column_share(self, request: TableRequest) -> float:
@@ -242,7 +264,12 @@ class MarginalOracle(BaseColumnSurvey[TableSet]):
         given = {
             self._named_table(names, one): weight for one, weight in (self.weights or {}).items()
         }
-        unknown = [columns for columns in given if columns not in tables]
+        # A set of columns that is no table asked for stands for all tables that have them.
+        for columns in sorted({*given} - {*tables}):
+            if within := [table for table in tables if set(columns) <= set(table)]:
+                given = {**dict.fromkeys(within, given.pop(columns)), **given}
+        asked = {*tables}
+        unknown = [columns for columns in given if columns not in asked]
         bad = [w for w in given.values() if not (isinstance(w, Real) and 0 < w < math.inf)]
         if unknown or bad:
             what = repr(bad[0]) if bad else f"one for {table_name(domain, unknown[0])!r}"
@@ -306,12 +333,6 @@ class MarginalOracle(BaseColumnSurvey[TableSet]):
         views, survey = self._views_of(state), state.mechanism
         if _asks_for(survey, like._tables(domain)):
             return TableSet(self._answers(state), domain, views)
-        lacking = len(survey.views) - len(views)
-        if lacking:
-            raise ValueError(
-                f"{self._name} has no users for {lacking} of the {len(survey.views)} sets of "
-                f"columns that they were split among: {state.counts.n_samples} users are too few."
-            )
         return like._combined(domain, survey, views, state.counts.n_samples)
 
     def _combined(
@@ -321,16 +342,7 @@ class MarginalOracle(BaseColumnSurvey[TableSet]):
         sizes = _sizes(domain)
         components = best_components(sizes, views)
         wanted = {name: v.columns for name, v in self._estimated(domain, survey).items()}
-        made = components.tables(list(wanted.values()))
-        tables = {
-            name: FrequencyEstimate(
-                [values],
-                domain.joint(columns),
-                CombinedNoise(sizes, columns, views, components, n_users),
-            )
-            for (name, columns), values in zip(wanted.items(), made, strict=True)
-        }
-        return TableSet(tables, domain, views)
+        return TableSet(combined_tables(domain, wanted, views, components, n_users), domain, views)
 
     def _views_of(self, state: Collected) -> list[TableView]:
         """What the users said, of all questions that somebody was asked."""
@@ -368,8 +380,7 @@ class MarginalOracle(BaseColumnSurvey[TableSet]):
         Raises
         ------
         ValueError
-            If a record is not in the domains, a count is no non-negative integer, or nobody is
-            asked about one of the sets of columns.
+            If a record is not in the domains, or a count is no non-negative integer.
         """
         if n_repeats != 1:
             raise ValueError(
@@ -387,7 +398,8 @@ class MarginalOracle(BaseColumnSurvey[TableSet]):
         seen = counts_in_views(views, codes, users)
         drawn = self._simulated(domain, survey, {k: v.astype(np.int64) for k, v in seen.items()}, 1)
         said = _table_views(
-            survey, [(j, one.values[0], one.noise) for j, one in enumerate(drawn.values())]
+            survey,
+            [(j, one.values[0], one.noise) for j, one in enumerate(drawn.values()) if len(one)],
         )
         if _asks_for(survey, self._tables(domain)):
             return TableSet(drawn, domain, said)
@@ -436,6 +448,7 @@ def compare_methods(
     order: int | Sequence[tuple[Any, ...]] = 2,
     *,
     oracle: Any = "best",
+    expected_n_users: int = 100_000,
 ) -> dict[str, np.ndarray]:
     """Compare the ways to collect tables, before any user is asked.
 
@@ -449,6 +462,9 @@ def compare_methods(
         The tables asked for, as for :class:`~sklearn_ldp.MarginalOracle`.
     oracle : "best" or oracle, default="best"
         How a table is reported.
+    expected_n_users : int, default=100_000
+        About how many users there will be. Ways that would leave one of the tables without users
+        are left out, unless all would.
 
     Returns
     -------
@@ -474,13 +490,14 @@ def compare_methods(
     >>> str(ways["method"][0]), int(ways["order"][0]), int(ways["squared_error"][0])
     ('split', 5, 10)
     """
-    like = MarginalOracle(epsilon, domains=domains, order=order, oracle=oracle)
+    like = MarginalOracle(
+        epsilon, domains=domains, order=order, oracle=oracle, expected_n_users=expected_n_users
+    )
     like._check_parameters()
     domain = RecordDomain.declared(domains, "compare_methods")
     sizes, tables = _sizes(domain), like._tables(domain)
     _, total_variance = _channels(epsilon, oracle, like._total_variances)
-    plans = TableRequest(sizes, tables, total_variance).candidates()
-    plans.sort(key=lambda plan: plan.squared_error)
+    plans = best_plans(TableRequest(sizes, tables, total_variance, None, expected_n_users))
     return {
         "method": np.array([plan.method for plan in plans]),
         "order": np.array([max(map(len, plan.views)) for plan in plans]),

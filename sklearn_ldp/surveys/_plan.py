@@ -14,6 +14,8 @@ from ._components import Components, Subset, subsets
 
 # Of tables that are larger than those that are asked for: cells, and components of all of them.
 _MAX_VIEW_CELLS, _MAX_COMPONENTS = 1 << 14, 1 << 18
+#: A plan is safe if fewer of the tables asked for than this are expected to have no users.
+MAX_RISK = 1e-3
 
 #: Total variance of an oracle over d categories under uniform frequencies, times its users.
 TotalVariance = Callable[[int], float]
@@ -35,12 +37,15 @@ class TablePlan:
     squared_error : float
         Number of users times the expected sum of squared errors of a table asked for, the mean over
         these tables, with the best linear combination of all reports and under uniform frequencies.
+    n_untold : float
+        At most about how many of these tables are expected to lack users who tell about them.
     """
 
     method: str
     views: list[Subset]
     probabilities: np.ndarray
     squared_error: float
+    n_untold: float = 0.0
 
 
 def table_cells(sizes: Sequence[int], columns: Subset) -> int:
@@ -96,12 +101,16 @@ class TableRequest:
         Returns the total variance of the oracle over a number of categories, times its users.
     weights : sequence of float, default=None
         How much the errors of each table count; None counts them alike.
+    n_users : float, default=inf
+        Number of users who are expected. Which of them are asked what is drawn, so with fewer of
+        them for a table its error is more than proportionally larger.
     """
 
     sizes: Sequence[int]
     tables: Sequence[Subset]
     total_variance: TotalVariance
     weights: Sequence[float] | None = None
+    n_users: float = math.inf
 
     # -- the ways -----------------------------------------------------------------------------
     def split(self, order: int | None = None, *, column_share: float = 0.0) -> TablePlan:
@@ -128,7 +137,7 @@ class TableRequest:
         # of the users are split evenly.
         roots = np.sqrt([self._noise(v) * number for v, number in zip(views, free, strict=True)])
         probabilities = 0.5 / len(views) + 0.5 * roots / roots.sum()
-        wanted = np.sqrt([self._weight_within(view) for view in views])
+        wanted = np.sqrt(self._weights_within(views))
         probabilities *= wanted / (probabilities @ wanted)
         if column_share:
             columns = [(j,) for j in sorted({j for table in self.tables for j in table})]
@@ -159,8 +168,9 @@ class TableRequest:
         probabilities = np.sqrt(uses) / np.sqrt(uses).sum()
         # theta = 1 - 2 f has four times the variance of f, and f two cells.
         of_one = 4 * (self.total_variance(2) / 2 + 0.25)
-        error = float(uses @ (of_one / probabilities - 1))
-        return TablePlan("fourier", list(used), probabilities, error)
+        asked = self.n_users * probabilities
+        error = float(uses @ (of_one / probabilities * (1 + 1 / asked) - 1))
+        return TablePlan("fourier", list(used), probabilities, error, float(np.exp(-asked).sum()))
 
     def candidates(self) -> list[TablePlan]:
         """Return the plans that ``method="auto"`` chooses from.
@@ -214,11 +224,13 @@ class TableRequest:
         variances = [self._noise(view) / pi for view, pi in both]
         components = Components.of_tables(self.sizes, views, None, variances)
         # The users themselves are not a sample: what they have in common is no error.
-        errors = [
-            components.squared_error(table) - (1 - 1 / table_cells(self.sizes, table))
-            for table in self.tables
-        ]
-        return TablePlan(method, views, probabilities, float(self._shares @ errors))
+        errors = np.array([components.squared_error(table) for table in self.tables])
+        n_cells = np.array([table_cells(self.sizes, table) for table in self.tables])
+        of_view, of_table = self._within(views)
+        told = self.n_users * np.bincount(of_table, probabilities[of_view], len(self.tables))
+        errors = errors * (1 + 1 / told) - (1 - 1 / n_cells)
+        error, n_untold = float(self._shares @ errors), float(np.exp(-told).sum())
+        return TablePlan(method, views, probabilities, error, n_untold)
 
     def _noise(self, columns: Subset) -> float:
         n_cells = table_cells(self.sizes, columns)
@@ -230,19 +242,58 @@ class TableRequest:
         given = np.ones(len(self.tables)) if self.weights is None else np.asarray(self.weights)
         return given / given.sum()
 
-    def _weight_within(self, view: Subset) -> float:
-        """The mean weight of the tables that follow from a view, at least a little."""
-        columns, both = set(view), zip(self.tables, self._shares.tolist(), strict=True)
-        within = [weight for table, weight in both if columns.issuperset(table)]
-        return float(np.mean(within)) if within else float(self._shares.min())
+    def _within(self, views: Sequence[Subset]) -> tuple[np.ndarray, np.ndarray]:
+        """The views and the tables that follow from them, as two arrays of positions."""
+        places: dict[Subset, list[int]] = {}
+        for i, table in enumerate(self.tables):
+            places.setdefault(table, []).append(i)
+        orders = sorted({len(table) for table in self.tables})
+        pairs = [
+            (j, i)
+            for j, view in enumerate(views)
+            for order in orders
+            for subset in combinations(view, order)
+            for i in places.get(subset, ())
+        ]
+        of_view, of_table = np.array(pairs, dtype=np.intp).reshape(-1, 2).T
+        return of_view, of_table
+
+    def _weights_within(self, views: Sequence[Subset]) -> np.ndarray:
+        """The mean weight of the tables that follow from each view, at least a little."""
+        if np.ptp(self._shares) == 0:
+            return np.ones(len(views))
+        of_view, of_table = self._within(views)
+        number = np.bincount(of_view, minlength=len(views))
+        total = np.bincount(of_view, self._shares[of_table], len(views))
+        return np.where(number, total / np.maximum(number, 1), self._shares.min())
+
+
+def best_plans(request: TableRequest) -> list[TablePlan]:
+    """Return the plans that will tell about all tables, the one with the least error first.
+
+    Parameters
+    ----------
+    request : TableRequest
+        What is asked for.
+
+    Returns
+    -------
+    list of TablePlan
+        Where none is safe, those that leave out the fewest tables.
+    """
+    candidates = request.candidates()
+    fewest = max(min(plan.n_untold for plan in candidates), MAX_RISK)
+    safe = [plan for plan in candidates if plan.n_untold <= fewest]
+    return sorted(safe, key=lambda plan: plan.squared_error)
 
 
 def column_share(index: float) -> float:
     """Return the share of users who are asked for a single column: the more, the more noise.
 
-    Where tables are so noisy that a model can hardly tell more than the columns alone, the columns
-    are worth asking for. The error is flat around the best share. The thresholds were chosen on
-    flights, incomes and diamonds, which benchmarks/accuracy/_real_tables.py writes.
+    Where tables are so noisy that a model can hardly tell more than the columns alone, most users
+    are worth asking for these. Where it can, all are worth asking for tables. Halves are worse than
+    both. The thresholds were chosen on flights, incomes and diamonds, which
+    benchmarks/accuracy/_real_tables.py writes, and on four surveys with latent traits.
 
     Parameters
     ----------
@@ -254,7 +305,6 @@ def column_share(index: float) -> float:
     float
         In [0, 1).
     """
-    for threshold, share in ((0.1, 0.75), (0.02, 0.5), (0.005, 0.25)):
-        if index > threshold:
-            return share
-    return 0.0
+    if index > 0.035:
+        return 0.9
+    return 0.25 if index > 0.012 else 0.0

@@ -284,16 +284,12 @@ class TableSet(EstimateSet):
                 f"No table has all of the columns {asked}: collect tables of order {len(codes)}, "
                 "or fit LatentClasses(), whose joint model answers."
             )
-        if len(fitting) == 1 or any(self[name].noise is None for name in fitting):
-            return min(fitting, key=lambda name: self[name].shape[1])
-        return min(fitting, key=lambda name: self._answer_variance(name, codes))
+        return min(fitting, key=self._noise_of)
 
-    def _answer_variance(self, name: Any, codes: dict[int, np.ndarray]) -> float:
-        table = self[name]
-        frequencies = np.maximum(table.values[0], 0)
-        noise: Any = table.noise
-        row = self._row_of(name, codes)[None]
-        return float(np.ravel(noise.answer_variance(row, frequencies / frequencies.sum()))[0])
+    def _noise_of(self, name: Any) -> float:
+        """The squared error of a table, about; its number of cells if that is not known."""
+        noise, n_cells = self[name].noise, self[name].shape[1]
+        return n_cells * (1.0 if noise is None else float(np.mean(noise.std)) ** 2)
 
     def _row_of(self, name: Any, codes: dict[int, np.ndarray]) -> np.ndarray:
         """The query of a conjunction over the cells of a table."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from ..domains import RecordDomain
+from ..estimates import FrequencyEstimate
 from ..noise import Noise, SampledNoise, as_rows
 from ._components import Components, Subset, subsets
 from ._plan import noise_per_dimension
@@ -101,6 +103,44 @@ def parity_signs(order: int) -> np.ndarray:
     for _ in range(order):
         signs = np.outer(signs, [0.5, -0.5]).ravel()
     return signs
+
+
+def combined_tables(
+    domain: RecordDomain,
+    wanted: Mapping[Any, Subset],
+    views: Sequence[TableView],
+    components: Components,
+    n_users: int,
+) -> dict[Any, FrequencyEstimate]:
+    """Return the best linear combinations of all views.
+
+    Parameters
+    ----------
+    domain : RecordDomain
+        The domains of all columns.
+    wanted : mapping of names to tuple of int
+        The columns of each table.
+    views : sequence of TableView
+        Independent estimates.
+    components : Components
+        Their `best_components`.
+    n_users : int
+        Number of all users.
+
+    Returns
+    -------
+    dict of FrequencyEstimate
+        The tables by name; one that nobody has told about has no rows.
+    """
+    told = [own for own in wanted.values() if components.squared_error(own) < math.inf]
+    made, parts = dict(zip(told, components.tables(told), strict=True)), {}
+    for name, own in wanted.items():
+        joint, noise = domain.joint(own), None
+        if own in made:
+            noise = CombinedNoise(components.sizes, own, views, components, n_users)
+        values = [made[own]] if own in made else np.empty((0, joint.size))
+        parts[name] = FrequencyEstimate(values, joint, noise)
+    return parts
 
 
 class CombinedNoise(Noise):
