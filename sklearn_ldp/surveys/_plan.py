@@ -306,5 +306,5 @@ def column_share(index: float) -> float:
         In [0, 1).
     """
     if index > 0.035:
-        return 0.9
+        return 0.75
     return 0.25 if index > 0.012 else 0.0
