@@ -12,7 +12,7 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
-from scipy.special import expit, logsumexp, softmax
+from scipy.special import expit, softmax
 from sklearn import get_config
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.linear_model import LogisticRegression
@@ -300,10 +300,9 @@ class LabelDPClassifier(Documented, MetaEstimatorMixin, ClassifierMixin, BaseEst
     def _shrink(self, X: Any, codes: np.ndarray, weights: np.ndarray, routed: dict) -> None:
         """Find the weight of the classifier against the constant, by held-out reports."""
         channel, n, splits = self._channel_, len(codes), _splits(codes)
-        each, found = np.arange(len(channel.classes)), np.unique(codes)
-        scores = np.tile(constant(channel, codes, weights), (len(each), 1))
-        self._constant = np.exp(-_likelihood(channel, each)(scores)[0])
-        held_out = np.zeros((n, len(each)))
+        rates = _probabilities(constant(channel, codes, weights)[None])[0]
+        self._constant = channel.q + channel.signal * rates
+        held_out, found = np.zeros((n, len(rates))), np.unique(codes)
         if min(len(np.unique(codes[some])) for some, _ in splits) < 2:
             self.weights_ = {"constant": 1.0, "probabilities": 0.0}
             return
@@ -629,8 +628,8 @@ def with_known_labels(
     shares = np.bincount(codes, weights, n_classes) / total
     spread = np.sum((shares - 1 / n_classes) ** 2) - shares @ (1 - shares) / total
     # A Dirichlet distribution with a for each of K classes has the spread (1 - 1 / K) / (a K + 1).
-    least = (1 - 1 / n_classes) / (n_classes * total + 1)
-    strength = (1 - 1 / n_classes) / max(spread / channel.signal**2, least) - 1
+    most = (1 - 1 / n_classes) * channel.signal**2
+    strength = most / max(spread, most / (n_classes * total + 1)) - 1
     # With true labels there is none, as LogisticRegression has none.
     known = max(strength / n_classes, 1) * (1 - channel.signal)
     chances = [[channel.q, np.finfo(float).tiny], [channel.signal, 1]]
@@ -663,29 +662,25 @@ def report_likelihood(codes: np.ndarray, q: Any, signal: Any, n_classes: int) ->
     callable
         The objective.
     """
-    if n_classes == 2:
-        sign = np.where(codes == 1, 1.0, -1.0)[:, None]
-
-        def binary(scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-            reported = expit(sign * scores)[:, 0]
-            likelihood = q + signal * reported
-            weight = signal * reported / likelihood
-            return -np.log(likelihood), -sign * weight[:, None] * expit(-sign * scores)
-
-        return binary
-
     rows = np.arange(len(codes))
 
-    def multinomial(scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        P = np.exp(scores - logsumexp(scores, axis=1)[:, None])
+    def objective(scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        P = _probabilities(scores)
         reported = P[rows, codes]
         likelihood = q + signal * reported
         weight = signal * reported / likelihood
         slope = weight[:, None] * P
         slope[rows, codes] -= weight
-        return -np.log(likelihood), slope
+        return -np.log(likelihood), slope[:, n_classes - scores.shape[1] :]
 
-    return multinomial
+    return objective
+
+
+def _probabilities(scores: np.ndarray) -> np.ndarray:
+    """Those of all classes; a single score is the log odds of the second of two."""
+    if scores.shape[1] == 1:
+        return expit(scores * [-1, 1])
+    return softmax(scores, axis=1)
 
 
 def _likelihood(channel: LabelChannel, codes: np.ndarray) -> Objective:
