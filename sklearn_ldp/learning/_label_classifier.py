@@ -12,7 +12,7 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
-from scipy.special import expit, logsumexp, softmax
+from scipy.special import expit, softmax
 from sklearn import get_config
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.linear_model import LogisticRegression
@@ -133,10 +133,21 @@ class LabelDPClassifier(Documented, MetaEstimatorMixin, ClassifierMixin, BaseEst
     the constant, with standard error S, has a weight proportional to exp((G - S / 2) / 4) if it is
     one of several penalties, and to exp(G - S / 2) if it is a mixture of a classifier and the
     constant. The 4 is no theorem: likelihoods of reports hardly notice overconfident probabilities,
+<<<<<<< ours
     which cost true log loss dearly, and averages with softer weights lost less on trial data. A few
     people with the mean features, of each class and with known labels, are added to the rows of
     "auto", and make
     the constant possible for every class. Their number is found from the reports: many if the
+||||||| base
+    which cost true log loss dearly, and averages with softer weights lost less on trial data. A few people with the
+    mean features, of each class and with known labels, are added to the rows of "auto", and make
+    the constant possible for every class. Their number is found from the reports: many if the
+=======
+    which cost true log loss dearly, and averages with softer weights lost less on trial data.
+
+    A few people with the mean features, of each class and with known labels, are added to the rows
+    of "auto"; they keep every class possible. Their number is found from the reports: many if the
+>>>>>>> theirs
     shares of classes do not differ by more than their noise, and none as epsilon grows.
 
     `score` compares predictions with true labels, as that of any classifier; for reports there is
@@ -288,8 +299,7 @@ class LabelDPClassifier(Documented, MetaEstimatorMixin, ClassifierMixin, BaseEst
         else:
             fitted, self.weights_ = _fit_corrected(base, correction, channel, X, reports, routed)
         best = max(self.weights_, key=lambda name: self.weights_[name])
-        linear = "constant" if best == "constant" else "likelihood"
-        self.correction_ = best if best == "probabilities" else linear
+        self.correction_ = best if isinstance(best, str) else "likelihood"
         self.classes_, self.estimator_ = channel.classes, fitted
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(fitted, name):
@@ -300,12 +310,10 @@ class LabelDPClassifier(Documented, MetaEstimatorMixin, ClassifierMixin, BaseEst
 
     def _shrink(self, X: Any, codes: np.ndarray, weights: np.ndarray, routed: dict) -> None:
         """Find the weight of the classifier against the constant, by held-out reports."""
-        channel = self._channel_
-        n, n_classes = len(codes), len(channel.classes)
-        intercept = constant(channel, codes, weights)
-        self._constant = channel.q + channel.signal * softmax(with_all_scores(intercept[None]))[0]
-        held_out, found = np.zeros((n, n_classes)), np.unique(codes)
-        splits = _splits(codes)
+        channel, n, splits = self._channel_, len(codes), _splits(codes)
+        rates = _probabilities(constant(channel, codes, weights)[None])[0]
+        self._constant = channel.q + channel.signal * rates
+        held_out, found = np.zeros((n, len(rates))), np.unique(codes)
         if min(len(np.unique(codes[some])) for some, _ in splits) < 2:
             self.weights_ = {"constant": 1.0, "probabilities": 0.0}
             return
@@ -507,24 +515,29 @@ class _CorrectedFit(ClassifierMixin, BaseEstimator):
         if self.correction == "auto":
             fits, shares = self._judged(X, codes, weights)
         else:
-            objective = report_likelihood(codes, channel.q, channel.signal, len(channel.classes))
-            fits, shares = [self._least(objective, X, weights, model.C)], np.ones(1)
+            fits = [self._least(_likelihood(channel, codes), X, weights, model.C)]
+            shares = np.ones(1)
         names = ["constant", *(model.C * share for share in _SHARES_OF_C)][-len(fits) :]
         self.weights_ = dict(zip(names, shares.tolist(), strict=True))
         model.classes_ = channel.classes
-        model.coef_ = sum(share * coef for share, (coef, *_) in zip(shares, fits, strict=True))
-        model.intercept_ = sum(share * one for share, (_, one, _) in zip(shares, fits, strict=True))
-        model.n_iter_ = np.array([max(n_iter for *_, n_iter in fits)], dtype=np.int32)
+        coefs, intercepts, n_iters = zip(*fits, strict=True)
+        model.coef_, model.intercept_ = np.tensordot(shares, coefs, 1), shares @ intercepts
+        model.n_iter_ = np.array([max(n_iters)], dtype=np.int32)
         self.model_ = model
         return self
 
+<<<<<<< ours
     def _least(
         self, objective: Objective, X: Any, weights: np.ndarray, C: float, *start: Any
     ) -> Any:
+||||||| base
+    def _least(self, objective: Objective, X: Any, weights: np.ndarray, C: float, *start) -> Any:
+=======
+    def _least(self, objective: Objective, X: Any, weights: Any, C: float, *start: Any) -> Any:
+>>>>>>> theirs
         # The slopes are smaller than those of true labels, by the signal of the reports.
-        tol, n_classes = self.model.tol * self.channel.signal, len(self.channel.classes)
-        model = clone(self.model).set_params(C=C)
-        return minimise(objective, X, weights, n_classes, model, tol, *start)
+        tol, model = self.model.tol * self.channel.signal, clone(self.model).set_params(C=C)
+        return minimise(objective, X, weights, len(self.channel.classes), model, tol, *start)
 
     def _path(self, X: Any, codes: np.ndarray, weights: np.ndarray) -> list[Any]:
         """The coefficients of the constant, and from there those of ever weaker penalties."""
@@ -537,13 +550,10 @@ class _CorrectedFit(ClassifierMixin, BaseEstimator):
 
     def _judged(self, X: Any, codes: np.ndarray, weights: np.ndarray) -> tuple[list, np.ndarray]:
         """The coefficients of the candidates, and the weights that held-out reports give them."""
-        channel = self.channel
         likelihoods = np.zeros((len(codes), 1 + len(_SHARES_OF_C)))
         for some, others in _splits(codes):
             if weights[some].any():
-                judge = report_likelihood(
-                    codes[others], channel.q, channel.signal, len(channel.classes)
-                )
+                judge = _likelihood(self.channel, codes[others])
                 path = self._path(X[some], codes[some], weights[some])
                 for column, (coef, intercept, _) in enumerate(path):
                     likelihoods[others, column] = -judge(X[others] @ coef.T + intercept)[0]
@@ -637,25 +647,16 @@ def with_known_labels(
     shares = np.bincount(codes, weights, n_classes) / total
     spread = np.sum((shares - 1 / n_classes) ** 2) - shares @ (1 - shares) / total
     # A Dirichlet distribution with a for each of K classes has the spread (1 - 1 / K) / (a K + 1).
-    least = (1 - 1 / n_classes) / (n_classes * total + 1)
-    strength = (1 - 1 / n_classes) / max(spread / channel.signal**2, least) - 1
+    most = (1 - 1 / n_classes) * channel.signal**2
+    strength = most / max(spread, most / (n_classes * total + 1)) - 1
     # With true labels there is none, as LogisticRegression has none.
     known = max(strength / n_classes, 1) * (1 - channel.signal)
-    means = np.tile(X.T @ weights / total, (n_classes, 1))
+    chances = [[channel.q, np.finfo(float).tiny], [channel.signal, 1]]
+    q, signal = np.repeat(chances, [len(codes), n_classes], axis=1)
+    objective = report_likelihood(np.append(codes, np.arange(n_classes)), q, signal, n_classes)
     stack = sparse.vstack if sparse.issparse(X) else np.vstack
-    known_q = np.full(n_classes, np.finfo(float).tiny)
-    objective = report_likelihood(
-        np.concatenate([codes, np.arange(n_classes)]),
-        np.concatenate([np.full(len(codes), channel.q), known_q]),
-        np.concatenate([np.full(len(codes), channel.signal), np.ones(n_classes)]),
-        n_classes,
-    )
-    return objective, stack([X, means]), np.concatenate([weights, np.full(n_classes, known)])
-
-
-def with_all_scores(scores: np.ndarray) -> np.ndarray:
-    """Return scores with one of 0 for the first of two classes, where it has none."""
-    return np.column_stack([np.zeros(len(scores)), scores]) if scores.shape[1] == 1 else scores
+    rows = stack([X, np.tile(X.T @ weights / total, (n_classes, 1))])
+    return objective, rows, np.append(weights, np.full(n_classes, known))
 
 
 # -- the objective, and how it is minimised ---------------------------------------------------
@@ -680,29 +681,30 @@ def report_likelihood(codes: np.ndarray, q: Any, signal: Any, n_classes: int) ->
     callable
         The objective.
     """
-    if n_classes == 2:
-        sign = np.where(codes == 1, 1.0, -1.0)[:, None]
-
-        def binary(scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-            reported = expit(sign * scores)[:, 0]
-            likelihood = q + signal * reported
-            weight = signal * reported / likelihood
-            return -np.log(likelihood), -sign * weight[:, None] * expit(-sign * scores)
-
-        return binary
-
     rows = np.arange(len(codes))
 
-    def multinomial(scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        P = np.exp(scores - logsumexp(scores, axis=1)[:, None])
+    def objective(scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        P = _probabilities(scores)
         reported = P[rows, codes]
         likelihood = q + signal * reported
         weight = signal * reported / likelihood
         slope = weight[:, None] * P
         slope[rows, codes] -= weight
-        return -np.log(likelihood), slope
+        return -np.log(likelihood), slope[:, n_classes - scores.shape[1] :]
 
-    return multinomial
+    return objective
+
+
+def _probabilities(scores: np.ndarray) -> np.ndarray:
+    """Those of all classes; a single score is the log odds of the second of two."""
+    if scores.shape[1] == 1:
+        return expit(scores * [-1, 1])
+    return softmax(scores, axis=1)
+
+
+def _likelihood(channel: LabelChannel, codes: np.ndarray) -> Objective:
+    """The same of reports that all came through one channel."""
+    return report_likelihood(codes, channel.q, channel.signal, len(channel.classes))
 
 
 def minimise(
@@ -756,18 +758,12 @@ def minimise(
         of_intercept = slope.sum(axis=0) if model.fit_intercept else []
         return value, np.concatenate([gradient.ravel(), of_intercept])
 
-    start = [np.broadcast_to(coef, (n_scores, n_features)).ravel()]
-    if model.fit_intercept:
-        start.append(np.broadcast_to(intercept, n_scores))
-    origin = np.concatenate(start)
+    n_free = n_coef + (n_scores if model.fit_intercept else 0)
+    starts = np.broadcast_to(coef, (n_scores, n_features)), np.broadcast_to(intercept, n_scores)
+    start, name = np.append(*starts)[:n_free], type(model).__name__
     step, n_iter = minimised(
-        lambda step: value_and_gradient(origin + step),
-        len(origin),
-        tol,
-        model.max_iter,
-        type(model).__name__,
-        maxls=50,
+        lambda step: value_and_gradient(start + step), n_free, tol, model.max_iter, name, maxls=50
     )
-    x = origin + step
+    x = start + step
     found = x[n_coef:] if model.fit_intercept else np.zeros(n_scores)
     return x[:n_coef].reshape(n_scores, n_features), found, n_iter

@@ -47,28 +47,9 @@ def _accuracy(labels: np.ndarray, predicted: np.ndarray) -> float:
 
 def _of_confusion(ratios: Callable[[np.ndarray], tuple]) -> Callable:
     """Ratios of the shares of rows by true class (rows) and predicted class."""
-
-    def score(labels: np.ndarray, predicted: np.ndarray) -> np.ndarray:
-        confusion = labels.T @ np.eye(labels.shape[1])[predicted] / labels.sum()
-        return np.array(ratios(confusion)).reshape(2, -1)
-
-    return score
-
-
-def _balanced_accuracy(confusion: np.ndarray) -> tuple:
-    return np.diag(confusion), confusion.sum(axis=1)
-
-
-def _precision(confusion: np.ndarray) -> tuple:
-    return confusion[1, 1], confusion[:, 1].sum()
-
-
-def _recall(confusion: np.ndarray) -> tuple:
-    return confusion[1, 1], confusion[1].sum()
-
-
-def _f1(confusion: np.ndarray) -> tuple:
-    return 2 * confusion[1, 1], confusion[1].sum() + confusion[:, 1].sum()
+    return lambda labels, predicted: np.reshape(
+        ratios(labels.T @ np.eye(labels.shape[1])[predicted] / labels.sum()), (2, -1)
+    )
 
 
 def _neg_log_loss(labels: np.ndarray, P: np.ndarray) -> float:
@@ -101,12 +82,14 @@ def _roc_auc(labels: np.ndarray, decision: np.ndarray) -> np.ndarray:
 
 _METRICS = {
     "accuracy": _Metric(_accuracy),
-    "balanced_accuracy": _Metric(_of_confusion(_balanced_accuracy)),
-    "f1": _Metric(_of_confusion(_f1), is_binary=True),
+    "balanced_accuracy": _Metric(_of_confusion(lambda m: (np.diag(m), m.sum(axis=1)))),
+    "f1": _Metric(
+        _of_confusion(lambda m: (2 * m[1, 1], m[1].sum() + m[:, 1].sum())), is_binary=True
+    ),
     "neg_brier_score": _Metric(_neg_brier_score, "probabilities"),
     "neg_log_loss": _Metric(_neg_log_loss, "probabilities"),
-    "precision": _Metric(_of_confusion(_precision), is_binary=True),
-    "recall": _Metric(_of_confusion(_recall), is_binary=True),
+    "precision": _Metric(_of_confusion(lambda m: (m[1, 1], m[:, 1].sum())), is_binary=True),
+    "recall": _Metric(_of_confusion(lambda m: (m[1, 1], m[1].sum())), is_binary=True),
     "roc_auc": _Metric(_roc_auc, "decision", is_binary=True),
 }
 
@@ -205,26 +188,26 @@ def label_dp_score(
     if given.shape != shape:
         raise ValueError(f"{who} needs predictions of shape {shape}, got {given.shape}.")
     # The part of the variance of the labels that is noise: a true label equals its square.
-    spread = np.sum((labels - labels.mean(axis=0)) ** 2)
-    noise = min(np.sum(labels**2 - labels) / spread, 1.0) if spread > 0 else 1.0
+    spread = max(np.sum((labels - labels.mean(axis=0)) ** 2), np.finfo(float).eps)
+    noise = np.clip(np.sum(labels**2 - labels) / spread, _LEAST_NOISE, 1)
     if sample_weight is not None:
         labels *= _check_sample_weight(sample_weight, labels, dtype=float)[:, None]
     if found.needs == "labels":
         given = channel.encode(given, who)
     score = found.score(labels, given)
-    if np.ndim(score):
-        score, error = _mean_ratio(score, _replicates(found.score, labels, given), noise)
-        if np.isnan(score):
-            warnings.warn(
-                f"{who} is nan: the number of users that it divides by is within two standard "
-                "errors of 0. It needs more reports, or a larger epsilon.",
-                stacklevel=2,
-            )
-        return (score, error) if return_error else score
-    if not return_error:
+    if not (return_error or np.ndim(score)):
         return score
-    scores = _replicates(found.score, labels, given)
-    return score, float(np.sqrt((len(scores) - 1) * scores.var()))
+    replicates = _replicates(found.score, labels, given)
+    error = float(np.sqrt((len(replicates) - 1) * replicates.var()))
+    if np.ndim(score):
+        score, error = _mean_ratio(score, replicates, noise)
+    if np.isnan(score):
+        warnings.warn(
+            f"{who} is nan: the number of users that it divides by is within two standard errors "
+            "of 0. It needs more reports, or a larger epsilon.",
+            stacklevel=2,
+        )
+    return (score, error) if return_error else score
 
 
 def _replicates(score: Any, labels: np.ndarray, predictions: np.ndarray) -> np.ndarray:
@@ -245,23 +228,19 @@ def _mean_ratio(sums: np.ndarray, replicates: np.ndarray, noise: float) -> tuple
     """
     (part, whole), n_groups = sums, len(replicates)
     deviations = (replicates - replicates.mean(axis=0)) * np.sqrt((n_groups - 1) / n_groups)
-    of_part, of_whole = deviations[:, 0], deviations[:, 1]
     limit = stats.t.ppf(0.975, n_groups - 1)
-    share = limit**2 * max(noise, _LEAST_NOISE)
-    a = whole**2 - share * (of_whole**2).sum(axis=0)
-    b = part * whole - share * (of_part * of_whole).sum(axis=0)
-    c = part**2 - share * (of_part**2).sum(axis=0)
+    margins = noise * limit**2 * np.einsum("gik,gjk->ijk", deviations, deviations)
+    a, b, c = whole**2 - margins[1, 1], part * whole - margins[0, 1], part**2 - margins[0, 0]
     if not np.all((a > 0) & (whole > 0)):
         return math.nan, math.nan
-    centre, half = b / a, np.sqrt(np.maximum(b**2 - a * c, 0)) / a
-    low, high = np.clip(centre - half, 0, 1), np.clip(centre + half, 0, 1)
+    half = np.sqrt(np.maximum(b**2 - a * c, 0)) / a
+    low, high = np.clip(b / a - half, 0, 1), np.clip(b / a + half, 0, 1)
     half = np.where(low < high, (high - low) / 2, half)
-    errors = half / (stats.norm.ppf(0.975) * np.sqrt(share) / limit)
     # The ratios of a mean are correlated as their linear approximations are.
-    linear = of_part - part / whole * of_whole
-    length = np.maximum(np.sqrt((linear**2).sum(axis=0)), np.finfo(float).tiny)
-    error = np.linalg.norm((linear / length * errors).mean(axis=1))
-    return float(np.mean((low + high) / 2)), float(error)
+    linear = deviations[:, 0] - part / whole * deviations[:, 1]
+    linear /= np.maximum(np.linalg.norm(linear, axis=0), np.finfo(float).tiny)
+    error = np.linalg.norm((linear * half).mean(axis=1)) / np.sqrt(noise)
+    return float(np.mean((low + high) / 2)), float(error / stats.norm.ppf(0.975))
 
 
 def make_label_dp_scorer(
