@@ -1,4 +1,4 @@
-"""Defaults on weak data, beside the cheap answers: every section on data that nothing was tuned on.
+"""Defaults on weak data, beside the cheap answers, each section on data named in its module.
 
 The sections are frequencies (few reports a category), statements (the leading categories), labels,
 models (features and records) and tables. Each is a module of its own that says which data it takes.

@@ -133,21 +133,10 @@ class LabelDPClassifier(Documented, MetaEstimatorMixin, ClassifierMixin, BaseEst
     the constant, with standard error S, has a weight proportional to exp((G - S / 2) / 4) if it is
     one of several penalties, and to exp(G - S / 2) if it is a mixture of a classifier and the
     constant. The 4 is no theorem: likelihoods of reports hardly notice overconfident probabilities,
-<<<<<<< ours
-    which cost true log loss dearly, and averages with softer weights lost less on trial data. A few
-    people with the mean features, of each class and with known labels, are added to the rows of
-    "auto", and make
-    the constant possible for every class. Their number is found from the reports: many if the
-||||||| base
-    which cost true log loss dearly, and averages with softer weights lost less on trial data. A few people with the
-    mean features, of each class and with known labels, are added to the rows of "auto", and make
-    the constant possible for every class. Their number is found from the reports: many if the
-=======
     which cost true log loss dearly, and averages with softer weights lost less on trial data.
 
     A few people with the mean features, of each class and with known labels, are added to the rows
     of "auto"; they keep every class possible. Their number is found from the reports: many if the
->>>>>>> theirs
     shares of classes do not differ by more than their noise, and none as epsilon grows.
 
     `score` compares predictions with true labels, as that of any classifier; for reports there is
@@ -526,15 +515,7 @@ class _CorrectedFit(ClassifierMixin, BaseEstimator):
         self.model_ = model
         return self
 
-<<<<<<< ours
-    def _least(
-        self, objective: Objective, X: Any, weights: np.ndarray, C: float, *start: Any
-    ) -> Any:
-||||||| base
-    def _least(self, objective: Objective, X: Any, weights: np.ndarray, C: float, *start) -> Any:
-=======
     def _least(self, objective: Objective, X: Any, weights: Any, C: float, *start: Any) -> Any:
->>>>>>> theirs
         # The slopes are smaller than those of true labels, by the signal of the reports.
         tol, model = self.model.tol * self.channel.signal, clone(self.model).set_params(C=C)
         return minimise(objective, X, weights, len(self.channel.classes), model, tol, *start)
