@@ -290,7 +290,7 @@ class CorrectedRidge(RegressorMixin, _CorrectedModel):
                 scores[:, block] -= z * b - z * (z @ b)[:, None]
             scores *= weight[rows, None]
             meat += scores.T @ scores
-        self.coef_covariance_ = inverse @ meat @ inverse
+        self.coef_covariance_: np.ndarray = inverse @ meat @ inverse
         self.unshrunk_coef_ = self.coef_ = coef
         if noisy := _noisy(X, blocks):
             free = _not_shrunk(X.shape[1], noisy)
@@ -301,7 +301,7 @@ class CorrectedRidge(RegressorMixin, _CorrectedModel):
             shrunk = _shrunk(coef, self.coef_covariance_, noisy, scale)
             self.coef_ = shrunk + free @ of_free @ (target - gram @ shrunk)
         self.intercept_ = y_mean - float(means @ self.coef_)
-        self.n_raised_ = int(np.sum(values < least - scale))
+        self.n_raised_: int = int(np.sum(values < least - scale))
         return self
 
     def predict(self, X: Any) -> np.ndarray:
@@ -474,6 +474,9 @@ class CorrectedLogisticRegression(ClassifierMixin, _CorrectedModel):
         "max_iter": [Interval(Integral, 1, None, closed="left")],
     }
 
+    classes_: np.ndarray
+    n_iter_: int
+
     def __init__(
         self,
         C: float = 1.0,
@@ -530,7 +533,7 @@ class CorrectedLogisticRegression(ClassifierMixin, _CorrectedModel):
                 f"{_MAX_CELLS}: group their categories, or use CorrectedRidge, which needs none."
             )
         penalty = plain = np.eye(X.shape[1]) / self.C
-        self.n_raised_ = 0
+        self.n_raised_: int = 0
         for one in (0, 1):
             rows = numbers == one
             if blocks and weight[rows].any():

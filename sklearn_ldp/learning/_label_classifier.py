@@ -178,6 +178,9 @@ class LabelDPClassifier(Documented, MetaEstimatorMixin, ClassifierMixin, BaseEst
         "random_state": ["random_state", np.random.Generator],
     }
 
+    classes_: np.ndarray
+    estimator_: Any
+
     def __init__(
         self,
         estimator: Any = None,
@@ -281,14 +284,14 @@ class LabelDPClassifier(Documented, MetaEstimatorMixin, ClassifierMixin, BaseEst
         self._channel_, self._n_reports = channel, float(weights.sum())
         if correction == "probabilities":
             fitted = clone(base).fit(X, reports, **routed)
-            self.weights_ = {"probabilities": 1.0}
+            self.weights_: dict[Any, Any] = {"probabilities": 1.0}
             if self.correction == "auto" and hasattr(fitted, "predict_proba"):
                 codes = np.searchsorted(channel.classes, reports)
                 self._shrink(X, codes, weights, routed)
         else:
             fitted, self.weights_ = _fit_corrected(base, correction, channel, X, reports, routed)
         best = max(self.weights_, key=lambda name: self.weights_[name])
-        self.correction_ = best if isinstance(best, str) else "likelihood"
+        self.correction_: str = best if isinstance(best, str) else "likelihood"
         self.classes_, self.estimator_ = channel.classes, fitted
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(fitted, name):

@@ -157,6 +157,10 @@ class LDPNaiveBayes(Documented, ClassifierMixin, BaseEstimator):
         "n_jobs": [None, Integral],
     }
 
+    classes_: np.ndarray
+    n_features_in_: int
+    tables_: TableSet
+
     def __init__(
         self,
         epsilon: float = 1.0,
@@ -237,7 +241,7 @@ class LDPNaiveBayes(Documented, ClassifierMixin, BaseEstimator):
         self.fit_tables(tables)
         names = column_names(X)
         if names is not None and all(isinstance(name, str) for name in names):
-            self.feature_names_in_ = np.array(list(features.columns), dtype=object)
+            self.feature_names_in_: np.ndarray = np.array(list(features.columns), dtype=object)
         return self
 
     def _survey(self, features: RecordDomain, classes: Any) -> MarginalOracle:
@@ -331,18 +335,20 @@ class LDPNaiveBayes(Documented, ClassifierMixin, BaseEstimator):
             non_negative=False,
         )
         cells = [table.reshape(-1, classes.size) for table in agreed]
-        self.n_samples_seen_ = int(np.max(noises[0].n_users))
+        self.n_samples_seen_: int = int(np.max(noises[0].n_users))
         stds = np.sqrt(variances)
         # A class is not taken to be rarer than what can be told from 0.
         precisions = [1 / (len(one) * std**2) for one, std in zip(cells, stds, strict=True)]
         least = max(1 / np.sqrt(sum(precisions)), 1 / (self.n_samples_seen_ + 1))
         prior = np.maximum(norm_sub(cells[0].sum(axis=0)), least)
-        self.class_prior_ = prior / prior.sum()
+        self.class_prior_: Any = prior / prior.sum()
         evidence = [log_lifts(*one, self.class_prior_) for one in zip(cells, stds, strict=True)]
         lifts = [lift for lift, _ in evidence]
         nothing = {key: np.zeros((one.size, classes.size)) for key, one in domains.items()}
-        self.feature_log_lift_ = {**nothing, **dict(zip(found, lifts, strict=True))}
-        self.slope_ = slope(lifts, [norm_sub(one.sum(axis=1)) for one in cells], self.correlation)
+        self.feature_log_lift_: dict[Any, Any] = {**nothing, **dict(zip(found, lifts, strict=True))}
+        self.slope_: float = slope(
+            lifts, [norm_sub(one.sum(axis=1)) for one in cells], self.correlation
+        )
         self.slope_ *= confirmed(np.array([gains for _, gains in evidence]))
         self.tables_, self._features = tables, RecordDomain(domains)
         self.classes_, self.n_features_in_ = np.asarray(classes.categories), len(domains)

@@ -140,6 +140,9 @@ class PrivatizedColumns(Documented, TransformerMixin, BaseEstimator):
         "check_methods_subset_invariance": "each place of a seeded run has coins of its own",
     }
 
+    slices_: dict[Any, range]
+    oracles_: dict[Any, Any]
+
     def __init__(
         self,
         epsilon: float = 1.0,
@@ -383,7 +386,7 @@ class PrivatizedColumns(Documented, TransformerMixin, BaseEstimator):
         rows = self._rows(protocol, X)
         self._fitted_protocol, self._released = protocol, None
         self.slices_, self.oracles_ = _slices(domain), collector._oracles(domain)
-        self.n_features_in_ = rows.shape[1]
+        self.n_features_in_: Any = rows.shape[1]
         if hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
         names = column_names(X)

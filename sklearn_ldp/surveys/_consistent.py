@@ -201,7 +201,7 @@ class Consistent(BaseTableProcessor):
         self.max_iter = max_iter
 
     def _process(self, estimate: FrequencyEstimate) -> FrequencyEstimate:
-        self.n_iter_ = 1
+        self.n_iter_: int = 1
         return super()._process(estimate)
 
     def _process_tables(self, tables: TableSet) -> TableSet:

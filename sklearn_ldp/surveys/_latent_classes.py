@@ -146,9 +146,9 @@ class LatentClasses(BaseTableProcessor):
         linear = linear_tables(tables, components)
         observed = _observed(tables, components)
         fit, variances = self._fitted(tables, components, observed)
-        self.dependence_ = _dependence(fit, tables.sizes, observed, variances)
-        self.mixture_ = fit.mixture.shrunk(self.dependence_)
-        self.noise_index_ = _noise_index(observed, tables.sizes)
+        self.dependence_: float = _dependence(fit, tables.sizes, observed, variances)
+        self.mixture_: Any = fit.mixture.shrunk(self.dependence_)
+        self.noise_index_: float = _noise_index(observed, tables.sizes)
         cells = {name: self.mixture_.table(columns) for name, columns in linear.columns_of.items()}
         if self._takes_residual():
             cells = _with_residuals(linear, cells, observed, self.mixture_)
