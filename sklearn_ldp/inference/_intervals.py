@@ -188,7 +188,7 @@ def gaussian_maximum(covariance: np.ndarray, level: float) -> float:
 
 
 # -- one category -----------------------------------------------------------------------------
-def score_intervals(values: np.ndarray, covariances: EstimateCovariances, critical: float) -> Ends:
+def score_intervals(values: np.ndarray, covariances: EstimateCovariances, critical: Any) -> Ends:
     """Return score intervals of the categories, with half a count.
 
     An end is the frequency T with ``|x -+ k - T| = u sqrt(A + b T - c T**2)``: the estimate x is
@@ -201,7 +201,7 @@ def score_intervals(values: np.ndarray, covariances: EstimateCovariances, critic
         The raw estimate.
     covariances : EstimateCovariances
         Its covariances.
-    critical : float
+    critical : float or ndarray of shape (d,)
         The number u of standard deviations.
 
     Returns
@@ -260,8 +260,14 @@ def tail_intervals(values: np.ndarray, covariances: EstimateCovariances, tail: f
     (ndarray of shape (d,), ndarray of shape (d,))
         Lower and upper ends, in [0, 1].
     """
-    law, critical = covariances.binomial, -float(ndtri(tail))
+    critical: Any = -ndtri(tail)
+    law = covariances.binomial
     if law is None:
+        if covariances.noise.support_law is not None:
+            # Signed supports: the variance grows with the frequency of the category's block, which
+            # few users tell badly. So each block is taken to be as frequent as the largest one.
+            constant, *_ = covariances.quadratic()
+            critical = critical * np.sqrt(constant.max() / constant)
         return score_intervals(values, covariances, critical)
     # Counts are skewed to the right by those who seldom support the category (q), and to the left
     # by those who mostly support their own (p).

@@ -815,6 +815,7 @@ def test_a_list_must_have_a_length():
 
 LISTS = {
     "few reports": (np.random.default_rng(3).multinomial(1000, ZIPF_1232), 1.0),
+    "few reports, large budget": (np.random.default_rng(3).multinomial(1000, ZIPF_1232), 6.0),
     "equal": (np.full(612, 16), 1.0),
     "large budget": (
         (2000 * ZIPF_1232[:60] ** 1.5 / np.sum(ZIPF_1232[:60] ** 1.5)).astype(int),
