@@ -147,15 +147,15 @@ def label_dp_score(
     float or (float, float)
         The score, and its standard error if asked for.
 
-    Warns
-    -----
-    UserWarning
-        If the score is nan, because the reports may come from no user of a class.
-
     Raises
     ------
     ValueError
         If the metric is not known, is not for so many classes, or an argument is malformed.
+
+    Warns
+    -----
+    UserWarning
+        If the score is nan, because the reports may come from no user of a class.
 
     References
     ----------

@@ -33,6 +33,7 @@ _LEAST_EVIDENCE = (3.0, 7.0)  # log likelihood ratio against that; with the fewe
 _FEWEST = 10.0  # standard deviation of the count of a category that nobody has
 _FEW = 1000.0  # counts are taken as normal if their skewness is below the root of 1 over this
 _LEAST_COUNT = 1e-9
+_NOBODY = 0.1  # expected count of a category that nobody has, below which there is next to no noise
 
 Prior = tuple[np.ndarray, np.ndarray]
 
@@ -106,12 +107,11 @@ Law = NormalLaw | CountLaw
 
 def law_of_counts(support_law: Any, is_sample: bool) -> CountLaw | None:
     """Return the law of support counts, if they are so few that normality would mislead."""
-    if support_law is None or support_law.q <= 0:
+    if support_law is None:
         return None
-    law = CountLaw(
-        support_law.p, support_law.q, float(np.ravel(support_law.n_samples)[0]), is_sample
-    )
-    return law if law.unit**2 < _FEW * (1 - 2 * law.q) ** 2 else None
+    p, n = min(float(support_law.p), 1 - _LEAST_COUNT), float(np.ravel(support_law.n_samples)[0])
+    law = CountLaw(p, float(support_law.q), n, is_sample)
+    return law if _NOBODY <= law.unit**2 < _FEW * (1 - 2 * law.q) ** 2 else None
 
 
 # -- the priors -------------------------------------------------------------------------------
@@ -565,6 +565,8 @@ def posterior_mean(
         Their prior probabilities.
     slope : float, default=0.0
         How much the variance grows with the frequency.
+    law : NormalLaw or CountLaw, default=None
+        The law of the estimates; None takes them as normal, with `std` and `slope`.
 
     Returns
     -------
