@@ -139,19 +139,22 @@ def labels_table(n_repeats: int) -> Iterator[str]:
         model = LogisticRegression(C=0.02, max_iter=1000).fit(Z, reports)
         return judged(model.predict_proba(Z_test), y_test)
 
-    def boosting(epsilon: float, seed: int) -> Any:
-        model = LabelDPClassifier(forest, epsilon, random_state=seed)
-        return judged(model.fit(X, y).predict_proba(X_test), y_test)
+    def boosting(correction: str) -> Callable[[float, int], Any]:
+        def row(epsilon: float, seed: int) -> Any:
+            model = LabelDPClassifier(forest, epsilon, correction=correction, random_state=seed)
+            return judged(model.fit(X, y).predict_proba(X_test), y_test)
+
+        return row
 
     rows = {
         "reports as if they were labels, C=0.02": uncorrected,
-        "loss, C=0.02": linear(0.02, "loss"),
+        "likelihood, C=0.02": linear(0.02, "likelihood"),
         "auto, C=0.02": linear(0.02, "auto"),
-        "loss, C=1": linear(1.0, "loss"),
         "likelihood, C=1": linear(1.0, "likelihood"),
         "auto, C=1": linear(1.0, "auto"),
         "probabilities, logistic, C=0.02": linear(0.02, "probabilities"),
-        "probabilities, boosting": boosting,
+        "probabilities, boosting": boosting("probabilities"),
+        "auto, boosting": boosting("auto"),
     }
     yield from table(rows, n_repeats)
 

@@ -71,9 +71,9 @@ def _roc_auc(labels: np.ndarray, decision: np.ndarray) -> np.ndarray:
     with herself.
     """
     order = np.argsort(decision, kind="stable")
-    _, starts, ties = np.unique(decision[order], return_index=True, return_inverse=True)
-    first, second = labels[order, 0], labels[order, 1]
-    of_ties = np.add.reduceat(first, starts)
+    is_new = np.append(True, decision[order[1:]] != decision[order[:-1]])
+    ties, (first, second) = np.cumsum(is_new) - 1, labels[order].T
+    of_ties = np.add.reduceat(first, np.flatnonzero(is_new))
     below = np.concatenate([[0.0], np.cumsum(of_ties)[:-1]])[ties]
     pairs = second @ (below + 0.5 * of_ties[ties]) - 0.5 * (second @ first)
     total = second.sum() * first.sum() - second @ first
@@ -194,6 +194,9 @@ def label_dp_score(
         labels *= _check_sample_weight(sample_weight, labels, dtype=float)[:, None]
     if found.needs == "labels":
         given = channel.encode(given, who)
+    elif found.needs == "decision":  # sorted once, and not again for each group that is left out
+        order = np.argsort(given, kind="stable")
+        labels, given = labels[order], given[order]
     score = found.score(labels, given)
     if not (return_error or np.ndim(score)):
         return score
