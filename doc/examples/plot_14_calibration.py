@@ -47,7 +47,7 @@ print(f"{(reports == CLASSES[1]).mean():.3f} of the reports")
 # -------------------
 # The first one is trained on the reports as if they were labels. The second one has the same
 # reports, and maximises their likelihood. Held-out reports decide how much weight each penalty has,
-# and the constant, which is the share of each class: with so many people nearly all of the weight is
+# and the constant, which is the share of each class. With so many people nearly all weight is
 # on the given C.
 
 encode = make_column_transformer(
