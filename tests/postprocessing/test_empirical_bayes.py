@@ -366,3 +366,14 @@ def test_the_law_of_counts_is_that_of_two_binomials(p, q, n):
         for one in (law, NormalLaw((1 - p - q) / law.unit))
     ]
     assert gaps[0] < 0.01 < 1 < gaps[1]
+
+
+@pytest.mark.parametrize("oracle", [GRR, OLH])
+@pytest.mark.parametrize("epsilon", [12.0, 25.0, 50.0, 700.0])
+def test_next_to_no_noise_is_left_alone(oracle, epsilon):
+    """Where hardly a report is false, counts have no skew that a law of few reports could read."""
+    counts = np.array([1200, 500, 200, 60, 30, 9, 1, 0])
+    raw = oracle(epsilon, categories=8, random_state=0).simulate(counts)
+    values = np.asarray(EmpiricalBayes().fit_transform(raw))
+    nearest = np.asarray(NormSub().fit_transform(raw))
+    assert np.abs(values - nearest).sum() <= 0.002 + 0.5 * np.abs(nearest - counts / 2000).sum()
