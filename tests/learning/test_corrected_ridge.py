@@ -295,7 +295,9 @@ def test_a_weak_column_does_no_harm_and_a_strong_one_stays(seed):
     """R2 at true rows beside that of the public feature alone, 3,000 users at epsilon 1.
 
     The mean over 10 collections: it loses less than .01 where the column of 15 categories tells
-    nothing. The unshrunk coefficients lose more than .05: the negative control.
+    nothing (in 40 seeds at most .0012). The unshrunk coefficients lose .063 (standard deviation
+    over seeds .0075), the negative control. A column that tells much gains .117 (.021): each of the
+    latter two bounds is four standard deviations off, which fails once in some 30,000 seeds.
     """
     rng = np.random.default_rng(seed)
     gains = {0.0: [], 1.0: []}
@@ -313,5 +315,5 @@ def test_a_weak_column_does_no_harm_and_a_strong_one_stays(seed):
             model.coef_ = model.unshrunk_coef_
             found.append([score - alone, model.score(T, y[3000:]) - alone])
     assert np.mean(gains[0.0], axis=0)[0] > -0.01
-    assert np.mean(gains[0.0], axis=0)[1] < -0.05
+    assert np.mean(gains[0.0], axis=0)[1] < -0.03
     assert np.mean(gains[1.0], axis=0)[0] > 0.03
