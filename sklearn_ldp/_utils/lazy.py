@@ -23,7 +23,7 @@ def lazy_submodules(package: str) -> tuple[Callable[[str], Any], Callable[[], li
         return {info.name for info in pkgutil.iter_modules(module.__path__) if info.name[0] != "_"}
 
     def get(name: str) -> Any:
-        if name[0] != "_" and name in public():
+        if not name.startswith("_") and name in public():
             return importlib.import_module(f"{package}.{name}")
         raise AttributeError(f"module {package!r} has no attribute {name!r}")
 
