@@ -13,7 +13,7 @@ from sklearn.utils._param_validation import Interval
 
 from ..estimates import EstimateSet, FrequencyEstimate
 from ..numerics.simplex import norm_sub
-from ..postprocessing._base import BasePostProcessor
+from ..postprocessing import BasePostProcessor
 from ._components import Components, Subset
 from ._table_set import TableSet
 from ._views import best_components, combined_tables
