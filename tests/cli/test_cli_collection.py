@@ -521,8 +521,12 @@ def test_a_checkpoint_in_use(folder, capsys):
 
 @pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="has the signals of POSIX")
 @pytest.mark.parametrize(("name", "code"), [("SIGTERM", 143), ("SIGHUP", 129)])
-def test_other_signals_write_the_checkpoint_too(folder, name, code, capsys, monkeypatch):
+def test_other_signals_write_the_checkpoint_too(folder, name, code, capsys, monkeypatch, request):
     """The first signal stops the work, and a second one does not stop the saving."""
+    before = signal.signal(
+        getattr(signal, name), signal.SIG_DFL
+    )  # nohup ignores SIGHUP, and so would we
+    request.addfinalizer(lambda: signal.signal(getattr(signal, name), before))
     for letter in "ab":
         assert privatize("--output", f"reports/{letter}.parquet") == 0
     commit, write = Aggregator._commit, Aggregator._write
