@@ -93,7 +93,7 @@ class LatentClasses(BaseTableProcessor):
     shrunk towards the product of its columns by Stein's unbiased estimate of the error. What it
     leaves is
     shrunk cell by cell, by a factor that is estimated for each table from the size of what is left
-    in comparison with its noise. Measured in the guide on tables, with
+    in comparison with its noise. Measured in the notes on tables, with
     ``python -m benchmarks.accuracy.table_models``.
 
     The model sees tables of one and of two columns; those of more columns are reduced to pairs.
