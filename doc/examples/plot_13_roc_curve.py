@@ -11,8 +11,8 @@ classifier for which only incomes are private, and one that is not private at al
 # %%
 # The people
 # ----------
-# :ref:`A module <sphx_glr_auto_examples_shared_incomes.py>` reads Adult census income where it is
-# there. Otherwise it makes up people with the same columns.
+# A module beside this example, :download:`shared_incomes.py </examples/shared_incomes.py>`, reads
+# Adult census income where it is there. Otherwise it makes up people with the same columns.
 
 import matplotlib.pyplot as plt
 import pandas as pd

@@ -40,8 +40,7 @@ for name, (method, colour) in methods.items():
     estimate = method.fit_transform(raw)
     label = f"{name}, mean squared error {frequency_mse(truth, estimate):.1e}"
     ax.plot(estimate.values[0], color=colour, linewidth=1.5, label=label)
-ax.set_xlabel("category")
-ax.set_ylabel("frequency")
+ax.set(xlabel="category", ylabel="frequency", ylim=(-0.016, 0.062))  # room for the legend
 _ = ax.legend(loc="upper left")
 
 # %%
