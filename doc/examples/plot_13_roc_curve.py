@@ -4,8 +4,8 @@ From a collection to a ROC curve
 ================================
 
 Who earns more than 50,000 dollars a year? Each person sends one randomised report, of her features
-and her income together. We learn a classifier from the reports of two servers. It stands beside a
-classifier for which only incomes are private, and one that is not private at all.
+and her income together. We learn a classifier from the reports of two servers. We compare it with a
+classifier for which only incomes are private, and with one that is not private at all.
 """
 
 # %%

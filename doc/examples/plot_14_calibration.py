@@ -5,7 +5,8 @@ Calibration before and after the correction
 
 Who earns more than 50,000 dollars a year? People keep their incomes secret: each one randomises her
 label, and sends it to a server that knows her features. A classifier that takes the reports for
-labels has a good ranking, and useless probabilities. The noise is known, so they can be corrected.
+labels ranks people well, but its probabilities are useless. The noise is known, so they can be
+corrected.
 """
 
 # %%

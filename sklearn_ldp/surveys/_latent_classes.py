@@ -36,9 +36,9 @@ _LEAST_SIGNAL = 1e-6
 
 
 class LatentClasses(BaseTableProcessor):
-    """Fit a joint model of all columns to noisy tables: a mixture of a few classes of users.
+    """Make tables better by a joint model of all columns, which also makes synthetic rows.
 
-    Within a class the columns are independent. The classes have a prior that pulls them together,
+    The model is a mixture of a few classes of users. Within a class the columns are independent. The classes have a prior that pulls them together,
     and of the dependence that they find, the model keeps the part that an unbiased estimate of its
     error confirms: none of it where independent columns do better. All tables follow from the
     model: they have no negative cells and agree with each other. Where there is little noise, each
