@@ -145,10 +145,10 @@ class EmpiricalBayes(LearntPrior):
 
     >>> from sklearn_ldp.queries import groups
     >>> region = groups(np.repeat(["east", "west"], [24, 76]))
-    >>> bayes.estimate_.answer(region).round(1)
-    array([[0.9, 0.1]])
-    >>> EmpiricalBayes(queries=region).fit_transform(estimate).answer(region).round(1)
-    array([[1., 0.]])
+    >>> bayes.estimate_.answer(region).round(1).tolist()
+    [[0.9, 0.1]]
+    >>> EmpiricalBayes(queries=region).fit_transform(estimate).answer(region).round(1).tolist()
+    [[1.0, 0.0]]
     """
 
     _parameter_constraints: dict = {
