@@ -54,6 +54,7 @@ sphinx_gallery_conf = {
     "examples_dirs": "examples",
     "gallery_dirs": "auto_examples",
     "within_subsection_order": "FileNameSortKey",
+    "ignore_pattern": r"__init__|shared_",  # what examples import is no example
     "download_all_examples": False,
     "show_memory": False,
     "show_signature": False,

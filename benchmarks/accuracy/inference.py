@@ -3,7 +3,7 @@
     python -m benchmarks.accuracy.inference
     python -m benchmarks.accuracy.inference --repeats 50 --parts answers sizes
 
-prints the tables of doc/user_guide/inference.md.
+prints the tables of doc/notes/inference.md.
 
 The coverage of one category is exact: the probabilities of all counts are added up. Everything else
 is simulated.

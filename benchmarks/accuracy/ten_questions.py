@@ -1,7 +1,7 @@
 """A survey of ten questions on real people, as a collector would plan, run and read it.
 
 The people are the 32,561 of the census income data "Adult" (../shared/data), who answer once. What
-this prints is what the guide's page "A survey of ten questions" shows.
+this prints is what the guide's page "A survey from the plan to the answers" shows.
 
     python -m benchmarks.accuracy.ten_questions
 """

@@ -70,8 +70,10 @@ for other in ("admission", "department"):
 
 model = LatentClasses().fit_transform(raw)
 figure, axes = plt.subplots(2, 1, figsize=(8, 6), layout="constrained")
-for ax, tables in zip(axes, [linear, model], strict=True):
+pictures = {"best linear tables": linear, "joint model": model}
+for ax, (name, tables) in zip(axes, pictures.items(), strict=True):
     ContingencyDisplay.from_estimate(tables, "gender", "department", ax=ax)
+    ax.set_title(f"{name}; {ax.get_title()}", fontsize="small")
 
 # %%
 # The colours are differences from independence, and cells within the noise are hatched: women

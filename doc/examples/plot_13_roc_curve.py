@@ -4,15 +4,15 @@ From a collection to a ROC curve
 ================================
 
 Who earns more than 50,000 dollars a year? Each person sends one randomised report, of her features
-and her income together. We learn a classifier from the reports of two servers. It stands beside a
-classifier for which only incomes are private, and one that is not private at all.
+and her income together. We learn a classifier from the reports of two servers. We compare it with a
+classifier for which only incomes are private, and with one that is not private at all.
 """
 
 # %%
 # The people
 # ----------
-# :ref:`A module <sphx_glr_auto_examples_shared_incomes.py>` reads Adult census income where it is
-# there. Otherwise it makes up people with the same columns.
+# A module beside this example, :download:`shared_incomes.py </examples/shared_incomes.py>`, reads
+# Adult census income where it is there. Otherwise it makes up people with the same columns.
 
 import matplotlib.pyplot as plt
 import pandas as pd

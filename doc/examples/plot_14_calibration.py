@@ -5,14 +5,15 @@ Calibration before and after the correction
 
 Who earns more than 50,000 dollars a year? People keep their incomes secret: each one randomises her
 label, and sends it to a server that knows her features. A classifier that takes the reports for
-labels has a good ranking, and useless probabilities. The noise is known, so they can be corrected.
+labels ranks people well, but its probabilities are useless. The noise is known, so they can be
+corrected.
 """
 
 # %%
 # The people
 # ----------
-# :ref:`A module <sphx_glr_auto_examples_shared_incomes.py>` reads Adult census income where it is
-# there. Otherwise it makes up people with the same columns.
+# A module beside this example, :download:`shared_incomes.py </examples/shared_incomes.py>`, reads
+# Adult census income where it is there. Otherwise it makes up people with the same columns.
 
 import matplotlib.pyplot as plt
 import numpy as np

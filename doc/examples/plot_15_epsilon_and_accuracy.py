@@ -11,9 +11,10 @@ unbiased, but noisy: at a small epsilon they cannot tell a good classifier from 
 # %%
 # The people
 # ----------
-# :ref:`A module <sphx_glr_auto_examples_shared_incomes.py>` reads Adult census income where it is
-# there. Otherwise it makes up people with the same columns. Features are public here, so they may
-# be encoded once. The label is 1 for more than 50,000 dollars, and a secret.
+# A module beside this example, :download:`shared_incomes.py </examples/shared_incomes.py>`, reads
+# Adult census income where it is there. Otherwise it makes up people with the same columns.
+# Features are public here, so they may be encoded once. The label is 1 for more than 50,000
+# dollars, and a secret.
 
 import matplotlib.pyplot as plt
 import numpy as np

@@ -1,7 +1,4 @@
-"""
-==========================
-The rows of three examples
-==========================
+"""The rows of three examples.
 
 Three examples learn who earns more than 50,000 dollars a year. They import this module, so save it
 beside them. It reads Adult, rows of the US census of 1994, if its two files are in ``shared/data``

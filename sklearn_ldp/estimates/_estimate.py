@@ -30,10 +30,14 @@ from ..queries import Queries, as_query_set
 class FrequencyEstimate:
     """Estimated frequencies of categories, and what is known about their noise.
 
-    Oracles return an estimate; post-processors take one and return a new one. It is a small frozen
-    container and not a subclass of ndarray, because the results of slicing and arithmetic would
-    keep a noise level that is no longer right. ``np.asarray(estimate)`` gives the numbers, and
-    ``estimate[i]`` selects rows.
+    Oracles return an estimate; post-processors take one and return a new one. Ask it: `top` names
+    the most frequent categories, `answer` takes queries such as totals of groups,
+    `confidence_interval` and `detected` say how sure the raw estimate is, and `plot` shows it.
+    You need no parameter, unless you make an estimate from numbers of your own.
+
+    It is a small frozen container and not a subclass of ndarray, because the results of slicing and
+    arithmetic would keep a noise level that is no longer right. ``np.asarray(estimate)`` gives the
+    numbers, and ``estimate[i]`` selects rows.
 
     Parameters
     ----------

@@ -168,6 +168,13 @@ class LabelDPClassifier(Documented, MetaEstimatorMixin, ClassifierMixin, BaseEst
     ... )
     >>> model.fit(X, y).predict_proba([[2.0, 0.0]]).round(1)
     array([[0.1, 0.9]])
+
+    Clients randomise their labels once, and a server learns from the reports:
+
+    >>> reports = model.privatize(y)
+    >>> server = LabelDPClassifier(epsilon=1.0, classes=["no", "yes"], input="reports")
+    >>> server.fit(X, reports).predict([[2.0, 0.0]]).tolist()
+    ['yes']
     """
 
     _parameter_constraints: dict = {

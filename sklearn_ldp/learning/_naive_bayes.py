@@ -105,7 +105,7 @@ class LDPNaiveBayes(Documented, ClassifierMixin, BaseEstimator):
     `correlation`: what makes it calibrated if the terms are normal and equally correlated; and by
     the share of the evidence that the tables bear out, less a standard error: an estimate of the
     log likelihood that it adds, without the bias of being learnt from the same tables. All are
-    unpublished; the guide page "Learning under LDP" has the measurements.
+    unpublished; the notes on learning have the measurements.
 
     References
     ----------

@@ -14,7 +14,10 @@ from ._base import BaseOracle
 
 
 class GRR(BaseOracle):
-    """Generalised (k-ary, direct) randomised response.
+    """Randomised response over all categories: the oracle for small domains.
+
+    Say `epsilon` and `categories`; the defaults of the rest are good. It is known as generalised,
+    k-ary or direct randomised response.
 
     A user reports her own category with probability p and any other one with probability q,
 

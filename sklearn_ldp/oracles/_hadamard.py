@@ -19,7 +19,7 @@ from ._base import BaseOracle
 
 
 class HadamardResponse(BaseOracle):
-    """Hadamard response.
+    """Hadamard response: for small epsilons, with reports of one integer and fast decoding.
 
     Each category has a row of a Hadamard matrix of order K, a power of two above d (row 0, all
     ones, is never used), and is supported by the half of the columns where its row is +1. The user

@@ -27,7 +27,9 @@ _MAX_HASH_RANGE = 1 << 20
 
 
 class OLH(BaseOracle):
-    """Optimised local hashing.
+    """Optimised local hashing: the oracle for large domains, with reports of two integers.
+
+    Say `epsilon` and `categories`; the defaults of the rest are good.
 
     A user draws a hash function, hashes her category into g values, randomises the hash value
     as :class:`GRR` does, and reports the function and the value. A report supports the categories
@@ -156,9 +158,9 @@ class OLH(BaseOracle):
 
 
 class BLH(BaseOracle):
-    """Binary local hashing, also called random matrix projection.
+    """Binary local hashing: for small epsilons, with reports of a function and one bit.
 
-    This is :class:`OLH` with hash values of one bit,
+    It is also called random matrix projection, and is :class:`OLH` with hash values of one bit,
 
     .. math:: p = \\frac{e^\\epsilon}{e^\\epsilon + 1}, \\qquad q = \\frac12.
 

@@ -22,7 +22,10 @@ _MAX_URN = 10**9  # NumPy's limit on the size of an urn
 
 
 class SubsetSelection(BaseOracle):
-    """Subset selection (omega-subset mechanism).
+    """Subset selection: the most accurate oracle, with large reports.
+
+    Say `epsilon` and `categories`; the defaults of the rest are good. It is also called the
+    omega-subset mechanism.
 
     A user reports a set of w categories: with probability p a set that holds her own, otherwise one
     that does not, uniformly among all such sets,

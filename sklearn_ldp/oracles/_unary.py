@@ -14,7 +14,9 @@ from ._base import BaseOracle
 
 
 class OUE(BaseOracle):
-    """Optimised unary encoding.
+    """Optimised unary encoding: the oracle for large domains, with a bit per category.
+
+    Say `epsilon` and `categories`; the defaults of the rest are good.
 
     A user encodes her category as d bits, of which a single one is 1, and randomises each bit
     independently: the 1 is kept with probability p, a 0 becomes 1 with probability q,
@@ -59,7 +61,9 @@ class OUE(BaseOracle):
 
 
 class SUE(BaseOracle):
-    """Symmetric unary encoding: basic RAPPOR.
+    """Symmetric unary encoding, basic RAPPOR: for reports that were collected with it.
+
+    New collections take :class:`OUE` or another oracle.
 
     A user encodes her category as d bits, of which a single one is 1, and flips each bit
     independently with the same probability,

@@ -244,7 +244,7 @@ class BaseCalibrate(BasePostProcessor):
 
 
 class Calibrate(BaseCalibrate):
-    """Posterior mean of the true counts under a prior: the least expected square error.
+    """Make an estimate better if you know the shape of the data: a prior of a family you name.
 
     Each estimate becomes the expected value of the true count, given the estimate, a prior for the
     counts and normal noise of a known level (Calibrate paper, Theorem 2). The prior describes the
@@ -353,7 +353,7 @@ class Calibrate(BaseCalibrate):
 
 
 class Power(BaseCalibrate):
-    """Posterior mean under a power-law prior: Calibrate for data with a long tail.
+    """Make an estimate better for data with a long tail: a power-law prior.
 
     Each estimate becomes the expected value of the true count, given the estimate, a power law for
     the counts and normal noise. It has the least expected square error if the prior is right
@@ -437,9 +437,10 @@ class Power(BaseCalibrate):
 
 
 class PowerNS(Power):
-    """Power, then Norm-Sub: consistent estimates for data with a long tail.
+    """Make an estimate consistent, for data with a long tail: Power, then Norm-Sub.
 
-    The papers recommend it for the frequencies of sets.
+    The papers recommend it for the frequencies of sets. Try :class:`EmpiricalBayes` first, which
+    assumes no family of priors.
 
     Parameters
     ----------

@@ -106,6 +106,11 @@ class ColumnOracle(BaseColumnSurvey[EstimateSet]):
     4
     >>> survey.sampling_probabilities_.round(2)
     array([0.21, 0.79])
+
+    If smoking matters more, more users are asked for it:
+
+    >>> survey.set_params(weights={"smokes": 9}).fit(users).sampling_probabilities_.round(2)
+    array([0.45, 0.55])
     """
 
     _parameter_constraints: dict = {

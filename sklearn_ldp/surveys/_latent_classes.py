@@ -36,13 +36,14 @@ _LEAST_SIGNAL = 1e-6
 
 
 class LatentClasses(BaseTableProcessor):
-    """Fit a joint model of all columns to noisy tables: a mixture of a few classes of users.
+    """Make tables better by a joint model of all columns, which also makes synthetic rows.
 
-    Within a class the columns are independent. The classes have a prior that pulls them together,
-    and of the dependence that they find, the model keeps the part that an unbiased estimate of its
-    error confirms: none of it where independent columns do better. All tables follow from the
-    model: they have no negative cells and agree with each other. Where there is little noise, each
-    table also takes a part of what the model leaves.
+    The model is a mixture of a few classes of users. Within a class the columns are independent.
+    The classes have a prior that pulls them together, and of the dependence that they find, the
+    model keeps the part that an unbiased estimate of its error confirms: none of it where
+    independent columns do better. All tables follow from the model: they have no negative cells and
+    agree with each other. Where there is little noise, each table also takes a part of what the
+    model leaves.
 
     This is more accurate than :class:`~sklearn_ldp.Consistent` unless there is next to no noise.
     It makes synthetic rows (:meth:`TableSet.sample`), answers questions about more columns than any
@@ -93,7 +94,7 @@ class LatentClasses(BaseTableProcessor):
     shrunk towards the product of its columns by Stein's unbiased estimate of the error. What it
     leaves is
     shrunk cell by cell, by a factor that is estimated for each table from the size of what is left
-    in comparison with its noise. Measured in the guide on tables, with
+    in comparison with its noise. Measured in the notes on tables, with
     ``python -m benchmarks.accuracy.table_models``.
 
     The model sees tables of one and of two columns; those of more columns are reduced to pairs.

@@ -143,6 +143,15 @@ class MarginalOracle(BaseColumnSurvey[TableSet]):
            [0.03, 0.14, 0.21, 0.11]])
     >>> tables.sample(1000, random_state=0).columns.tolist()
     ['smokes', 'visits']
+
+    Only some tables, or all of them with more users for those with "ill":
+
+    >>> domains = {"smokes": 2, "visits": 4, "ill": 2}
+    >>> MarginalOracle(4.0, domains=domains, order=[("smokes", "ill")]).fit([[0, 0, 0]]).views_
+    [('smokes', 'ill')]
+    >>> oracle = MarginalOracle(1.0, domains=domains, weights={"ill": 100}).fit([[0, 0, 0]])
+    >>> dict(zip(oracle.views_, oracle.sampling_probabilities_.round(2).tolist()))
+    {('smokes', 'visits'): 0.05, ('smokes', 'ill'): 0.4, ('visits', 'ill'): 0.54}
     """
 
     _parameter_constraints: dict = {

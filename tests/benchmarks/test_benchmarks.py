@@ -214,7 +214,7 @@ def test_strategies_of_columns_are_unbiased():
 
 
 def test_the_table_of_table_models(tmp_path, capsys):
-    """On a small table of its own; and the guide names the benchmark's ways."""
+    """On a small table of its own; and the notes name the benchmark's ways."""
     rng = np.random.default_rng(0)
     kind = rng.integers(0, 2, 3000)
     codes = np.column_stack([rng.binomial(2, 0.2 + 0.5 * kind) for _ in range(3)])
@@ -223,7 +223,7 @@ def test_the_table_of_table_models(tmp_path, capsys):
     table_models.main(["--population", str(path), "--repeats", "1"])
     printed = capsys.readouterr().out
     assert printed.startswith("3,000 users, 3 columns, 3 tables of two columns")
-    page = (Path(__file__).parents[2] / "doc" / "user_guide" / "tables.md").read_text("utf-8")
+    page = (Path(__file__).parents[2] / "doc" / "notes" / "tables.md").read_text("utf-8")
     ways = [line.split("|")[1].strip() for line in printed.splitlines()[3:] if line]
     assert len(ways) == 5
     assert all(f"| {way} |" in page for way in ways)

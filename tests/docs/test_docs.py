@@ -40,9 +40,10 @@ MODULES = [
 
 
 GUIDE = sorted((ROOT / "doc" / "user_guide").glob("*.md"))
+NOTES = sorted((ROOT / "doc" / "notes").glob("*.md"))
 PAGES = [
     path
-    for path in [ROOT / "doc" / "index.md", ROOT / "doc" / "install.md", *GUIDE]
+    for path in [ROOT / "doc" / "index.md", ROOT / "doc" / "install.md", *GUIDE, *NOTES]
     if "```python" in path.read_text(encoding="utf-8")
 ]
 DOCTEST_FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS

@@ -2,7 +2,7 @@
 
 The published methods report on one of J columns with the budget ln(J (e^epsilon - 1) + 1), and make
 up the reports on all others, so that nobody sees which answer is true. Here the laws of their
-reports are enumerated, for the table of the guide on surveys.
+reports are enumerated, for the table of the notes on surveys.
 """
 
 import math
@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-PAGE = Path(__file__).parents[2] / "doc" / "user_guide" / "surveys.md"
+PAGE = Path(__file__).parents[2] / "doc" / "notes" / "surveys.md"
 
 # Mechanism, the categories of the columns, and what is made up: values with these frequencies (None
 # for uniform ones), or reports of bits that are all 0 before they are randomised.

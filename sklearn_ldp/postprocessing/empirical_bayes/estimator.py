@@ -20,12 +20,15 @@ from .totals import GroupTotals, group_totals, grouped
 
 
 class EmpiricalBayes(LearntPrior):
-    """Posterior mean under a prior that is learnt from the estimates themselves.
+    """Make an estimate better by what its own values show; the post-processor to try first.
 
-    This is like Power, but no family of priors is assumed. If there are many categories, their
-    estimates show how the frequencies are distributed. The expected value of a category's frequency
-    under that distribution, given its own estimate, has the least expected square error. Norm-Sub
-    then makes the sum 1.
+    Without parameters it suits any domain. Say what you know, if you know it: `queries` is what
+    will be asked (totals of groups, ranges, the most frequent), `groups` says which categories may
+    be alike, and `ordered` that neighbours may be. The other parameters are for comparisons.
+
+    If there are many categories, their estimates show how the frequencies are distributed: the
+    prior. The expected value of a category's frequency under that distribution, given its own
+    estimate, has the least expected square error. Norm-Sub then makes the sum 1.
 
     ``prior="g-model"`` is Efron's: a log-spline with an atom at 0 [1]_. ``prior="average"`` is
     unpublished: four log-polynomial priors, whose fits use that the frequencies sum to 1, and the
@@ -137,6 +140,15 @@ class EmpiricalBayes(LearntPrior):
     >>> bayes = EmpiricalBayes().fit(estimate)
     >>> bayes.frequencies_[[0, 1, 98, 99]].round(3)
     array([0.212, 0.203, 0.001, 0.001])
+
+    Nobody is in the west. Totals are better where they are said beforehand:
+
+    >>> from sklearn_ldp.queries import groups
+    >>> region = groups(np.repeat(["east", "west"], [24, 76]))
+    >>> bayes.estimate_.answer(region).round(1).tolist()
+    [[0.9, 0.1]]
+    >>> EmpiricalBayes(queries=region).fit_transform(estimate).answer(region).round(1).tolist()
+    [[1.0, 0.0]]
     """
 
     _parameter_constraints: dict = {

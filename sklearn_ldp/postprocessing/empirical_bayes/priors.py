@@ -87,9 +87,10 @@ class LearntPrior(BasePostProcessor):
 
 
 class NPMLE(LearntPrior):
-    """Posterior mean under the prior that maximises the likelihood among all priors.
+    """Make an estimate better where frequencies take few values, such as many equal ones.
 
-    The Kiefer-Wolfowitz non-parametric maximum likelihood estimate of the prior has a few atoms. So
+    It is the posterior mean under the prior that maximises the likelihood among all priors. The
+    Kiefer-Wolfowitz non-parametric maximum likelihood estimate of the prior has a few atoms. So
     it suits frequencies that take few values, such as many equal ones beside zeros. For frequencies
     that vary smoothly EmpiricalBayes is better, and it uses this prior where that fits. Norm-Sub
     then makes the sum 1.

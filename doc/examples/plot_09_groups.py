@@ -3,11 +3,11 @@
 Shops of a chain, region by region
 ==================================
 
-600 shops in 12 regions; which shop does a customer go to, and how many customers does each region
-have? A region is more than the sum of its shops' estimates: what they have in common is known far
-better than any of them.
+There are 600 shops in 12 regions. Which shop does a customer go to, and how many customers does
+each region have? Shops of one region are alike here, so what is learnt of a region makes the
+estimates of its shops better.
 
-The shops are *made up*: regions differ in how large their shops are, and in how many of them are
+The shops are *made up*. Regions differ in how large their shops are, and in how many of them are
 open at all.
 """
 
@@ -56,8 +56,8 @@ for name, post in posts.items():
 # %%
 # The regions
 # -----------
-# The raw totals are noisy. A common prior draws all regions together, since it cannot tell that
-# fifty small shops are small for the same reason. Priors of groups do, where the regions say so.
+# The raw totals are noisy. A common prior draws all regions together: it does not know that fifty
+# small shops are small for the same reason. Priors of groups learn that from the regions.
 
 regions = {"queries": groups(region), "orientation": "horizontal"}
 display = FrequencyDisplay.from_estimate(estimate, truth=truth, **regions)
@@ -65,8 +65,8 @@ for name in ("one prior for all", "priors of groups"):
     FrequencyDisplay.from_estimator(posts[name], name=name, ax=display.ax_, **regions)
 
 # %%
-# What was learnt about them: the logarithm of how much more likely the estimates are if regions
-# differ, and how much of the result follows from that.
+# Two numbers say what was learnt. The first is the logarithm of how much more likely the estimates
+# are if regions differ. The second is the share of the result that follows from this.
 
 (learnt,) = posts["priors of groups"].group_totals_
 print(f"log evidence {learnt.log_evidence[0]:.1f}, share {learnt.share[0]:.2f}")
@@ -74,7 +74,8 @@ print(f"log evidence {learnt.log_evidence[0]:.1f}, share {learnt.share[0]:.2f}")
 # %%
 # Where there is nothing to learn
 # -------------------------------
-# With labels by lot the evidence is against differences, and the estimate stays what it was.
+# Here the shops are dealt to the regions by lot. The evidence is then against differences between
+# regions, and the estimate stays nearly what it was.
 
 by_lot = EmpiricalBayes(groups=rng.permutation(region)).fit(estimate)
 (learnt,) = by_lot.group_totals_

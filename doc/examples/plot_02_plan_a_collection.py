@@ -33,8 +33,8 @@ for one in oracles:
     print(f"{type(one).__name__:28} {users:12,}")
 
 # %%
-# And the frequency that a category must have to be told from one that nobody has (with at most 0.05
-# false discoveries expected among the thousand categories):
+# How frequent must a category be, so that it is not taken for one that nobody has? Among the
+# thousand categories at most 0.05 false discoveries are expected.
 n_users = np.geomspace(1e4, 1e8, 9)
 figure, axes = plt.subplots(1, 2, figsize=(9, 4), layout="constrained")
 for one in [ProjectiveGeometryResponse(epsilon), GRR(epsilon)]:
@@ -57,4 +57,4 @@ Plan(oracle, n_categories).plot(n_users)
 # times out of five?
 for change in (0.002, 0.005, 0.01):
     power = Plan(oracle, n_categories).power(n_users=1_000_000, change=change)
-    print(f"{change:.1%} is told with probability {power:.2f}")
+    print(f"a rise by {change:.1%} is seen with probability {power:.2f}")
