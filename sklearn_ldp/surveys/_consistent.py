@@ -9,6 +9,7 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import Interval
 
 from ..estimates import EstimateSet, FrequencyEstimate
@@ -23,8 +24,46 @@ class BaseTableProcessor(BasePostProcessor):
     """Base of post-processors that take a whole :class:`TableSet` and return one.
 
     An estimate that is no set has nothing to agree with: it is projected onto the simplex, as
-    :class:`~sklearn_ldp.NormSub` does it.
+    :class:`~sklearn_ldp.NormSub` does it. A plain array is refused, as it may hold people's rows.
     """
+
+    #: Checks of scikit-learn's that it cannot pass, as they fit plain arrays.
+    _expected_failed_checks = dict.fromkeys(
+        (
+            "check_complex_data",
+            "check_dict_unchanged",
+            "check_dont_overwrite_parameters",
+            "check_dtype_object",
+            "check_estimator_sparse_array",
+            "check_estimator_sparse_matrix",
+            "check_estimator_sparse_tag",
+            "check_estimators_dtypes",
+            "check_estimators_empty_data_messages",
+            "check_estimators_fit_returns_self",
+            "check_estimators_nan_inf",
+            "check_estimators_overwrite_params",
+            "check_estimators_pickle",
+            "check_f_contiguous_array_estimator",
+            "check_fit2d_1feature",
+            "check_fit2d_1sample",
+            "check_fit2d_predict1d",
+            "check_fit_check_is_fitted",
+            "check_fit_idempotent",
+            "check_fit_score_takes_y",
+            "check_methods_sample_order_invariance",
+            "check_methods_subset_invariance",
+            "check_n_features_in",
+            "check_n_features_in_after_fitting",
+            "check_pipeline_consistency",
+            "check_positive_only_tag_during_fit",
+            "check_readonly_memmap_input",
+            "check_transformer_data_not_an_array",
+            "check_transformer_general",
+            "check_transformer_preserve_dtypes",
+            "check_transformers_unfitted_stateless",
+        ),
+        "a plain array, such as the rows of people, is no table of estimates",
+    )
 
     @abstractmethod
     def _process_tables(self, tables: TableSet) -> TableSet:
@@ -42,6 +81,15 @@ class BaseTableProcessor(BasePostProcessor):
     def _transform_set(self, estimates: EstimateSet) -> EstimateSet:
         self._validate_params()
         return copy.copy(self)._process_tables(self._checked(estimates))
+
+    def _check(self, X: FrequencyEstimate | ArrayLike, *, reset: bool) -> FrequencyEstimate:
+        if isinstance(X, FrequencyEstimate):
+            return super()._check(X, reset=reset)
+        name = type(self).__name__
+        raise ValueError(
+            f"{name} needs the tables that a MarginalOracle returns, got {type(X).__name__}: "
+            f"this oracle makes them of people's rows, make_pipeline(MarginalOracle(...), {name}())."
+        )
 
     def _checked(self, estimates: EstimateSet) -> TableSet:
         if isinstance(estimates, TableSet):
@@ -190,6 +238,11 @@ class Consistent(BaseTableProcessor):
     >>> np.allclose(of_ab.sum(axis=0), of_bc.sum(axis=1))
     True
     """
+
+    _expected_failed_checks = {
+        **BaseTableProcessor._expected_failed_checks,
+        "check_transformer_n_iter": "a plain array is no table of estimates",
+    }
 
     _parameter_constraints: dict = {
         "non_negative": ["boolean"],
