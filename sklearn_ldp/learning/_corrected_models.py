@@ -20,6 +20,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from .._utils.docs import Documented
+from .._utils.privacy import warn_once
 from ..inference import ConfidenceInterval
 
 _CHUNK_CELLS = 1 << 22  # numbers that are held beside X
@@ -105,6 +106,7 @@ class _CorrectedModel(Documented, BaseEstimator):
         "fit_intercept": ["boolean"],
     }
     private: Any
+    _for_noisy_rows: str
     coef_: np.ndarray
     intercept_: Any
 
@@ -126,6 +128,16 @@ class _CorrectedModel(Documented, BaseEstimator):
     def _scores(self, X: Any) -> np.ndarray:
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, reset=False)
+        if _noisy(X, self._blocks(X)):
+            name = type(self).__name__
+            warn_once(
+                f"{name} predicts from randomised rows, but its coefficients are those of true "
+                "values, and predictions and scores are worse than theirs. Predict from "
+                "PrivatizedColumns.true_indicators, where values are seen. For new rows that are "
+                f"randomised {self._for_noisy_rows}.",
+                UserWarning,
+                f"{name} of randomised rows",
+            )
         return X @ self.coef_.ravel() + self.intercept_
 
 
@@ -236,6 +248,8 @@ class CorrectedRidge(RegressorMixin, _CorrectedModel):
     >>> np.all((low < [-1.5, 1.5]) & ([-1.5, 1.5] < high))
     np.True_
     """
+
+    _for_noisy_rows = "use Ridge; corrected_score estimates the score at their true values"
 
     _parameter_constraints: dict = {
         "alpha": [Interval(Real, 0, None, closed="left")],
@@ -476,6 +490,8 @@ class CorrectedLogisticRegression(ClassifierMixin, _CorrectedModel):
     >>> LogisticRegression().fit(Z, ill).predict_proba(true)[:, 1].round(1)
     array([0.3, 0.7])
     """
+
+    _for_noisy_rows = "use LogisticRegression"
 
     _parameter_constraints: dict = {
         "C": [Interval(Real, 0, None, closed="neither")],
@@ -952,7 +968,7 @@ def _named_columns(given: list[Any], features: ArrayLike | None, name: str) -> l
             raise ValueError(
                 f"{name} finds no columns of X for {(unknown or [one])[0]!r} in private=: name a "
                 'column that PrivatizedColumns has made indicators of ("sex" stands for "sex_F" '
-                "and \"sex_M\"), or all of its indicators in a list."
+                'and "sex_M"), or all of its indicators in a list.'
             )
         named = [places[label] for label in one] if _are_names(one) else one
         blocks.append(of_column[one] if isinstance(one, str) else named)

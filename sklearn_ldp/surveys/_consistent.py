@@ -88,7 +88,8 @@ class BaseTableProcessor(BasePostProcessor):
         name = type(self).__name__
         raise ValueError(
             f"{name} needs the tables that a MarginalOracle returns, got {type(X).__name__}: "
-            f"this oracle makes them of people's rows, make_pipeline(MarginalOracle(...), {name}())."
+            "this oracle makes them of people's rows, "
+            f"make_pipeline(MarginalOracle(...), {name}())."
         )
 
     def _checked(self, estimates: EstimateSet) -> TableSet:

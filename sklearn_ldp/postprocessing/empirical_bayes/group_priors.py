@@ -389,8 +389,8 @@ def fit_groups(
     under a common prior, whose error is small; if they differ, it is the other way round. Bayes'
     rule for the squared error would weigh the two by their probabilities. The share that is taken
     instead minimises the expected *logarithm* of the squared error of the sums, hence the factor by
-    which the error exceeds the least possible one. How much a few groups differ is learnt from a few
-    numbers, so they need more evidence; that holds the price where they do not differ.
+    which the error exceeds the least possible one. How much a few groups differ is learnt from few
+    numbers, so they need more evidence, which keeps the price low where they do not differ.
     """
     nodes = [estimates.at_nodes(p) for p in partitions]
     experts = [
