@@ -138,14 +138,12 @@ def run(arguments: argparse.Namespace) -> None:
         )
     if arguments.ordered and arguments.categories is None and not _is_checkpoint(arguments.file):
         raise ValueError("--ordered needs the domain in its order: give it with --categories.")
-    if arguments.queries is not None and arguments.domains is not None:
-        raise ValueError(
-            "--queries is for a domain given by --categories; columns in --domains have questions "
-            "of their own: use EmpiricalBayes(queries={column: ..}) in Python."
-        )
     asks = ("empirical-bayes", *all_searches())
-    if arguments.queries is not None and arguments.post not in asks:
-        raise ValueError(f"--queries is for {', '.join(asks)}, got {arguments.post}.")
+    if arguments.queries and (arguments.domains is not None or arguments.post not in asks):
+        raise ValueError(
+            f"--queries is for one column and --post {', '.join(asks)}; several columns have "
+            "questions of their own: use EmpiricalBayes(queries={column: ..}) in Python."
+        )
     raw = _collected(arguments) if _is_checkpoint(arguments.file) else _simulated(arguments)
     post = _postprocessor(arguments)
     if arguments.queries is not None:
@@ -174,13 +172,13 @@ def _labels(arguments: argparse.Namespace, categories: np.ndarray) -> dict[str, 
     except ValueError as error:
         raise ValueError(f"--queries groups:COLUMN needs a histogram in FILE: {error}") from error
     place = {value: i for i, value in enumerate(histogram.categories.tolist())}
-    unknown = [text for text in categories.astype(str).tolist() if text not in place]
-    if unknown:
+    try:
+        places = [place[text] for text in categories.astype(str).tolist()]
+    except KeyError as error:
         raise ValueError(
-            f"{arguments.file} has no group for the category {unknown[0]!r} of --categories: add "
-            "a row for it, with the count 0."
-        )
-    places = [place[text] for text in categories.astype(str).tolist()]
+            f"{arguments.file} has no group for the category {error} of --categories: add a row "
+            "for it, with the count 0."
+        ) from None
     return {name: labels[places].tolist() for name, labels in histogram.groups.items()}
 
 

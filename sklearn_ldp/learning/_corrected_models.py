@@ -942,9 +942,8 @@ def private_blocks(
     return blocks
 
 
-def _named_columns(given: list[Any], features: ArrayLike | None, name: str) -> list[Any]:
+def _named_columns(given: list[Any], features: Any, name: str) -> list[Any]:
     """The columns of private attributes, of which some are named, as positions."""
-    short = [one for one in given if isinstance(one, str)]
     if not any(isinstance(one, str) or _are_names(one) for one in given):
         return given
     if features is None:
@@ -952,33 +951,37 @@ def _named_columns(given: list[Any], features: ArrayLike | None, name: str) -> l
             f"{name} got names in private=, but X has no names of columns: pass a data frame, or "
             "positions, such as PrivatizedColumns.slices_ has them."
         )
-    places: dict[str, int] = {}
-    of_column: dict[str, list[int]] = {column: [] for column in short}
-    for j, feature in enumerate(np.asarray(features, dtype=object).tolist()):
-        places[feature] = j
+    places = {feature: j for j, feature in enumerate(features)}
+    columns = sorted((one for one in given if isinstance(one, str)), key=len, reverse=True)
+
+    def column_of(feature: str) -> str | None:
         # A ColumnTransformer puts the name of a step before that of a feature.
-        for full in dict.fromkeys((feature, feature.rpartition("__")[2])):
-            if found := [column for column in short if full.startswith(f"{column}_")]:
-                of_column[max(found, key=len)].append(j)
-                break
-    blocks = []
-    for one in given:
-        unknown = [label for label in one if label not in places] if _are_names(one) else []
-        if unknown or (isinstance(one, str) and not of_column[one]):
+        both = product(columns, (feature, feature.rpartition("__")[2]))
+        return next((one for one, full in both if full.startswith(f"{one}_")), None)
+
+    def block_of(one: Any) -> Any:
+        if isinstance(one, str):
+            return [j for feature, j in places.items() if column_of(feature) == one]
+        is_named = _are_names(one) and all(label in places for label in one)
+        return [places[label] for label in one] if is_named else one
+
+    blocks = [block_of(one) for one in given]
+    for one, block in zip(given, blocks, strict=True):
+        if not len(block) or _are_names(block):
             raise ValueError(
-                f"{name} finds no columns of X for {(unknown or [one])[0]!r} in private=: name a "
-                'column that PrivatizedColumns has made indicators of ("sex" stands for "sex_F" '
-                'and "sex_M"), or all of its indicators in a list.'
+                f"{name} finds no columns of X for {one!r} in private=: name a column that "
+                'PrivatizedColumns has made indicators of ("sex" stands for "sex_F" and "sex_M"), '
+                "or all of its indicators in a list."
             )
-        named = [places[label] for label in one] if _are_names(one) else one
-        blocks.append(of_column[one] if isinstance(one, str) else named)
     return blocks
 
 
 def _are_names(one: Any) -> bool:
-    array = None if isinstance(one, str | slice | range) else np.asarray(one, dtype=object)
-    is_list = array is not None and array.ndim == 1 and array.size > 0
-    return is_list and all(isinstance(label, str) for label in array)
+    return (
+        not isinstance(one, str)
+        and np.asarray(one).ndim == 1
+        and np.asarray(one).dtype.kind in "OUT"
+    )
 
 
 def _positions(one: Any, n_features: int, what: str) -> np.ndarray:

@@ -39,12 +39,13 @@ from .._utils.privacy import WatchesRefits, warn_of_epsilon, warn_of_learned
 from .._utils.random import RandomState
 from ._corrected_models import minimised
 from ._label_channel import LabelChannel, checked_classes, checked_labels, steps_to_last
-from ._label_scores import label_dp_score
+from ._label_scores import make_label_dp_scorer
 
 _N_FOLDS = 5  # of the reports that judge
 _SHARES_OF_C = (1e-4, 1e-3, 1e-2, 0.1, 1.0)
 _SHARES_OF_MODEL = np.array([0, 1 / 32, 1 / 16, 0.125, 0.25, 0.5, 1])
 _CAUTION = 0.5  # standard errors that a gain is worth less
+_SURELY = 2.5  # five standard errors of a score of reports, times the root of their number
 _TRUST_IN_C = 0.25  # the weight of a nat
 
 # Loss of each row and its derivative with respect to the row's scores, of shape (n, n_scores):
@@ -236,8 +237,8 @@ class LabelDPClassifier(
                 f"{self._name}.privatize needs the classes, which clients must know before any "
                 "label is reported: declare them in classes=."
             )
-        warn_of_epsilon(self._name, self.epsilon, self.random_state)
         channel, codes = self._encoded(y)
+        warn_of_epsilon(self._name, self.epsilon, self.random_state)
         return channel.privatize(codes, self.random_state)
 
     def _privatize_held_out(self, y: ArrayLike) -> np.ndarray:
@@ -435,11 +436,23 @@ class LabelDPClassifier(
         -------
         float
             The accuracy. From few reports it may be above 1.
+
+        Raises
+        ------
+        ValueError
+            If labels agree with the predictions more than reports can, so that they are true ones.
         """
         if self.input == "values":
             return float(super().score(X, y, sample_weight))
-        asked = {"epsilon": self.epsilon, "classes": self.classes_, "sample_weight": sample_weight}
-        return float(label_dp_score("accuracy", y, self.predict(X), **asked))
+        score: float = make_label_dp_scorer("accuracy")(self, X, y, sample_weight)
+        n, signal = len(self._encoded(y)[1]), self._channel_.signal
+        if sample_weight is None and score > 1 + _SURELY / math.sqrt(n) / signal:
+            raise ValueError(
+                f"{self._name}.score expects reports, since input is 'reports', got labels that "
+                "agree with the predictions more than reports can: compare true labels by "
+                "accuracy_score(y, model.predict(X))."
+            )
+        return score
 
     # -- what scikit-learn asks for -----------------------------------------------------------
     def get_metadata_routing(self) -> MetadataRouter:

@@ -205,8 +205,9 @@ class PrivatizedColumns(Documented, WatchesRefits, TransformerMixin, BaseEstimat
         ValueError
             If a value is not in the domain of its column, or the domains are not known.
         """
+        protocol = self._protocol()
         warn_of_epsilon(type(self).__name__, self.epsilon, self.random_state)
-        return self._protocol().privatize(X, self.random_state)
+        return protocol.privatize(X, self.random_state)
 
     # -- as a transformer ---------------------------------------------------------------------
     def fit(self, X: Values, y: object = None) -> Self:

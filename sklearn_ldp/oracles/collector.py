@@ -436,8 +436,9 @@ class BaseCollector(  # type: ignore[call-arg]
         TypeError
             If parts are given to an oracle whose reports have none.
         """
+        protocol = self.protocol()
         warn_of_epsilon(self._name, self.epsilon, self.random_state)
-        return self.protocol().privatize(X, self.random_state, parts)
+        return protocol.privatize(X, self.random_state, parts)
 
     # -- server side --------------------------------------------------------------------------
     def fit(self, X: Values, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
@@ -723,7 +724,7 @@ class BaseCollector(  # type: ignore[call-arg]
         domain = self._learned_domain(X) if learns else self._domain()
         if learns and not declares_levels(X):
             warn_of_learned(self._name, "the domain", self._domain_parameter, self.random_state)
-        if self.input == "values":
+        if self.input == "values" and X is not None:
             warn_of_epsilon(self._name, self.epsilon, self.random_state)
         protocol = self._protocol_over(domain.closed())
         streams = CoinStreams(self.random_state)

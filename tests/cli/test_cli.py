@@ -983,7 +983,7 @@ def test_an_estimate_that_is_told_the_queries(tmp_path, capsys):
     for extra, fragments in (
         (["--queries", "groups:none"], ["the columns are kind"]),
         (["--queries", "median"], ["--queries must be of"]),
-        (["--queries", "top:5", "--post", "norm-sub"], ["--queries is for empirical-bayes"]),
+        (["--queries", "top:5", "--post", "norm-sub"], ["--queries is for one column and --post"]),
         (["--queries", "groups:kind", "--categories", domain], ["no group", "'new'"]),
         (["--queries", "top:2", "--domains", domain], ["EmpiricalBayes(queries={column: ..})"]),
     ):

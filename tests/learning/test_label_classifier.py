@@ -670,5 +670,7 @@ def test_the_default_score_of_reports_is_unbiased():
     accuracy = np.mean(fitted.predict(X) == y)
     assert np.mean(scores) == pytest.approx(accuracy, abs=0.066)
     assert np.mean(fitted.predict(X) == reports) < accuracy - 0.066  # the negative control
+    with pytest.raises(ValueError, match=r"score expects reports.*accuracy_score"):
+        fitted.score(X, fitted.predict(X))
     ones = np.ones(len(y))
     assert fitted.score(X, reports, ones) == pytest.approx(fitted.score(X, reports))
