@@ -6,8 +6,29 @@ import warnings
 import numpy as np
 import pytest
 from joblib import parallel_config
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
 
-from sklearn_ldp import GRR, OLH, NormSub, Power, SyntheticSearch
+from sklearn_ldp import (
+    GRR,
+    OLH,
+    ColumnOracle,
+    MarginalOracle,
+    NormSub,
+    Power,
+    PrivacyWarning,
+    SyntheticSearch,
+)
+from sklearn_ldp.learning import (
+    CorrectedLogisticRegression,
+    CorrectedRidge,
+    LabelDPClassifier,
+    LDPNaiveBayes,
+    PrivatizedColumns,
+)
+from sklearn_ldp.metrics import make_frequency_scorer
 from sklearn_ldp.model_selection import simulate_errors
 from sklearn_ldp.postprocessing import BasePostProcessor
 
@@ -107,3 +128,121 @@ def test_threads_leave_the_filters_alone():
         thread.start()
         thread.join()
         assert warnings.filters == before
+
+
+# -- privacy --------------------------------------------------------------------------------------
+PEOPLE = np.random.default_rng(1).integers(0, 2, (400, 2))
+LABELS = np.random.default_rng(2).integers(0, 2, 400)
+COLUMNS = {0: 2, 1: 2}
+
+
+@pytest.fixture
+def fresh(monkeypatch):
+    """Nothing has been warned of in this process."""
+    monkeypatch.setattr("sklearn_ldp._utils.privacy._given", set())
+
+
+def privacy_warnings(call):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        call()
+    return [str(one.message) for one in caught if issubclass(one.category, PrivacyWarning)]
+
+
+def learner(kind, random_state):
+    options = {"epsilon": 3.0, "random_state": random_state}
+    if kind is PrivatizedColumns:
+        columns = PrivatizedColumns(domains=COLUMNS, **options)
+        return make_pipeline(columns, LogisticRegression()), "privatizedcolumns__epsilon"
+    classes = {"classes": [0, 1]}
+    if kind is LDPNaiveBayes:
+        classes["domains"] = COLUMNS
+    return kind(**classes, **options), "epsilon"
+
+
+@pytest.mark.parametrize("kind", [LabelDPClassifier, LDPNaiveBayes, PrivatizedColumns])
+def test_a_learner_that_is_refitted_to_the_same_people_warns_once(kind):
+    def validated(model):
+        cross_val_score(model, PEOPLE, LABELS, cv=3)
+
+    def searched(model):
+        GridSearchCV(model, {learner(kind, None)[1]: [2.0, 4.0]}, cv=3).fit(PEOPLE, LABELS)
+
+    for call in (validated, searched):
+        (message,) = privacy_warnings(lambda call=call: call(learner(kind, None)[0]))
+        assert f"{kind.__name__} is fitted again" in message
+        assert not privacy_warnings(lambda call=call: call(learner(kind, 0)[0]))  # a simulation
+    once = learner(kind, None)[0]
+    assert not privacy_warnings(lambda: clone(once).fit(PEOPLE, LABELS))
+
+
+def test_an_oracle_that_is_refitted_to_the_same_people_warns_once():
+    def searched(random_state):
+        oracle = OLH(categories=2, random_state=random_state)
+        scorer = make_frequency_scorer()
+        GridSearchCV(oracle, {"epsilon": [1.0, 2.0]}, scoring=scorer, cv=3).fit(PEOPLE[:, 0])
+
+    assert len(privacy_warnings(lambda: searched(None))) == 1
+    assert not privacy_warnings(lambda: searched(0))
+
+
+@pytest.mark.parametrize(
+    ("fit", "what"),
+    [
+        (lambda state: OLH(random_state=state).fit(list("abab")), "the domain.*categories="),
+        (lambda state: ColumnOracle(random_state=state).fit(PEOPLE), "the domain.*domains="),
+        (lambda state: MarginalOracle(random_state=state).fit(PEOPLE), "the domain.*domains="),
+        (lambda state: PrivatizedColumns(random_state=state).fit(PEOPLE), "domains.*domains="),
+        (
+            lambda state: LabelDPClassifier(epsilon=3, random_state=state).fit(PEOPLE, LABELS),
+            "the classes.*classes=",
+        ),
+        (
+            lambda state: LDPNaiveBayes(3, domains=COLUMNS, random_state=state).fit(PEOPLE, LABELS),
+            "the classes.*classes=",
+        ),
+        (
+            lambda state: LDPNaiveBayes(3, classes=[0, 1], random_state=state).fit(PEOPLE, LABELS),
+            "domains.*domains=",
+        ),
+    ],
+)
+def test_what_is_learnt_from_real_people_is_warned_of(fit, what):
+    with pytest.warns(PrivacyWarning, match=f"learns {what}"):
+        fit(None)
+    fit(0)  # a simulation: silent
+
+
+def test_levels_that_are_declared_are_not_learnt():
+    pd = pytest.importorskip("pandas")
+    OLH().fit(pd.Series(list("abab"), dtype="category"))
+
+
+def test_a_budget_that_protects_nobody_is_said_once(fresh):
+    def collect(epsilon, random_state=None):
+        OLH(epsilon, categories=2, random_state=random_state).fit(PEOPLE[:, 0])
+        GRR(epsilon, categories=2, random_state=random_state).privatize(PEOPLE[:, 0])
+        LabelDPClassifier(epsilon=epsilon, classes=[0, 1], random_state=random_state).privatize(
+            LABELS
+        )
+        columns = PrivatizedColumns(epsilon, domains=COLUMNS, random_state=random_state)
+        columns.privatize(PEOPLE)
+
+    assert not privacy_warnings(lambda: collect(20.0))
+    assert not privacy_warnings(lambda: collect(21.0, 0))  # a simulation
+    (message,) = privacy_warnings(lambda: (collect(21.0), collect(30.0)))
+    assert "OLH with epsilon=21 protects nobody" in message
+
+
+@pytest.mark.parametrize(
+    ("model", "remedy"), [(CorrectedRidge, "corrected_score"), (CorrectedLogisticRegression, "Log")]
+)
+def test_predictions_for_rows_that_are_randomised_anew_warn_once(model, remedy, fresh):
+    columns = PrivatizedColumns(3.0, domains=COLUMNS, random_state=0)
+    noisy = columns.fit_transform(PEOPLE)
+    pipe = make_pipeline(columns, model(private=columns.slices_)).fit(PEOPLE, LABELS)
+    pipe[-1].predict(columns.true_indicators(PEOPLE))
+    with pytest.warns(UserWarning, match=f"predicts from randomised rows.*{remedy}"):
+        pipe.score(PEOPLE[:50], LABELS[:50])
+    pipe.predict(PEOPLE[:50])
+    pipe[-1].predict(noisy)

@@ -33,6 +33,7 @@ examples:
   sklearn-ldp estimate histogram.csv.gz --epsilon 2 --post norm-cut --output estimate.parquet
   sklearn-ldp estimate values.txt --seed 0 --sort frequency | head
   sklearn-ldp estimate people.csv --value-column age --categories ages.txt --ordered
+  sklearn-ldp estimate histogram.csv.gz --queries groups:region
   sklearn-ldp estimate state.npz --categories browsers.txt --post held-out-search
   sklearn-ldp estimate people.csv --domains domains.json --epsilon 2 --output estimates.csv
 """
@@ -47,6 +48,7 @@ from typing import Any
 import numpy as np
 
 from .._utils.files import shorten
+from ..datasets import read_histogram
 from ._arguments import (
     add_domain_options,
     add_shared,
@@ -68,6 +70,7 @@ from ._files import (
     write_table,
     write_tables,
 )
+from ._study import query_set
 
 _NUMBERS = ("raw_frequency", "low", "high", "frequency", "count")
 
@@ -101,6 +104,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "empirical-bayes, neighbours then help each other"
     )
     method.add_argument("--ordered", action="store_true", help=text)
+    text = (
+        "what will be asked, for empirical-bayes or a search: ranges:COUNT, top:K, or "
+        "groups:COLUMN, which another column of a histogram names; it helps where groups differ, "
+        "and after top:K only the K largest mean anything"
+    )
+    method.add_argument("--queries", metavar="Q", help=text)
     add_shared(method, "--seed", "--jobs")
     target = parser.add_argument_group("output")
     add_shared(target, "--output", "--level")
@@ -129,8 +138,16 @@ def run(arguments: argparse.Namespace) -> None:
         )
     if arguments.ordered and arguments.categories is None and not _is_checkpoint(arguments.file):
         raise ValueError("--ordered needs the domain in its order: give it with --categories.")
+    asks = ("empirical-bayes", *all_searches())
+    if arguments.queries and (arguments.domains is not None or arguments.post not in asks):
+        raise ValueError(
+            f"--queries is for one column and --post {', '.join(asks)}; several columns have "
+            "questions of their own: use EmpiricalBayes(queries={column: ..}) in Python."
+        )
     raw = _collected(arguments) if _is_checkpoint(arguments.file) else _simulated(arguments)
     post = _postprocessor(arguments)
+    if arguments.queries is not None:
+        post.set_params(queries=query_set(arguments.queries, _labels(arguments, raw.categories)))
     estimate = post.fit_transform(raw)
     if arguments.domains is not None:
         write_tables(_tables(raw, estimate, arguments), arguments.output, "column")
@@ -142,6 +159,27 @@ def run(arguments: argparse.Namespace) -> None:
             "simulation, otherwise give the public one with --categories"
         )
     say(f"{_heading(raw)}; after {_description(post)}")
+
+
+def _labels(arguments: argparse.Namespace, categories: np.ndarray) -> dict[str, list]:
+    """Return the group of each category, by the column of the histogram that names it."""
+    if not arguments.queries.startswith("groups:"):
+        return {}
+    columns = {"value_column": arguments.value_column, "count_column": arguments.count_column}
+    given = {name: column for name, column in columns.items() if column is not None}
+    try:
+        histogram = read_histogram(arguments.file, dtype=str, **given)
+    except ValueError as error:
+        raise ValueError(f"--queries groups:COLUMN needs a histogram in FILE: {error}") from error
+    place = {value: i for i, value in enumerate(histogram.categories.tolist())}
+    try:
+        places = [place[text] for text in categories.astype(str).tolist()]
+    except KeyError as error:
+        raise ValueError(
+            f"{arguments.file} has no group for the category {error} of --categories: add a row "
+            "for it, with the count 0."
+        ) from None
+    return {name: labels[places].tolist() for name, labels in histogram.groups.items()}
 
 
 def _is_checkpoint(path: Path) -> bool:

@@ -6,7 +6,8 @@ combination of oracle, epsilon, post-processor and queries. The frequencies are 
 
 The queries are full, sets:SHARE, ranges:COUNT, top:K, groups:COLUMN: every category; random sets of
 this share of the domain; so many ranges, in the order of the histogram; the K most frequent
-categories; the groups that another column of the histogram names.
+categories; the groups that another column of the histogram names. For the last three, the row
+"empirical-bayes, told" is the same method with the queries, as `estimate --queries` takes them.
 
 ----
 With --checkpoint each part is kept as soon as it is finished: the same command resumes after Ctrl-C
@@ -21,6 +22,7 @@ examples:
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -43,10 +45,12 @@ from ._arguments import (
     positive,
     say,
 )
+from ._demo import with_told
 from ._files import write_table
 
 _DISTRIBUTIONS = ["zipf", "beta", "uniform", "us-states"]
 _QUERIES = "full, sets:SHARE, ranges:COUNT, top:K, groups:COLUMN"
+_TELLING = ("ranges:", "top:", "groups:")  # EmpiricalBayes answers these better if it is told them
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -107,24 +111,33 @@ def run(arguments: argparse.Namespace) -> None:
     frequencies, n_samples, labels = _population(arguments)
     posts = all_postprocessors()
     searches = {name: search() for name, search in all_searches().items()}
-    queries = {text: _query_set(text, labels) for text in arguments.queries}
+    queries = {text: query_set(text, labels) for text in arguments.queries}
+    oracles = {name: oracle_class(name)() for name in arguments.oracle}
+    options = {
+        "epsilons": arguments.epsilon,
+        "metrics": arguments.metric,
+        "n_repeats": arguments.repeats,
+        "n_jobs": arguments.jobs,
+        "random_state": arguments.seed,
+        "checkpoint": arguments.checkpoint,
+        "progress": True,
+    }
     if arguments.checkpoint is not None:
         make_folder(arguments.checkpoint)
     try:
         study = simulate_errors(
-            {name: oracle_class(name)() for name in arguments.oracle},
+            oracles,
             {name: {**posts, **searches}[name] for name in arguments.post},
             frequencies,
             n_samples,
-            epsilons=arguments.epsilon,
             queries=queries,
-            metrics=arguments.metric,
-            n_repeats=arguments.repeats,
-            n_jobs=arguments.jobs,
-            random_state=arguments.seed,
-            checkpoint=arguments.checkpoint,
-            progress=True,
+            **options,
         )
+        if "empirical-bayes" in arguments.post:
+            asked = {text: one for text, one in queries.items() if text.startswith(_TELLING)}
+            study = with_told(
+                study, oracles, frequencies, asked, "empirical-bayes, told", n_samples, **options
+            )
     except KeyboardInterrupt:
         if arguments.checkpoint is not None:
             say(f"interrupted: the same command goes on from {arguments.checkpoint}")
@@ -153,7 +166,8 @@ def _population(arguments: argparse.Namespace) -> tuple[np.ndarray, int | None, 
     return np.full(d, 1 / d), n_samples, {}
 
 
-def _query_set(text: str, labels: dict) -> Any:
+def query_set(text: str, labels: Mapping[str, Any]) -> Any:
+    """Return the queries that an option stands for, with the labels of groups by their column."""
     kind, _, value = text.partition(":")
     kinds = {
         "sets": lambda: random_sets(float(value)),

@@ -330,6 +330,12 @@ def _as_array(X):
 
 
 # -- levels that a container declares --------------------------------------------------------------
+def declares_levels(X: Any) -> bool:
+    """Whether each column of some values declares its levels, so that none is learnt."""
+    columns = table_columns(X)
+    return all(declared_levels(one) is not None for one in ([X] if columns is None else columns))
+
+
 def declared_levels(column: object) -> np.ndarray | None:
     """Return the levels that a column or a dtype declares, in their order.
 

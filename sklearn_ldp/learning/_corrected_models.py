@@ -20,6 +20,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from .._utils.docs import Documented
+from .._utils.privacy import warn_once
 from ..inference import ConfidenceInterval
 
 _CHUNK_CELLS = 1 << 22  # numbers that are held beside X
@@ -105,6 +106,7 @@ class _CorrectedModel(Documented, BaseEstimator):
         "fit_intercept": ["boolean"],
     }
     private: Any
+    _for_noisy_rows: str
     coef_: np.ndarray
     intercept_: Any
 
@@ -116,12 +118,26 @@ class _CorrectedModel(Documented, BaseEstimator):
         name = type(self).__name__
         X, y = validate_data(self, X, y, dtype=np.float64, **checks)
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        blocks = private_blocks(self.private, X.shape[1], name)
+        blocks = self._blocks(X)
         return with_sums_of_one(X, blocks, weight, name), y, weight, blocks
+
+    def _blocks(self, X: np.ndarray) -> list[np.ndarray]:
+        names = getattr(self, "feature_names_in_", None)
+        return private_blocks(self.private, X.shape[1], type(self).__name__, names)
 
     def _scores(self, X: Any) -> np.ndarray:
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, reset=False)
+        if _noisy(X, self._blocks(X)):
+            name = type(self).__name__
+            warn_once(
+                f"{name} predicts from randomised rows, but its coefficients are those of true "
+                "values, and predictions and scores are worse than theirs. Predict from "
+                "PrivatizedColumns.true_indicators, where values are seen. For new rows that are "
+                f"randomised {self._for_noisy_rows}.",
+                UserWarning,
+                f"{name} of randomised rows",
+            )
         return X @ self.coef_.ravel() + self.intercept_
 
 
@@ -159,9 +175,12 @@ class CorrectedRidge(RegressorMixin, _CorrectedModel):
     ----------
     alpha : float, default=1.0
         Strength of the L2 penalty, >= 0, as in Ridge. The intercept is not penalised.
-    private : sequence of slices, ranges, index arrays or masks, or a mapping, default=None
-        The columns of each private attribute: all of its indicators, none left out. A mapping to
-        those, as `PrivatizedColumns.slices_` is, does as well. None means that there are none.
+    private : sequence of slices, ranges, index arrays, masks or names, or a mapping to those
+        The columns of each private attribute: all of its indicators, none left out. A mapping, as
+        `PrivatizedColumns.slices_` is, does as well. In a data frame, "sex" stands for the features
+        that `PrivatizedColumns.get_feature_names_out` calls "sex_F" and "sex_M", also behind a
+        ColumnTransformer; a list has their full names. ``[]`` means that no column is private; None
+        is refused, as nothing would be corrected.
     fit_intercept : bool, default=True
         Whether to fit an intercept.
 
@@ -220,7 +239,7 @@ class CorrectedRidge(RegressorMixin, _CorrectedModel):
     >>> reporting = PrivatizedColumns(epsilon=1.0, domains={"smokes": 2}, random_state=0)
     >>> Z = reporting.fit_transform(smokes[:, None])
     >>> model = CorrectedRidge(private=reporting.slices_).fit(Z, y)
-    >>> uncorrected = CorrectedRidge().fit(Z, y)
+    >>> uncorrected = CorrectedRidge(private=[]).fit(Z, y)
     >>> def effect(of):
     ...     return (of.unshrunk_coef_[1] - of.unshrunk_coef_[0]).round(1)
     >>> effect(model), effect(uncorrected)
@@ -229,6 +248,8 @@ class CorrectedRidge(RegressorMixin, _CorrectedModel):
     >>> np.all((low < [-1.5, 1.5]) & ([-1.5, 1.5] < high))
     np.True_
     """
+
+    _for_noisy_rows = "use Ridge; corrected_score estimates the score at their true values"
 
     _parameter_constraints: dict = {
         "alpha": [Interval(Real, 0, None, closed="left")],
@@ -270,14 +291,15 @@ class CorrectedRidge(RegressorMixin, _CorrectedModel):
             private attribute do not add up to 1 on average.
         """
         X, y, weight, blocks = self._checked(X, y, sample_weight, y_numeric=True)
+        units = _units(X, blocks, weight, self.alpha)
+        X, penalty = X / units, np.diag(self.alpha / units**2)
         means, y_mean = np.zeros(X.shape[1]), 0.0
         if self.fit_intercept:
             means, y_mean = weight @ X / weight.sum(), float(weight @ y / weight.sum())
         values, least, vectors = directions_of(X, blocks, weight, means)
-        divisors = np.maximum(values, least) + self.alpha
-        scale = max(X.shape) * np.finfo(float).eps * max(np.abs(values).max(), self.alpha)
-        inverses = np.divide(1, divisors, out=np.zeros_like(divisors), where=divisors > scale)
-        inverse = (vectors * inverses) @ vectors.T
+        rounding = max(X.shape) * np.finfo(float).eps
+        raised = (vectors * np.maximum(values, least)) @ vectors.T + penalty
+        inverse = np.linalg.pinv(raised, rcond=rounding, hermitian=True)
         target = (weight * (y - y_mean)) @ (X - means)
         coef = inverse @ target
         intercept = y_mean - float(means @ coef)
@@ -290,18 +312,20 @@ class CorrectedRidge(RegressorMixin, _CorrectedModel):
                 scores[:, block] -= z * b - z * (z @ b)[:, None]
             scores *= weight[rows, None]
             meat += scores.T @ scores
-        self.coef_covariance_: np.ndarray = inverse @ meat @ inverse
-        self.unshrunk_coef_ = self.coef_ = coef
+        covariance = inverse @ meat @ inverse
+        self.coef_covariance_: np.ndarray = covariance / np.outer(units, units)
+        self.unshrunk_coef_ = self.coef_ = coef / units
         if noisy := _noisy(X, blocks):
             free = _not_shrunk(X.shape[1], noisy)
-            gram = (vectors * values) @ vectors.T + self.alpha * np.eye(len(values))
+            gram = (vectors * values) @ vectors.T + penalty
             of_free = np.linalg.pinv(free.T @ gram @ free, hermitian=True) @ free.T
             explained = float(target @ free @ of_free @ target)
             scale = math.sqrt(max(weight @ (y - y_mean) ** 2 - explained, 0) / weight.sum())
-            shrunk = _shrunk(coef, self.coef_covariance_, noisy, scale)
-            self.coef_ = shrunk + free @ of_free @ (target - gram @ shrunk)
-        self.intercept_ = y_mean - float(means @ self.coef_)
-        self.n_raised_: int = int(np.sum(values < least - scale))
+            shrunk = _shrunk(coef, covariance, noisy, scale)
+            self.coef_ = (shrunk + free @ of_free @ (target - gram @ shrunk)) / units
+        self.intercept_ = y_mean - float((means * units) @ self.coef_)
+        rounding *= np.abs(values).max()
+        self.n_raised_: int = int(np.sum(values < least - rounding))
         return self
 
     def predict(self, X: Any) -> np.ndarray:
@@ -344,7 +368,7 @@ class CorrectedRidge(RegressorMixin, _CorrectedModel):
         X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, reset=False)
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
         squares = (y - X @ self.coef_ - self.intercept_) ** 2
-        for block in private_blocks(self.private, X.shape[1], type(self).__name__):
+        for block in self._blocks(X):
             squares += excess(X[:, block], self.coef_[block])
         spread = weight @ (y - np.average(y, weights=weight)) ** 2
         return float(1 - weight @ squares / spread)
@@ -417,9 +441,9 @@ class CorrectedLogisticRegression(ClassifierMixin, _CorrectedModel):
     C : float, default=1.0
         Inverse strength of the L2 penalty, > 0, as in
         :class:`~sklearn.linear_model.LogisticRegression`. The intercept is not penalised.
-    private : sequence of slices, ranges, index arrays or masks, or a mapping to those, default=None
-        The columns of each private attribute: all of its indicators, none left out. None means that
-        there are none. The product of their sizes must be at most 1000.
+    private : sequence of slices, ranges, index arrays, masks or names, or a mapping to those
+        The columns of each private attribute, as for :class:`CorrectedRidge`; ``[]`` if there are
+        none. The product of their sizes must be at most 1000.
     fit_intercept : bool, default=True
         Whether to fit an intercept.
     tol : float, default=1e-6
@@ -466,6 +490,8 @@ class CorrectedLogisticRegression(ClassifierMixin, _CorrectedModel):
     >>> LogisticRegression().fit(Z, ill).predict_proba(true)[:, 1].round(1)
     array([0.3, 0.7])
     """
+
+    _for_noisy_rows = "use LogisticRegression"
 
     _parameter_constraints: dict = {
         "C": [Interval(Real, 0, None, closed="neither")],
@@ -541,19 +567,17 @@ class CorrectedLogisticRegression(ClassifierMixin, _CorrectedModel):
                 penalty = penalty + added
                 self.n_raised_ += n_raised
         loss = CorrectedLogLoss(X, numbers == 1, weight, blocks, penalty, self.fit_intercept)
-        x, self.n_iter_ = minimised(loss, X.shape[1] + 1, self.tol, self.max_iter, name)
+        # A step along a feature that is measured in its own unit is neither huge nor tiny.
+        scaled = _standardising(X, blocks, weight, self.fit_intercept)
+        limits = self.tol, self.max_iter, name
+        x, self.n_iter_ = _minimised_along(loss, np.zeros(len(scaled)), scaled, *limits)
         share = float(weight @ numbers / weight.sum())
         if (noisy := _noisy(X, blocks)) and 0 < share < 1:
             shrunk = _shrunk(x, loss.covariance(x), noisy, 1 / math.sqrt(share * (1 - share)))
-            free = _not_shrunk(len(x), noisy)
+            free = scaled @ _not_shrunk(len(x), noisy)
             loss = CorrectedLogLoss(X, numbers == 1, weight, blocks, plain, self.fit_intercept)
-
-            def of_free(at: np.ndarray) -> tuple[float, np.ndarray]:
-                value, gradient = loss(shrunk + free @ at)
-                return value, gradient @ free
-
-            at, n_iter = minimised(of_free, free.shape[1], self.tol, self.max_iter, name)
-            x, self.n_iter_ = shrunk + free @ at, self.n_iter_ + n_iter
+            x, n_iter = _minimised_along(loss, shrunk, free, *limits)
+            self.n_iter_ += n_iter
         self.coef_, self.intercept_ = x[None, :-1], x[-1:]
         return self
 
@@ -686,6 +710,46 @@ class CorrectedLogLoss:
 
 
 # -- what both are made of --------------------------------------------------------------------
+def _units(X: np.ndarray, blocks: list[np.ndarray], weight: np.ndarray, alpha: float) -> np.ndarray:
+    """In what public features are measured; 1 for indicators, and for what is constant and free."""
+    total = weight.sum()
+    means = weight @ X / total
+    variances = sum(weight[rows] @ (X[rows] - means) ** 2 for rows in _batches(X)) / total
+    units = np.sqrt(variances + alpha / total)
+    units[(units == 0) | np.isin(np.arange(len(units)), [j for block in blocks for j in block])] = 1
+    return units
+
+
+def _standardising(
+    X: np.ndarray, blocks: list[np.ndarray], weight: np.ndarray, fit_intercept: bool
+) -> np.ndarray:
+    """What makes coefficients and intercept of those of centred and scaled public features."""
+    units = _units(X, blocks, weight, 0.0)
+    into = np.diag(np.append(1 / units, 1.0))
+    public = np.setdiff1d(np.arange(len(units)), [j for block in blocks for j in block])
+    if fit_intercept:
+        into[-1, public] = -(weight @ X[:, public] / weight.sum()) / units[public]
+    return into
+
+
+def _minimised_along(
+    loss: Callable[[np.ndarray], tuple[float, np.ndarray]],
+    start: np.ndarray,
+    directions: np.ndarray,
+    tol: float,
+    max_iter: int,
+    name: str,
+) -> tuple[np.ndarray, int]:
+    """Where a loss is least among a start plus any combination of directions (columns)."""
+
+    def along(at: np.ndarray) -> tuple[float, np.ndarray]:
+        value, gradient = loss(start + directions @ at)
+        return value, gradient @ directions
+
+    at, n_iter = minimised(along, directions.shape[1], tol, max_iter, name)
+    return start + directions @ at, n_iter
+
+
 def _shrunk(
     coef: np.ndarray, covariance: np.ndarray, blocks: list[np.ndarray], scale: float
 ) -> np.ndarray:
@@ -824,17 +888,21 @@ def with_sums_of_one(
     return X
 
 
-def private_blocks(private: Any, n_features: int, name: str) -> list[np.ndarray]:
+def private_blocks(
+    private: Any, n_features: int, name: str, features: ArrayLike | None = None
+) -> list[np.ndarray]:
     """Return the columns of each private attribute.
 
     Parameters
     ----------
-    private : sequence or mapping of slices, ranges, index arrays or masks, or None
+    private : sequence or mapping of slices, ranges, index arrays, masks or names
         As for :class:`CorrectedRidge`.
     n_features : int
         Number of columns.
     name : str
         The class to name in errors.
+    features : array-like of str of shape (n_features,), default=None
+        The names of the columns, if they have any.
 
     Returns
     -------
@@ -844,11 +912,15 @@ def private_blocks(private: Any, n_features: int, name: str) -> list[np.ndarray]
     Raises
     ------
     ValueError
-        If one of them is not a list of at least two existing columns, or if two overlap.
+        If one of them is not a list of at least two existing columns, if two overlap, or if nothing
+        says which columns are private.
     """
     if private is None:
-        return []
-    given = private.values() if isinstance(private, Mapping) else private
+        raise ValueError(
+            f"{name} needs to know which columns are noisy, or nothing would be corrected: pass "
+            "private=transformer.slices_ of the PrivatizedColumns, or private=[] if none is."
+        )
+    given = list(private.values()) if isinstance(private, Mapping) else private
     if isinstance(given, (str, slice, range)) or not isinstance(given, Iterable):
         raise ValueError(
             f"{name} expects private= to be a list with the columns of each private attribute, "
@@ -856,6 +928,7 @@ def private_blocks(private: Any, n_features: int, name: str) -> list[np.ndarray]
         )
     blocks: list[np.ndarray] = []
     taken = np.zeros(n_features, dtype=bool)
+    given = _named_columns(list(given), features, name)
     for i, one in enumerate(given):
         block = _positions(one, n_features, f"{name}: private[{i}]")
         if taken[block].any() or len(np.unique(block)) < len(block):
@@ -867,6 +940,48 @@ def private_blocks(private: Any, n_features: int, name: str) -> list[np.ndarray]
         taken[block] = True
         blocks.append(block)
     return blocks
+
+
+def _named_columns(given: list[Any], features: Any, name: str) -> list[Any]:
+    """The columns of private attributes, of which some are named, as positions."""
+    if not any(isinstance(one, str) or _are_names(one) for one in given):
+        return given
+    if features is None:
+        raise ValueError(
+            f"{name} got names in private=, but X has no names of columns: pass a data frame, or "
+            "positions, such as PrivatizedColumns.slices_ has them."
+        )
+    places = {feature: j for j, feature in enumerate(features)}
+    columns = sorted((one for one in given if isinstance(one, str)), key=len, reverse=True)
+
+    def column_of(feature: str) -> str | None:
+        # A ColumnTransformer puts the name of a step before that of a feature.
+        both = product(columns, (feature, feature.rpartition("__")[2]))
+        return next((one for one, full in both if full.startswith(f"{one}_")), None)
+
+    def block_of(one: Any) -> Any:
+        if isinstance(one, str):
+            return [j for feature, j in places.items() if column_of(feature) == one]
+        is_named = _are_names(one) and all(label in places for label in one)
+        return [places[label] for label in one] if is_named else one
+
+    blocks = [block_of(one) for one in given]
+    for one, block in zip(given, blocks, strict=True):
+        if not len(block) or _are_names(block):
+            raise ValueError(
+                f"{name} finds no columns of X for {one!r} in private=: name a column that "
+                'PrivatizedColumns has made indicators of ("sex" stands for "sex_F" and "sex_M"), '
+                "or all of its indicators in a list."
+            )
+    return blocks
+
+
+def _are_names(one: Any) -> bool:
+    return (
+        not isinstance(one, str)
+        and np.asarray(one).ndim == 1
+        and np.asarray(one).dtype.kind in "OUT"
+    )
 
 
 def _positions(one: Any, n_features: int, what: str) -> np.ndarray:

@@ -14,7 +14,13 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 from scipy.special import expit, softmax
 from sklearn import get_config
-from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.base import (
+    BaseEstimator,
+    ClassifierMixin,
+    MetaEstimatorMixin,
+    clone,
+    is_regressor,
+)
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_predict
 from sklearn.utils import Bunch, get_tags
@@ -29,14 +35,17 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from .._utils.docs import Documented
+from .._utils.privacy import WatchesRefits, warn_of_epsilon, warn_of_learned
 from .._utils.random import RandomState
 from ._corrected_models import minimised
 from ._label_channel import LabelChannel, checked_classes, checked_labels, steps_to_last
+from ._label_scores import make_label_dp_scorer
 
 _N_FOLDS = 5  # of the reports that judge
 _SHARES_OF_C = (1e-4, 1e-3, 1e-2, 0.1, 1.0)
 _SHARES_OF_MODEL = np.array([0, 1 / 32, 1 / 16, 0.125, 0.25, 0.5, 1])
 _CAUTION = 0.5  # standard errors that a gain is worth less
+_SURELY = 2.5  # five standard errors of a score of reports, times the root of their number
 _TRUST_IN_C = 0.25  # the weight of a nat
 
 # Loss of each row and its derivative with respect to the row's scores, of shape (n, n_scores):
@@ -54,7 +63,9 @@ def _has(method: str) -> Any:
     return check
 
 
-class LabelDPClassifier(Documented, MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
+class LabelDPClassifier(
+    Documented, WatchesRefits, MetaEstimatorMixin, ClassifierMixin, BaseEstimator
+):
     """Train a classifier on labels that users have randomised, and correct what that does to it.
 
     The features are public, or the server's own; the label is a secret of the user, who sends her
@@ -139,8 +150,8 @@ class LabelDPClassifier(Documented, MetaEstimatorMixin, ClassifierMixin, BaseEst
     of "auto"; they keep every class possible. Their number is found from the reports: many if the
     shares of classes do not differ by more than their noise, and none as epsilon grows.
 
-    `score` compares predictions with true labels, as that of any classifier; for reports there is
-    :func:`label_dp_score`.
+    `score` is the accuracy. Like `fit` it reads true labels, or with ``input="reports"`` reports,
+    of which it makes the unbiased accuracy of :func:`label_dp_score`.
 
     `solver` and its options of a LogisticRegression are not used, but `C`, `fit_intercept`, `tol`
     and `max_iter` are. `class_weight` is refused, since it is the true class that it would weigh:
@@ -234,6 +245,7 @@ class LabelDPClassifier(Documented, MetaEstimatorMixin, ClassifierMixin, BaseEst
                 "label is reported: declare them in classes=."
             )
         channel, codes = self._encoded(y)
+        warn_of_epsilon(self._name, self.epsilon, self.random_state)
         return channel.privatize(codes, self.random_state)
 
     def _privatize_held_out(self, y: ArrayLike) -> np.ndarray:
@@ -274,6 +286,11 @@ class LabelDPClassifier(Documented, MetaEstimatorMixin, ClassifierMixin, BaseEst
             any signal, or the correction does not fit the classifier.
         """
         self._validate_params()
+        if is_regressor(self._base()):
+            raise ValueError(
+                f"{self._name} trains classifiers, got the regressor {self._base()!r}: take "
+                "LogisticRegression() or another classifier."
+            )
         channel, codes = self._encoded(y, learn=True)
         routed = self._routed(sample_weight, fit_params)
         error = channel.error_of_rates(len(codes))
@@ -285,6 +302,10 @@ class LabelDPClassifier(Documented, MetaEstimatorMixin, ClassifierMixin, BaseEst
             )
         reports = channel.classes[codes]
         if self.input == "values":
+            if self.classes is None:
+                warn_of_learned(self._name, "the classes", "classes", self.random_state)
+            warn_of_epsilon(self._name, self.epsilon, self.random_state)
+            self._warn_of_refit(self.random_state)
             reports = channel.privatize(codes, self.random_state)
         weights = _check_sample_weight(sample_weight, reports, dtype=float)
         base, correction = self._base(), self._correction()
@@ -405,6 +426,40 @@ class LabelDPClassifier(Documented, MetaEstimatorMixin, ClassifierMixin, BaseEst
         """
         check_is_fitted(self)
         return self.estimator_.decision_function(X)
+
+    def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Return the accuracy, from reports without the bias of their noise.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
+            Features of users who were not in `fit`.
+        y : array-like of shape (n_samples,)
+            True labels; or, with ``input="reports"``, randomised labels.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weight of each row.
+
+        Returns
+        -------
+        float
+            The accuracy. From few reports it may be above 1.
+
+        Raises
+        ------
+        ValueError
+            If labels agree with the predictions more than reports can, so that they are true ones.
+        """
+        if self.input == "values":
+            return float(super().score(X, y, sample_weight))
+        score: float = make_label_dp_scorer("accuracy")(self, X, y, sample_weight)
+        n, signal = len(self._encoded(y)[1]), self._channel_.signal
+        if sample_weight is None and score > 1 + _SURELY / math.sqrt(n) / signal:
+            raise ValueError(
+                f"{self._name}.score expects reports, since input is 'reports', got labels that "
+                "agree with the predictions more than reports can: compare true labels by "
+                "accuracy_score(y, model.predict(X))."
+            )
+        return score
 
     # -- what scikit-learn asks for -----------------------------------------------------------
     def get_metadata_routing(self) -> MetadataRouter:

@@ -16,10 +16,18 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from .._utils.docs import Documented
+from .._utils.privacy import WatchesRefits, warn_of_learned
 from .._utils.random import RandomState
 from .._utils.typing import Values
 from ..domains import Domain, RecordDomain
-from ..domains.values import as_columns, column_names, declared_levels, read_once, table_columns
+from ..domains.values import (
+    as_columns,
+    column_names,
+    declared_levels,
+    declares_levels,
+    read_once,
+    table_columns,
+)
 from ..numerics.simplex import norm_sub
 from ..surveys import MarginalOracle, TableSet, consistent_tables
 from ._label_channel import checked_classes, checked_labels
@@ -29,7 +37,7 @@ _N_BINS = 10  # of a number whose domain is learnt
 _HOPELESS = 10.0  # standard error of a frequency above which a fit is refused
 
 
-class LDPNaiveBayes(Documented, ClassifierMixin, BaseEstimator):
+class LDPNaiveBayes(Documented, WatchesRefits, ClassifierMixin, BaseEstimator):
     """Naive Bayes classifier from private records: each user sends one report, at the full epsilon.
 
     Features and labels are all private. Each user draws one of the features by public
@@ -228,8 +236,12 @@ class LDPNaiveBayes(Documented, ClassifierMixin, BaseEstimator):
         X, labels = read_once(X), checked_labels(y, self._name)
         if isinstance(self.domains, str) and self.domains == "auto":
             features = _learned(X, self._name)
+            if not declares_levels(X):
+                warn_of_learned(self._name, "domains", "domains", self.random_state)
         else:
             features = RecordDomain.declared(self.domains, self._name)
+        if self.classes is None:
+            warn_of_learned(self._name, "the classes", "classes", self.random_state)
         survey = self._survey(features, np.unique(labels) if self.classes is None else self.classes)
         columns = features.columns_of(X, self._name)
         check_consistent_length(columns[0], labels)
@@ -237,6 +249,7 @@ class LDPNaiveBayes(Documented, ClassifierMixin, BaseEstimator):
         records: Any = SimpleNamespace(
             columns=[*features.columns, _LABEL], get_columns=lambda: [*columns, labels]
         )
+        self._warn_of_refit(self.random_state)
         tables: Any = survey.fit(records, sample_weight=sample_weight).estimate_
         self.fit_tables(tables)
         names = column_names(X)

@@ -18,10 +18,11 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from .._utils.docs import Documented
+from .._utils.privacy import WatchesRefits, warn_of_epsilon, warn_of_learned
 from .._utils.random import RandomState
 from .._utils.typing import Values
 from ..domains import RecordDomain
-from ..domains.values import column_names, read_once
+from ..domains.values import column_names, declares_levels, read_once
 from ..mechanisms import CoinStreams, Protocol, privatize
 from ..oracles import PrivacyWarning
 from ..surveys import ColumnOracle
@@ -40,7 +41,7 @@ class _AllColumns(ColumnOracle):
         return "PrivatizedColumns"
 
 
-class PrivatizedColumns(Documented, TransformerMixin, BaseEstimator):
+class PrivatizedColumns(Documented, WatchesRefits, TransformerMixin, BaseEstimator):
     """Randomise each user's columns, and turn her report into unbiased indicators of its values.
 
     Each user reports on all columns, which share epsilon such that the sum of the variances of all
@@ -204,7 +205,9 @@ class PrivatizedColumns(Documented, TransformerMixin, BaseEstimator):
         ValueError
             If a value is not in the domain of its column, or the domains are not known.
         """
-        return self._protocol().privatize(X, self.random_state)
+        protocol = self._protocol()
+        warn_of_epsilon(type(self).__name__, self.epsilon, self.random_state)
+        return protocol.privatize(X, self.random_state)
 
     # -- as a transformer ---------------------------------------------------------------------
     def fit(self, X: Values, y: object = None) -> Self:
@@ -255,7 +258,7 @@ class PrivatizedColumns(Documented, TransformerMixin, BaseEstimator):
         ValueError
             As for `fit`.
         """
-        rows = self._fit(X)
+        rows = self._fit(X, releases=True)
         if self.input == "values":
             self._released = _digest(rows)
         return self._indicators(rows)
@@ -373,17 +376,22 @@ class PrivatizedColumns(Documented, TransformerMixin, BaseEstimator):
         self._validate_params()
         return self._collector(self._domain()).protocol(collection_round)
 
-    def _fit(self, X: Any) -> np.ndarray:
+    def _fit(self, X: Any, *, releases: bool = False) -> np.ndarray:
         """Fit, and return the codes of the values, or the checked reports."""
         self._validate_params()
         X, name = read_once(X), type(self).__name__
         if self.input == "values" and isinstance(self.domains, str) and self.domains == "auto":
             domain = RecordDomain.learned_columns(X, name)
+            if not declares_levels(X):
+                warn_of_learned(name, "domains", "domains", self.random_state)
         else:
             domain = RecordDomain.declared(self.domains, name)
         collector = self._collector(domain)
         protocol = collector.protocol()
         rows = self._rows(protocol, X)
+        if self.input == "values" and releases:
+            warn_of_epsilon(name, self.epsilon, self.random_state)
+            self._warn_of_refit(self.random_state)
         self._fitted_protocol, self._released = protocol, None
         self.slices_, self.oracles_ = _slices(domain), collector._oracles(domain)
         self.n_features_in_: Any = rows.shape[1]

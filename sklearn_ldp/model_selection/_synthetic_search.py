@@ -110,7 +110,7 @@ class SyntheticSearch(BaseSearch):
     >>> estimate = oracle.fit_transform(states.categories, sample_weight=states.counts)
     >>> search = SyntheticSearch(queries=groups(states.groups["division"]), random_state=0)
     >>> search.fit(estimate).best_estimator_
-    NormMul()
+    EmpiricalBayes()
     """
 
     _parameter_constraints: dict = {

@@ -20,11 +20,13 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import validate_data
 
 from .._utils.docs import Documented, fill_in
+from .._utils.privacy import PrivacyWarning as PrivacyWarning
+from .._utils.privacy import warn_of_epsilon, warn_of_learned
 from .._utils.random import RandomState
 from .._utils.state import Uncached
 from .._utils.typing import Column, Values
 from ..domains import Domain
-from ..domains.values import group_codes, read_once
+from ..domains.values import declares_levels, group_codes, read_once
 from ..mechanisms import Counts, Protocol, check_counts, expand
 from ..mechanisms.coins import CoinStreams
 from ..mechanisms.mechanism import Mechanism, privatize
@@ -308,10 +310,6 @@ _ONE_ROW = "an estimate has one row per collection, not one per user"
 _Estimate = TypeVar("_Estimate")
 
 
-class PrivacyWarning(UserWarning):
-    """Warning that a call spends users' privacy where one may not expect it."""
-
-
 class BaseCollector(  # type: ignore[call-arg]
     Documented,
     TransformerMixin,
@@ -438,7 +436,9 @@ class BaseCollector(  # type: ignore[call-arg]
         TypeError
             If parts are given to an oracle whose reports have none.
         """
-        return self.protocol().privatize(X, self.random_state, parts)
+        protocol = self.protocol()
+        warn_of_epsilon(self._name, self.epsilon, self.random_state)
+        return protocol.privatize(X, self.random_state, parts)
 
     # -- server side --------------------------------------------------------------------------
     def fit(self, X: Values, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
@@ -722,6 +722,10 @@ class BaseCollector(  # type: ignore[call-arg]
         self._check_parameters()
         learns = self._is_auto() and self.input == "values" and X is not None
         domain = self._learned_domain(X) if learns else self._domain()
+        if learns and not declares_levels(X):
+            warn_of_learned(self._name, "the domain", self._domain_parameter, self.random_state)
+        if self.input == "values" and X is not None:
+            warn_of_epsilon(self._name, self.epsilon, self.random_state)
         protocol = self._protocol_over(domain.closed())
         streams = CoinStreams(self.random_state)
         return Collected(protocol, protocol.empty, streams, self.get_params(deep=False))

@@ -9,6 +9,7 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import Interval
 
 from ..estimates import EstimateSet, FrequencyEstimate
@@ -23,8 +24,23 @@ class BaseTableProcessor(BasePostProcessor):
     """Base of post-processors that take a whole :class:`TableSet` and return one.
 
     An estimate that is no set has nothing to agree with: it is projected onto the simplex, as
-    :class:`~sklearn_ldp.NormSub` does it.
+    :class:`~sklearn_ldp.NormSub` does it. A plain array is refused, as it may hold people's rows.
     """
+
+    #: Checks of scikit-learn's that it cannot pass, as they fit plain arrays.
+    _expected_failed_checks = dict.fromkeys(
+        (
+            *BasePostProcessor._checks_of_arrays,
+            "check_complex_data",
+            "check_estimator_sparse_array",
+            "check_estimator_sparse_matrix",
+            "check_estimator_sparse_tag",
+            "check_estimators_empty_data_messages",
+            "check_fit2d_1feature",
+            "check_transformers_unfitted_stateless",
+        ),
+        "a plain array, such as the rows of people, is no table of estimates",
+    )
 
     @abstractmethod
     def _process_tables(self, tables: TableSet) -> TableSet:
@@ -42,6 +58,16 @@ class BaseTableProcessor(BasePostProcessor):
     def _transform_set(self, estimates: EstimateSet) -> EstimateSet:
         self._validate_params()
         return copy.copy(self)._process_tables(self._checked(estimates))
+
+    def _check(self, X: FrequencyEstimate | ArrayLike, *, reset: bool) -> FrequencyEstimate:
+        if isinstance(X, FrequencyEstimate):
+            return super()._check(X, reset=reset)
+        name = type(self).__name__
+        raise ValueError(
+            f"{name} needs the tables that a MarginalOracle returns, got {type(X).__name__}: "
+            "this oracle makes them of people's rows, "
+            f"make_pipeline(MarginalOracle(...), {name}())."
+        )
 
     def _checked(self, estimates: EstimateSet) -> TableSet:
         if isinstance(estimates, TableSet):
@@ -190,6 +216,11 @@ class Consistent(BaseTableProcessor):
     >>> np.allclose(of_ab.sum(axis=0), of_bc.sum(axis=1))
     True
     """
+
+    _expected_failed_checks = {
+        **BaseTableProcessor._expected_failed_checks,
+        "check_transformer_n_iter": "a plain array is no table of estimates",
+    }
 
     _parameter_constraints: dict = {
         "non_negative": ["boolean"],

@@ -21,7 +21,7 @@ from sklearn_ldp._utils.progress import Progress
 from sklearn_ldp.datasets import load_us_states
 from sklearn_ldp.model_selection import ErrorStudy, simulate_errors
 from sklearn_ldp.oracles import BaseOracle
-from sklearn_ldp.queries import groups
+from sklearn_ldp.queries import groups, ranges, top_k
 
 
 class Terminal(io.StringIO):
@@ -227,6 +227,8 @@ def test_demo(is_process, tmp_path, capsys, monkeypatch):
     assert len(steps) > 1
     assert_the_best_of_each_column_is_marked(out)
     assert_the_errors_are_those_of_the_library(out)
+    letters = next(part for part in out.split("\n\n") if part.startswith("26 first letters"))
+    assert [row[0] for row in rows_of_demo(letters.partition("\n-")[2])][-1] == "told"
 
 
 @pytest.fixture
@@ -952,3 +954,40 @@ def test_full_standard_output_is_named(fresh_processes, histogram):
     assert run.returncode == 1
     assert "sklearn-ldp: error: standard output: No space left on device" in run.stderr
     assert "Exception ignored" not in run.stderr
+
+
+def test_an_estimate_that_is_told_the_queries(tmp_path, capsys):
+    path = tmp_path / "histogram.csv"
+    rng = np.random.default_rng(0)
+    kinds = np.repeat(["x", "y", "z", "w"], 25)
+    counts = rng.poisson(np.repeat([90_000, 30_000, 10_000, 1000], 25))
+    rows = [f"c{i:02d},{n},{kind}" for i, (n, kind) in enumerate(zip(counts, kinds, strict=True))]
+    write_values(path, rows, "value,count,kind")
+    oracle = OLH(1.0, categories=[row[:3] for row in rows], random_state=0)
+    raw = oracle.fit_transform(oracle.categories, sample_weight=counts)
+    plain = EmpiricalBayes().fit_transform(raw).values[0]
+    for query, queries in (
+        ("groups:kind", groups(kinds)),
+        ("ranges:4", ranges(4)),
+        ("top:5", top_k(5)),
+    ):
+        table = estimate([path, "--seed", "0", "--queries", query], capsys)
+        told = EmpiricalBayes(queries=queries).fit_transform(raw).answer()[0]
+        got = [float(row["frequency"]) for row in table]
+        np.testing.assert_allclose(got, told, rtol=1e-8)
+        assert np.allclose(got, plain) == (query == "top:5")  # hardly any noise in these
+    argv = [path, "--seed", "0", "--post", "synthetic-search", "--queries", "groups:kind"]
+    assert len(estimate(argv, capsys)) == 100
+    domain = tmp_path / "domain.txt"
+    write_values(domain, [*[row[:3] for row in rows], "new"])
+    for extra, fragments in (
+        (["--queries", "groups:none"], ["the columns are kind"]),
+        (["--queries", "median"], ["--queries must be of"]),
+        (["--queries", "top:5", "--post", "norm-sub"], ["--queries is for one column and --post"]),
+        (["--queries", "groups:kind", "--categories", domain], ["no group", "'new'"]),
+        (["--queries", "top:2", "--domains", domain], ["EmpiricalBayes(queries={column: ..})"]),
+    ):
+        assert_fails(["estimate", path, *extra], capsys, *fragments)
+    values = tmp_path / "values.txt"
+    write_values(values, ["a", "b", "a"])
+    assert_fails(["estimate", values, "--queries", "groups:kind"], capsys, "needs a histogram")

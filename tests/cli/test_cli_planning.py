@@ -168,3 +168,29 @@ def test_study_of_a_histogram_and_its_checkpoint(tmp_path, capsys):
 @pytest.mark.parametrize("query", ["sets", "sets:2", "top:x", "full:1", "groups:none", "median"])
 def test_study_refuses_queries(query, capsys):
     assert_fails([*STUDY, "--queries", query], capsys, "--queries must be of full, sets:SHARE")
+
+
+def test_study_lists_a_method_that_is_told_the_queries(tmp_path, capsys):
+    argv = ["--post", "base", "empirical-bayes", "--queries", "full", "top:10", "groups:region"]
+    argv += ["--n-samples", "50000", "--epsilon", "1", "2", "--checkpoint", str(tmp_path / "kept")]
+    assert main([*STUDY, *argv]) == 0
+    out = capsys.readouterr().out
+    told = [row for row in rows_of(out) if row["postprocessor"] == "empirical-bayes, told"]
+    asked = {(row["queries"], row["epsilon"]) for row in told}
+    assert asked == {(q, e) for q in ("top:10", "groups:region") for e in ("1", "2")}
+    assert len(told) == 4
+    assert len(rows_of(out)) == 2 * 2 * 3 + 4
+    states = load_us_states()
+    queries = top_k(10)
+    expected = simulate_errors(
+        OLH(1.0),
+        EmpiricalBayes(queries=queries),
+        states.frequencies,
+        50_000,
+        queries=queries,
+        n_repeats=4,
+    )
+    row = next(row for row in told if row["queries"] == "top:10" and row["epsilon"] == "1")
+    assert float(row["error"]) == pytest.approx(expected.error[0])
+    assert main([*STUDY, *argv]) == 0  # again, from what was kept
+    assert capsys.readouterr().out == out

@@ -21,7 +21,7 @@ TRUTH = np.array([-0.5, 0.5, -1.0, 0.0, 1.0, 0.5])
 
 
 @parametrize_with_checks(
-    [CorrectedLogisticRegression()],
+    [CorrectedLogisticRegression(private=[])],
     expected_failed_checks=expected_failed_checks,
 )
 def test_scikit_learn_checks(estimator, check):
@@ -73,7 +73,7 @@ def test_the_gradient_is_that_of_the_loss(monkeypatch):
     np.testing.assert_allclose(whole(at)[1], gradient)
 
 
-@pytest.mark.parametrize("private", [None, BLOCKS], ids=["none", "private"])
+@pytest.mark.parametrize("private", [[], BLOCKS], ids=["none", "private"])
 def test_without_noise_it_is_logistic_regression(private):
     rng = np.random.default_rng(1)
     _, X, y = population(800, rng)
@@ -127,9 +127,9 @@ def test_true_rows_are_predicted_better():
 def test_bad_input_is_refused():
     X, _, y = population(100, np.random.default_rng(5))
     with pytest.raises(ValueError, match="Only binary classification is supported"):
-        CorrectedLogisticRegression().fit(X, np.arange(100) % 3)
+        CorrectedLogisticRegression(private=[]).fit(X, np.arange(100) % 3)
     with pytest.raises(ValueError, match="got 1 class"):
-        CorrectedLogisticRegression().fit(X, np.zeros(100, dtype=int))
+        CorrectedLogisticRegression(private=[]).fit(X, np.zeros(100, dtype=int))
     many = [range(20), range(20, 40), range(40, 60)]
     with pytest.raises(ValueError, match="8000 joint categories, expected at most 1000"):
         CorrectedLogisticRegression(private=many).fit(np.full((100, 60), 1 / 20), y)
@@ -137,3 +137,22 @@ def test_bad_input_is_refused():
         CorrectedLogisticRegression(private=[range(3, 7)]).fit(X, y)
     with pytest.warns(ConvergenceWarning, match="max_iter=2"):
         CorrectedLogisticRegression(private=BLOCKS, max_iter=2).fit(X, y)
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_unscaled_features_reach_the_same_optimum_in_few_steps(fit_intercept):
+    """Without scaling inside, 1,000 steps did not reach it: the loss of then is the control."""
+    X, _, y = population(3000, np.random.default_rng(6))
+    X = np.c_[X, np.random.default_rng(7).normal(size=(3000, 2)) * [5e4, 20] + [4e4, 2000]]
+    options = {"private": BLOCKS, "fit_intercept": fit_intercept, "C": 1e12}
+    model = CorrectedLogisticRegression(**options).fit(X, y)
+    scaled = np.array([*np.ones(6), 5e4, 20])
+    same = CorrectedLogisticRegression(**options).fit(X / scaled, y)
+    assert model.n_iter_ < 300
+    np.testing.assert_allclose(model.coef_ * scaled, same.coef_, atol=1e-4)
+    loss = CorrectedLogLoss(X, y, np.ones(3000), BLOCKS, np.zeros((8, 8)), fit_intercept)
+    raw = optimize.minimize(
+        loss, np.zeros(9), jac=True, method="L-BFGS-B", options={"maxiter": 100}
+    )
+    _, gradient = loss(raw.x)
+    assert np.abs(gradient).max() > 1e-3

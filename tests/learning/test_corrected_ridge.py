@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 from sklearn import config_context
+from sklearn.compose import ColumnTransformer
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
@@ -13,12 +14,17 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from sklearn_ldp import GRR, OUE
-from sklearn_ldp.learning import CorrectedRidge, PrivatizedColumns, corrected_gram
+from sklearn_ldp.learning import (
+    CorrectedLogisticRegression,
+    CorrectedRidge,
+    PrivatizedColumns,
+    corrected_gram,
+)
 from sklearn_ldp.utils.estimator_checks import exact_report_distribution, expected_failed_checks
 
 
 @parametrize_with_checks(
-    [CorrectedRidge()],
+    [CorrectedRidge(private=[])],
     expected_failed_checks=expected_failed_checks,
 )
 def test_scikit_learn_checks(estimator, check):
@@ -90,7 +96,8 @@ def test_without_noise_it_is_ridge(alpha, fit_intercept, weighted):
     # Without a penalty the true indicators are collinear: one of each column is left out.
     given = X[:, [1, 3, 4, 5, 6]] if alpha == 0 else X
     ridge = Ridge(alpha, fit_intercept=fit_intercept, solver="cholesky").fit(given, y, weight)
-    plain = CorrectedRidge(alpha, fit_intercept=fit_intercept).fit(given, y, weight)
+    plain = CorrectedRidge(alpha, private=[], fit_intercept=fit_intercept)
+    plain.fit(given, y, weight)
     np.testing.assert_allclose(plain.coef_, ridge.coef_, atol=1e-10)
     np.testing.assert_allclose(plain.intercept_, ridge.intercept_, atol=1e-10)
     if fit_intercept or alpha:
@@ -157,6 +164,10 @@ def test_rare_categories_do_not_blow_up():
 
 
 # -- which features to predict from ---------------------------------------------------------------
+NOISY_ROWS = "ignore:CorrectedRidge predicts from randomised rows"
+
+
+@pytest.mark.filterwarnings(NOISY_ROWS)
 def test_what_to_predict_from():
     """At true rows the corrected model is better, at noisy rows the plain one; by far more than
     the spread over seeds."""
@@ -179,6 +190,7 @@ def test_what_to_predict_from():
     )
 
 
+@pytest.mark.filterwarnings(NOISY_ROWS)
 def test_a_search_by_the_corrected_score():
     rng = np.random.default_rng(6)
     codes, public, y = population(20_000, rng)
@@ -205,7 +217,7 @@ def test_intervals_cover(oracle):
     for _ in range(400):
         codes, public, y = population(8000, rng)
         X, _ = noisy(codes, public, 4.0, rng, oracle)
-        for i, private in enumerate((BLOCKS, None)):
+        for i, private in enumerate((BLOCKS, [])):
             low, high = CorrectedRidge(private=private).fit(X, y).confidence_interval(0.9)
             covered[i] += (low < TRUTH) & (high > TRUTH)
     pvalues = [[stats.binomtest(int(k), 400, 0.9).pvalue for k in row] for row in covered]
@@ -230,7 +242,7 @@ def test_the_covariance_is_that_of_repeated_collections():
 
 
 def test_levels_are_checked():
-    model = CorrectedRidge().fit([[0.0], [1.0]], [0.0, 1.0])
+    model = CorrectedRidge(private=[]).fit([[0.0], [1.0]], [0.0, 1.0])
     with pytest.raises(ValueError, match="0 < level < 1"):
         model.confidence_interval(95)
 
@@ -264,7 +276,7 @@ def test_all_ways_to_name_columns_agree(private):
         ([0, 1], r"private\[0\] must be a slice, a range"),
         ([[0.0, 1.0]], r"private\[0\] must be a slice, a range"),
         ([[True, False]], r"a mask of 7 booleans"),
-        ([["a", "b"]], r"private\[0\] must be a slice, a range"),
+        ([["a", "b"]], r"X has no names of columns"),
         ([range(2), range(5, 9)], r"private\[1\] names the column 7, but X has 7 columns"),
         ([[-1, 0]], r"names the column -1"),
         ([range(2), range(1, 4)], r"got the column 1 twice"),
@@ -317,3 +329,69 @@ def test_a_weak_column_does_no_harm_and_a_strong_one_stays(seed):
     assert np.mean(gains[0.0], axis=0)[0] > -0.01
     assert np.mean(gains[0.0], axis=0)[1] < -0.03
     assert np.mean(gains[1.0], axis=0)[0] > 0.03
+
+
+# -- which columns are private ---------------------------------------------------------------------
+MODELS = [CorrectedRidge, CorrectedLogisticRegression]
+
+
+def framed(n=600):
+    """Indicators of two attributes behind a ColumnTransformer, with public features, named."""
+    pd = pytest.importorskip("pandas")
+    rng = np.random.default_rng(3)
+    people = pd.DataFrame(
+        {
+            "sex": rng.choice(["F", "M"], n),
+            "sex_at_work": rng.integers(0, 3, n),
+            "age": rng.random(n),
+        }
+    )
+    domains = {"sex": ["F", "M"], "sex_at_work": 3}
+    noisy = PrivatizedColumns(4.0, domains=domains, random_state=0)
+    make = ColumnTransformer([("noisy", noisy, list(domains))], remainder="passthrough")
+    X = make.set_output(transform="pandas").fit_transform(people)
+    return X, (people["age"] + rng.random(n) > 1).astype(int), make.named_transformers_["noisy"]
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_private_columns_may_be_named(model):
+    X, y, noisy = framed()
+    expected = model(private=noisy.slices_).fit(X, y).coef_
+    full = list(X.columns)
+    plain = X.set_axis([name.rpartition("__")[2] for name in full], axis=1)
+    names = noisy.get_feature_names_out()
+    for given, private in (
+        (X, ["sex", "sex_at_work"]),
+        (X, [full[:2], full[2:5]]),
+        (plain, ["sex", "sex_at_work"]),
+        (plain, {"sex": names[:2], "at work": names[2:]}),
+        (plain, [range(2), "sex_at_work"]),
+    ):
+        np.testing.assert_array_equal(model(private=private).fit(given, y).coef_, expected)
+    with pytest.raises(ValueError, match="finds no columns of X for 'weight' in private="):
+        model(private=["weight"]).fit(X, y)
+    with pytest.raises(ValueError, match="X has no names of columns"):
+        model(private=["sex"]).fit(X.to_numpy(), y)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_a_model_that_would_correct_nothing_is_refused(model):
+    X, y, _ = framed()
+    with pytest.raises(ValueError, match=r"private=transformer.slices_.*or private=\[\]"):
+        model().fit(X, y)
+
+
+def test_units_of_features_change_nothing():
+    """Without scaling inside, a large unit made the coefficient of a small one 0."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(500, 3))
+    y = X @ [1.0, 2.0, 3.0] + rng.normal(size=500)
+    units = np.array([1e-3, 1.0, 1e9])
+    for alpha, fit_intercept in product((0.0, 1.0), (True, False)):
+        penalised = CorrectedRidge(alpha, private=[], fit_intercept=fit_intercept)
+        once = penalised.fit(X * units, y)
+        scaled = np.linalg.lstsq(
+            np.vstack([(X - X.mean(axis=0) * fit_intercept), np.diag(np.sqrt(alpha) / units)]),
+            np.r_[y - y.mean() * fit_intercept, np.zeros(3)],
+        )[0]
+        np.testing.assert_allclose(once.coef_ * units, scaled, rtol=1e-6)

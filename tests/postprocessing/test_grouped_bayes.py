@@ -16,6 +16,8 @@ from sklearn_ldp import (
     HadamardResponse,
     ProjectiveGeometryResponse,
 )
+from sklearn_ldp.datasets import load_us_states
+from sklearn_ldp.model_selection import simulate_errors
 from sklearn_ldp.noise import variances_after_norm
 from sklearn_ldp.postprocessing import norm, norm_sub
 from sklearn_ldp.postprocessing.empirical_bayes import group_priors
@@ -467,3 +469,28 @@ def test_variances_of_many_totals_are_those_of_a_few(oracle, tolerance, monkeypa
     if isinstance(oracle, ProjectiveGeometryResponse):
         plain = partition.sums(noise.variance(frequencies).ravel()) * (1 - partition.sizes() / d)
         assert np.max(np.abs(plain / exact - 1)) > tolerance
+
+
+@pytest.mark.parametrize("column", ["region", pytest.param("division", marks=pytest.mark.slow)])
+def test_to_tell_queries_costs_at_most_a_percent(column, monkeypatch):
+    """The cells in which it once cost most: 60 collections, RMSE of the totals."""
+    states = load_us_states(n_samples=100_000, random_state=0)
+    queries = groups(states.groups[column])
+
+    def ratio():
+        study = simulate_errors(
+            GRR(0.5, categories=states.categories),
+            {"plain": EmpiricalBayes(), "told": EmpiricalBayes(queries=queries)},
+            states.counts,
+            queries=queries,
+            n_repeats=60,
+            random_state=1,
+        )
+        told, plain = (study.select(postprocessor=one).error[0] for one in ("told", "plain"))
+        return np.sqrt(told / plain)
+
+    assert ratio() <= 1.01
+    for module in ("group_priors", "totals"):
+        name = f"sklearn_ldp.postprocessing.empirical_bayes.{module}.FEW_GROUPS"
+        monkeypatch.setattr(name, 0.0)
+    assert ratio() > (1.05 if column == "region" else 1.0)  # the negative control

@@ -614,3 +614,12 @@ def test_an_oracle_of_ones_own():
     direct = MarginalOracle(2.0, domains=DOMAINS, oracle=GRR(), order=[("a", "b"), "c"])
     tables = direct.fit_transform(people(DOMAINS))
     assert list(tables) == [("a", "b"), "c"]
+
+
+@pytest.mark.parametrize("post", [Consistent(), LatentClasses()], ids=repr)
+def test_rows_of_people_are_no_tables(post):
+    rows = people(DOMAINS, 100)
+    for call in (post.fit, post.fit_transform, post.transform):
+        for given in (rows, np.random.default_rng(0).integers(0, 2, (100, 3)), [[0.5, 0.5]]):
+            with pytest.raises(ValueError, match=f"MarginalOracle.*{type(post).__name__}\\(\\)"):
+                call(given)

@@ -52,7 +52,8 @@ class EmpiricalBayes(LearntPrior):
     queries : query set, (sparse) matrix of shape (n_queries, d) or None, default=None
         What will be asked, see :mod:`sklearn_ldp.queries`. Sets such as ``groups(labels)`` act like
         `groups`, ``ranges(10)`` like `ordered`, and other queries like None, but for ``top_k(k)``:
-        then the values answer this question only, see the notes. For a set of estimates also a
+        then the values answer this question only, see the notes. To tell groups helps where they
+        differ; where not, it costs about 1 % of the error at most. For a set of estimates also a
         mapping by the names of parts.
     %(noise)s
 

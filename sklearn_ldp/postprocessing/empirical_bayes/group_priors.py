@@ -32,6 +32,7 @@ _REACH = 12.0  # standard deviations beyond which a normal density is negligible
 _EMPTY = 0.3  # frequencies below it, in sigma, count as those of nearly nobody
 _EVEN = 0.5  # prior probability that groups do not differ in one direction, and that not at all
 _CURVE = 0.5  # prior probability of a curve, rather than groups, if frequencies differ at all
+FEW_GROUPS = 8.0  # nats that a difference must be likelier by, divided by the number of groups
 _SHARES = np.linspace(0, 1, 101)  # of the group-aware estimate in the result
 FEWEST = 4  # categories that make a curve
 _POWERS = (2, 4, 6)  # of a wave's number, by which the variances fall: rough to smooth curves
@@ -388,7 +389,8 @@ def fit_groups(
     under a common prior, whose error is small; if they differ, it is the other way round. Bayes'
     rule for the squared error would weigh the two by their probabilities. The share that is taken
     instead minimises the expected *logarithm* of the squared error of the sums, hence the factor by
-    which the error exceeds the least possible one.
+    which the error exceeds the least possible one. How much a few groups differ is learnt from few
+    numbers, so they need more evidence, which keeps the price low where they do not differ.
     """
     nodes = [estimates.at_nodes(p) for p in partitions]
     experts = [
@@ -415,6 +417,7 @@ def fit_groups(
     ]
     share = expit(log_evidence)
     if partitions:
+        share = expit(log_evidence - FEW_GROUPS / sum(len(p.names) for p in partitions))
         share = log_loss_share(
             share,
             float(sum(variances.sum() for variances in common)),

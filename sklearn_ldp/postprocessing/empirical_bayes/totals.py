@@ -12,7 +12,7 @@ from ..._utils.pandas import import_pandas
 from ..._utils.typing import DataFrame
 from ...noise import Noise, variances_after_norm
 from ...numerics.simplex import norm, norm_sub
-from .group_priors import Estimates, GroupFit, fit_curve, fit_groups, log_loss_share
+from .group_priors import FEW_GROUPS, Estimates, GroupFit, fit_curve, fit_groups, log_loss_share
 from .hints import Partition
 from .priors import LearntRow
 
@@ -198,7 +198,7 @@ def shrunken_totals(
     scores = log_likelihood(chance + excess)
     weights = np.exp(scores - logsumexp(scores)) @ (excess / (chance + excess))
     odds = logsumexp(scores) - np.log(len(scores)) - log_likelihood(chance)
-    odds += np.log((1 - _NO_EXCESS) / _NO_EXCESS)
+    odds += np.log((1 - _NO_EXCESS) / _NO_EXCESS) - FEW_GROUPS / len(sizes)
     moves = weights * gaps
     weights = weights * log_loss_share(
         float(expit(odds)),

@@ -1,0 +1,96 @@
+"""Warnings that users spend more privacy than one may think; a seed marks a simulation."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, Self
+from uuid import uuid4
+
+_HARDLY_ANY = 20.0  # a budget above it protects nobody: exp(20) is 5e8
+_given: set[str] = set()  # what has been warned of in this process
+_fitted: set[str] = set()  # families of which a clone has been fitted
+
+
+class PrivacyWarning(UserWarning):
+    """Warning that a call spends users' privacy where one may not expect it."""
+
+
+def warn_once(message: str, category: type[Warning], about: str) -> None:
+    """Warn, unless something has been warned of in this process, and be it another object."""
+    if about not in _given:
+        warnings.warn(message, category, stacklevel=4)
+        _given.add(about)  # not reached where warnings are errors
+
+
+def warn_of_epsilon(name: str, epsilon: float, random_state: Any) -> None:
+    """Warn once if real users, who draw no seeded coins, report with a budget that protects nobody.
+
+    Parameters
+    ----------
+    name : str
+        The class to name.
+    epsilon : float
+        The privacy budget.
+    random_state : object
+        None for real users.
+    """
+    if random_state is None and epsilon > _HARDLY_ANY:
+        warn_once(
+            f"{name} with epsilon={epsilon:g} protects nobody: a report may be e**epsilon times "
+            "likelier under one value than under another. Budgets in use are about 0.5 to 8.",
+            PrivacyWarning,
+            "epsilon",
+        )
+
+
+def warn_of_learned(name: str, what: str, parameter: str, random_state: Any) -> None:
+    """Warn if a domain is learnt from the values of real users.
+
+    Parameters
+    ----------
+    name : str
+        The class to name.
+    what : str
+        What is learnt.
+    parameter : str
+        Where to declare it.
+    random_state : object
+        None for real users.
+    """
+    if random_state is None:
+        warnings.warn(
+            f"{name} learns {what} from the raw values, which leaks those that occur: declare "
+            f"public ones in {parameter}=, or give a random_state if this is a simulation.",
+            PrivacyWarning,
+            stacklevel=4,
+        )
+
+
+class WatchesRefits:
+    """A learner that reads values, and warns if clones of it are fitted again and again.
+
+    A search fits a clone for each fold and candidate, mostly to the same users.
+    """
+
+    _family: str | None = None
+
+    def __sklearn_clone__(self) -> Self:
+        self._family = self._family or uuid4().hex
+        clone = super().__sklearn_clone__()  # type: ignore[misc]
+        clone._family = self._family
+        return clone
+
+    def _warn_of_refit(self, random_state: Any) -> None:
+        """Note a fit to values, and warn at the second one of a family: once for all its clones."""
+        if random_state is not None or self._family is None:
+            return
+        if self._family in _fitted:
+            warn_once(
+                f"{type(self).__name__} is fitted again by a copy of itself. In a search or a "
+                "cross-validation users spend epsilon again for every candidate and every fold. "
+                "For a simulation give it a random_state; for real users collect once, and "
+                "search with reports.",
+                PrivacyWarning,
+                self._family,
+            )
+        _fitted.add(self._family)
