@@ -681,6 +681,81 @@ CHOICES = figure.Table(
 )
 
 
+def _table(**columns):
+    kinds = {name: object if isinstance(v[0], str) else None for name, v in columns.items()}
+    return figure.Table({name: np.array(v, dtype=kinds[name]) for name, v in columns.items()})
+
+
+ORACLES = _table(
+    oracle=["A", "A", "B", "B", "A", "A", "GRR", "GRR", "GRR", "GRR"],
+    epsilon=[1.0, 1.0, 1.0, 1.0, 3.0, 3.0, 0.5, 0.5, 1.0, 1.0],
+    d=[4, 8, 4, 8, 4, 8, 4, 8, 4, 8],
+    side=["smaller", "larger"] * 5,
+    noise=[1.0, 6.0, 4.0, 3.0, 1.0, 1.0, 1.0, 1.5, 1.0, 2.0],
+    sum_std=[0.1, 0.2, 0.0, 0.0, 9.0, 9.0, 9.0, 9.0, 9.0, 9.0],
+)
+PROMISES = _table(
+    postprocessor=["Norm-Cut", "Base-Cut"],
+    keeps_order=[True, False],
+    mean_threshold=[1.0, 4.0],
+    reliable=[7, 9],
+    least_sum=[0.75, 2.0],
+)
+USERS = _table(
+    postprocessor=["M", "M", "A", "A"],
+    n_samples=[10, 20, 10, 20],
+    equivalent_n_samples=[20.0, 80.0, 10.0, 20.0],
+    standard_error=[0.0] * 4,
+    saved=[0.5, 0.75, 0.0, 0.0],
+)
+PICKS = _table(
+    synthesizer=["S"] * 4 + ["T"],
+    postprocessor=["S", "M", "S", "S", "M"],
+    is_chosen=[True, True, True, False, True],
+    regret=[0.0, 0.5, 0.25, 9.0, 9.0],
+)
+STRAIGHT = _table(
+    population=["Retail"] * 6,
+    count=[1, 2, 4, 8, 16, 30],
+    fraction=[1.0, 0.5, 0.25, 0.125, 0.0625, 1 / 30],
+)
+GAINS = _table(
+    population=["Retail"] * 6,
+    epsilon=[1.0, 5.0] * 3,
+    postprocessor=["M", "M", "M, cut", "M, cut", "OUE", "OUE"],
+    error=[2.0, 1.0, 3.0, 1.0, 10.0, 20.0],
+    standard_error=[0.0] * 6,
+    zero_over_this=[1.5, 3.0, 1.0, 3.0, 0.3, 0.2],
+    zero_over_this_error=[0.0] * 6,
+)
+SCORES = _table(
+    postprocessor=["OUE-Calibrate"] * 6 + ["OUE", "OUE-Zero"] * 6,
+    score=[s for n in (2, 4) for s in ("precision", "recall", "f_score") for _ in range(n)],
+    threshold=[1.0, 3.0] * 3 + [1.0, 1.0, 3.0, 3.0] * 3,
+    significance=[2.0] * 18,
+    epsilon=[4.0] * 18,
+    over_zero=[0.1, 0.2, -0.1, -0.2, 0.3, 0.4] + [0.0] * 12,
+    over_zero_error=[0.0] * 18,
+    over_raw=[0.5, 0.6, -0.5, -0.6, 0.7, 0.2] + [0.0] * 12,
+    over_raw_error=[0.0] * 18,
+    error=[0.0] * 6 + [0.2, 0.9, 0.5, 0.5] + [0.8, 0.3, 0.5, 0.5] + [0.4, 0.4, 0.5, 0.375],
+    standard_error=[0.0] * 18,
+)
+RANKS = _study(
+    [1 * TWO, 2 * TWO, 3 * TWO, 2 * TWO, 1 * TWO, 3 * TWO],
+    postprocessor=["M", "A", "B"] * 2,
+    queries=["1"] * 3 + [measures.SINGLE] * 3,
+    metric=["mae"] * 3 + ["mse"] * 3,
+)
+ONE = _table(
+    mean_sum=[0.5],
+    mean_sum_error=[0.0],
+    distance=[0.01],
+    std=[7.0],
+)
+SECONDS = _table(postprocessor=["Power", "M", "A"], seconds=[8.0, 2.0, 4.0])
+
+
 @pytest.mark.parametrize(
     ("name", "table", "arguments", "expected"),
     [
@@ -701,8 +776,45 @@ CHOICES = figure.Table(
         ("greatest_bias", BIASES, {"top": "M", "bottom": "A"}, [0.5]),
         ("variance_ratio", BIASES, {"method": "M", "top": (1, 2), "bottom": (3, 4)}, [4.0]),
         ("zeros", BIASES, {"method": "M", "ranks": (3, 4)}, [0.6]),
-        ("norm_variance", BIASES.select(), {}, None),
+        ("norm_variance", BIASES, {}, None),
         ("choice_over_constant", CHOICES, {}, [0.5]),
+        # The noise grows by a half, then to the double, where d doubles.
+        ("grr_growth", ORACLES, {}, [0.5, 1.0]),
+        ("oracle_noise", ORACLES, {"top": "A", "bottom": "B", "epsilons": [1.0]}, [2.0]),
+        ("noise_by_side", ORACLES.select(epsilon=1.0), ["A", "B", "smaller"], [0.25]),
+        ("noise_by_side", ORACLES.select(epsilon=1.0), ["A", "B", "larger", 1.0], []),
+        ("sum_std", ORACLES, ["A"], [0.1, 0.2]),
+        ("promises", PROMISES, {"keeps_order": ["Norm-Cut", "Base-Cut"]}, [1.0, 0.0]),
+        ("threshold_ratio", PROMISES, [], [0.25]),
+        ("reliable", PROMISES, [], [9.0]),
+        ("sum_short_of_one", PROMISES, [], [0.25]),
+        ("biases", BIASES, ["M", (1, 2), (4, 4)], [-2.5, 2.0]),
+        ("worth", USERS, ["M"], [2.0, 4.0]),
+        ("saved", USERS, ["M"], [0.5, 0.75]),
+        ("rise", USERS, ["M"], [6.0]),
+        ("pairs", USERS, ["M", "A"], [2.0, 4.0]),
+        ("regret", PICKS, ["S"], [0.25]),
+        ("picks_itself", PICKS, ["S"], [2 / 3]),
+        ("line", STRAIGHT, ["Retail"], [1.0]),
+        ("line", STRAIGHT, ["Kosarak"], []),
+        ("noise", ONE, ["std"], [7.0]),
+        ("gain", GAINS, ["M", "Retail", 5.0], [2.0]),
+        ("gain", GAINS, ["M", "Retail", 5.0, True], [2 / 3]),
+        ("zero_over", GAINS, ["M"], [1.5, 3.0]),
+        ("raw_over", GAINS, ["M"], [5.0, 20.0]),
+        ("gain_grows", GAINS, ["M"], [1.5]),
+        ("cut_over", GAINS, ["M"], [1.5, 1.0]),
+        ("score_gain", SCORES, ["f_score"], [0.3, 0.4]),
+        ("score_gain", SCORES, ["f_score", 1, "raw"], [0.7, 0.2]),
+        ("more_precise", SCORES, [], [0.5, 0.6, 0.5, 0.6]),
+        ("zero_below", SCORES, [], [0.7, 0.5]),
+        ("gain_at_small_thresholds", SCORES, [], [0.5]),
+        ("zero_is_raw", SCORES, [], [0.125]),
+        ("rank_correlation", RANKS, [["M", "A", "B"], "1"], [0.5]),
+        ("metrics_agree", RANKS, [["M", "A", "B"]], [0.5]),
+        ("mean_sum", ONE, [], [0.5]),
+        ("distance_from_normal", ONE, [], [0.01]),
+        ("times_slower", SECONDS, [], [2.0]),
     ],
 )
 def test_a_helper_on_values_known_by_hand(name, table, arguments, expected):
@@ -710,4 +822,40 @@ def test_a_helper_on_values_known_by_hand(name, table, arguments, expected):
         names = {"M": "Norm", "A": "Base"}
         methods_of = np.array([names[m] for m in table["postprocessor"]], dtype=object)
         table, expected = figure.Table(table | {"postprocessor": methods_of}), [4 * (1 - 10 / 20)]
-    assert _values(getattr(measures, name)(table, **arguments)) == pytest.approx(expected)
+    positional, named = (arguments, {}) if isinstance(arguments, list) else ((), arguments)
+    assert _values(getattr(measures, name)(table, *positional, **named)) == pytest.approx(expected)
+
+
+def test_a_fixed_range_of_ranks_is_read_as_written():
+    """Biases of ranks 1 to 5, and of the blocks of a thousand ranks, on a line of biases."""
+    ranks = np.arange(1, 1025)
+    table = _table(
+        postprocessor=["M"] * 1024, rank=ranks, count=np.full(1024, 2.0), bias=ranks / 4 - 2.0
+    )
+    table["bias_error"] = np.zeros(1024)
+    assert _values(measures.opposed_biases(table, "M")) == [
+        *(2 - np.arange(1, 6) / 4),
+        768.5 / 4 - 2,
+    ]
+    assert _values(measures.bias_steps(table, "M")) == [50 / 4, (562.5 - 55.5) / 4]
+    (one,) = measures.shrinks_low_ones(table, "M")
+    assert one.value == pytest.approx((3 / 4 - 2) / -(562.5 / 4 - 2))
+
+
+def test_every_helper_that_the_files_of_claims_name_is_tested_by_hand():
+    named = set(re.findall(r"\b[a-z]+(?:_[a-z]+)*\b", _all_measured()))
+    helpers = {
+        name
+        for name, value in vars(measures).items()
+        if callable(value) and not name.startswith("_") and value.__module__ == measures.__name__
+    }
+    of_ranks = {"opposed_biases", "bias_steps", "shrinks_low_ones"}
+    (mark,) = (m for m in test_a_helper_on_values_known_by_hand.pytestmark if m.args)
+    tested = {case[0] for case in mark.args[1]} | of_ranks
+    assert helpers & named <= tested
+
+
+def _all_measured():
+    texts = [path.read_text("utf-8") for path in published.FOLDER.glob("*.yaml")]
+    rows = [row for text in texts for row in yaml.safe_load(text)["statements"]]
+    return str([row["measured"] for row in rows])
