@@ -554,7 +554,9 @@ def _norm_sub_in_one_pass(values, noise):
 
 def _mle_with_the_wrong_sign(values, noise):
     """What the right one adds to each estimate is taken away."""
-    return 2 * values - MLEApx().fit_transform(FrequencyEstimate(values, noise=noise)).values
+    estimate = FrequencyEstimate(values, range(values.shape[1]), noise)
+    change = MLEApx().fit_transform(estimate).values - values
+    return np.maximum(values - change, 0)
 
 
 def _power_with_a_larger_exponent(values, noise):
