@@ -1,7 +1,7 @@
 """The papers' experiments: ``python -m benchmarks.papers [FIGURE ...]``, or ``make study``.
 
-Writes one tidy CSV and one picture a figure, and report.md and report.html, which hold what the
-papers print against what comes out here. Without names every figure is computed.
+Writes one tidy CSV and one picture a figure, and report.md, which holds what the papers print
+against what comes out here. Without names every figure is computed.
 """
 
 from __future__ import annotations
@@ -9,13 +9,14 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from threadpoolctl import threadpool_limits
 
 from .._command import add_data_argument, command
-from . import calibrate, paper2019, paper2020, since2020
+from . import calibrate, paper2019, paper2020
 from ._figure import Figure, Settings, write_csv
 from ._report import write_report
 
@@ -23,18 +24,21 @@ FIGURES: dict[str, Figure] = {
     **paper2020.FIGURES.figures,
     **paper2019.FIGURES.figures,
     **calibrate.FIGURES.figures,
-    **since2020.FIGURES.figures,
 }
 
 
-def main(arguments: list[str] | None = None) -> int:
+def main(
+    arguments: list[str] | None = None,
+    known: dict[str, Figure] = FIGURES,
+    write: Callable[..., str] = write_report,
+) -> int:
     """Compute figures, write them and the report."""
     parser = _parser()
     options = parser.parse_args(arguments)
     if options.list:
-        print("\n".join(f"{name:<22} {figure.title}" for name, figure in FIGURES.items()))
+        print("\n".join(f"{name:<22} {figure.title}" for name, figure in known.items()))
         return 0
-    unknown = [name for name in options.figures if name not in FIGURES]
+    unknown = [name for name in options.figures if name not in known]
     if unknown:
         parser.error(f"there is no figure {unknown[0]!r}; --list shows the names")
     if options.repeats is not None and options.repeats < 2:
@@ -43,9 +47,9 @@ def main(arguments: list[str] | None = None) -> int:
     options.output.mkdir(parents=True, exist_ok=True)
     results: dict[str, Any] = {}
     seconds: dict[str, float] = {}
-    names = list(dict.fromkeys(options.figures)) or list(FIGURES)
+    names = list(dict.fromkeys(options.figures)) or list(known)
     for i, name in enumerate(names, start=1):
-        figure = FIGURES[name]
+        figure = known[name]
         missing = figure.missing(settings)
         if missing and len(missing) == len(figure.data):
             print(f"[{i}/{len(names)}] {name}: left out, no data ({', '.join(missing)})")
@@ -60,8 +64,8 @@ def main(arguments: list[str] | None = None) -> int:
     if not results:
         print(f"nothing was computed: {options.data} has none of the data", file=sys.stderr)
         return 1
-    shown = {name: FIGURES[name] for name in results}
-    print(write_report(options.output, shown, results, settings, seconds))
+    shown = {name: known[name] for name in results}
+    print(write(options.output, shown, results, settings, seconds))
     return 0
 
 

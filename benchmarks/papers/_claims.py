@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -57,8 +57,8 @@ class Claim:
 
     Parameters
     ----------
-    figure : str
-        The figure of the study that it is about.
+    figures : tuple of str
+        The figures of the study that it is about; together they are one statement.
     text : str
         What the paper says, and of which quantity.
     band : Band
@@ -75,7 +75,7 @@ class Claim:
         A name by which the conclusions refer to it.
     """
 
-    figure: str
+    figures: tuple[str, ...]
     text: str
     band: Band
     measure: Callable[[Any], list[Measured]]
@@ -85,9 +85,10 @@ class Claim:
 
 
 class Finding(NamedTuple):
-    """A claim with what was measured, on which data, and the verdict."""
+    """A claim with what was measured, in which figure, on which data, and the verdict."""
 
     claim: Claim
+    figure: str
     data: str
     measured: list[Measured]
     verdict: str
@@ -107,22 +108,37 @@ class Finding(NamedTuple):
         )
 
 
-def judge_each(claim: Claim, table: Any) -> list[Finding]:
-    """Judge a claim on each population of a table by itself, where there are several."""
+def judge_each(claim: Claim, results: Mapping[str, Any]) -> list[Finding]:
+    """Judge a claim in each of its figures, and on each population by itself where there are some.
+
+    Parameters
+    ----------
+    claim : Claim
+        What is judged.
+    results : dict
+        Tables by figure; those that are not there are left out.
+    """
+    found = [
+        judge(claim, part, figure, name)
+        for figure in claim.figures
+        if figure in results
+        for name, part in _by_population(results[figure])
+    ]
+    return [one for one in found if one.measured or not one.data]
+
+
+def _by_population(table: Any) -> list[tuple[str, Any]]:
     try:
         names = list(dict.fromkeys(np.asarray(table["population"]).tolist()))
     except KeyError:
-        names = []
-    if not names:
-        return [judge(claim, table)]
-    found = [judge(claim, table.select(population=[name]), name) for name in names]
-    return [finding for finding in found if finding.measured]
+        return [("", table)]
+    return [(name, table.select(population=[name])) for name in names]
 
 
-def judge(claim: Claim, table: Any, data: str = "") -> Finding:
+def judge(claim: Claim, table: Any, figure: str = "", data: str = "") -> Finding:
     """Measure, and compare: every point of a claim must lie in its band, error bars included."""
     measured = list(claim.measure(table))
-    return Finding(claim, data, measured, verdict_of(claim.band, measured))
+    return Finding(claim, figure, data, measured, verdict_of(claim.band, measured))
 
 
 def verdict_of(band: Band, measured: Sequence[Measured]) -> str:
@@ -139,13 +155,14 @@ def verdict_of(band: Band, measured: Sequence[Measured]) -> str:
 
 
 def by_claim(findings: Sequence[Finding]) -> list[Finding]:
-    """One finding a claim: the points of all its data sets together."""
+    """One finding a claim: the points of all its figures and data sets together."""
     grouped: dict[int, list[Finding]] = {}
     for finding in findings:
         grouped.setdefault(id(finding.claim), []).append(finding)
     return [
         Finding(
             found[0].claim,
+            ", ".join(dict.fromkeys(one.figure for one in found)),
             ", ".join(one.data for one in found if one.data),
             [point for one in found for point in one.measured],
             verdict_of(found[0].claim.band, [point for one in found for point in one.measured]),
@@ -214,9 +231,19 @@ def judge_conclusions(
         found = [one for one in findings if one.claim.key in conclusion.rests_on]
         if not found:
             continue
-        evidence = "; ".join(
-            f"{', '.join(filter(None, [one.claim.figure, one.data]))}: {one.ours}" for one in found
-        )
-        verdicts = [one.verdict for one in found]
-        rows.append([conclusion.paper, conclusion.text, evidence, standing(verdicts)])
+        evidence = "; ".join(f"{one.claim.text} ({_where(one)}): {one.ours}" for one in found)
+        stands = standing([one.verdict for one in found])
+        if stands == "stands in part":
+            stands += f": {_share(found)}"
+        rows.append([conclusion.paper, conclusion.text, evidence, stands])
     return rows
+
+
+def _where(finding: Finding) -> str:
+    return ", ".join(filter(None, [finding.figure, finding.data]))
+
+
+def _share(findings: Sequence[Finding]) -> str:
+    """How many of all points are in their bands."""
+    verdicts = [judge_one(one.claim.band, point) for one in findings for point in one.measured]
+    return f"{verdicts.count('reproduced')} of {len(verdicts)} points"

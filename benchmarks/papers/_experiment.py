@@ -9,11 +9,14 @@ from typing import Any
 import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
+from sklearn.base import clone
 
 from sklearn_ldp.inspection import ErrorCurveDisplay
-from sklearn_ldp.queries import random_sets, top_k
+from sklearn_ldp.model_selection import ErrorStudy
+from sklearn_ldp.queries import full_domain, random_sets, top_k
 
 from ._figure import Registry, Settings
+from ._measures import SINGLE
 from ._methods import LEFT
 
 mpl.use("Agg")
@@ -107,6 +110,76 @@ class Experiment:
             draw=self.draw("queries", "ρ: set size, % of the domain"),
             note=_SETS_NOTE,
         )(compute)
+
+    def add_small_sets(self) -> None:
+        """Add a table of sets of 1 % of the domain beside single values, at epsilon 1."""
+
+        def compute(settings: Settings) -> Any:
+            queries = {"1": random_sets(0.01), SINGLE: full_domain()}
+            n = 4 * settings.n_repeats
+            return self.errors(settings, epsilons=1.0, queries=queries, n_repeats=n)
+
+        self.figures.add(
+            f"{self.paper}-small-sets", "MSE on sets of 1 %, and on single values", self.keys
+        )(compute)
+
+    def add_known_k(self, name: str, process: Callable) -> None:
+        """Add the figure of the k most frequent values where the method is told k.
+
+        Parameters
+        ----------
+        name : str
+            Of the method.
+        process : callable
+            From raw estimates of shape (n, d) and a threshold of each, of shape (n, 1), to
+            processed ones.
+        """
+
+        def compute(settings: Settings) -> ErrorStudy:
+            found = [settings.population(key) for key in self.keys]
+            rows = [
+                row
+                for population in found
+                if population is not None
+                for row in self._known_k(settings, population, f"{name}, T known", process)
+            ]
+            errors = np.array([row.pop("errors") for row in rows])
+            columns = {c: np.array([row[c] for row in rows], dtype=object) for c in rows[0]}
+            columns["error"] = errors.mean(axis=1)
+            columns["standard_error"] = errors.std(axis=1, ddof=1) / np.sqrt(errors.shape[1])
+            return ErrorStudy(columns, errors)
+
+        self.figures.add(
+            f"{self.paper}-known-k",
+            f"MSE of the k most frequent values where {name} is told k",
+            self.keys,
+            note="T is the k-th highest raw estimate, epsilon 1.",
+        )(compute)
+
+    def _known_k(self, settings: Settings, population: Any, name: str, process: Callable) -> list:
+        counts = population.counts
+        oracle = clone(self.oracle).set_params(
+            epsilon=1.0, categories=len(counts), random_state=settings.seed
+        )
+        raw = oracle.simulate(counts, _TOP_REPEATS * settings.n_repeats // 2).values
+        truth, order = population.frequencies, np.argsort(-counts, kind="stable")
+        falling = -np.sort(-raw, axis=1)
+        rows = []
+        for k in map(int, settings.grid(range(2, 33, 2), [2, 10, 32])):
+            made = {"Base": raw, name: process(raw, falling[:, k - 1 : k])}
+            top = order[:k]
+            for method, values in made.items():
+                errors = ((values[:, top] - truth[top]) ** 2).mean(axis=1)
+                rows.append(
+                    {
+                        "population": population.name,
+                        "epsilon": 1.0,
+                        "queries": f"{k}",
+                        "postprocessor": method,
+                        "errors": errors,
+                    }
+                )
+        return rows
 
     def add_top(self, number: int) -> None:
         """Add the figure of the most frequent values, at epsilon 1."""

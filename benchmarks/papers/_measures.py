@@ -13,6 +13,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.stats import spearmanr
 
 
 class Measured(NamedTuple):
@@ -210,7 +211,40 @@ def decay_over_others(study: Any, method: str, others: Sequence[str]) -> list[Me
         rivals = {name: falls[name][population] for name in others if name != method}
         # The least fall has the greatest quotient of the last error and the first.
         name = max(rivals, key=lambda name: rivals[name].value)
-        found.append(_quotient(f"{population}, {name}", rivals[name], ours))
+        found.append(_quotient(f"{population}, {name}", ours, rivals[name]))
+    return found
+
+
+def _rank_correlation(first: np.ndarray, second: np.ndarray) -> float:
+    return float(spearmanr(first, second).statistic)
+
+
+def rank_correlation(study: Any, methods: Sequence[str], at: str) -> list[Measured]:
+    """Of the methods' errors on queries named `at` with those on every value, "1 value"."""
+    found = []
+    for population in distinct(study["population"]):
+        part = study.select(population=[population])
+        errors = [
+            [errors_of(part.select(queries=[queries]), name).mean() for name in methods]
+            for queries in (at, SINGLE)
+        ]
+        found.append(Measured(population, _rank_correlation(*map(np.array, errors))))
+    return found
+
+
+SINGLE = "1 value"  # what sets of one category are called among sets of a share of the domain
+
+
+def metrics_agree(study: Any, methods: Sequence[str]) -> list[Measured]:
+    """Rank correlation of the methods' MAE with their MSE, at each point."""
+    found = []
+    for label, part in of_points(study):
+        mae, mse = (
+            part.select(metric=[metric], postprocessor=list(methods)) for metric in ("mae", "mse")
+        )
+        order = dict(zip(mse["postprocessor"].tolist(), mse.error, strict=True))
+        other = np.array([order[name] for name in mae["postprocessor"]])
+        found.append(Measured(label, _rank_correlation(mae.error, other)))
     return found
 
 
@@ -257,6 +291,19 @@ def oracle_noise(table: Any, top: str, bottom: str, epsilons: list[float]) -> li
             for name in (top, bottom)
         )
         found.append(Measured(f"epsilon {epsilon:g}", a / b))
+    return found
+
+
+def noise_by_side(
+    table: Any, top: str, bottom: str, side: str, above: float = 0.0, below: float = math.inf
+) -> list[Measured]:
+    """Noise of an oracle over that of another, on one side of d - 2 = 3 exp(epsilon)."""
+    part = table.select(side=side)
+    found = []
+    for epsilon in distinct(part["epsilon"]):
+        if above < epsilon < below:
+            a, b = (part.select(oracle=name, epsilon=epsilon)["noise"][0] for name in (top, bottom))
+            found.append(Measured(f"epsilon {epsilon:g}", a / b))
     return found
 
 
@@ -363,6 +410,23 @@ def variance_ratio(
     return [Measured("", value, value * np.sqrt(4 / runs))]
 
 
+def zeros(table: Any, method: str, ranks: tuple[int, int]) -> list[Measured]:
+    """Share of a method's estimates that are 0, over a range of ranks."""
+    part = table.select(postprocessor=method)
+    return [Measured("", _of_ranks(part, "zeros", *ranks)[0])]
+
+
+def mean_sum(table: Any) -> list[Measured]:
+    """Mean sum of the estimates."""
+    return [Measured("", table["mean_sum"][0], table["mean_sum_error"][0])]
+
+
+def times_slower(table: Any) -> list[Measured]:
+    """Seconds of Power over the most of any other method."""
+    rest = table["seconds"][table["postprocessor"] != "Power"]
+    return [Measured("", table.select(postprocessor="Power")["seconds"][0] / rest.max())]
+
+
 def norm_variance(table: Any) -> list[Measured]:
     """How much smaller Norm's variances are in total, times d: 1 if their ratio is (d - 1) / d."""
     base, norm = (table.select(postprocessor=name) for name in ("Base", "Norm"))
@@ -423,6 +487,30 @@ def regret(table: Any, synthesizer: str) -> list[Measured]:
     return [Measured(f"mean of {len(values)} choices", values.mean(), error)]
 
 
+def _log_mean(values: np.ndarray) -> tuple[float, float]:
+    logs = np.log(values)
+    return float(logs.mean()), float(logs.std(ddof=1) / np.sqrt(len(logs)))
+
+
+def best_constant(table: Any) -> str:
+    """The candidate whose errors over the least possible have the least geometric mean."""
+    names = distinct(table["postprocessor"])
+    return min(names, key=lambda m: _log_mean(table.select(postprocessor=[m])["over_least"])[0])
+
+
+def choice_over_constant(table: Any) -> list[Measured]:
+    """Errors of the choices over those of the best constant rule, by kind of question."""
+    found = []
+    for kind in distinct(table["queries"]):
+        part = table.select(queries=[kind])
+        name = best_constant(part.select(is_choice=[False]))
+        chosen = part.select(is_choice=[True])["over_least"]
+        constant = part.select(is_choice=[False], postprocessor=[name])["over_least"]
+        value, error = _log_mean(chosen / constant)
+        found.append(Measured(f"{kind}, {name}", math.exp(value), math.exp(value) * error))
+    return found
+
+
 def picks_itself(table: Any, method: str) -> list[Measured]:
     """A share with the standard error of (hits + 1) of (n + 2), which is never 0."""
     hits = _choices(table, method)["postprocessor"] == method
@@ -432,16 +520,21 @@ def picks_itself(table: Any, method: str) -> list[Measured]:
 
 
 # -- Calibrate ------------------------------------------------------------------------------------
-def line(table: Any) -> list[Measured]:
+def line(table: Any, data: str) -> list[Measured]:
     """Squared correlation of the logarithms, over item frequencies up to 30."""
     found = []
     for name in distinct(table["population"]):
         part = table.select(population=[name])
         among = (part["count"] >= 1) & (part["count"] <= 30)
-        if among.sum() > 5:
+        if name.startswith(data) and among.sum() > 5:
             x, y = np.log(part["count"][among]), np.log(part["fraction"][among])
             found.append(Measured(name, np.corrcoef(x, y)[0, 1] ** 2))
     return found
+
+
+def distance_from_normal(table: Any) -> list[Measured]:
+    """Kolmogorov-Smirnov distance of the noise from the normal distribution of the theory."""
+    return [Measured("", float(table["distance"][0]))]
 
 
 def noise(table: Any, column: str) -> list[Measured]:
@@ -548,4 +641,4 @@ def zero_is_raw(table: Any) -> list[Measured]:
     """Greatest difference of OUE and OUE-Zero above the significance threshold."""
     raw, zero = (table.select(postprocessor=name) for name in ("OUE", "OUE-Zero"))
     above = raw["threshold"] >= raw["significance"]
-    return [Measured("", np.abs(raw["error"] - zero["error"])[above].max())]
+    return [Measured("", np.abs(raw["error"] - zero["error"])[above].max())] if above.any() else []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,22 +23,26 @@ class Paper(NamedTuple):
     not_judged: list[list[str]]  # paper, section, sentence and reason
 
 
-def read_paper(path: Path) -> Paper:
+def read_paper(path: Path, shared: Sequence[dict[str, Any]] = ()) -> Paper:
     """Read the claims of a paper.
 
     Parameters
     ----------
     path : Path
         A file with these keys: ``paper``, its name; ``statements``, each with ``figure`` (of this
-        study), ``says``, ``band`` and ``measured`` (see below), and if need be ``note``, ``kind``
-        and ``key`` (see `Claim`); ``conclusions``, each with ``says`` and the keys of statements
-        that it ``rests_on``; and ``not_judged``, each with ``section``, ``sentence`` and
-        ``reason``. Other keys hold lists and notes that are used several times.
+        study, or a list of figures that are one statement together), ``says``, ``band`` and
+        ``measured`` (see below), and if need be ``note``, ``kind`` and ``key`` (see `Claim`);
+        ``conclusions``, each with ``says`` and the keys of statements that it ``rests_on``; and
+        ``not_judged``, each with ``section``, ``sentence`` and ``reason``. Other keys hold lists
+        and notes that are used several times.
 
         ``band`` and ``measured`` are calls written as ``{function: [arguments], option: value}``,
         or the name of a function alone: of `near`, `about`, `at_least`, `at_most`, `between`, and
         of what is in ``_measures.py``. `measured_as` says what else ``measured`` may hold. With
-        ``by_code: true`` a statement about Power has a reading by the authors' code as well.
+        ``by_code: true`` a statement of 2019 about Power has a reading by the authors' code.
+    shared : sequence of dict, optional
+        Statements that other papers make as well, with ``figures`` by paper. "$name" in
+        ``measured`` is the list of that name among the paper's ``methods``.
 
     Returns
     -------
@@ -46,8 +50,9 @@ def read_paper(path: Path) -> Paper:
     """
     found = yaml.safe_load(path.read_text(encoding="utf-8"))
     name = found["paper"]
+    rows = [_of_paper(row, name, found["methods"]) for row in shared if name in row["figures"]]
     return Paper(
-        [claim for row in found["statements"] for claim in _claims_of(**row)],
+        [claim for row in rows + found["statements"] for claim in _claims_of(name, **row)],
         [Conclusion(name, row["says"], row["rests_on"]) for row in found["conclusions"]],
         [
             [row.get("paper", name), row["section"], row["sentence"], row["reason"]]
@@ -56,16 +61,33 @@ def read_paper(path: Path) -> Paper:
     )
 
 
+def _of_paper(row: dict[str, Any], paper: str, methods: dict[str, list[str]]) -> dict[str, Any]:
+    """A shared statement as one of a paper; its key ends with the paper's name."""
+    made = {name: value for name, value in row.items() if name != "figures"}
+    for name, listed in methods.items():
+        made["measured"] = _replaced(made["measured"], f"${name}", listed)
+    if "key" in made:
+        made["key"] = f"{made['key']}-{paper}"
+    return made | {"figure": row["figures"][paper]}
+
+
 def _claims_of(
-    figure: str, says: str, band: Any, measured: Any, by_code: bool = False, **more: str
+    paper: str,
+    figure: str | list[str],
+    says: str,
+    band: Any,
+    measured: Any,
+    by_code: bool = False,
+    **more: str,
 ) -> list[Claim]:
     function, arguments, options = _call(band)
     wanted = _BANDS[function](*arguments, **options)
-    claims = [Claim(figure, says, wanted, measured_as(measured), **more)]
-    if by_code:
+    figures = (figure,) if isinstance(figure, str) else tuple(figure)
+    claims = [Claim(figures, says, wanted, measured_as(measured), **more)]
+    if by_code and paper == "2019":
         measure = measured_as(_replaced(measured, "Power", POWER_2019))
         claims.append(
-            Claim(figure, f"the same: {says}", wanted, measure, note=BY_CODE, kind="reading")
+            Claim(figures, f"the same: {says}", wanted, measure, note=BY_CODE, kind="reading")
         )
     return claims
 
@@ -148,8 +170,11 @@ def _with_option(spec: dict[str, Any], name: str, value: Any) -> Any:
 
 
 FOLDER = Path(__file__).parent / "claims"
+_SHARED = yaml.safe_load((FOLDER / "shared.yaml").read_text(encoding="utf-8"))["statements"]
 PAPER_2020, PAPER_2019, CALIBRATE = PAPERS = [
-    read_paper(FOLDER / f"{name}.yaml") for name in ("paper2020", "paper2019", "calibrate")
+    read_paper(FOLDER / "paper2020.yaml", _SHARED),
+    read_paper(FOLDER / "paper2019.yaml", _SHARED),
+    read_paper(FOLDER / "calibrate.yaml"),
 ]
 CLAIMS = [claim for paper in PAPERS for claim in paper.claims]
 CONCLUSIONS = [conclusion for paper in PAPERS for conclusion in paper.conclusions]

@@ -1,17 +1,16 @@
-"""The report: one list of blocks, written as Markdown and as HTML."""
+"""The report: verdicts, tables and pictures as one list of blocks, written as Markdown."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
-from ._blocks import Block, Heading, Picture, Rows, as_html, as_markdown
+from ._blocks import Block, Heading, Picture, Rows, as_markdown
 from ._claims import Finding, by_claim, judge_conclusions, judge_each
 from ._figure import Figure, Settings, columns
 from ._measures import ratio
 from ._methods import BY_CODE, POWER_2019
 from ._published import CLAIMS, CONCLUSIONS, NOT_JUDGED
-from .since2020 import summary
 
 _INTRODUCTION = (
     "Every experiment of three papers on frequency estimation under local differential privacy, "
@@ -71,18 +70,12 @@ def write_report(
     settings: Settings,
     seconds: dict[str, float],
 ) -> str:
-    """Write report.md and report.html; return the verdicts as text."""
-    findings = [
-        finding
-        for claim in CLAIMS
-        if claim.figure in results
-        for finding in judge_each(claim, results[claim.figure])
-    ]
+    """Write report.md; return the verdicts as text."""
+    findings = [finding for claim in CLAIMS for finding in judge_each(claim, results)]
     blocks = _blocks(figures, results, findings, settings, seconds)
     (folder / "report.md").write_text(as_markdown(blocks), encoding="utf-8")
-    (folder / "report.html").write_text(as_html(blocks), encoding="utf-8")
     counts = _counts(findings)
-    return f"{counts}; the report is {folder / 'report.md'} (and .html)"
+    return f"{counts}; the report is {folder / 'report.md'}"
 
 
 def _tally(findings: list[Finding]) -> str:
@@ -134,9 +127,9 @@ def _blocks(figures, results, findings, settings, seconds) -> list[Block]:
         f"This is the {size} study: {settings.n_repeats} simulated collections of each cell, or "
         f"more ({settings.n_runs:,} for bias and variance), seed {settings.seed}, "
         f"{sum(seconds.values()):.0f} seconds. Estimates come from each oracle's exact law of "
-        'support counts. OLH is the papers\', with ideal hashing (hash_family="mixing"); '
-        "since-oracles has the default of this package, linear hashing, beside it. Error bars are "
-        "standard errors of the mean; most are smaller than the markers.",
+        "support counts. OLH is the papers', with ideal hashing and the integer closest to "
+        'e^ε + 1 (hash_family="mixing"). Error bars are standard errors of the mean; most are '
+        "smaller than the markers.",
         "A statement is *reproduced* if every measurement, two standard errors up and down, lies "
         "in the band; *in part* if some lie in it and some outside; *not reproduced* if some lie "
         "outside and none inside; *undecided* if error bars cross its end and none lies outside. "
@@ -164,7 +157,6 @@ def _blocks(figures, results, findings, settings, seconds) -> list[Block]:
         ]
     blocks += _puzzles(results, findings)
     blocks += [Heading(2, "Data"), _data(figures, settings)]
-    blocks += summary(results)
     blocks += [
         Heading(2, "Sentences that are not judged"),
         "With those above, these are all sentences of the papers that have a number or a "
@@ -173,13 +165,13 @@ def _blocks(figures, results, findings, settings, seconds) -> list[Block]:
     ]
     blocks.append(Heading(2, "Figures"))
     for name, figure in figures.items():
-        blocks += _figure_blocks(name, figure, results[name], settings, seconds)
+        blocks += figure_blocks(name, figure, results[name], settings, seconds)
     return blocks
 
 
 def _is_exact(finding: Finding, figures: dict[str, Figure], settings: Settings) -> bool:
     """Whether the finding is on the paper's own data, or on the law that it states."""
-    found = [settings.population(key) for key in figures[finding.claim.figure].data]
+    found = [settings.population(key) for key in figures[finding.figure].data]
     kinds = {p.name: p.is_exact for p in found if p is not None}
     return all(kinds[name] for name in kinds if finding.data in ("", name))
 
@@ -200,12 +192,12 @@ def _verdicts(findings, figures, settings) -> Rows:
     rows = []
     for finding in findings:
         claim = finding.claim
-        found = [settings.population(key) for key in figures[claim.figure].data]
+        found = [settings.population(key) for key in figures[finding.figure].data]
         kinds = {p.name: "exact" if p.is_exact else "stand-in" for p in found if p is not None}
         name = finding.data or next(iter(kinds), "")
         text = claim.text + (f" ({claim.note})" if claim.note else "")
         data = f"{name}, {kinds[name]}" if name in kinds else name
-        rows.append([claim.figure, text, data, claim.band.text, finding.ours, finding.verdict])
+        rows.append([finding.figure, text, data, claim.band.text, finding.ours, finding.verdict])
     header = ["figure", "the paper says", "data", "band", "ours ± standard error", "verdict"]
     return Rows(header, rows)
 
@@ -324,7 +316,7 @@ def _data(figures: dict[str, Figure], settings: Settings) -> Rows:
     return Rows(["data", "in the paper", "here", "figures"], rows)
 
 
-def _figure_blocks(name, figure, table, settings, seconds) -> list[Block]:
+def figure_blocks(name, figure, table, settings, seconds) -> list[Block]:
     found = [p for key in figure.data if (p := settings.population(key)) is not None]
     used = "; ".join(
         f"{p.name}: {'exact' if p.is_exact else 'stand-in'}, n = {p.n_samples:,}, "
@@ -341,9 +333,13 @@ def _figure_blocks(name, figure, table, settings, seconds) -> list[Block]:
         blocks.append(Picture(f"{name}.png", figure.title))
     else:
         found = columns(table)
-        rows = zip(*(values.tolist() for values in found.values()), strict=True)
-        blocks.append(Rows(list(found), [[_cell(cell) for cell in row] for row in rows]))
+        rows = list(zip(*(values.tolist() for values in found.values()), strict=True))
+        if len(rows) <= _MOST_ROWS:
+            blocks.append(Rows(list(found), [[_cell(cell) for cell in row] for row in rows]))
     return blocks
+
+
+_MOST_ROWS = 100  # longer tables are in the CSV file alone
 
 
 def _cell(value: Any) -> str:

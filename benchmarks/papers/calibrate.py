@@ -10,6 +10,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from scipy.optimize import brentq
 from scipy.special import zeta
+from scipy.stats import kstest
 
 from sklearn_ldp import NPMLE, OUE, Base, BaseCut, Calibrate, FrequencyEstimate, Power
 from sklearn_ldp.inspection import ErrorCurveDisplay
@@ -206,6 +207,7 @@ def _(settings: Settings) -> Table:
         "std": noise.std(ddof=1),
         "std_error": noise.std(ddof=1) / np.sqrt(2 * (d - 1)),
         "theory_std": theory,
+        "distance": kstest(noise / theory, "norm").statistic,
     }
     return Table(
         noise=center,
@@ -423,10 +425,11 @@ def _by_threshold(population: Population, found: dict, settings: Settings) -> li
 
 
 def _by_epsilon(population: Population, found: dict, settings: Settings) -> list[dict]:
+    lines = {epsilon: _significance(raw) for (epsilon, name), raw in found.items() if name == "OUE"}
     return [
-        row
-        for epsilon in dict.fromkeys(epsilon for epsilon, _ in found)
-        for row in _scores(population, epsilon, found, _significance(found[epsilon, "OUE"]))
+        row | {"significance": line * population.n_samples}
+        for epsilon, line in lines.items()
+        for row in _scores(population, epsilon, found, line)
     ]
 
 

@@ -13,6 +13,7 @@ from sklearn_ldp import (
     GRR,
     OLH,
     BaseCut,
+    ExactMLE,
     FrequencyEstimate,
     HadamardResponse,
     NormCut,
@@ -21,9 +22,11 @@ from sklearn_ldp import (
     SubsetSelection,
     SyntheticSearch,
 )
+from sklearn_ldp.datasets import make_zipf
 from sklearn_ldp.inspection import ErrorCurveDisplay, FrequencyDisplay
-from sklearn_ldp.metrics import bias_variance, equivalent_n_samples
-from sklearn_ldp.queries import QuerySet, full_domain, query_matrix, top_k
+from sklearn_ldp.metrics import bias_variance, equivalent_n_samples, query_errors
+from sklearn_ldp.postprocessing import base_cut
+from sklearn_ldp.queries import QuerySet, full_domain, groups, query_matrix, top_k
 
 from ._experiment import Experiment, error_panels, rows_of_panels
 from ._figure import Registry, Settings, Table
@@ -196,6 +199,7 @@ def _moments(name: str, process: Any, raw: FrequencyEstimate, counts: np.ndarray
         "count": counts[order],
         "mean": n * found.mean[order],
         "bias": n * found.bias[order],
+        "zeros": (np.asarray(processed) == 0).mean(axis=0)[order],
         "bias_error": n * found.bias_error[order],
         "variance": n**2 * found.variance[order],
         "bias_sum": np.full(d, total.mean()),
@@ -308,6 +312,50 @@ def emoji_sets(population: Population) -> QuerySet:
     return query_matrix(np.array([labels == name for name in names], dtype=float))
 
 
+_PAPER.add_small_sets()
+
+
+@FIGURES.add(
+    "2020-smooth",
+    "Section IV-B: Norm-Mul on smooth and on skewed data, single values",
+    ("zipf",),
+    draw=_PAPER.draw(),
+    note="1,024 categories: uniform, falling in a line to 0, and Zipf's.",
+)
+def _(settings: Settings) -> Any:
+    zipf = settings.population("zipf")
+    n, d = zipf.n_samples, len(zipf.counts)
+    slope = np.arange(d, 0, -1.0)
+    counts = {
+        "Uniform": np.full(d, n / d),
+        "Slope": n * slope / slope.sum(),
+        zipf.name: zipf.counts,
+    }
+    return _PAPER.errors(
+        settings,
+        epsilons=settings.grid(_EPSILONS, _QUICK_EPSILONS),
+        frequencies={name: np.round(values).astype(int) for name, values in counts.items()},
+    )
+
+
+@FIGURES.add(
+    "2020-exact-mle",
+    "Section VI: exact maximum likelihood against Norm-Sub, GRR over 32 categories",
+    ("zipf",),
+    note="100,000 users; the closed form of the likelihood of GRR.",
+)
+def _(settings: Settings) -> Any:
+    methods = {"Base": METHODS_2020["Base"], "Norm-Sub": NormSub(), "Exact MLE": ExactMLE()}
+    counts = make_zipf(100_000, 32, return_counts=True, random_state=settings.seed)
+    return settings.errors(
+        ["zipf"],
+        GRR(),
+        methods,
+        epsilons=settings.grid([0.5, 1, 2, 4], _QUICK_EPSILONS),
+        frequencies={"Zipf's, d 32": counts},
+    )
+
+
 @FIGURES.add(
     "2020-fig8", "Figure 8: MSE on the categories of emojis", ("emoji",), draw=_PAPER.draw()
 )
@@ -391,3 +439,70 @@ FIGURES.add(
 )(synthetic_choice)
 
 _PAPER.add_top(10)
+_PAPER.add_known_k("Base-Cut", base_cut)
+
+
+# -- choosing where the best method differs -------------------------------------------------------
+_WIDER = {
+    "zipf": "",
+    "emoji-twitter": "subcategory",
+    "census": "category",
+    "beta": "",
+    "pos": "",
+    "fire": "",
+}
+
+
+def _questions(population: Population, column: str) -> dict[str, Any]:
+    asked = {"every value": full_domain(), "the ten most frequent": top_k(10)}
+    return asked | ({"groups": groups(population.groups[column])} if column else {})
+
+
+def _chosen(population: Population, column: str, epsilon: float, i: int, n_repeats: int) -> list:
+    d = len(population.counts)
+    estimate = paper_olh(epsilon, d, i).simulate(population.counts)
+    made = {name: method.fit_transform(estimate) for name, method in METHODS_2020.items()}
+    rows = []
+    for kind, queries in _questions(population, column).items():
+        search = SyntheticSearch(
+            list(METHODS_2020.values()),
+            queries=queries,
+            synthesizer=NormSub(),
+            n_repeats=n_repeats,
+            random_state=i,
+        ).fit(estimate)
+        errors = {
+            name: float(query_errors(population.frequencies, one, queries=queries)[0])
+            for name, one in made.items()
+        }
+        choice = list(METHODS_2020)[search.best_index_]
+        least = min(errors.values())
+        cell = {"data": population.name, "epsilon": epsilon, "queries": kind, "collection": i}
+        rows += [
+            cell | {"postprocessor": name, "over_least": error / least, "is_choice": False}
+            for name, error in errors.items()
+        ]
+        rows.append(
+            cell
+            | {"postprocessor": choice, "over_least": errors[choice] / least, "is_choice": True}
+        )
+    return rows
+
+
+@FIGURES.add(
+    "2020-choice",
+    "Choosing on synthetic data, on data, epsilons and questions where the best method differs",
+    tuple(_WIDER),
+    note="`over_least` is the error on a collection over the least of all methods on it: of each "
+    "method, and of the choice on synthetic data fitted by Norm-Sub. OLH with ideal hashing.",
+)
+def _(settings: Settings) -> Table:
+    tasks = [
+        delayed(_chosen)(population, column, epsilon, i, settings.n_repeats)
+        for key, column in _WIDER.items()
+        if (population := settings.population(key)) is not None
+        for epsilon in settings.grid([0.5, 1, 2, 4], [1, 4])
+        for i in range(2 if settings.quick else 5)
+    ]
+    found = Parallel(n_jobs=settings.n_jobs)(tasks)
+    return Table.of([row for rows in found for row in rows])

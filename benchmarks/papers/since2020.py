@@ -1,11 +1,18 @@
-"""What the papers could not see: the same questions with newer oracles and post-processors."""
+"""The papers' questions with newer oracles and post-processors.
+
+``python -m benchmarks.papers.since2020 [FIGURE ...]`` writes tables, pictures and report.md, with
+the options of ``python -m benchmarks.papers``. It judges no statement of a paper.
+"""
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
+from threadpoolctl import threadpool_limits
 
 from sklearn_ldp import (
     GRR,
@@ -27,11 +34,13 @@ from sklearn_ldp.metrics import query_errors
 from sklearn_ldp.model_selection import ErrorStudy
 from sklearn_ldp.queries import full_domain, groups, random_sets, top_k
 
-from ._blocks import Heading, Rows
+from .__main__ import main
+from ._blocks import Heading, Rows, as_markdown
 from ._experiment import error_panels, rows_of_panels
-from ._figure import Registry, Settings, Table
+from ._figure import Figure, Registry, Settings, Table
 from ._measures import paired_ratio
 from ._methods import METHODS_2020, PAPER_OLH
+from ._report import figure_blocks
 
 FIGURES = Registry()
 
@@ -311,7 +320,7 @@ def oracle_ratios(study: ErrorStudy) -> list[list[str]]:
 
 
 def summary(results: dict[str, Any]) -> list:
-    """The page "What changed since 2020" of the report, as blocks."""
+    """What changed, as blocks."""
     blocks: list = []
     rows = comparison(results)
     if rows:
@@ -351,4 +360,24 @@ def summary(results: dict[str, Any]) -> list:
                 [[f"{c:.3g}" if isinstance(c, float) else str(c) for c in row] for row in shown],
             ),
         ]
-    return [Heading(2, "What changed since 2020"), *blocks] if blocks else []
+    return [Heading(1, "What changed since 2020"), *blocks]
+
+
+def write_summary(
+    folder: Path,
+    figures: dict[str, Figure],
+    results: dict[str, Any],
+    settings: Settings,
+    seconds: dict[str, float],
+) -> str:
+    """Write report.md; return where it is."""
+    blocks = summary(results)
+    for name, figure in figures.items():
+        blocks += figure_blocks(name, figure, results[name], settings, seconds)
+    (folder / "report.md").write_text(as_markdown(blocks), encoding="utf-8")
+    return f"the report is {folder / 'report.md'}"
+
+
+if __name__ == "__main__":
+    with threadpool_limits(1):
+        sys.exit(main(known=FIGURES.figures, write=write_summary))

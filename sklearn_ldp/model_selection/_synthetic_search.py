@@ -17,7 +17,7 @@ from ..estimates import FrequencyEstimate
 from ..metrics import query_errors
 from ..noise import Noise, SampledNoise
 from ..oracles import BaseOracle
-from ..postprocessing import EmpiricalBayes
+from ..postprocessing import EmpiricalBayes, NormSub
 from ..queries import Queries, as_query_set
 from ._base import BaseSearch, Candidates, Case, PostProcessor, knowing_queries
 
@@ -34,9 +34,10 @@ class SyntheticSearch(BaseSearch):
     chosen (2020 paper, section V-D, Figure 9). No raw value is needed, so it costs no privacy.
 
     The choice is biased towards what the synthesizer assumes: with the power-law method of the
-    paper as the synthesizer, that method chooses itself. Norm-Sub is the paper's choice. But it
-    takes the largest errors for frequent categories, and knows nothing of groups, so the default is
-    EmpiricalBayes.
+    paper as the synthesizer, that method chooses itself. Norm-Sub is the paper's choice, and the
+    default for ``top_k``: it keeps the head, which a prior pulls together. For all other queries it
+    takes the largest errors for frequent categories, and knows nothing of groups, so that the
+    default is EmpiricalBayes there.
 
     Parameters
     ----------
@@ -54,8 +55,8 @@ class SyntheticSearch(BaseSearch):
         estimated answers, see :func:`~sklearn_ldp.metrics.query_errors`.
     synthesizer : post-processor, default=None
         The post-processor that turns the estimate into a distribution; None takes
-        :class:`~sklearn_ldp.EmpiricalBayes`, which knows the groups or ranges that are asked for;
-        ``NormSub()`` is that of the paper. If it leaves negative values, they are set to 0, and the
+        :class:`~sklearn_ldp.EmpiricalBayes`, which knows the groups or ranges that are asked for,
+        and for ``top_k`` :class:`~sklearn_ldp.NormSub`, that of the paper. If it leaves negative values, they are set to 0, and the
         rest is scaled to the sum 1.
     n_repeats : int or "auto", default="auto"
         Number of simulated collections. "auto" takes 30 of them; in domains of more than 16,666
@@ -167,9 +168,11 @@ class SyntheticSearch(BaseSearch):
         self._refuse_changed(estimate)
         query_set = as_query_set(self.queries)
         synthesizer: Any = self.synthesizer
-        if synthesizer is None:  # what answers for the most frequent alone is no distribution
+        if synthesizer is None:
+            # A prior pulls the most frequent together, and one that knows them is no distribution.
             knows = [] if query_set.depends_on_truth else knowing_queries(query_set, estimate)
-            synthesizer = next(iter(knows), EmpiricalBayes())
+            rest = NormSub() if query_set.depends_on_truth else EmpiricalBayes()
+            synthesizer = next(iter(knows), rest)
         synthetic = np.asarray(clone(synthesizer).fit_transform(self._completed(estimate)))
         sizes = np.broadcast_to(n_samples, len(estimate))
         oracle = clone(oracle).set_params(categories=estimate.categories, input="values")

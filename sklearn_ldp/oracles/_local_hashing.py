@@ -64,16 +64,17 @@ class OLH(BaseOracle):
     then need no list of the categories: with ``categories="open"`` they randomise any text, number
     or tuple of those, and a server adds the reports up for the categories that it lists. Decoding
     takes O(n d). The probabilities p and q hold as far as the mixing is ideal; epsilon holds in any
-    case. This is the OLH of the papers: its categories are independent, and `simulate` draws them
-    independently in O(d).
+    case. This is the OLH of the papers: its hash range is the integer closest to
+    :math:`e^\\epsilon + 1`, its categories are independent, and `simulate` draws them so in O(d).
 
     Privacy: one `fit`, `partial_fit`, `privatize` or `transform` on values spends epsilon of each
     user; all that is done with reports is free.
 
     %(parameters)s
     hash_range : "auto" or int, default="auto"
-        Number g of hash values, a prime or a power of a prime; "auto" takes the one next to
-        :math:`e^\\epsilon + 1` that has the least variance.
+        Number g of hash values, for linear functions a prime or a power of a prime. "auto" takes
+        the one next to :math:`e^\\epsilon + 1` that has the least variance; for mixing, which has
+        any g, the integer closest to it.
     hash_family : {"linear", "mixing"}, default="linear"
         Linear functions over GF(g), or keyed mixing of any category.
 
@@ -148,10 +149,11 @@ class OLH(BaseOracle):
         return self.hash_family == "mixing"
 
     def _make_mechanism(self, domain):
-        is_auto = isinstance(self.hash_range, str)
-        g = best_hash_range(self.epsilon) if is_auto else int(self.hash_range)
+        is_linear = self.hash_family == "linear"
+        best = best_field_order if is_linear else closest_hash_range
+        g = best(self.epsilon) if self.hash_range == "auto" else int(self.hash_range)
         threshold = direct_threshold(self.epsilon, g)
-        if self.hash_family == "linear":
+        if is_linear:
             return LinearHashChannel(domain.size, FiniteField(g), threshold)
         client = MixingHash(g, threshold)
         return client if domain.is_open else MixingHashChannel(domain.word_digests(), client)
@@ -199,7 +201,16 @@ class BLH(BaseOracle):
         return LinearHashChannel(domain.size, FiniteField(2), threshold)
 
 
-def best_hash_range(epsilon: float) -> int:
+def closest_hash_range(epsilon: float) -> int:
+    """Return the integer closest to ``exp(epsilon) + 1``, which is at least 2."""
+    return round(_ideal_hash_range(exp_lower_bound(epsilon)))
+
+
+def _ideal_hash_range(ratio: Fraction) -> Fraction:
+    return min(ratio + 1, Fraction(_MAX_HASH_RANGE))
+
+
+def best_field_order(epsilon: float) -> int:
     """Return the field order of least variance next to ``exp(epsilon) + 1`` (2020 paper, Eq. 7)."""
     ratio = exp_lower_bound(epsilon)
 
@@ -207,8 +218,7 @@ def best_hash_range(epsilon: float) -> int:
         p, q = ratio / (ratio + g - 1), Fraction(1, g)
         return q * (1 - q) / (p - q) ** 2
 
-    beside = float(min(ratio + 1, Fraction(_MAX_HASH_RANGE)))
-    return min(field_orders_beside(beside), key=variance)
+    return min(field_orders_beside(float(_ideal_hash_range(ratio))), key=variance)
 
 
 # A tally has at most this many cells, or this many per category if that is more.

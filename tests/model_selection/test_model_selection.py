@@ -407,17 +407,17 @@ def test_a_candidate_with_groups_takes_fewer_simulated_collections():
 
 
 def test_the_default_synthesizer_knows_the_groups():
-    """Negative control: Norm-Sub, which is that of the papers, makes other data."""
+    """Norm-Sub, which is that of the papers, keeps the head for top_k, and makes other data."""
     estimate, labels = an_estimate(), np.arange(128) < 20
-    for queries, same in (
-        (None, EmpiricalBayes()),
-        (top_k(5), EmpiricalBayes()),
-        (groups(labels), EmpiricalBayes(groups=groups(labels))),
+    for queries, same, other in (
+        (None, EmpiricalBayes(), NormSub()),
+        (top_k(5), NormSub(), EmpiricalBayes()),
+        (groups(labels), EmpiricalBayes(groups=groups(labels)), NormSub()),
     ):
         search = SyntheticSearch([Base()], queries=queries, n_repeats=2, random_state=0)
         made = [
             clone(search).set_params(synthesizer=one)._cases(estimate)[0].frequencies
-            for one in (None, same, NormSub())
+            for one in (None, same, other)
         ]
         np.testing.assert_array_equal(made[0], made[1])
         assert np.abs(made[0] - made[2]).max() > 1e-4

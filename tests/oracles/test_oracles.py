@@ -529,6 +529,13 @@ def test_best_hash_range():
             assert chosen.noise_.std <= other.noise_.std * (1 + 1e-12)
 
 
+@pytest.mark.parametrize(("epsilon", "g"), [(0.1, 2), (0.4, 2), (0.41, 3), (1.0, 4), (2.2, 10)])
+def test_mixing_takes_the_integer_closest_to_the_ideal_hash_range(epsilon, g):
+    """That is OLH as published; 10 is no field order: linear functions take 9 or 11."""
+    assert OLH(epsilon, categories=9, hash_family="mixing").fit([0]).hash_range_ == g
+    assert OLH(2.2, categories=9).fit([0]).hash_range_ in (9, 11)
+
+
 @pytest.mark.parametrize("limit", [1 << 19, 300, 1])
 @pytest.mark.parametrize("g", [2, 3, 4, 5, 8, 9, 53])
 @pytest.mark.parametrize("d", [2, 3, 9, 10, 60, 200])
