@@ -104,11 +104,13 @@ class EmpiricalBayes(LearntPrior):
     above .03), it is that of their counts instead. The spread of the posterior is not a confidence
     interval.
 
-    **Few reports.** If the mean frequency is less than half the noise level, all frequencies are
-    taken as equal unless the estimates are more likely by a factor of 20 under the learnt prior
-    (1,100 if the count of reports for a category that nobody has varies by less than 10): the
-    largest of many estimates looks like a frequency of its own. A single category that stands out
-    by less than that is missed (``python -m benchmarks.accuracy._weak_frequencies``).
+    **Few reports.** If the mean frequency is less than half the noise level, "all are equal" is one
+    more model, and the learnt prior is averaged with it: the largest of many estimates looks like a
+    frequency of its own. Its prior odds are the square of 10 over the reports a category beyond
+    those of chance. Where chance supports a category often (with a variance v above 600), they are
+    multiplied by the square of 600 / v: large collections keep their prior. A single category that
+    stands out by less than that is missed (``python -m benchmarks.accuracy._weak_frequencies``).
+    The method is unpublished.
 
     **Order.** Two kinds of models are weighed by how likely they make the estimates: priors of 5,
     10, 20 .. 160 ranges, which differ as those of groups do, and a smooth curve, a Gaussian prior
