@@ -30,8 +30,8 @@ _FARTHEST = 40.0  # standard deviations by which noise can have carried an estim
 
 _MEAN_WEIGHT = 20.0  # with few reports, the mean of the prior is known to 5 %
 _FLAT = 0.5  # a mean frequency below it, in sigma, leaves room for believing that all are equal
-_TELLING = 10.0  # reports a category, beyond those of chance, that make that an even bet ..
-_RESOLVED = 600.0  # .. unless more than these, which chance adds, vary by resolve what differs
+_TELLING = 10.0  # reports a category, beyond those of chance, that make it an even bet ..
+_BY_CHANCE = 600.0  # .. and variance of the count of those, above which odds fall faster
 _FEW = 1000.0  # counts are taken as normal if their skewness is below the root of 1 over this
 _LEAST_COUNT = 1e-9
 _NOBODY = 0.1  # expected count of a category that nobody has, below which there is next to no noise
@@ -117,15 +117,15 @@ def law_of_counts(support_law: Any, is_sample: bool) -> CountLaw | None:
 def odds_of_equal(support_law: Any, n_categories: int) -> float:
     """Return the prior odds that all frequencies are equal, or so near that it makes no difference.
 
-    They fall with the square of the reports that tell something about a category, which are those
-    beyond chance, and further where chance alone brings many: more reports resolve ever smaller
-    differences, and no population is without any (unpublished). They are 0 if no such law is known.
+    They fall with the square of the reports that tell something of a category, which are those
+    beyond chance, and faster in large collections: these resolve ever smaller differences, and no
+    population is without any (unpublished). They are 0 if the law of the reports is not known.
     """
     if support_law is None:
         return 0.0
     p, q, n = (float(np.ravel(x)[0]) for x in (support_law.p, support_law.q, support_law.n_samples))
-    by_chance = max(n * q * (1 - q), _RESOLVED)
-    return (_TELLING * n_categories / (n * (p - q)) * _RESOLVED / by_chance) ** 2
+    telling, by_chance = n * (p - q) / n_categories, n * q * (1 - q)
+    return (_TELLING / telling * min(1, _BY_CHANCE / max(by_chance, 1))) ** 2
 
 
 # -- the priors -------------------------------------------------------------------------------

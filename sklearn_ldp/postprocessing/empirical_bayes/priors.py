@@ -98,8 +98,9 @@ class NPMLE(LearntPrior):
 
     The Kiefer-Wolfowitz non-parametric maximum likelihood estimate of the prior has a few atoms. So
     it suits frequencies that take few values, such as many equal ones beside zeros. For frequencies
-    that vary smoothly EmpiricalBayes is better, and it uses this prior where that fits. Norm-Sub
-    then makes the sum 1.
+    that vary smoothly EmpiricalBayes is better, and it uses this prior where that fits. Where few
+    reports tell of a category, it is averaged with equal frequencies, as in EmpiricalBayes.
+    Norm-Sub then makes the sum 1.
 
     Parameters
     ----------
