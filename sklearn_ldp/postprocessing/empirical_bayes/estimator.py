@@ -109,8 +109,9 @@ class EmpiricalBayes(LearntPrior):
     frequency of its own. Its prior odds are the square of 10 over the reports a category beyond
     those of chance. Where chance supports a category often (with a variance v above 600), they are
     multiplied by the square of 600 / v: large collections keep their prior. A single category that
-    stands out by less than that is missed (``python -m benchmarks.accuracy._weak_frequencies``).
-    The method is unpublished.
+    stands out by less than that is missed: in 4 of 144 collections with few reports the error is
+    over 5 % above that of NormSub, by a factor of 1.47 at most
+    (``python -m benchmarks.accuracy._weak_frequencies``).
 
     **Order.** Two kinds of models are weighed by how likely they make the estimates: priors of 5,
     10, 20 .. 160 ranges, which differ as those of groups do, and a smooth curve, a Gaussian prior
@@ -123,7 +124,7 @@ class EmpiricalBayes(LearntPrior):
     categories mean nothing. If the estimates are nearly as likely (within a factor of 20) when no
     frequency exceeds the k-th largest of the prior, the usual posterior mean is returned.
 
-    The methods for groups, an order and the most frequent are unpublished.
+    The methods for few reports, groups, an order and the most frequent are unpublished.
 
     References
     ----------
