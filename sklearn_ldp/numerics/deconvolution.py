@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.interpolate import BSpline
 from scipy.optimize import nnls
+from scipy.special import expit
 
 _CELL = 1 / 10  # estimates this close together, in sigma, count as equal while fitting
 _STEP = 1 / 6  # of the grid of the prior, in sigma
@@ -29,8 +30,8 @@ _FARTHEST = 40.0  # standard deviations by which noise can have carried an estim
 
 _MEAN_WEIGHT = 20.0  # with few reports, the mean of the prior is known to 5 %
 _FLAT = 0.5  # a mean frequency below it, in sigma, leaves room for believing that all are equal
-_LEAST_EVIDENCE = (3.0, 7.0)  # log likelihood ratio against that; with the fewest reports
-_FEWEST = 10.0  # standard deviation of the count of a category that nobody has
+_TELLING = 10.0  # reports a category, beyond those of chance, that make it an even bet ..
+_BY_CHANCE = 600.0  # .. and variance of the count of those, above which odds fall faster
 _FEW = 1000.0  # counts are taken as normal if their skewness is below the root of 1 over this
 _LEAST_COUNT = 1e-9
 _NOBODY = 0.1  # expected count of a category that nobody has, below which there is next to no noise
@@ -45,7 +46,6 @@ class NormalLaw:
 
     growth: float
     is_of_counts: ClassVar[bool] = False
-    unit: ClassVar[float] = np.inf  # as of the law of counts: there are ever so many
 
     def log_density(self, z: np.ndarray, theta: np.ndarray) -> np.ndarray:
         """Log of the density of estimates (rows) given true frequencies (columns)."""
@@ -112,6 +112,20 @@ def law_of_counts(support_law: Any, is_sample: bool) -> CountLaw | None:
     p, n = min(float(support_law.p), 1 - _LEAST_COUNT), float(np.ravel(support_law.n_samples)[0])
     law = CountLaw(p, float(support_law.q), n, is_sample)
     return law if _NOBODY <= law.unit**2 < _FEW * (1 - 2 * law.q) ** 2 else None
+
+
+def odds_of_equal(support_law: Any, n_categories: int) -> float:
+    """Return the prior odds that all frequencies are equal, or so near that it makes no difference.
+
+    They fall with the square of the reports that tell something of a category, which are those
+    beyond chance, and faster in large collections: these resolve ever smaller differences, and no
+    population is without any (unpublished). They are 0 if the law of the reports is not known.
+    """
+    if support_law is None:
+        return 0.0
+    p, q, n = (float(np.ravel(x)[0]) for x in (support_law.p, support_law.q, support_law.n_samples))
+    telling, by_chance = n * (p - q) / n_categories, n * q * (1 - q)
+    return (_TELLING / telling * min(1, _BY_CHANCE / max(by_chance, 1))) ** 2
 
 
 # -- the priors -------------------------------------------------------------------------------
@@ -288,18 +302,18 @@ class Sample:
         few = (_MEAN_WEIGHT / max(self.mean, 1e-9)) ** 2 if self.law.is_of_counts else 0.0
         return max(_SUM_WEIGHT * self.size, few)
 
-    def unless_equal(self, weights):
-        """Return the weights, or those of equal frequencies if these are nearly as likely.
+    def or_equal(self, weights, odds):
+        """Return the weights averaged with those of equal frequencies, and the likelier of the two.
 
         Where the mean frequency is far below the noise, the largest of many estimates looks like a
         frequency of its own; a prior with room for it would be worse than no estimate at all.
         """
-        if self.mean >= _FLAT:
-            return weights
+        if self.mean >= _FLAT or odds == 0:
+            return weights, weights
         equal = equal_prior(self)
         gain = self.log_likelihood(weights) - self.log_likelihood(equal)
-        least = _LEAST_EVIDENCE[bool(self.law.unit < _FEWEST)]
-        return weights if gain > least else equal
+        share = np.round(expit(gain - np.log(odds)), 3)  # rarer than that is never
+        return share * weights + (1 - share) * equal, weights if share > 0.5 else equal
 
     def log_likelihood(self, weights):
         """Log marginal likelihood of a prior on the grid, up to a constant."""

@@ -302,6 +302,14 @@ class Calibrate(BaseCalibrate):
     NPMLE : Learns a prior of no family, and needs no assumption of its shape.
     PowerNS : Power followed by Norm-Sub, so that the result is consistent.
 
+    Notes
+    -----
+    **Few reports.** The noise is taken as normal. If chance brings a category at most 100 reports
+    of GRR, their skewness looks like signal: in 20 of 72 cells the error exceeds that of NormSub by
+    over 5 %, by a factor of 2.96 at most, and values sum to .05 .. 22. Through OLH with as many
+    users it does so in 7 of 72 (a Gaussian prior in 18, by 3.9 at most). EmpiricalBayes takes the
+    law of the counts (``python -m benchmarks.accuracy._weak_frequencies``).
+
     References
     ----------
     .. [1] J. Jia, N. Z. Gong, "Calibrate: frequency estimation and heavy hitter identification
@@ -392,6 +400,11 @@ class Power(BaseCalibrate):
     PowerNS : Applies Norm-Sub to the result, so that it is consistent.
     Calibrate : The same posterior means under any prior.
 
+    Notes
+    -----
+    With as few reports as in the notes of :class:`Calibrate`, the error exceeds that of NormSub by
+    over 5 % in 20 of 144 cells, by a factor of 1.56 at most, and values sum to .2 .. 1.7.
+
     References
     ----------
     .. [1] J. Jia, N. Z. Gong, "Calibrate: frequency estimation and heavy hitter identification
@@ -467,6 +480,12 @@ class PowerNS(Power):
     --------
     Power : The first of the two steps.
     NormSub : The second of the two steps.
+
+    Notes
+    -----
+    With as few reports as in the notes of :class:`Calibrate`, the error exceeds that of NormSub by
+    over 5 % in 10 of 144 cells, by a factor of 1.45 at most ("mle": 11, 1.40). If all frequencies
+    are equal, chance can name a category; EmpiricalBayes is safer there.
 
     References
     ----------

@@ -108,11 +108,14 @@ class EmpiricalBayes(LearntPrior):
     above .03), it is that of their counts instead. The spread of the posterior is not a confidence
     interval.
 
-    **Few reports.** If the mean frequency is less than half the noise level, all frequencies are
-    taken as equal unless the estimates are more likely by a factor of 20 under the learnt prior
-    (1,100 if the count of reports for a category that nobody has varies by less than 10): the
-    largest of many estimates looks like a frequency of its own. A single category that stands out
-    by less than that is missed (``python -m benchmarks.accuracy._weak_frequencies``).
+    **Few reports.** If the mean frequency is less than half the noise level, "all are equal" is one
+    more model, and the learnt prior is averaged with it: the largest of many estimates looks like a
+    frequency of its own. Its prior odds are the square of 10 over the reports a category beyond
+    those of chance. Where chance supports a category often (with a variance v above 600), they are
+    multiplied by the square of 600 / v: large collections keep their prior. A single category that
+    stands out by less than that is missed: in 4 of 144 collections with few reports the error is
+    over 5 % above that of NormSub, by a factor of 1.47 at most
+    (``python -m benchmarks.accuracy._weak_frequencies``).
 
     **Order.** Two kinds of models are weighed by how likely they make the estimates: priors of 5,
     10, 20 .. 160 ranges, which differ as those of groups do, and a smooth curve, a Gaussian prior
@@ -125,7 +128,7 @@ class EmpiricalBayes(LearntPrior):
     categories mean nothing. If the estimates are nearly as likely (within a factor of 20) when no
     frequency exceeds the k-th largest of the prior, the usual posterior mean is returned.
 
-    The methods for groups, an order and the most frequent are unpublished.
+    The methods for few reports, groups, an order and the most frequent are unpublished.
 
     References
     ----------

@@ -10,7 +10,13 @@ import numpy as np
 
 from ...estimates import FrequencyEstimate
 from ...noise import Noise
-from ...numerics.deconvolution import Sample, fit_npmle, law_of_counts, posterior_mean
+from ...numerics.deconvolution import (
+    Sample,
+    fit_npmle,
+    law_of_counts,
+    odds_of_equal,
+    posterior_mean,
+)
 from ...numerics.simplex import norm_sub
 from .._base import NOISE_CONSTRAINT, BasePostProcessor, per_row, resolve_noise
 
@@ -28,9 +34,9 @@ class LearntRow:
     sample : Sample
         The estimate in units of its noise level.
     weights : ndarray of shape (n_grid,)
-        The prior on the grid of the sample.
+        The learnt prior on the grid of the sample, or that of equal frequencies if it is likelier.
     support, prior : ndarray of shape (n_support,)
-        Frequencies of positive prior probability, and these.
+        Frequencies of positive prior probability, and these: those two priors averaged.
     means : ndarray of shape (d,)
         The posterior means.
     """
@@ -78,8 +84,9 @@ class LearntPrior(BasePostProcessor):
             own = noise.of_rows(i)
             law = law_of_counts(own.support_law, bool(np.any(own.curvature)))
             sample = Sample(values, levels[i], slopes[i], law)
-            weights = sample.unless_equal(self._fit_prior(sample))
-            support, prior = sample.prior(weights)
+            odds = odds_of_equal(own.support_law, len(values))
+            averaged, weights = sample.or_equal(self._fit_prior(sample), odds)
+            support, prior = sample.prior(averaged)
             self.prior_support_.append(support)
             self.prior_weights_.append(prior)
             means = posterior_mean(values, levels[i], support, prior, slopes[i], law)
@@ -92,8 +99,9 @@ class NPMLE(LearntPrior):
     It is the posterior mean under the prior that maximises the likelihood among all priors. The
     Kiefer-Wolfowitz non-parametric maximum likelihood estimate of the prior has a few atoms. So
     it suits frequencies that take few values, such as many equal ones beside zeros. For frequencies
-    that vary smoothly EmpiricalBayes is better, and it uses this prior where that fits. Norm-Sub
-    then makes the sum 1.
+    that vary smoothly EmpiricalBayes is better, and it uses this prior where that fits. Where few
+    reports tell of a category, it is averaged with equal frequencies, as in EmpiricalBayes.
+    Norm-Sub then makes the sum 1.
 
     Parameters
     ----------
