@@ -83,7 +83,7 @@ html_theme_options = {
     # Pages with wide tables have the room to themselves.
     "secondary_sidebar_items": {
         "**": ["page-toc"],
-        **{page: [] for page in ["oracles", "postprocessors", "user_guide/race"]},
+        **{page: [] for page in ["oracles", "postprocessors", "notes/*"]},
     },
     "footer_start": ["copyright"],
     "footer_end": [],
