@@ -40,7 +40,7 @@ def words_before_code(text):
 
 
 def test_words_are_counted_outside_of_code():
-    text = "One <b>two</b>:\n\n```python\nx = 1\n```\n\n| a | b |\n\n```{image} x.svg\n:alt: y\n```\n"
+    text = "One <b>two</b>:\n\n```python\nx = 1\n```\n\n| a | b |\n\n```{image} x.svg\n```\n"
     assert words(text) == 7  # five of them in the row of the table
     assert words_before_code(text) == 2
     assert words_before_code("# Title\n\nNo code.") == float("inf")
