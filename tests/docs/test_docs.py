@@ -39,11 +39,13 @@ MODULES = [
 ]
 
 
-GUIDE = sorted((ROOT / "doc" / "user_guide").glob("*.md"))
+DOC = ROOT / "doc"
+RUN_ELSEWHERE = {"deploying.md", "operating.md"}  # with clients and servers: test_deploying.py
 PAGES = [
     path
-    for path in [ROOT / "doc" / "index.md", ROOT / "doc" / "install.md", *GUIDE]
-    if "```python" in path.read_text(encoding="utf-8")
+    for folder in [DOC, DOC / "user_guide", DOC / "notes"]
+    for path in sorted(folder.glob("*.md"))
+    if path.name not in RUN_ELSEWHERE and "```python" in path.read_text(encoding="utf-8")
 ]
 DOCTEST_FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 
