@@ -35,7 +35,7 @@ def words(text):
 
 def words_before_code(text):
     """Words of a page before its first code or command; infinite if there is none."""
-    opening = re.split(r"^```(?:python|console)$", text, maxsplit=1, flags=re.MULTILINE)
+    opening = re.split(r"^```(?:python|console|sh)$", text, maxsplit=1, flags=re.MULTILINE)
     return words(opening[0]) if len(opening) == 2 else float("inf")
 
 
