@@ -9,7 +9,7 @@ DEMO_ARGS ?=
 BENCH_ARGS ?=
 SPEED_ARGS ?=
 STUDY_ARGS ?=
-RACE_ARGS ?= --page doc/user_guide/race.md
+RACE_ARGS ?= --page doc/notes/race.md
 REGRESSION_ARGS ?=
 DOC_ARGS ?=
 
@@ -67,7 +67,7 @@ bench: $(VENV)/.bench ## the main job on large inputs and every oracle, timed
 	@$(BIN) -m benchmarks.speed.postprocessor_speed
 	@$(BIN) -m benchmarks.speed.oracle_speed $(SPEED_ARGS)
 
-race: $(VENV)/.bench $(VENV)-peers/.peers ## compare with pure-ldp, multi-freq-ldpy, ldp-toolbox and opendp; writes doc/user_guide/race.md (half an hour)
+race: $(VENV)/.bench $(VENV)-peers/.peers ## compare with pure-ldp, multi-freq-ldpy, ldp-toolbox and opendp; writes doc/notes/race.md (half an hour)
 	@$(BIN) -m benchmarks.speed.race --peers-python $(VENV)-peers/bin/python $(RACE_ARGS)
 
 regression: $(VENV)/.bench ## compare time, memory and import with stored ratios to a NumPy yardstick (a minute)

@@ -4,6 +4,7 @@ import inspect
 import re
 import sys
 import warnings
+from pathlib import Path
 
 import matplotlib as mpl
 from sphinx import addnodes
@@ -81,10 +82,10 @@ html_theme_options = {
     "show_nav_level": 1,
     "show_toc_level": 2,
     "collapse_navigation": True,  # the names of the reference only beside the reference
-    # Pages with wide tables have the room to themselves.
+    # Notes, which have wide tables, have the room to themselves.
     "secondary_sidebar_items": {
         "**": ["page-toc"],
-        **{page: [] for page in ["oracles", "postprocessors", "user_guide/race"]},
+        **{f"notes/{page.stem}": [] for page in (Path(__file__).parent / "notes").glob("*.md")},
     },
     "footer_start": ["copyright"],
     "footer_end": [],

@@ -1,4 +1,4 @@
-"""Print the table of doc/oracles.md: distance from the bound, size of a report, decoding work.
+"""Print the table of doc/notes/oracles.md: distance from the bound, bits of a report, decoding.
 
 python -m benchmarks.accuracy.oracle_table
 """

@@ -42,7 +42,7 @@ GROWTH_BASE = {"n": 100_000, "d": 1_024, "epsilon": 1.0}
 
 
 def main() -> None:
-    """Race, and write the table, the figures and, on request, the page of the user guide."""
+    """Race, and write the table, the figures and, on request, the page of the notes."""
     arguments = _parse_arguments()
     os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})  # the processes it starts inherit it
     sizes = SIZES[:1] if arguments.quick else SIZES

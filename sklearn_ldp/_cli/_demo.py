@@ -60,7 +60,7 @@ What the searches pick from the one real estimate of each oracle, without the tr
 regret is how much the RMSE of the pick, in the tables above, exceeds that of the best."""
 
 _NEXT = """\
-What next: README.md shows the same in ten lines of Python, and what a deployment looks like.
+What next: README.md shows the same in ten lines of Python, and where to read on.
   sklearn-ldp estimate --help     your own file: an estimate with intervals, as CSV or Parquet
   sklearn-ldp demo --epsilon 0.2  less privacy loss, more noise: post-processing matters more"""
 

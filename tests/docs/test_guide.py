@@ -1,0 +1,124 @@
+"""The guide is short, its pages open with code, and the front pages tell the same."""
+
+import importlib
+import re
+from pathlib import Path
+
+import pytest
+
+import sklearn_ldp
+import sklearn_ldp.collection
+import sklearn_ldp.learning
+import sklearn_ldp.planning
+
+ROOT = Path(__file__).parents[2]
+DOC = ROOT / "doc"
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+INDEX = (DOC / "index.md").read_text(encoding="utf-8")
+NOT_THE_GUIDE = {"api.md", "changelog.md", "contributing.md"}
+GUIDE = [
+    path
+    for path in sorted([*DOC.glob("*.md"), *(DOC / "user_guide").glob("*.md")])
+    if path.name not in NOT_THE_GUIDE
+]
+
+MOST_WORDS_OF_THE_GUIDE = 16_000
+MOST_WORDS_OF_THE_README = 700
+MOST_WORDS_BEFORE_CODE = 100
+
+
+def words(text):
+    """Count words as `wc -w` does, tables too, without fenced blocks and HTML."""
+    text = re.sub(r"^(`{3,}|:{3,}).*?^\1", "", text, flags=re.DOTALL | re.MULTILINE)
+    return len(re.sub(r"<[^>]*>", "", text).split())
+
+
+def words_before_code(text):
+    """Words of a page before its first code or command; infinite if there is none."""
+    opening = re.split(r"^```(?:python|console|sh)$", text, maxsplit=1, flags=re.MULTILINE)
+    return words(opening[0]) if len(opening) == 2 else float("inf")
+
+
+def test_words_are_counted_outside_of_code():
+    text = "One <b>two</b>:\n\n```python\nx = 1\n```\n\n| a | b |\n\n```{image} x.svg\n```\n"
+    assert words(text) == 7  # five of them in the row of the table
+    assert words_before_code(text) == 2
+    assert words_before_code("# Title\n\nNo code.") == float("inf")
+
+
+def test_the_readme_is_short():
+    assert words(README) <= MOST_WORDS_OF_THE_README
+
+
+def test_the_guide_is_short():
+    count = {path.stem: words(path.read_text(encoding="utf-8")) for path in GUIDE}
+    assert sum(count.values()) <= MOST_WORDS_OF_THE_GUIDE, count
+
+
+@pytest.mark.parametrize("path", GUIDE, ids=lambda path: f"{path.parent.name}/{path.stem}")
+def test_a_page_opens_with_the_lines_that_do_it(path):
+    assert words_before_code(path.read_text(encoding="utf-8")) <= MOST_WORDS_BEFORE_CODE
+
+
+# ---- README, the front page and the picture ------------------------------------------------------
+
+
+def ten_lines(text):
+    return re.search(r"```python\n(.*?)```", text, flags=re.DOTALL)[1]
+
+
+def rows_of_the_map(text):
+    """Rows of the table "I have, I want", with the targets of their links as pages of `doc`."""
+    table = re.search(r"^\| I have \|.*?\n\n", text, flags=re.DOTALL | re.MULTILINE)[0]
+    return table.replace("](doc/", "](").splitlines()
+
+
+def test_readme_and_front_page_tell_the_same():
+    assert ten_lines(README) == ten_lines(INDEX)
+    assert rows_of_the_map(README) == rows_of_the_map(INDEX)
+
+
+def test_the_map_leads_to_pages_that_exist():
+    pages = re.findall(r"\]\(([\w/]+\.md)\)", "\n".join(rows_of_the_map(INDEX)))
+    assert len(pages) > 15
+    assert [page for page in pages if not (DOC / page).is_file()] == []
+
+
+def names_in_the_picture(svg):
+    """Names with two capital letters or more: those of classes."""
+    texts = re.findall(r"<text[^>]*>([^<]*)</text>", svg)
+    return {name for text in texts for name in re.findall(r"\b[A-Z]\w*[A-Z]\w*\b", text)}
+
+
+def test_the_picture_names_classes_that_exist():
+    modules = [sklearn_ldp, sklearn_ldp.collection, sklearn_ldp.learning, sklearn_ldp.planning]
+    public = {name for module in modules for name in module.__all__}
+    names = names_in_the_picture((DOC / "_static" / "map.svg").read_text(encoding="utf-8"))
+    assert {"OLH", "LabelDPClassifier", "MarginalOracle", "EmpiricalBayes"} <= names
+    assert names - public == set()
+    assert names_in_the_picture("<text>OLH or WrongName</text>") - public == {"WrongName"}
+
+
+def test_every_note_is_linked_from_a_page():
+    """Notes are out of the way, not out of reach; their index finds them by a glob."""
+    assert ":glob:" in (DOC / "notes" / "index.md").read_text(encoding="utf-8")
+    text = "".join(path.read_text(encoding="utf-8") for path in GUIDE)
+    notes = [path.name for path in (DOC / "notes").glob("*.md")]
+    assert [name for name in notes if f"notes/{name}" not in text] == []
+
+
+# ---- oracles -------------------------------------------------------------------------------------
+
+
+def rows_by_name(text):
+    """Cells of the rows of tables that begin with a name in code, by that name."""
+    lines = [line.strip("|").split("|") for line in text.splitlines() if line.startswith("| `")]
+    return {name.strip(): [cell.strip() for cell in cells] for name, *cells in lines}
+
+
+def test_the_short_table_of_oracles_is_a_part_of_the_full_one():
+    full = rows_by_name(importlib.import_module("benchmarks.accuracy.oracle_table").table())
+    page = (DOC / "oracles.md").read_text(encoding="utf-8").split("How large a domain")[0]
+    assert rows_by_name(page) == {
+        name: [row[i] for i in (2, 3, 6, 7, 8)] for name, row in full.items()
+    }
