@@ -39,7 +39,7 @@ MODULES = [
 ]
 
 
-GUIDE = sorted((ROOT / "doc" / "user_guide").glob("*.md"))
+GUIDE = [ROOT / "doc" / "postprocessors.md", *sorted((ROOT / "doc" / "user_guide").glob("*.md"))]
 PAGES = [
     path
     for path in [ROOT / "doc" / "index.md", ROOT / "doc" / "install.md", *GUIDE]
