@@ -20,7 +20,7 @@ def run(page):
         if language == "python":
             exec(compile(body, "page", "exec"), namespace)
             continue
-        for line in body.splitlines():
+        for line in body.replace("\\\n", " ").splitlines():
             program, *argv = shlex.split(line.removeprefix("$ "))
             assert program == "sklearn-ldp"
             assert main([*argv, "--jobs", "1"] if argv[0] == "study" else argv) == 0
