@@ -278,9 +278,9 @@ def hash_function_test(reports: Any, oracle: OracleOrProtocol, *, column: Any = 
     users, with mixing only those who send the same function as others. Attackers can find as many
     mixing functions as they like that map their targets to one value, all of them different, and
     this test does not see these; nor does it see one percent of chosen linear functions. The page
-    on deployments has its power. It does not detect fake users who draw functions honestly and lie
-    about the value. They gain less: only one function in :math:`g^{r - 1}` supports all of their
-    targets.
+    on operating a collection says how much. It does not detect fake users who draw functions
+    honestly and lie about the value. They gain less: only one function in :math:`g^{r - 1}`
+    supports all of their targets.
 
     Examples
     --------
