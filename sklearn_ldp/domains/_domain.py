@@ -25,11 +25,13 @@ from .canonical import list_digest, word_digest
 from .values import (
     as_columns,
     as_vector,
+    comparable,
     declared_levels,
     is_missing,
     objects,
     sorted_values,
     table_columns,
+    without_nan,
 )
 
 
@@ -54,7 +56,7 @@ class CategoryList(Uncached):
     @cached_property
     def listed(self) -> list:
         """The categories as a list in which missing ones are None, and so equal."""
-        return comparable(self.categories)
+        return comparable(self.categories.tolist())
 
     @cached_property
     def _codes(self) -> dict[Any, int]:
@@ -88,7 +90,7 @@ class CategoryList(Uncached):
         rows, code_of = values.tolist(), self._codes.get
         codes = np.fromiter((code_of(row, -1) for row in rows), np.int64, len(rows))
         for i in np.flatnonzero(codes < 0):
-            codes[i] = code_of(_without_nan(rows[i]), -1)
+            codes[i] = code_of(without_nan(rows[i]), -1)
         return codes
 
     def _refuse(self, value, name, where):
@@ -191,7 +193,7 @@ def distinct(array: np.ndarray, name: str) -> np.ndarray:
         in_order = array if _is_rising(array) else np.sort(array)
         if _is_rising(in_order):
             return array
-    items = comparable(array)
+    items = comparable(array.tolist())
     try:
         counted = Counter(items)
     except TypeError as error:
@@ -206,19 +208,6 @@ def distinct(array: np.ndarray, name: str) -> np.ndarray:
 
 def _is_rising(array: np.ndarray) -> bool:
     return bool(np.all(array[1:] > array[:-1]))
-
-
-def _without_nan(value: Any) -> Any:
-    """Return the value with None for what is missing in it, as NaN does not equal itself."""
-    if isinstance(value, tuple):
-        return tuple(_without_nan(part) for part in value)
-    return None if is_missing(value) else value
-
-
-def comparable(categories: np.ndarray) -> list:
-    """Return the categories as a list in which missing ones are equal."""
-    items = categories.tolist()
-    return items if categories.dtype.kind in "iuUSb" else [_without_nan(item) for item in items]
 
 
 def refuse_size(size: int, name: str, where: str = "") -> None:
@@ -503,7 +492,7 @@ class Domain(Uncached):
         if len(self._parts) == len(other._parts):  # products need not be listed
             parts = zip(self._parts, other._parts, strict=True)
             return all(one is part or one.listed == part.listed for one, part in parts)
-        return comparable(self.categories) == comparable(other.categories)
+        return comparable(self.categories.tolist()) == comparable(other.categories.tolist())
 
     def __hash__(self) -> int:
         return hash((type(self), self.size))
