@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from numbers import Integral, Real
 from typing import Any, TypeAlias
 
@@ -124,12 +125,15 @@ class QuerySet:
         Names of the queries, in the order of the queries; None if they have no names.
     ordered : bool
         Whether the queries ask for ranges of a domain that has an order.
+    parts : sequence of QuerySet
+        The query sets that this one is a list of; empty if it is a single one.
     top : int or None
         If the queries ask for the most frequent categories, how many.
     """
 
     depends_on_truth = False
     names: list[Any] | None = None
+    parts: Sequence[QuerySet] = ()
     ordered = False
     top: int | None = None
 
@@ -279,12 +283,14 @@ class _MatrixQueries(QuerySet):
 
 
 class _NamedCategories(QuerySet):
+    names: list[Any]
+
     def __init__(self, names):
         self.names = as_vector(names).tolist()
         twice = [name for name, n in Counter(comparable(self.names)).items() if n > 1]
         if twice:
             raise ValueError(
-                f"Queries that are a list name each category once, got {twice[0]!r} more than once; "
+                f"Queries in a list name each category once, got {twice[0]!r} more than once; "
                 "weights make a matrix, with one row per query: [[1, 1, 0]]."
             )
 
@@ -301,30 +307,30 @@ class _NamedCategories(QuerySet):
         )
 
     def __repr__(self):
-        return f"the categories {', '.join(map(repr, self.names[:3]))}{', ...' * (len(self.names) > 3)}"
+        return f"a list of {len(self.names)} categories"
 
 
 class _SeveralSets(QuerySet):
     def __init__(self, sets):
-        self.sets = [as_query_set(one) for one in sets]
-        for one in self.sets:
+        self.parts = [as_query_set(one) for one in sets]
+        for one in self.parts:
             if one.depends_on_truth:
                 raise ValueError(
                     f"{one!r} cannot be asked beside other queries, as the categories that it asks "
                     "for are not known beforehand: ask for it alone."
                 )
-        named = [one.names for one in self.sets if one.names is not None]
-        self.names = sum(named, []) if len(named) == len(self.sets) else None
+        named = [one.names for one in self.parts if one.names is not None]
+        self.names = [*chain(*named)] if len(named) == len(self.parts) else None
 
     def aligned(self, categories):
-        return _SeveralSets([one.aligned(categories) for one in self.sets])
+        return _SeveralSets([one.aligned(categories) for one in self.parts])
 
     def matrix(self, n_categories, frequencies=None):
-        matrices = [one.matrix(n_categories, frequencies) for one in self.sets]
+        matrices = [one.matrix(n_categories, frequencies) for one in self.parts]
         return sparse.csr_array(sparse.vstack(matrices, format="csr"))
 
     def __repr__(self):
-        return f"[{', '.join(map(repr, self.sets))}]"
+        return f"[{', '.join(map(repr, self.parts))}]"
 
 
 class _RandomSets(QuerySet):
@@ -678,13 +684,14 @@ def as_query_set(queries: Queries | None) -> QuerySet:
         return full_domain()
     if isinstance(queries, QuerySet):
         return queries
-    is_list = isinstance(queries, Sequence) and not isinstance(queries, str | bytes)
-    if is_list and any(isinstance(one, QuerySet) for one in queries):
-        return _SeveralSets(queries) if len(queries) > 1 else queries[0]
-    if (is_list and _is_category(queries)) or getattr(queries, "ndim", None) == 1:
-        return _NamedCategories(queries)
-    if sparse.issparse(queries) or is_list or hasattr(queries, "__array__"):
-        return query_matrix(queries)
+    given: Any = queries
+    is_list = isinstance(given, Sequence) and not isinstance(given, str | bytes)
+    if is_list and any(isinstance(one, QuerySet) for one in given):
+        return _SeveralSets(given) if len(given) > 1 else given[0]
+    if (is_list and _is_category(given)) or getattr(given, "ndim", None) == 1:
+        return _NamedCategories(given)
+    if sparse.issparse(given) or is_list or hasattr(given, "__array__"):
+        return query_matrix(given)
     raise TypeError(
         "Queries must come from sklearn_ldp.queries (full_domain, random_sets, groups, ranges, "
         "mean, top_k), be a list of categories or of query sets, or a matrix of shape (n_queries, "

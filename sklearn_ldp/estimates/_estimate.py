@@ -175,7 +175,7 @@ class FrequencyEstimate:
 
     @overload
     def __getitem__(  # type: ignore[overload-overlap]
-        self, key: str | bytes | float | tuple[Any, ...] | date | None
+        self, key: str | bytes | bool | tuple[Any, ...] | date | None
     ) -> float: ...
     @overload
     def __getitem__(self, key: Rows) -> FrequencyEstimate: ...

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any, Self
 from zlib import crc32
 
@@ -18,7 +18,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clo
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_predict
 from sklearn.utils import Bunch, get_tags
-from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.metadata_routing import (
     MetadataRouter,
     MethodMapping,
@@ -30,6 +30,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from .._utils.docs import Documented
 from .._utils.random import RandomState
+from ..oracles.collector import Budget
 from ._corrected_models import minimised
 from ._label_channel import LabelChannel, checked_classes, checked_labels, steps_to_last
 
@@ -172,7 +173,7 @@ class LabelDPClassifier(Documented, MetaEstimatorMixin, ClassifierMixin, BaseEst
 
     _parameter_constraints: dict = {
         "estimator": [None, HasMethods(["fit", "predict"])],
-        "epsilon": [Interval(Real, 0, None, closed="neither")],
+        "epsilon": [Budget()],
         "correction": [StrOptions({"auto", "likelihood", "probabilities"})],
         "input": [StrOptions({"values", "reports"})],
         "random_state": ["random_state", np.random.Generator],

@@ -760,7 +760,8 @@ def test_impossible_sample_sizes(n_samples):
 
 # -- by name ----------------------------------------------------------------------------------
 def test_a_category_by_its_name(one, two):
-    assert one["green"] == -0.125 and type(one["green"]) is float
+    assert one["green"] == -0.125
+    assert type(one["green"]) is float
     for rows in (0, -1, slice(1), [0], np.array([True])):
         assert isinstance(one[rows], FrequencyEstimate)
     mixed = FrequencyEstimate([[0.5, 0.3, 0.2]], [("F", 1), None, True])
@@ -792,7 +793,7 @@ def test_a_name_needs_a_single_estimate(two):
 
 def test_answers_show_the_names_of_their_queries(one, two):
     answers = one.answer(["blue", "red"])
-    assert answers.tolist() == [[0.625, 0.5]] and answers.names == ["blue", "red"]
+    assert (answers.tolist(), answers.names) == ([[0.625, 0.5]], ["blue", "red"])
     assert repr(answers) == str(answers) == "blue  0.625\nred   0.5"
     assert repr(100 * answers.round(1)).split() == ["blue", "60", "red", "50"]
     assert two.answer(groups(["warm", "cold", "cold"])).names == ["cold", "warm"]
@@ -814,11 +815,13 @@ def test_intervals_and_discoveries_name_categories():
     assert repr(estimate - estimate[:1]).startswith("EstimateDifference")
     many = OUE(4.0, categories=252, random_state=0).simulate(np.arange(252) ** 2)
     shown = repr(many.confidence_interval()).splitlines()
-    assert len(shown) < 25 and shown[1].split()[0] in ("251", "250", "249")
+    assert len(shown) < 25
+    assert shown[1].split()[0] in ("251", "250", "249")
     assert ": " not in repr(many.detected(threshold=0.9))
     found = many.detected()
     assert repr(found).startswith(f"{len(found[0])} of 252 categories are above 0")
-    assert repr(found).endswith(", ...") and repr(found).count(", ") == 10
+    assert repr(found).endswith(", ...")
+    assert repr(found).count(", ") == 10
     assert repr(collected(OUE).detected()).endswith(": a, c, d")
 
 
