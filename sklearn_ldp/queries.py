@@ -101,7 +101,7 @@ class Answers(np.ndarray):
     def __getitem__(self, key: Any) -> Any:
         return np.asarray(self)[key]
 
-    def round(self, decimals: Any = 0, out: Any = None) -> np.ndarray:
+    def round(self, decimals: Any = 0, out: Any = None) -> np.ndarray:  # type: ignore[override]
         return Answers.of(np.asarray(self).round(decimals, out), self.names)
 
     round.__doc__ = np.ndarray.round.__doc__

@@ -38,6 +38,7 @@ from ._arguments import (
     check_table_output,
     count,
     default_postprocessors,
+    kebab,
     oracle_class,
     oracle_name,
     positive,
@@ -80,6 +81,7 @@ def _add_methods(parser: Any) -> None:
     )
     parser.add_argument(
         "--post",
+        type=kebab,
         nargs="+",
         choices=posts,
         default=list(default_postprocessors()),
@@ -166,5 +168,10 @@ def _query_set(text: str, labels: dict) -> Any:
     try:
         return kinds[kind]()
     except (ValueError, KeyError):
+        if kind == "groups" and not labels:
+            raise ValueError(
+                f"--queries {text} needs a histogram FILE with a column {value!r} that names the "
+                "group of each category; this one has no columns but its values and counts."
+            ) from None
         columns = f"; the columns are {', '.join(labels)}" if labels and kind == "groups" else ""
         raise ValueError(f"--queries must be of {_QUERIES}, got {text!r}{columns}.") from None

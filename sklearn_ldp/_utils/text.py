@@ -11,6 +11,7 @@ import numpy as np
 # What str(int) writes: each integer has one text, so "007" or "1.0" never turn into another name.
 _CANONICAL_INTEGER = re.compile(r"0|-?[1-9][0-9]{0,18}")
 _INT64_MAX = 2**63 - 1
+_UTF_16 = (b"\xff\xfe", b"\xfe\xff")  # byte-order marks
 MOST_LINES = 20  # of a representation
 
 
@@ -31,6 +32,11 @@ def decoded_lines(file: Iterable[bytes], where: object) -> Iterator[str]:
     """
     encoding = "utf-8-sig"  # a byte-order mark may open the file
     for number, line in enumerate(file, start=1):
+        if number == 1 and line.startswith(_UTF_16):
+            raise ValueError(
+                f"{where} is text in UTF-16, as some spreadsheets save it: save the file as UTF-8, "
+                "for instance with iconv -f utf-16 -t utf-8."
+            )
         try:
             text = line.decode(encoding)
         except UnicodeDecodeError as error:

@@ -620,3 +620,19 @@ def test_two_columns_for_a_domain_of_one(X):
 def test_an_extra_column_beside_private_ones(X):
     with pytest.raises(ValueError, match=r"'x'.* leave the others to a ColumnTransformer"):
         PrivatizedColumns(1.0, domains={"x": ["a", "b"]}).fit(X)
+
+
+def test_reports_that_do_not_fit_in_memory(monkeypatch):
+    """NumPy's own sentence is about an array: what to do is that of an oracle."""
+
+    def too_many(*args, **kwargs):
+        raise MemoryError("Unable to allocate 93.1 GiB for an array with shape (5000000, 20000)")
+
+    monkeypatch.setattr("sklearn_ldp.mechanisms.protocol.privatize", too_many)
+    with pytest.raises(MemoryError, match=r"2 reports of OUE .* in batches, or use OLH"):
+        OUE(1.0, categories=3).privatize([0, 1])
+
+
+def test_a_survey_without_noise_is_no_division_by_zero():
+    survey = ColumnOracle(50.0, domains={"a": 3, "b": 4}, random_state=0)
+    assert survey.fit([[0, 1]] * 100).sampling_probabilities_.tolist() == [0.5, 0.5]
