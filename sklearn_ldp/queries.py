@@ -49,8 +49,10 @@ class Answers(np.ndarray):
     Names hold for these answers only. Arithmetic and rounding keep them, as each number stays in
     its place; a selection, a copy or a sum is an array without names.
 
-    Attributes
+    Parameters
     ----------
+    values : ndarray of shape (n_estimates, n_queries)
+        The answers.
     names : list or None
         What each query, and so each column, is called.
 
@@ -68,24 +70,7 @@ class Answers(np.ndarray):
 
     names: list[Any] | None
 
-    @classmethod
-    def of(cls, values: np.ndarray, names: list[Any] | None) -> np.ndarray:
-        """Return answers with the names of their queries.
-
-        Parameters
-        ----------
-        values : ndarray of shape (n_estimates, n_queries)
-            The answers.
-        names : list or None
-            The names; None returns the values as they are.
-
-        Returns
-        -------
-        ndarray of shape (n_estimates, n_queries)
-            The answers.
-        """
-        if names is None:
-            return values
+    def __new__(cls, values: np.ndarray, names: list[Any] | None) -> Answers:
         answers = values.view(cls)
         answers.names = names
         return answers
@@ -96,15 +81,27 @@ class Answers(np.ndarray):
     def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
         if array.shape != self.shape or context is None:
             return array[()] if return_scalar else np.asarray(array)
-        return Answers.of(np.asarray(array), self.names)
+        return Answers(np.asarray(array), self.names)
 
     def __getitem__(self, key: Any) -> Any:
         return np.asarray(self)[key]
 
-    def round(self, decimals: Any = 0, out: Any = None) -> np.ndarray:  # type: ignore[override]
-        return Answers.of(np.asarray(self).round(decimals, out), self.names)
+    def round(self, decimals: Any = 0, out: Any = None) -> Answers:  # type: ignore[override]
+        """Return the answers rounded, with their names.
 
-    round.__doc__ = np.ndarray.round.__doc__
+        Parameters
+        ----------
+        decimals : int, default=0
+            Number of decimals.
+        out : ndarray, default=None
+            Where to write them.
+
+        Returns
+        -------
+        Answers
+            The rounded answers.
+        """
+        return Answers(np.asarray(self).round(decimals, out), self.names)
 
     def __repr__(self) -> str:
         if self.names is None or len(self) != 1:

@@ -131,5 +131,5 @@ def test_an_unknown_label_names_the_parameter_classes(make):
         ValueError, match=r"unknown class 'r'.*list every class in classes="
     ) as error:
         make(classes=["p", "q"]).fit(X, ["p", "q", "r"])
-    assert "categor" not in str(error.value)
+    assert "categories" not in str(error.value)
     assert "MarginalOracle" not in str(error.value)

@@ -341,7 +341,8 @@ class FrequencyEstimate:
         """
         query_set = as_query_set(queries).aligned(self.categories)
         answers = np.asarray((query_set.matrix(self.shape[1]) @ self.values.T).T)
-        return Answers.of(np.maximum(answers, 0) if self.clip_answers else answers, query_set.names)
+        answers = np.maximum(answers, 0) if self.clip_answers else answers
+        return answers if query_set.names is None else Answers(answers, query_set.names)
 
     def top(self, k: int = 10) -> list[tuple[Any, float]]:
         """Return the `k` categories with the largest estimates.

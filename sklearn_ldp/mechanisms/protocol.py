@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import typing
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -341,9 +340,9 @@ def configuration_difference(theirs: dict[str, Any], ours: dict[str, Any]) -> st
     telling = [key for key in keys if key not in _CONSEQUENCES and not _is_part(key)]
     if "n_categories" in telling:  # then so do the digests
         telling = [key for key in telling if key != "domain_sha256"]
-    if not telling and any(map(_is_part, keys)):
-        pairs = [(key, theirs.get(key), ours.get(key)) for key in keys if _is_part(key)]
-        return "; ".join(f"in {key}, {_part_difference(*both)}" for key, *both in pairs)
+    parts = [key for key in keys if _is_part(key)]
+    if parts and not telling:
+        return f"another mechanism, or another share of users or budget, of {', '.join(parts)}"
     telling = telling or keys
     return ", ".join(
         f"{key if key in ours else _shown(key)} {_shown(theirs.get(key))} instead of "
@@ -355,13 +354,6 @@ def configuration_difference(theirs: dict[str, Any], ours: dict[str, Any]) -> st
 def _is_part(key: str) -> bool:
     """Whether an entry describes the mechanism of a column, which follows from the others."""
     return key.startswith("part_")
-
-
-def _part_difference(theirs: Any, ours: Any) -> str:
-    read = [json.loads(one) if isinstance(one, str) else {} for one in (theirs, ours)]
-    if all(read) and read[0].pop("share") != read[1].pop("share") and read[0] == read[1]:
-        return "another share of the users or of the budget"
-    return configuration_difference(*read)
 
 
 def _plain(value: Any) -> Any:

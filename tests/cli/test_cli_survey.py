@@ -285,7 +285,7 @@ def test_a_mismatch_says_what_differs(tmp_path, capsys):
     capsys.readouterr()
     for options, message in (
         (["--epsilon", "2"], "epsilon 1.0 instead of 2.0"),
-        (["--oracle", "oue"], "in part_0, "),
+        (["--oracle", "oue"], "another mechanism, or another share of users or budget, of part_0"),
     ):
         assert_fails(["estimate", state, *given, *options], capsys, message)
     domains.write_text('{"sex": ["F", "M"], "age": 30}')

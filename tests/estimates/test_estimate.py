@@ -843,3 +843,27 @@ def test_a_tidy_frame(n_estimates):
         assert list(zip(rows["category"], rows["estimate"], strict=True)) == raw[i].top()
     with pytest.raises(ValueError, match="noise"):
         FrequencyEstimate(VALUES, COLOURS).summary()
+
+
+@pytest.mark.parametrize("oracle_class", [GRR, OLH, OUE])
+@pytest.mark.parametrize("epsilon", [0.5, 4, 50])
+def test_no_interval_is_a_single_point(oracle_class, epsilon):
+    """Also where a category is far below 0, and where no report is false: [0, 0] claims too much.
+
+    This holds for any draw.
+    """
+    counts = np.zeros(60, dtype=int)
+    counts[:5] = 4000
+    raw = oracle_class(epsilon, categories=60, random_state=0).simulate(counts)
+    for options in (
+        {},
+        {"simultaneous": True},
+        {"of": "population"},
+        {"coverage": "average"},
+        {"coverage": "selected", "queries": top_k(10)},
+        {"queries": groups(np.arange(60) // 5)},
+        {"queries": list(range(50, 60))},
+    ):
+        low, high = raw.confidence_interval(0.95, **options)
+        assert np.all(high > 0)
+        assert np.all(high > low)
