@@ -1,4 +1,4 @@
-"""Measure with pyright how much of the public interface has known types, and fail below the floor.
+"""Check the README's code, and measure how much of the public interface has known types.
 
 The public interface is what the modules with an ``__all__`` export, and the members of it. Rooms
 below them, such as numerics and mechanisms, have public file names for other rooms alone.
@@ -14,6 +14,7 @@ import pkgutil
 import re
 import subprocess
 import sys
+import tempfile
 from importlib import import_module
 from pathlib import Path
 
@@ -22,8 +23,8 @@ PACKAGE = "sklearn_ldp"
 FLOOR = 0.95
 
 
-def report(*path: Path) -> dict:
-    """Pyright's report on the installed package, with these folders on the path of modules."""
+def checked(*command: str | Path, path: tuple[Path, ...] = ()) -> subprocess.CompletedProcess:
+    """Run a type checker on the package, with these folders on the path of modules."""
     environment = Path(sys.prefix)
     variables = {
         **os.environ,
@@ -31,15 +32,34 @@ def report(*path: Path) -> dict:
         "PATH": os.pathsep.join([str(environment / "bin"), os.environ["PATH"]]),
         "PYTHONPATH": os.pathsep.join(map(str, [ROOT, *path])),
     }
-    command = [sys.executable, "-m", "basedpyright", "--verifytypes", "sklearn_ldp"]
-    done = subprocess.run(
-        [*command, "--ignoreexternal", "--outputjson"],
+    return subprocess.run(
+        [sys.executable, "-m", *command],
         env=variables,
         cwd=ROOT,
         capture_output=True,
         text=True,
         check=False,
     )
+
+
+def readme(stubs: Path) -> str:
+    """What mypy --strict, and pyright with the stubs, find in the README's code; "" if nothing."""
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    with tempfile.TemporaryDirectory() as folder:
+        for i, block in enumerate(blocks):
+            Path(folder, f"readme_{i}.py").write_text(block)
+        files = sorted(Path(folder).iterdir())
+        runs = [
+            checked("mypy", "--strict", "--follow-imports=silent", *files),
+            checked("basedpyright", *files, path=(stubs,)),
+        ]
+    return "".join(run.stdout for run in runs if run.returncode)
+
+
+def report(*path: Path) -> dict:
+    """Pyright's report on the installed package."""
+    options = ("--verifytypes", "sklearn_ldp", "--ignoreexternal", "--outputjson")
+    done = checked("basedpyright", *options, path=path)
     found = json.loads(done.stdout)["typeCompleteness"]
     if Path(found["packageRootDirectory"]).parent != ROOT:
         raise SystemExit(f"pyright looked at {found['packageRootDirectory']}, not at {ROOT}")
@@ -73,6 +93,9 @@ def main() -> int:
         f"types of the public interface: {known(with_stubs):.1%} known with "
         f"scikit-learn-stubs, {known(without):.1%} without"
     )
+    if problems := readme(stubs):
+        print(f"the README's code:\n{problems}")
+        return 1
     if known(with_stubs) >= FLOOR:
         return 0
     for symbol in with_stubs:

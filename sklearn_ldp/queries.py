@@ -6,7 +6,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from numbers import Integral, Real
 from typing import Any, TypeAlias
 
@@ -15,19 +17,98 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 
 from ._utils.random import RandomState, as_generator
+from ._utils.text import labelled_lines
 from ._utils.typing import Column, Matrix
-from .domains.values import group_codes, order_of, own_categories
+from .domains.values import (
+    as_vector,
+    comparable,
+    group_codes,
+    is_missing,
+    order_of,
+    own_categories,
+    places_of,
+)
 
 __all__ = [
+    "Answers",
     "QuerySet",
     "as_query_set",
     "full_domain",
     "groups",
+    "mean",
     "query_matrix",
     "random_sets",
     "ranges",
     "top_k",
 ]
+
+
+class Answers(np.ndarray):
+    """Answers to queries that have names: an array that shows the names beside its numbers.
+
+    Names hold for these answers only. Arithmetic and rounding keep them, as each number stays in
+    its place; a selection, a copy or a sum is an array without names.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n_estimates, n_queries)
+        The answers.
+    names : list or None
+        What each query, and so each column, is called.
+
+    Examples
+    --------
+    >>> from sklearn_ldp import FrequencyEstimate
+    >>> estimate = FrequencyEstimate([[0.5, 0.25, 0.25]], ["cat", "dog", "trout"])
+    >>> answers = estimate.answer(["dog", "trout"])
+    >>> answers.names, answers.tolist()
+    (['dog', 'trout'], [[0.25, 0.25]])
+    >>> 100 * answers
+    dog    25
+    trout  25
+    """
+
+    names: list[Any] | None
+
+    def __new__(cls, values: np.ndarray, names: list[Any] | None) -> Answers:
+        answers = values.view(cls)
+        answers.names = names
+        return answers
+
+    def __array_finalize__(self, obj: object) -> None:
+        self.names = None
+
+    def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
+        if array.shape != self.shape or context is None:
+            return array[()] if return_scalar else np.asarray(array)
+        return Answers(np.asarray(array), self.names)
+
+    def __getitem__(self, key: Any) -> Any:
+        return np.asarray(self)[key]
+
+    def round(self, decimals: Any = 0, out: Any = None) -> Answers:  # type: ignore[override]
+        """Return the answers rounded, with their names.
+
+        Parameters
+        ----------
+        decimals : int, default=0
+            Number of decimals.
+        out : ndarray, default=None
+            Where to write them.
+
+        Returns
+        -------
+        Answers
+            The rounded answers.
+        """
+        return Answers(np.asarray(self).round(decimals, out), self.names)
+
+    def __repr__(self) -> str:
+        if self.names is None or len(self) != 1:
+            return repr(np.asarray(self))
+        return "\n".join(labelled_lines(self.names, [f"{x: .4g}" for x in self[0]]))
+
+    __str__ = __repr__
 
 
 class QuerySet:
@@ -41,12 +122,15 @@ class QuerySet:
         Names of the queries, in the order of the queries; None if they have no names.
     ordered : bool
         Whether the queries ask for ranges of a domain that has an order.
+    parts : sequence of QuerySet
+        The query sets that this one is a list of; empty if it is a single one.
     top : int or None
         If the queries ask for the most frequent categories, how many.
     """
 
     depends_on_truth = False
     names: list[Any] | None = None
+    parts: Sequence[QuerySet] = ()
     ordered = False
     top: int | None = None
 
@@ -195,6 +279,57 @@ class _MatrixQueries(QuerySet):
         return self._description
 
 
+class _NamedCategories(QuerySet):
+    names: list[Any]
+
+    def __init__(self, names):
+        self.names = as_vector(names).tolist()
+        twice = [name for name, n in Counter(comparable(self.names)).items() if n > 1]
+        if twice:
+            raise ValueError(
+                f"Queries in a list name each category once, got {twice[0]!r} more than once; "
+                "weights make a matrix, with one row per query: [[1, 1, 0]]."
+            )
+
+    def aligned(self, categories):
+        d, m = len(categories), len(self.names)
+        places = places_of(self.names, categories, "The estimate")
+        matrix = sparse.csr_array((np.ones(m), places, np.arange(m + 1)), shape=(m, d))
+        return _MatrixQueries(matrix, repr(self), self.names)
+
+    def matrix(self, n_categories, frequencies=None):
+        raise ValueError(
+            f"{self!r} names its categories, and there are none here to look them up in: give a "
+            "matrix with one row per query, of shape (n_queries, n_categories)."
+        )
+
+    def __repr__(self):
+        return f"a list of {len(self.names)} categories"
+
+
+class _SeveralSets(QuerySet):
+    def __init__(self, sets):
+        self.parts = [as_query_set(one) for one in sets]
+        for one in self.parts:
+            if one.depends_on_truth:
+                raise ValueError(
+                    f"{one!r} cannot be asked beside other queries, as the categories that it asks "
+                    "for are not known beforehand: ask for it alone."
+                )
+        named = [one.names for one in self.parts if one.names is not None]
+        self.names = [*chain(*named)] if len(named) == len(self.parts) else None
+
+    def aligned(self, categories):
+        return _SeveralSets([one.aligned(categories) for one in self.parts])
+
+    def matrix(self, n_categories, frequencies=None):
+        matrices = [one.matrix(n_categories, frequencies) for one in self.parts]
+        return sparse.csr_array(sparse.vstack(matrices, format="csr"))
+
+    def __repr__(self):
+        return f"[{', '.join(map(repr, self.parts))}]"
+
+
 class _RandomSets(QuerySet):
     def __init__(self, size, n_sets, seed):
         self.size = size
@@ -286,8 +421,8 @@ class _TopK(QuerySet):
         return f"top_k({self.top})"
 
 
-#: Query sets, or matrices with one query per row.
-Queries: TypeAlias = QuerySet | Matrix
+#: Query sets, lists of those or of categories, or matrices with one query per row.
+Queries: TypeAlias = QuerySet | Matrix | Sequence[Any]
 #: The group of each category, disjoint groups, or a list of several such groupings.
 Grouping: TypeAlias = Column | Mapping[Any, Any] | QuerySet | Sequence[Any]
 
@@ -323,8 +458,12 @@ def groups(labels: Column | Mapping[Any, Any]) -> QuerySet:
     >>> from sklearn_ldp import FrequencyEstimate
     >>> from sklearn_ldp.queries import groups
     >>> estimate = FrequencyEstimate([[0.5, 0.25, 0.25]], ["cat", "dog", "trout"])
-    >>> estimate.answer(groups(["mammal", "mammal", "fish"]))
-    array([[0.25, 0.75]])
+    >>> answers = estimate.answer(groups(["mammal", "mammal", "fish"]))
+    >>> answers
+    fish    0.25
+    mammal  0.75
+    >>> answers.tolist()
+    [[0.25, 0.75]]
     """
     plain = list(labels.values()) if isinstance(labels, Mapping) else labels
     names, codes = group_codes(plain, "groups", "for each category")
@@ -333,6 +472,50 @@ def groups(labels: Column | Mapping[Any, Any]) -> QuerySet:
     return _MatrixQueries(
         matrix, f"groups({len(names)} of {d} categories)", names, own_categories(labels)
     )
+
+
+def mean(numbers: Column | Mapping[Any, Any]) -> QuerySet:
+    """Ask for the mean of a number that each category stands for, such as the middle of a bin.
+
+    Parameters
+    ----------
+    numbers : array-like of shape (d,), or mapping
+        The number of each category, in the order of the categories; a pandas Series with an index
+        of its own, or a mapping, in any order. The first and the last bin have one end only, so
+        that nobody but you knows their middle.
+
+    Returns
+    -------
+    QuerySet
+        One query, named "mean".
+
+    Raises
+    ------
+    ValueError
+        If a category has no finite number.
+
+    Examples
+    --------
+    >>> from sklearn_ldp import OUE, Domain
+    >>> from sklearn_ldp.queries import mean
+    >>> ages = Domain.bins([18, 40, 65])
+    >>> estimate = OUE(2.0, categories=ages, random_state=0).fit_transform([15, 30, 50, 80] * 2500)
+    >>> middles = mean([9, 29, 52.5, 75])
+    >>> estimate.answer(middles)
+    mean  40.63
+    >>> estimate.confidence_interval(0.95, middles)
+    ConfidenceInterval of 1 answer
+      mean  38.77 to  42.5
+    """
+    plain = list(numbers.values()) if isinstance(numbers, Mapping) else as_vector(numbers).tolist()
+    if any(is_missing(number) for number in plain):
+        raise ValueError(
+            "mean needs a number for each category, got a missing one. For the mean of those who "
+            "answered, give the category of a missing answer 0, and divide the answer by the share "
+            "of all others, 1 - estimate[None]."
+        )
+    row = query_matrix([plain]).matrix(len(plain))
+    return _MatrixQueries(row, "mean", ["mean"], own_categories(numbers))
 
 
 def query_matrix(matrix: Matrix) -> QuerySet:
@@ -478,8 +661,9 @@ def as_query_set(queries: Queries | None) -> QuerySet:
 
     Parameters
     ----------
-    queries : QuerySet, (sparse) matrix of shape (n_queries, d), or None
-        None stands for the full domain. Each row of a matrix is a query.
+    queries : QuerySet, list, (sparse) matrix of shape (n_queries, d), or None
+        None stands for the full domain. Each row of a matrix is a query. A list is one of
+        categories, of which each is a query, or one of query sets.
 
     Returns
     -------
@@ -490,16 +674,31 @@ def as_query_set(queries: Queries | None) -> QuerySet:
     ------
     TypeError
         If `queries` is something else.
+    ValueError
+        If a list names a category twice, or has ``top_k(k)`` beside other query sets.
     """
     if queries is None:
         return full_domain()
     if isinstance(queries, QuerySet):
         return queries
-    is_list = isinstance(queries, Sequence) and not isinstance(queries, str | bytes)
-    if sparse.issparse(queries) or is_list or hasattr(queries, "__array__"):
-        return query_matrix(queries)
+    given: Any = queries
+    is_list = isinstance(given, Sequence) and not isinstance(given, str | bytes)
+    if is_list and any(isinstance(one, QuerySet) for one in given):
+        return _SeveralSets(given) if len(given) > 1 else given[0]
+    if (is_list and _is_category(given)) or getattr(given, "ndim", None) == 1:
+        return _NamedCategories(given)
+    if sparse.issparse(given) or is_list or hasattr(given, "__array__"):
+        return query_matrix(given)
     raise TypeError(
         "Queries must come from sklearn_ldp.queries (full_domain, random_sets, groups, ranges, "
-        "top_k) or be a matrix of shape (n_queries, n_categories), got "
-        f"{type(queries).__name__}."
+        "mean, top_k), be a list of categories or of query sets, or a matrix of shape (n_queries, "
+        f"n_categories), got {type(queries).__name__}."
     )
+
+
+def _is_category(queries: Sequence[Any]) -> bool:
+    """Whether a list begins with a category: neither with a row of numbers, nor with nothing."""
+    first = queries[0] if len(queries) else []
+    if isinstance(first, tuple):  # of several columns
+        return not all(isinstance(part, Real) for part in first)
+    return np.ndim(first) == 0

@@ -23,7 +23,7 @@ from ._files import TABLE_SUFFIXES, check_parquet, is_csv, read_categories, read
 def all_oracles() -> dict[str, type[oracles.BaseOracle]]:
     """Return every oracle that the package exports, such as ``{"olh": OLH, ..}``."""
     exported = (getattr(oracles, name) for name in oracles.__all__)
-    return {_kebab(found.__name__): found for found in exported if _is_oracle(found)}
+    return {kebab(found.__name__): found for found in exported if _is_oracle(found)}
 
 
 def oracle_class(name: str) -> type[oracles.BaseOracle]:
@@ -32,8 +32,8 @@ def oracle_class(name: str) -> type[oracles.BaseOracle]:
     Parameters
     ----------
     name : str
-        A key of `all_oracles`, or ``package.module:ClassName`` of any other subclass of
-        BaseOracle that can be imported.
+        A key of `all_oracles` or the name of its class, or ``package.module:ClassName`` of any
+        other subclass of BaseOracle that can be imported.
 
     Returns
     -------
@@ -46,8 +46,8 @@ def oracle_class(name: str) -> type[oracles.BaseOracle]:
         If there is no such class, or it is no oracle.
     """
     known = all_oracles()
-    if name in known:
-        return known[name]
+    if kebab(name) in known:
+        return known[kebab(name)]
     module, colon, attribute = name.partition(":")
     if not colon:
         choices = ", ".join(map(repr, known))
@@ -70,9 +70,9 @@ def oracle_class(name: str) -> type[oracles.BaseOracle]:
 
 
 def oracle_name(name: str) -> str:
-    """Return the name of an oracle as it is: the type of ``--oracle`` for argparse."""
+    """Return the name of an oracle as tables have it: the type of ``--oracle`` for argparse."""
     oracle_class(name)
-    return name
+    return name if ":" in name else kebab(name)
 
 
 def make_oracle(arguments: Any, categories: Any) -> oracles.BaseOracle:
@@ -95,7 +95,7 @@ def declared_oracle(arguments: Any) -> oracles.BaseOracle | ColumnOracle:
 
 def default_postprocessors() -> dict[str, Any]:
     """Return those for any domain and any oracle, such as ``{"norm-sub": NormSub(), ..}``."""
-    return {_kebab(type(post).__name__): post for post in model_selection.default_candidates()}
+    return {kebab(type(post).__name__): post for post in model_selection.default_candidates()}
 
 
 def all_postprocessors() -> dict[str, Any]:
@@ -108,7 +108,7 @@ def all_postprocessors() -> dict[str, Any]:
     concrete = [one for one in exported if _is_concrete(one, postprocessing.BasePostProcessor)]
     first = default_postprocessors()
     return first | {
-        name: found() for found in concrete if (name := _kebab(found.__name__)) not in first
+        name: found() for found in concrete if (name := kebab(found.__name__)) not in first
     }
 
 
@@ -119,7 +119,7 @@ def all_searches() -> dict[str, type]:
         model_selection.HeldOutSearch,
         model_selection.BootstrapSearch,
     )
-    return {_kebab(search.__name__): search for search in searches}
+    return {kebab(search.__name__): search for search in searches}
 
 
 def _is_oracle(found: Any) -> bool:
@@ -131,7 +131,8 @@ def _is_concrete(found: Any, base: type) -> bool:
     return is_class and not inspect.isabstract(found)
 
 
-def _kebab(name: str) -> str:
+def kebab(name: str) -> str:
+    """Return ``norm-sub`` for ``NormSub``, and for itself."""
     return re.sub("(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "-", name).lower()
 
 
@@ -186,8 +187,9 @@ _SHARED: dict[str, dict[str, Any]] = {
         "type": Path,
         "metavar": "FILE",
         "help": "instead of --categories, for several columns of which each user is asked for one: "
-        'JSON with the public domain of each, {"sex": ["F", "M"], "age": 10}; an integer is a '
-        "number of categories, from 0",
+        'JSON with the public domain of each, {"sex": ["F", "M", null], "visits": 10, "age": '
+        '{"bins": [18, 65]}}; an integer is a number of categories, from 0, null is a missing '
+        "answer (an empty cell), and bins may have labels and missing",
     },
     "--round": {
         "default": "",
@@ -242,7 +244,8 @@ def add_domain_options(
     parser: Any,
     *,
     required: bool = True,
-    help: str = "the public domain, one category per line, the same for clients and server",
+    help: str = "the public domain, the same for clients and server: one category per line, or a "
+    ".json file with what --domains has for a column",
 ) -> None:
     """Add the options for the public domain: of one column, or of several.
 

@@ -19,6 +19,7 @@ What FILE holds is recognised by its content:
   values         one user per row: CSV, CSV.gz or Parquet with the column value (other columns are
                  ignored), or plain text with one value per line; a first line that looks like a
                  header is refused until --value-column or --no-header says what it is
+                 an empty cell is a missing answer, if the domain has a category for it (null)
   checkpoint     what `sklearn-ldp aggregate` has written: real reports, nothing is simulated; give
                  the --oracle, --epsilon, --categories (or --domains) and --round of the
                  collection
@@ -42,13 +43,16 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from .._utils.files import shorten
+from .._utils.progress import Progress
 from ..datasets import read_histogram
+from ..mechanisms.mechanism import chunk_users
 from ._arguments import (
     add_domain_options,
     add_shared,
@@ -57,6 +61,7 @@ from ._arguments import (
     all_searches,
     check_table_output,
     declared_oracle,
+    kebab,
     make_oracle,
     read_key,
     say,
@@ -72,6 +77,9 @@ from ._files import (
 )
 from ._study import query_set
 
+_REPORTS = b"sklearn_ldp reports"
+_HEADER_BYTES = 1 << 16  # of a file of reports, at its beginning or its end
+_LONG, _STEPS = 200, 20  # chunks of users that are long work, and steps of its progress
 _NUMBERS = ("raw_frequency", "low", "high", "frequency", "count")
 
 
@@ -84,8 +92,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add_domain_options(
         source,
         required=False,
-        help="the public domain, one category per line; without it the domain is learned from the "
-        "raw values, which leaks it",
+        help="the public domain, one category per line, or a .json file with what --domains has "
+        "of a column; without it the domain is learned from the raw values, which leaks it",
     )
     add_value_options(source)
     add_shared(source, "--round", "--key-file")
@@ -93,6 +101,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add_shared(method, "--epsilon", "--oracle")
     method.add_argument(
         "--post",
+        type=kebab,
         choices=[*all_postprocessors(), *all_searches()],
         default="empirical-bayes",
         metavar="NAME",
@@ -144,6 +153,7 @@ def run(arguments: argparse.Namespace) -> None:
             f"--queries is for one column and --post {', '.join(asks)}; several columns have "
             "questions of their own: use EmpiricalBayes(queries={column: ..}) in Python."
         )
+    _refuse_reports(arguments.file)
     raw = _collected(arguments) if _is_checkpoint(arguments.file) else _simulated(arguments)
     post = _postprocessor(arguments)
     if arguments.queries is not None:
@@ -189,6 +199,21 @@ def _is_checkpoint(path: Path) -> bool:
         return file.read(4) == b"PK\3\4"  # an npz is a zip archive
 
 
+def _refuse_reports(path: Path) -> None:
+    """Refuse a file of reports, which looks like one of values: its beginning or end says so."""
+    if not path.is_file():
+        return
+    with open(path, "rb") as file:
+        first = file.read(_HEADER_BYTES)
+        file.seek(max(path.stat().st_size - _HEADER_BYTES, 0))
+        if _REPORTS in first + file.read(_HEADER_BYTES):
+            raise ValueError(
+                f"{path} holds reports, which are added up before they are estimated: first "
+                f"`sklearn-ldp aggregate {path} --checkpoint state.npz` with the options of their "
+                "clients, then estimate state.npz."
+            )
+
+
 def _collected(arguments: argparse.Namespace) -> Any:
     """Return the estimate of a collection that ``sklearn-ldp aggregate`` has added up."""
     from ..collection import Aggregator
@@ -215,7 +240,23 @@ def _simulated(arguments: argparse.Namespace) -> Any:
         oracle = declared_oracle(arguments)
         values, counts = declared_users(arguments, oracle)
     oracle.set_params(random_state=arguments.seed, n_jobs=arguments.jobs)
-    return oracle.fit_transform(values, sample_weight=counts)
+    return _fitted(oracle, values, counts)
+
+
+def _fitted(oracle: Any, values: np.ndarray, counts: np.ndarray) -> Any:
+    """Return the estimate from these users; long work shows how many are done."""
+    n, chunk = int(counts.sum()), chunk_users(oracle.protocol().mechanism)
+    if n <= _LONG * chunk:
+        return oracle.fit_transform(values, sample_weight=counts)
+    ends = np.cumsum(counts)
+    stops = np.linspace(0, n, _STEPS + 1).astype(np.int64)
+    with Progress(_STEPS) as progress:
+        for start, stop in pairwise(stops.tolist()):
+            inside = np.diff(np.clip(ends, start, stop), prepend=start)
+            rows = np.flatnonzero(inside)
+            oracle.partial_fit(values[rows], sample_weight=inside[rows])
+            progress.finish(f"{stop:,} of {n:,} users")
+    return oracle.estimate_
 
 
 def _postprocessor(arguments: argparse.Namespace) -> Any:

@@ -11,6 +11,7 @@ import shlex
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from math import isnan
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,8 @@ import numpy as np
 from .._utils.files import Source, make_folder, replacing, shorten
 from .._utils.text import as_array, format_table, is_category, printable
 from ..datasets import read_histogram
-from ..domains import RecordDomain
+from ..domains import Domain, RecordDomain
+from ..domains.values import is_missing
 
 #: Values of users, of shape (n,) or (n, n_columns), and how many users have each.
 Users = tuple[np.ndarray, np.ndarray]
@@ -27,7 +29,7 @@ Users = tuple[np.ndarray, np.ndarray]
 _NUMBER = re.compile(r"[+-]?[0-9]+([.,][0-9]+)?")
 
 
-def read_users(arguments: Any, domain: np.ndarray | None) -> Users:
+def read_users(arguments: Any, codes: Codes | None) -> Users:
     """Read a file of values or a histogram.
 
     Parameters
@@ -36,8 +38,9 @@ def read_users(arguments: Any, domain: np.ndarray | None) -> Users:
         With `file`, which is CSV or lines of text, plain or gzip, or Parquet (``-`` is standard
         input, which may hold values but no histogram), and with the options of
         `add_value_options`.
-    domain : ndarray of shape (d,) or None
-        The public categories, which are never taken for a header.
+    codes : Codes or None
+        The public domain. Its categories are never taken for a header, and it says whether an
+        empty value is one.
 
     Returns
     -------
@@ -63,7 +66,7 @@ def read_users(arguments: Any, domain: np.ndarray | None) -> Users:
                 "its columns."
             )
         _check_one_column(source, header, kind)
-        return _as_histogram(source, Counter(_lines(source)))
+        return _as_histogram(source, Counter(_lines(source, codes)))
     value, count = value_column or "value", count_column or "count"
     has_counts = kind == "auto" and (count_column is not None or {value, count} <= set(header))
     if kind == "histogram" or has_counts:
@@ -74,20 +77,29 @@ def read_users(arguments: Any, domain: np.ndarray | None) -> Users:
         return histogram.categories, histogram.counts
     if source.is_parquet:
         _check_columns(source, header, [value])
-        tally = _tally_parquet(source, value)
+        tally = _tally_parquet(source, value, codes)
     elif value in header or value_column is not None:
         _check_columns(source, header, [value])
-        tally = Counter(_cells(source, header.index(value)))
+        tally = Counter(_cells(source, header.index(value), codes))
     else:
         _check_one_column(source, header, kind)
-        tally = Counter(_lines(source))
-        _check_first_line(source, tally, domain)
+        tally = Counter(_lines(source, codes))
+        _check_first_line(source, tally, codes)
     return _as_histogram(source, tally)
 
 
-def read_categories(path: Path) -> np.ndarray:
-    """Read a public domain, one category per line."""
-    categories = list(_lines(source_of(path)))
+def read_categories(path: Path) -> Any:
+    """Read a public domain: one category per line, or in JSON what `read_domains` has of a column.
+
+    Blank lines at the end are none.
+    """
+    if path.name.lower().endswith(".json"):
+        return _read_domain(_read_json(path), f"--categories {path}")
+    lines = [line.rstrip("\r\n") for line in source_of(path).lines()]
+    while lines and not lines[-1]:
+        lines.pop()
+    source = Source("".join(f"{line}\n" for line in lines).encode(), str(path))
+    categories = list(_lines(source, None))
     repeated = [category for category, n in Counter(categories).items() if n > 1]
     if not categories or repeated:
         what = f"repeats {repeated[0]!r}" if repeated else "is empty"
@@ -102,19 +114,19 @@ def declared_users(arguments: Any, oracle: Any) -> Users:
     """
     if arguments.domains is not None:
         return read_rows(arguments, RecordDomain.declared(oracle.domains, "--domains"))
-    categories = oracle.categories
-    place = {category: i for i, category in enumerate(categories.astype(str).tolist())}
-    counts = np.zeros(len(categories), dtype=np.int64)
-    values, numbers = read_users(arguments, categories)
+    codes = Codes(str(arguments.file), "", Domain.of(oracle.categories, "--categories"))
+    counts = np.zeros(len(codes.categories), dtype=np.int64)
+    values, numbers = read_users(arguments, codes)
     for value, n in zip(values.astype(str).tolist(), numbers.tolist(), strict=True):
-        if value not in place and n > 0:
+        place = codes.find(value)
+        if place is None and n > 0:
             raise ValueError(
                 f"{arguments.file} has the value {value!r} ({n:,} users), which is not in the "
                 "domain that --categories gives; add it there, or correct the data."
             )
-        if n > 0:
-            counts[place[value]] = n
-    return categories, counts
+        if place is not None:
+            counts[place] += n
+    return codes.categories, counts
 
 
 def source_of(path: Path) -> Source:
@@ -154,16 +166,16 @@ def _check_one_column(source: Source, header: list[str], kind: str) -> None:
         )
 
 
-def _check_first_line(source: Source, tally: Counter, domain: np.ndarray | None) -> None:
+def _check_first_line(source: Source, tally: Counter, codes: Codes | None) -> None:
     """Refuse a header that would be counted as the value of a user."""
-    first = next(_lines(source))
+    first = next(_lines(source, codes))
     if tally[first] > 1:
         return
     cells = next(csv.reader([first]), [])
     column = f"--value-column {shlex.quote(cells[0]) if len(cells) == 1 else 'NAME'}"
     where = f"{source.name}, line 1: {shorten(first)}"
-    if domain is not None:
-        if first not in domain.astype(str):
+    if codes is not None:
+        if codes.find(first) is None:
             raise ValueError(
                 f"{where} is not in the domain that --categories gives. Say {column} if it is a "
                 "header; if it is a user's value, say --no-header, and add it to the domain or "
@@ -184,38 +196,43 @@ def _is_unlike_the_rest(first: str, tally: Counter) -> bool:
     return not (_NUMBER.fullmatch(first) and any(map(_NUMBER.fullmatch, others)))
 
 
-def _lines(source: Source) -> Iterator[str]:
+def _lines(source: Source, codes: Codes | None) -> Iterator[str]:
     """Whole lines as values: neither commas nor quotes mean anything."""
     for number, line in enumerate(source.lines(), start=1):
-        yield _not_empty(line.rstrip("\r\n"), source, number)
+        yield _not_empty(line.rstrip("\r\n"), source, number, codes)
 
 
-def _cells(source: Source, column: int) -> Iterator[str]:
+def _cells(source: Source, column: int, codes: Codes | None) -> Iterator[str]:
     """Cells of one column of a CSV with a header."""
     rows = source.csv_rows()
     next(rows)
     for number, cells in rows:
         # In a file of one column a missing value is a blank line.
-        yield _not_empty(cells[column] if cells else "", source, number)
+        yield _not_empty(cells[column] if cells else "", source, number, codes)
 
 
-def _not_empty(value: str, source: Source, number: int) -> str:
-    if not value:
+def _not_empty(value: str, source: Source, number: int, codes: Codes | None) -> str:
+    if not value and (codes is None or codes.find(value) is None):
         raise ValueError(
-            f"{source.name}, line {number}: the value is empty. Give a missing value a name, such "
-            "as unknown, or leave its line out."
+            f"{source.name}, line {number}: the value is empty. {_NO_VALUE}, or leave its line out."
         )
     return value
 
 
-def _tally_parquet(source: Source, column: str) -> Counter:
+def _tally_parquet(source: Source, column: str, codes: Codes | None) -> Counter:
     pairs = source.parquet_table([column]).column(0).value_counts().to_pylist()
-    tally = Counter({pair["values"]: pair["counts"] for pair in pairs})
-    odd = [value for value in tally if not is_category(value)]
+    tally: Counter = Counter()
+    for pair in pairs:
+        value = pair["values"]
+        # The domain says what a missing value or a number is, as it does of text.
+        is_known = codes is not None and codes.find(text_of(value)) is not None
+        tally[text_of(value) if is_known and not is_category(value) else value] += pair["counts"]
+    knows_empty = codes is not None and codes.find("") is not None
+    odd = [one for one in tally if not (is_category(one) or (one == "" and knows_empty))]
     if odd:
         raise ValueError(
-            f"{source.name}: values must be text without NUL or integers, got {odd[0]!r}. Give a "
-            "missing value a name, such as unknown; cast other types to text."
+            f"{source.name}: values must be text without NUL or integers, got {odd[0]!r}. "
+            f"{_NO_VALUE}; cast other types to text."
         )
     return tally
 
@@ -230,6 +247,9 @@ def _as_histogram(source: Source, tally: Counter) -> Users:
 
 
 # -- several columns ---------------------------------------------------------------------------
+_NO_VALUE = (
+    "Give a missing value a category, which is null in a domain in JSON, or a name such as unknown"
+)
 _EXAMPLE = '{"sex": ["F", "M"], "age": 10}'
 _LARGEST = 2**63 - 1
 
@@ -241,11 +261,12 @@ def read_domains(path: Path) -> dict[str, Any]:
     ----------
     path : Path
         JSON: an object whose keys are the columns, and whose values are lists of categories (text
-        or integers) or numbers of categories.
+        or integers, and null for a missing answer), numbers of categories, or bins of a number,
+        ``{"bins": [18, 65], "labels": ["young", "middle", "old"], "missing": true}``.
 
     Returns
     -------
-    dict of str to (list or int)
+    dict of str to (list, int or Domain)
         The domains in their order.
 
     Raises
@@ -253,22 +274,27 @@ def read_domains(path: Path) -> dict[str, Any]:
     ValueError
         If the file is no such JSON.
     """
-    text = "".join(Source(path, str(path)).lines())
-    try:
-        domains = json.loads(text, object_pairs_hook=lambda pairs: _object(pairs, path))
-    except json.JSONDecodeError as error:
-        raise ValueError(
-            f"{path}, line {error.lineno}: not well-formed JSON ({error.msg}); expected the "
-            f"domain of each column, such as {_EXAMPLE}."
-        ) from error
+    domains = _read_json(path)
     if not isinstance(domains, dict) or not domains:
         raise ValueError(
             f"{path}: expected an object with the domain of each column, such as {_EXAMPLE}, got "
             f"{shorten(domains)}."
         )
-    for name, domain in domains.items():
-        _check_domain(domain, f"{path}: the domain of the column {name!r}")
-    return domains
+    return {
+        name: _read_domain(domain, f"{path}: the domain of the column {name!r}")
+        for name, domain in domains.items()
+    }
+
+
+def _read_json(path: Path) -> Any:
+    text = "".join(Source(path, str(path)).lines())
+    try:
+        return json.loads(text, object_pairs_hook=lambda pairs: _object(pairs, path))
+    except json.JSONDecodeError as error:
+        raise ValueError(
+            f"{path}, line {error.lineno}: not well-formed JSON ({error.msg}); expected the "
+            f"domain of each column, such as {_EXAMPLE}."
+        ) from error
 
 
 def _object(pairs: list[tuple[str, Any]], path: Path) -> dict[str, Any]:
@@ -279,25 +305,39 @@ def _object(pairs: list[tuple[str, Any]], path: Path) -> dict[str, Any]:
     return found
 
 
-def _check_domain(domain: Any, where: str) -> None:
+def _read_domain(domain: Any, where: str) -> Any:
     if type(domain) is int and domain >= 1:
-        return
+        return domain
+    if isinstance(domain, dict):
+        if "bins" not in domain or not set(domain) <= {"bins", "labels", "missing"}:
+            raise ValueError(
+                f'{where} must have the key "bins", and may have "labels" and "missing", got '
+                f"{shorten(domain)}."
+            )
+        options = {key: value for key, value in domain.items() if key != "bins"}
+        try:
+            return Domain.bins(domain["bins"], **options)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{where}: {error}") from None
     is_list = isinstance(domain, list) and bool(domain)
     if not is_list:
         raise ValueError(
             f"{where} must be a list of categories or a number of them >= 1, got {shorten(domain)}."
         )
     odd = [
-        one for one in domain if not is_category(one) or (type(one) is int and abs(one) > _LARGEST)
+        one
+        for one in domain
+        if one is not None and (not is_category(one) or (type(one) is int and abs(one) > _LARGEST))
     ]
     if odd:
         raise ValueError(
-            f"{where} must list text without NUL, which is not empty, or integers, got "
-            f"{shorten(odd[0])}: put it in double quotes, as in the data."
+            f"{where} must list text without NUL, which is not empty, integers, or null for a "
+            f"missing answer, got {shorten(odd[0])}: put it in double quotes, as in the data."
         )
-    (text, n), *_ = Counter(map(str, domain)).most_common(1)
+    (text, n), *_ = Counter(map(text_of, domain)).most_common(1)
     if n > 1:
         raise ValueError(f"{where} repeats {shorten(text)}: list each category once.")
+    return domain
 
 
 def read_rows(arguments: Any, domain: RecordDomain) -> Users:
@@ -338,10 +378,7 @@ def read_rows(arguments: Any, domain: RecordDomain) -> Users:
                 "be there once."
             )
     read = _parquet_columns if source.is_parquet else _csv_columns
-    codes = {
-        name: _Codes(source.name, name, of_one.categories)
-        for name, of_one in domain.columns.items()
-    }
+    codes = {name: Codes(source.name, name, of_one) for name, of_one in domain.columns.items()}
     cells = read(source, header, codes, count)
     if not len(cells[-1]):
         raise ValueError(f"{source.name} has a header but no rows.")
@@ -361,22 +398,46 @@ def _count_column(arguments: Any, header: list[str], domain: RecordDomain) -> st
     return name if name in header and name not in domain.columns else None
 
 
-class _Codes:
-    """The place of each category of a column, by its text."""
+def text_of(value: object) -> str:
+    """Return the text of a value in a file; that of a missing one is empty."""
+    return "" if is_missing(value) else str(value)
 
-    def __init__(self, file: str, column: str, categories: np.ndarray) -> None:
-        self.file, self.column = file, column
-        self.categories = np.array(categories.tolist(), dtype=object)
-        self.places = {str(one): i for i, one in enumerate(self.categories)}
+
+class Codes:
+    """The place of each category of a column by its text, or by a number that is in its bin.
+
+    Parameters
+    ----------
+    file, column : str
+        For error messages.
+    domain : Domain
+        The categories.
+    """
+
+    def __init__(self, file: str, column: str, domain: Domain) -> None:
+        self.file, self.column, self.edges = file, column, domain.edges
+        self.categories = domain.categories
+        self.places = {text_of(one): i for i, one in enumerate(self.categories.tolist())}
+
+    def find(self, value: str) -> int | None:
+        """Return the place of a value; None if it has none."""
+        place = self.places.get(value)
+        if place is None and self.edges is not None:
+            try:
+                number = float(value)
+            except ValueError:
+                return None
+            return None if isnan(number) else int(np.searchsorted(self.edges, number, side="right"))
+        return place
 
     def of(self, value: str, where: str) -> int:
         """Return the place of a value, or raise an error that says where it is."""
-        place = self.places.get(value)
+        place = self.find(value)
         if place is not None:
             return place
         what = "an empty value" if not value else f"the value {shorten(value)}"
         remedy = (
-            "give a missing value a name, such as unknown, or leave its row out"
+            "give a missing value a category there, which is null, or leave its row out"
             if not value
             else "add it there, or correct the data"
         )
@@ -387,7 +448,7 @@ class _Codes:
 
 
 def _csv_columns(
-    source: Source, header: list[str], codes: dict[str, _Codes], count: str | None
+    source: Source, header: list[str], codes: dict[str, Codes], count: str | None
 ) -> list[np.ndarray]:
     """The codes of each column, and the numbers of users."""
     places = [header.index(name) for name in codes]
@@ -413,7 +474,7 @@ def _number(text: str, where: str) -> int:
 
 
 def _parquet_columns(
-    source: Source, header: list[str], codes: dict[str, _Codes], count: str | None
+    source: Source, header: list[str], codes: dict[str, Codes], count: str | None
 ) -> list[np.ndarray]:
     table = source.parquet_table([*codes, *([] if count is None else [count])])
     found = []
@@ -439,7 +500,7 @@ def _factorised(column: Any) -> tuple[Iterator[str], np.ndarray]:
     places = whole.indices.fill_null(len(values)).to_numpy(zero_copy_only=False)
     used = np.zeros(len(values) + 1, dtype=bool)
     used[places] = True
-    texts = ["" if value is None else str(value) for value in [*values, None]]
+    texts = [text_of(value) for value in [*values, None]]
     kept = np.cumsum(used) - 1
     return (text for text, one in zip(texts, used, strict=True) if one), kept[places]
 
@@ -469,7 +530,7 @@ def without_formulas(column: np.ndarray) -> np.ndarray:
     """The column with an apostrophe before what a spreadsheet would evaluate: it shows that."""
     if first_formula(column) is None:
         return column
-    texts = [str(value) for value in column.tolist()]
+    texts = [text_of(value) for value in column.tolist()]
     return np.array([f"'{t}" if _is_formula(t) else t for t in texts], dtype=object)
 
 
@@ -525,7 +586,8 @@ def write_tables(tables: Mapping[Any, Mapping[str, Any]], path: Path | None, key
         cells = [table[name] for table in tables.values()]
         # Categories may be text in one table and integers in another.
         one_kind = len({column.dtype.kind for column in cells}) == 1
-        cells = cells if one_kind else [column.astype(str).astype(object) for column in cells]
+        if not one_kind or cells[0].dtype.kind == "O":
+            cells = [np.array([*map(text_of, column)], dtype=object) for column in cells]
         whole[name] = np.concatenate(cells)
     write_table(whole, path)
 
@@ -570,7 +632,8 @@ def _as_table(columns: Mapping[str, Any]) -> str:
 def _as_cells(column: np.ndarray) -> list[str]:
     if column.dtype.kind != "f":
         # What would break the line, or steer the terminal, is shown as Python writes it.
-        return [text if text.isprintable() else repr(text) for text in map(str, column.tolist())]
+        texts = ("(missing)" if is_missing(one) else str(one) for one in column.tolist())
+        return [text if text.isprintable() else repr(text) for text in texts]
     decimals = _decimals(column)
     cells = [f"{x:.{decimals}f}" for x in column]
     surplus = min(len(cell) - len(cell.rstrip("0")) for cell in cells) if decimals else 0

@@ -42,6 +42,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..datasets import read_histogram
+from ..domains import Domain
 from ..model_selection import simulate_errors
 from ..oracles import profile_oracle
 from ..postprocessing import Base, EmpiricalBayes
@@ -60,6 +61,7 @@ from ._files import read_categories, read_domains, write_table
 if TYPE_CHECKING:
     from ..planning import Plan
 
+_NO_ERROR = 1e-20  # squared, of frequencies: what rounding leaves
 _SIMULATED, _FEWEST, _MOST = 10_000, 3, 10  # categories in all, and collections, per oracle
 
 
@@ -162,14 +164,17 @@ def _presumed(arguments: argparse.Namespace) -> np.ndarray:
         return read_histogram(arguments.like).frequencies
     n_categories = arguments.n_categories
     if n_categories is None:
-        n_categories = len(read_categories(arguments.categories))
+        n_categories = Domain.of(read_categories(arguments.categories)).size
     exponent = 1.0 if arguments.exponent is None else arguments.exponent
     weights = np.arange(1, n_categories + 1) ** -exponent
     return weights / weights.sum()
 
 
 def _processed_share(oracles: list[Any], presumed: np.ndarray, n_samples: int) -> np.ndarray:
-    """Return how much of the raw mean squared error is left after EmpiricalBayes, by oracle."""
+    """Return how much of the raw mean squared error is left after EmpiricalBayes, by oracle.
+
+    Where reports are all true, there is no error to lessen.
+    """
     study = simulate_errors(
         {str(i): oracle for i, oracle in enumerate(oracles)},
         [Base(), EmpiricalBayes()],
@@ -179,7 +184,7 @@ def _processed_share(oracles: list[Any], presumed: np.ndarray, n_samples: int) -
         random_state=0,
     )
     raw, processed = (study.select(postprocessor=name).error for name in ("Base", "EmpiricalBayes"))
-    return processed / raw
+    return np.divide(processed, raw, out=np.ones_like(raw), where=raw > _NO_ERROR)
 
 
 def _columns(arguments: argparse.Namespace, presumed: np.ndarray) -> dict[str, np.ndarray]:

@@ -40,6 +40,7 @@ from ._arguments import (
     check_table_output,
     count,
     default_postprocessors,
+    kebab,
     oracle_class,
     oracle_name,
     positive,
@@ -84,6 +85,7 @@ def _add_methods(parser: Any) -> None:
     )
     parser.add_argument(
         "--post",
+        type=kebab,
         nargs="+",
         choices=posts,
         default=list(default_postprocessors()),
@@ -180,5 +182,10 @@ def query_set(text: str, labels: Mapping[str, Any]) -> Any:
     try:
         return kinds[kind]()
     except (ValueError, KeyError):
+        if kind == "groups" and not labels:
+            raise ValueError(
+                f"--queries {text} needs a histogram FILE with a column {value!r} that names the "
+                "group of each category; this one has no columns but its values and counts."
+            ) from None
         columns = f"; the columns are {', '.join(labels)}" if labels and kind == "groups" else ""
         raise ValueError(f"--queries must be of {_QUERIES}, got {text!r}{columns}.") from None

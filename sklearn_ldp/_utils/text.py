@@ -11,6 +11,8 @@ import numpy as np
 # What str(int) writes: each integer has one text, so "007" or "1.0" never turn into another name.
 _CANONICAL_INTEGER = re.compile(r"0|-?[1-9][0-9]{0,18}")
 _INT64_MAX = 2**63 - 1
+_UTF_16 = (b"\xff\xfe", b"\xfe\xff")  # byte-order marks
+MOST_LINES = 20  # of a representation
 
 
 def decoded_lines(file: Iterable[bytes], where: object) -> Iterator[str]:
@@ -30,6 +32,11 @@ def decoded_lines(file: Iterable[bytes], where: object) -> Iterator[str]:
     """
     encoding = "utf-8-sig"  # a byte-order mark may open the file
     for number, line in enumerate(file, start=1):
+        if number == 1 and line.startswith(_UTF_16):
+            raise ValueError(
+                f"{where} is text in UTF-16, as some spreadsheets save it: save the file as UTF-8, "
+                "for instance with iconv -f utf-16 -t utf-8."
+            )
         try:
             text = line.decode(encoding)
         except UnicodeDecodeError as error:
@@ -134,6 +141,29 @@ def format_table(
 
     rule = "  ".join("-" * width for width in widths)
     return "\n".join([*map(line, head_rows), rule, *map(line, rows)])
+
+
+def labelled_lines(names: Sequence[object], *columns: Sequence[str]) -> list[str]:
+    """Return a line for each name, with what stands beside it.
+
+    Parameters
+    ----------
+    names : sequence of length n
+        What each line is about.
+    *columns : sequences of n strings
+        What to write behind the names.
+
+    Returns
+    -------
+    list of str
+        The lines, without line breaks in a name; the last one says if lines were left out.
+    """
+    shown = [" ".join(str(name).split()) for name in names[:MOST_LINES]]
+    width = max(map(len, shown), default=0)
+    lines = [
+        " ".join([name.ljust(width), *cells]) for name, *cells in zip(shown, *columns, strict=False)
+    ]
+    return lines if len(names) == len(shown) else [*lines, "..."]
 
 
 def narrow(name: str) -> str:

@@ -25,11 +25,13 @@ from .canonical import list_digest, word_digest
 from .values import (
     as_columns,
     as_vector,
+    comparable,
     declared_levels,
     is_missing,
     objects,
     sorted_values,
     table_columns,
+    without_nan,
 )
 
 
@@ -54,7 +56,7 @@ class CategoryList(Uncached):
     @cached_property
     def listed(self) -> list:
         """The categories as a list in which missing ones are None, and so equal."""
-        return comparable(self.categories)
+        return comparable(self.categories.tolist())
 
     @cached_property
     def _codes(self) -> dict[Any, int]:
@@ -88,7 +90,7 @@ class CategoryList(Uncached):
         rows, code_of = values.tolist(), self._codes.get
         codes = np.fromiter((code_of(row, -1) for row in rows), np.int64, len(rows))
         for i in np.flatnonzero(codes < 0):
-            codes[i] = code_of(_without_nan(rows[i]), -1)
+            codes[i] = code_of(without_nan(rows[i]), -1)
         return codes
 
     def _refuse(self, value, name, where):
@@ -108,14 +110,20 @@ class BinList(CategoryList):
     ----------
     edges : array-like of shape (n_bins - 1,)
         Inner edges, rising; each belongs to the bin above it.
+    labels : sequence of n_bins strings or None, default=None
+        Names of the bins.
+    missing : bool, default=False
+        Whether a last category stands for a missing number.
 
     Raises
     ------
     ValueError
-        If they are not finite numbers that rise.
+        If the edges are not finite numbers that rise, or the labels are not names.
     """
 
-    def __init__(self, edges: ArrayLike) -> None:
+    def __init__(
+        self, edges: ArrayLike, labels: Sequence[str] | None = None, missing: bool = False
+    ) -> None:
         try:
             array = np.asarray(edges, dtype=float)
         except (TypeError, ValueError):
@@ -126,18 +134,50 @@ class BinList(CategoryList):
             raise ValueError(f"Domain.bins needs edges that rise, got {edges!r}.")
         shown = [_shortest(float(edge)) for edge in array]
         between = [f"[{low}, {high})" for low, high in pairwise(shown)]
-        super().__init__(np.array([f"< {shown[0]}", *between, f">= {shown[-1]}"], dtype=object))
+        names = [f"< {shown[0]}", *between, f">= {shown[-1]}"]
+        self.own_names = labels is not None
+        if labels is not None:
+            _check_labels(labels, len(names))
+            names = list(labels)
+        super().__init__(distinct(objects([*names, *[None] * missing]), "Domain.bins"))
+        self.of_missing = len(names) if missing else -1
         self.edges = array
         self.edges.flags.writeable = False
 
     def places(self, values: np.ndarray) -> np.ndarray:
         if values.dtype.kind in "OUS":
             try:
-                values = values.astype(float)
+                values = np.array([float("nan" if is_missing(v) else v) for v in values.tolist()])
             except (TypeError, ValueError):  # names of bins, or no numbers
                 return super().places(values)
         places = np.searchsorted(self.edges, values, side="right")
-        return np.where(np.isnan(values), -1, places) if values.dtype.kind == "f" else places
+        if values.dtype.kind != "f":
+            return places
+        return np.where(np.isnan(values), self.of_missing, places)
+
+
+def _check_labels(labels: Any, n_bins: int) -> None:
+    """Raise ValueError unless the labels are names of bins that no number can be taken for."""
+    listed = [] if isinstance(labels, str) else list(labels)
+    if len(listed) != n_bins or not all(isinstance(label, str) for label in listed):
+        raise ValueError(
+            f"Domain.bins needs labels= to be {n_bins} strings, one for each bin (a missing "
+            f"number has missing=True), got {labels!r}."
+        )
+    numbers = [label for label in listed if _is_number(label)]
+    if numbers:
+        raise ValueError(
+            f"Domain.bins needs labels= that are no numbers, as numbers are sorted into bins, got "
+            f"{numbers[0]!r}: call it {f'bin {numbers[0]}'!r}."
+        )
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _shortest(number: float) -> str:
@@ -191,7 +231,7 @@ def distinct(array: np.ndarray, name: str) -> np.ndarray:
         in_order = array if _is_rising(array) else np.sort(array)
         if _is_rising(in_order):
             return array
-    items = comparable(array)
+    items = comparable(array.tolist())
     try:
         counted = Counter(items)
     except TypeError as error:
@@ -206,19 +246,6 @@ def distinct(array: np.ndarray, name: str) -> np.ndarray:
 
 def _is_rising(array: np.ndarray) -> bool:
     return bool(np.all(array[1:] > array[:-1]))
-
-
-def _without_nan(value: Any) -> Any:
-    """Return the value with None for what is missing in it, as NaN does not equal itself."""
-    if isinstance(value, tuple):
-        return tuple(_without_nan(part) for part in value)
-    return None if is_missing(value) else value
-
-
-def comparable(categories: np.ndarray) -> list:
-    """Return the categories as a list in which missing ones are equal."""
-    items = categories.tolist()
-    return items if categories.dtype.kind in "iuUSb" else [_without_nan(item) for item in items]
 
 
 def refuse_size(size: int, name: str, where: str = "") -> None:
@@ -240,7 +267,8 @@ def occurring(values: np.ndarray, name: str) -> np.ndarray:
 def refuse_missing(name: str, where: str = "") -> None:
     raise ValueError(
         f"Input X contains NaN (or another missing value){where}, and {name} has no category for "
-        "it: drop those users, or give missing answers a category of their own."
+        "it: drop those users, or declare a category for them (None in a list, missing=True in "
+        "Domain.bins)."
     )
 
 
@@ -248,7 +276,8 @@ def refuse_infinite(values: np.ndarray, name: str) -> None:
     if values.dtype.kind == "f" and not np.isfinite(values).all():
         raise ValueError(
             f"Input X contains NaN or infinity, and {name} has no category for it: drop those "
-            "users, or give missing answers a category of their own."
+            "users, or declare a category for missing values (None in a list, missing=True in "
+            "Domain.bins)."
         )
 
 
@@ -373,7 +402,9 @@ class Domain(Uncached):
         return cls._of_parts([one_list(column, "Domain") for column in columns], "Domain")
 
     @classmethod
-    def bins(cls, edges: ArrayLike) -> Domain:
+    def bins(
+        cls, edges: ArrayLike, *, labels: Sequence[str] | None = None, missing: bool = False
+    ) -> Domain:
         """Return the domain of the bins of a number, whose edges are public.
 
         Edges that were chosen by looking at the users' values would reveal something of them.
@@ -383,6 +414,11 @@ class Domain(Uncached):
         edges : array-like of shape (n_bins - 1,)
             Inner edges, rising. An edge belongs to the bin above it; the first bin has all numbers
             below the first edge, and the last one all others.
+        labels : sequence of n_bins strings, default=None
+            Names of the bins; None makes names of the edges, such as "[18, 40)". Edges under names
+            of their own are a part of what clients and servers must agree on.
+        missing : bool, default=False
+            Whether None is the last category, for users without a number.
 
         Returns
         -------
@@ -392,7 +428,8 @@ class Domain(Uncached):
         Raises
         ------
         ValueError
-            If the edges are not finite numbers that rise.
+            If the edges are not finite numbers that rise, or there is not one label for each bin,
+            all different and no numbers.
 
         Examples
         --------
@@ -402,8 +439,10 @@ class Domain(Uncached):
         ['< 18', '[18, 40)', '[40, 65)', '>= 65']
         >>> ages.encode([17.5, 18, 64, 90]).tolist()
         [0, 1, 2, 3]
+        >>> Domain.bins([18], labels=["minor", "adult"], missing=True).decode([0, 2]).tolist()
+        ['minor', None]
         """
-        return cls._of_parts([BinList(edges)], "Domain.bins")
+        return cls._of_parts([BinList(edges, labels, missing)], "Domain.bins")
 
     @classmethod
     def open(cls) -> Domain:
@@ -480,7 +519,7 @@ class Domain(Uncached):
 
     @property
     def edges(self) -> np.ndarray | None:
-        """The edges that `bins` was given, of shape (d - 1,); None for any other domain."""
+        """The edges that `bins` was given, of shape (n_bins - 1,); None for any other domain."""
         parts: Any = getattr(self, "_parts", ())
         return getattr(parts[0], "edges", None) if len(parts) == 1 else None
 
@@ -492,7 +531,13 @@ class Domain(Uncached):
     @cached_property
     def digest(self) -> str:
         """SHA-256 of the categories in their order, the same on every machine."""
-        return list_digest(self.categories.tolist())
+        edges = [("edges", *one) for one in self._own_edges()]
+        return list_digest([*self.categories.tolist(), *edges])
+
+    def _own_edges(self) -> list[list[float]]:
+        """Edges that the names of the bins do not tell."""
+        bins = [part for part in self._parts if getattr(part, "own_names", False)]
+        return [part.edges.tolist() for part in bins if isinstance(part, BinList)]
 
     def __len__(self) -> int:
         return self.size
@@ -500,10 +545,12 @@ class Domain(Uncached):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Domain) or other.is_open or self.size != other.size:
             return False
+        if self._own_edges() != other._own_edges():
+            return False
         if len(self._parts) == len(other._parts):  # products need not be listed
             parts = zip(self._parts, other._parts, strict=True)
             return all(one is part or one.listed == part.listed for one, part in parts)
-        return comparable(self.categories) == comparable(other.categories)
+        return comparable(self.categories.tolist()) == comparable(other.categories.tolist())
 
     def __hash__(self) -> int:
         return hash((type(self), self.size))
@@ -584,6 +631,8 @@ class Domain(Uncached):
             Codes.
         """
         if len(self._parts) == 1:
+            if len(columns) > 1:
+                self._check_tuples(len(columns), name)
             values = _joined(columns)
             return self._parts[0].encode(values, name).astype(self._dtype, copy=False)
         if len(columns) != len(self._parts):
@@ -595,6 +644,15 @@ class Domain(Uncached):
         for number, (part, column) in enumerate(zip(self._parts, columns, strict=True), start=1):
             codes = codes * part.size + part.encode(column, name, f" in column {number}")
         return codes.astype(self._dtype)
+
+    def _check_tuples(self, n_columns: int, name: str) -> None:
+        """Raise ValueError if no category is a row of several columns."""
+        if not any(isinstance(category, tuple) for category in self.categories.tolist()):
+            raise ValueError(
+                f"{name} got {n_columns} columns, and its categories are those of a single one: "
+                "pass that column alone, as in X['column'], or estimate each of several columns "
+                "with ColumnOracle(domains={..})."
+            )
 
     def decode(self, codes: ArrayLike) -> np.ndarray:
         """Return the category of each code.

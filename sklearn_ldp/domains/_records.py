@@ -173,7 +173,8 @@ class RecordDomain(Domain):
             if len(columns) != len(self.columns):
                 raise ValueError(
                     f"X has {len(columns)} features, but {name} is expecting {len(self.columns)} "
-                    f"features as input: the columns {_listed(self.columns)}, in this order."
+                    f"features as input: the columns {_listed(self.columns)}, in this order. Pass "
+                    "these alone, or leave the others to a ColumnTransformer."
                 )
             return columns
         missing = [key for key in self.columns if key not in names]
@@ -188,7 +189,7 @@ class RecordDomain(Domain):
             what = f"{extra[0]!r}, which has no domain" if extra else f"{twice[0]!r} twice"
             raise ValueError(
                 f"{name} got the column {what}: pass the columns of the domains alone, as in "
-                f"X[{list(self.columns)!r}], so that it is seen which values are collected."
+                f"X[{list(self.columns)!r}], or leave the others to a ColumnTransformer."
             )
         columns = as_columns(X, name)
         return [columns[names.index(key)] for key in self.columns]

@@ -115,6 +115,42 @@ def is_missing(value: object) -> bool:
     return isinstance(value, (float, np.floating)) and value != value
 
 
+def without_nan(value: Any) -> Any:
+    """Return a value with None for what is missing in it, as NaN does not equal itself.
+
+    Parameters
+    ----------
+    value : object
+        A value, or a tuple of them.
+
+    Returns
+    -------
+    object
+        The value.
+    """
+    if isinstance(value, tuple):
+        return tuple(without_nan(part) for part in value)
+    return None if is_missing(value) else value
+
+
+def comparable(values: list) -> list:
+    """Return values in which missing ones are equal.
+
+    Parameters
+    ----------
+    values : list
+        Values of any types.
+
+    Returns
+    -------
+    list
+        The values, with None for missing ones.
+    """
+    if {type(value) for value in values} <= {int, str, bytes, bool}:
+        return values
+    return [without_nan(value) for value in values]
+
+
 def sorted_values(values: Iterable[Any]) -> list:
     """Return sorted values; if they cannot be compared, sort by type name and `repr`.
 
@@ -407,6 +443,38 @@ def places_among(wanted: list, labels: list) -> tuple[np.ndarray, list]:
     return np.array(places, dtype=np.int64), missing
 
 
+def places_of(wanted: list, categories: np.ndarray, name: str) -> np.ndarray:
+    """Return where categories are, by their names.
+
+    Parameters
+    ----------
+    wanted : list
+        The categories to look for; None and NaN are the one that stands for a missing answer.
+    categories : ndarray of shape (d,)
+        All categories.
+    name : str
+        How errors name what has the categories.
+
+    Returns
+    -------
+    ndarray of shape (n_wanted,)
+        Their positions.
+
+    Raises
+    ------
+    ValueError
+        If one of them does not exist.
+    """
+    known = categories.tolist()
+    places, missing = places_among(comparable(wanted), comparable(known))
+    if missing:
+        shown = ", ".join(map(repr, known[:5])) + ", ..." * (len(known) > 5)
+        raise ValueError(
+            f"{name} has no category {missing[0]!r}; its {len(known):,} categories are {shown}."
+        )
+    return places
+
+
 def order_of(labels: list, categories: np.ndarray, what: str) -> np.ndarray:
     """Return where each category is among labels.
 
@@ -429,7 +497,7 @@ def order_of(labels: list, categories: np.ndarray, what: str) -> np.ndarray:
     ValueError
         If a category is missing among the labels, is there twice, or one too many is there.
     """
-    wanted = categories.tolist()
+    wanted, labels = comparable(categories.tolist()), comparable(labels)
     known = set(wanted)
     order, missing = places_among(wanted, labels)
     extra = [label for label in labels if label not in known]

@@ -5,7 +5,9 @@ from __future__ import annotations
 import html
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from datetime import date
+from numbers import Integral
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,7 +15,7 @@ from numpy.typing import ArrayLike
 from .._utils.pandas import import_pandas
 from .._utils.typing import DataFrame, Rows, Series
 from ..domains import Domain
-from ..domains.values import as_vector
+from ..domains.values import as_vector, places_of
 from ..inference import (
     ConfidenceInterval,
     Discoveries,
@@ -23,7 +25,7 @@ from ..inference import (
 )
 from ..inspection import FrequencyDisplay
 from ..noise import Noise
-from ..queries import Queries, as_query_set
+from ..queries import Answers, Queries, as_query_set
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -37,7 +39,7 @@ class FrequencyEstimate:
 
     It is a small frozen container and not a subclass of ndarray, because the results of slicing and
     arithmetic would keep a noise level that is no longer right. ``np.asarray(estimate)`` gives the
-    numbers, and ``estimate[i]`` selects rows.
+    numbers, ``estimate["red"]`` is the frequency of a category, and ``estimate[i]`` selects rows.
 
     Parameters
     ----------
@@ -82,6 +84,8 @@ class FrequencyEstimate:
     >>> estimate = FrequencyEstimate([[0.6, 0.5, -0.1]], ["red", "green", "blue"])
     >>> estimate.top(2)
     [('red', 0.6), ('green', 0.5)]
+    >>> estimate["blue"]
+    -0.1
     >>> estimate
     FrequencyEstimate of 3 categories, noise unknown
       red    0.6
@@ -173,13 +177,60 @@ class FrequencyEstimate:
     def __iter__(self) -> Iterator[FrequencyEstimate]:
         return (self[i] for i in range(len(self)))
 
-    def __getitem__(self, rows: Rows) -> FrequencyEstimate:
-        """Select estimates (rows); an int selects one row and keeps both axes."""
-        if isinstance(rows, tuple):
+    @overload
+    def __getitem__(  # type: ignore[overload-overlap]
+        self, key: str | bytes | bool | tuple[Any, ...] | date | None
+    ) -> float: ...
+    @overload
+    def __getitem__(self, key: Rows) -> FrequencyEstimate: ...
+    def __getitem__(self, key: Any) -> Any:
+        """Return the frequency of a category by its name, or the estimates of some rows.
+
+        Parameters
+        ----------
+        key : category, or int, slice, list, array or mask of rows
+            An integer is always a row, also where the categories are integers: ask these by
+            ``answer([18])``. Anything else that is neither a slice, a list nor an array is the name
+            of a category: text, a tuple, a date, True, or None for a missing answer.
+
+        Returns
+        -------
+        float or FrequencyEstimate
+            The frequency of the category in a single estimate, as `answer` returns it; or the
+            chosen rows, of which a single one keeps both axes.
+
+        Raises
+        ------
+        KeyError
+            If there is no such category.
+        IndexError
+            If there is no such row.
+        """
+        if not _is_rows(key):
+            return self._frequency_of(key)
+        try:
+            return self._of_rows(key)
+        except IndexError:
             raise IndexError(
-                "A FrequencyEstimate is indexed by rows (estimates) only; for categories use "
-                "estimate.to_series(), estimate.to_frame() or np.asarray(estimate)."
+                f"An integer, a slice, a list or a mask selects among the {len(self)} rows of an "
+                f"estimate, got {key!r}; categories are in a list of names, as in answer([..])."
+            ) from None
+
+    def _frequency_of(self, category: Any) -> float:
+        if isinstance(category, tuple) and not isinstance(self.categories[0], tuple):
+            raise IndexError(
+                "A FrequencyEstimate is indexed by rows (estimates), or by the name of a single "
+                "category; for more use estimate.answer([..]), estimate.to_frame() or "
+                "np.asarray(estimate)."
             )
+        row = self._single_row("__getitem__")
+        try:
+            (place,) = places_of([category], self.categories, "This estimate")
+        except ValueError as error:
+            raise KeyError(str(error)) from None
+        return float(max(row[place], 0.0) if self.clip_answers else row[place])
+
+    def _of_rows(self, rows: Any) -> FrequencyEstimate:
         rows = [int(rows)] if isinstance(rows, (int, np.integer)) else rows
         values = self.values[rows]
         noise = None if self.noise is None else self.noise.of_rows(rows)
@@ -263,23 +314,39 @@ class FrequencyEstimate:
 
         Parameters
         ----------
-        queries : query set, (sparse) matrix of shape (n_queries, d), or None
-            From :mod:`sklearn_ldp.queries`, such as ``groups(labels)``; None asks for every
-            category.
+        queries : list of categories, query set, matrix of shape (n_queries, d), or None
+            Each category of a list is a query; a query set is from :mod:`sklearn_ldp.queries`, such
+            as ``groups(labels)`` or ``mean(numbers)``, and may stand in a list with others. A
+            (sparse) matrix has one row per query. None asks for every category.
 
         Returns
         -------
         ndarray of shape (n_estimates, n_queries)
-            The answers, clipped at 0 after :class:`~sklearn_ldp.PostPos`.
+            The answers, clipped at 0 after :class:`~sklearn_ldp.PostPos`. If the queries have
+            names, as groups and listed categories have, these stand beside the numbers
+            (:class:`~sklearn_ldp.queries.Answers`).
 
         Raises
         ------
         ValueError
-            If the queries are for another number of categories.
+            If the queries are for other categories, or for another number of them.
+
+        Examples
+        --------
+        >>> from sklearn_ldp import FrequencyEstimate
+        >>> from sklearn_ldp.queries import groups
+        >>> estimate = FrequencyEstimate([[0.5, 0.25, 0.25]], ["cat", "dog", "trout"])
+        >>> estimate.answer(["trout", "cat"])
+        trout  0.25
+        cat    0.5
+        >>> estimate.answer(groups({"cat": "mammal", "dog": "mammal", "trout": "fish"}))
+        fish    0.25
+        mammal  0.75
         """
-        matrix = as_query_set(queries).aligned(self.categories).matrix(self.shape[1])
-        answers = np.asarray((matrix @ self.values.T).T)
-        return np.maximum(answers, 0) if self.clip_answers else answers
+        query_set = as_query_set(queries).aligned(self.categories)
+        answers = np.asarray((query_set.matrix(self.shape[1]) @ self.values.T).T)
+        answers = np.maximum(answers, 0) if self.clip_answers else answers
+        return answers if query_set.names is None else Answers(answers, query_set.names)
 
     def top(self, k: int = 10) -> list[tuple[Any, float]]:
         """Return the `k` categories with the largest estimates.
@@ -311,19 +378,74 @@ class FrequencyEstimate:
         self._single_row("to_series")
         return self.to_frame().iloc[0].rename("frequency")
 
-    def to_frame(self) -> DataFrame:
-        """Return the estimates as a pandas DataFrame, with one column per category.
+    def to_frame(self, interval: float | None = None) -> DataFrame:
+        """Return the estimates as a pandas DataFrame.
+
+        Parameters
+        ----------
+        interval : float, default=None
+            Level of confidence intervals. With it the frame is tidy, with one row per category.
 
         Returns
         -------
         pandas.DataFrame
-            One row per estimate, of shape (n_estimates, d); indexed by `row_names` if there are
-            any. Joint categories of several columns make a MultiIndex with one level per column,
-            which unstacks.
+            One row per estimate and one column per category, of shape (n_estimates, d); indexed by
+            `row_names` if there are any. Joint categories of several columns make a MultiIndex with
+            one level per column, which unstacks. With `interval` it has the columns "category",
+            "estimate", "low" and "high" instead, and "row" before them if there are several
+            estimates. The intervals are those of the raw estimate, also after post-processing.
+
+        Raises
+        ------
+        ValueError
+            If the noise of the raw estimate is not known, so that there are no intervals.
         """
         pd = import_pandas("FrequencyEstimate.to_frame")
-        columns = _index(self.categories, pd)
-        return pd.DataFrame(self.values.copy(), index=self.row_names, columns=columns)
+        if interval is None:
+            columns = _index(self.categories, pd)
+            return pd.DataFrame(self.values.copy(), index=self.row_names, columns=columns)
+        low, high = self.as_raw().confidence_interval(interval)
+        answers, (n, d) = self.answer(), self.shape
+        tidy = {"category": np.tile(self.categories, n), "estimate": answers.ravel()}
+        if n != 1 or self.row_names is not None:
+            names = np.arange(n) if self.row_names is None else self.row_names
+            tidy = {"row": np.repeat(names, d), **tidy}
+        return pd.DataFrame({**tidy, "low": low.ravel(), "high": high.ravel()})
+
+    def summary(self, level: float = 0.95) -> DataFrame:
+        """Return category, estimate, low and high in a pandas DataFrame, the largest first.
+
+        It is ``to_frame(interval=level)`` in another order.
+
+        Parameters
+        ----------
+        level : float, default=0.95
+            Level of the intervals.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row per category, and per estimate if there are several.
+
+        Raises
+        ------
+        ValueError
+            As for `to_frame`.
+
+        Examples
+        --------
+        >>> from sklearn_ldp import OUE
+        >>> oracle = OUE(3.0, categories=["a", "b", "c"], random_state=0)
+        >>> oracle.fit_transform(["b"] * 900 + ["a"] * 100).summary().round(2)
+          category  estimate   low  high
+        0        b      0.87  0.81  0.94
+        1        a      0.09  0.06  0.13
+        2        c      0.01  0.00  0.05
+        """
+        frame = self.to_frame(interval=level)
+        order = np.argsort(-self.answer(), axis=1, kind="stable")
+        starts = np.arange(len(self))[:, None] * self.shape[1]
+        return frame.iloc[(starts + order).ravel()].reset_index(drop=True)
 
     def confidence_interval(
         self,
@@ -348,7 +470,7 @@ class FrequencyEstimate:
         level : float, default=0.95
             Probability that an interval covers the true answer, for each of them; with
             `simultaneous`, that all of them do so at once.
-        queries : query set, (sparse) matrix of shape (n_queries, d) or None, default=None
+        queries : as for `answer`, default=None
             The queries, see :mod:`sklearn_ldp.queries`; None asks for every category. They must be
             fixed before the estimate is seen, unless `simultaneous` covers all that could have
             been chosen.
@@ -549,6 +671,13 @@ class FrequencyEstimate:
         head = "<tr><th>category</th><th>frequency</th></tr>" if rows else ""
         caption = f"<caption>{html.escape(self._heading())}</caption>"
         return f"<table>{caption}{head}{rows}</table>"
+
+
+def _is_rows(key: Any) -> bool:
+    """Whether an index selects estimates; otherwise it is the name of a category."""
+    if isinstance(key, (tuple, str, bytes, bool, np.bool_)):
+        return False
+    return isinstance(key, (Integral, slice)) or key is Ellipsis or np.ndim(key) > 0
 
 
 def _index(categories: np.ndarray, pd: Any) -> Any:

@@ -24,6 +24,7 @@ from ._intervals import (
     ConfidenceInterval,
     Ends,
     intervals,
+    names_of,
     query_rows,
     score_intervals,
     stacked,
@@ -57,7 +58,7 @@ def confidence_interval(
         rows = None if queries is None else query_rows(queries, estimate)
         n_queries = estimate.shape[1] if rows is None else rows.shape[0]
         ends = [intervals(*row, rows, level, simultaneous) for row in of_rows]
-        return ConfidenceInterval(*stacked(ends, n_queries))
+        return ConfidenceInterval(*stacked(ends, n_queries), names_of(queries, estimate))
     if coverage not in ("average", "selected"):
         known = '"each", "average", "selected"'
         raise ValueError(f"Argument coverage must be one of {known}, got {coverage!r}.")
@@ -78,11 +79,11 @@ def confidence_interval(
     of_rows = covariances_of_rows(estimate.as_raw(), of, "confidence interval")
     if k is None:
         ends = [average_intervals(*row, level) for row in of_rows]
-        return ConfidenceInterval(*stacked(ends, estimate.shape[1]))
+        return ConfidenceInterval(*stacked(ends, estimate.shape[1]), estimate.categories)
     listed = [as_query_set(queries).matrix(len(row), row).indices for row in estimate.values]
     found = [leading_intervals(*row, k, level) for row in of_rows]
     ends = [(low[i], high[i]) for (low, high), i in zip(found, listed, strict=True)]
-    return ConfidenceInterval(*stacked(ends, k))
+    return ConfidenceInterval(*stacked(ends, k), estimate.categories[listed[0]] if listed else None)
 
 
 def leading_intervals(

@@ -20,7 +20,14 @@ from ._covariances import (
     refuse_without_law,
 )
 from ._discoveries import Discoveries, check_error_rate, discoveries
-from ._intervals import ConfidenceInterval, band, query_rows, stacked, wald_intervals
+from ._intervals import (
+    ConfidenceInterval,
+    band,
+    names_of,
+    query_rows,
+    stacked,
+    wald_intervals,
+)
 from ._statements import check_level, check_of
 from ._tests import WaldTest, sum_known, wald_test
 
@@ -172,7 +179,7 @@ class EstimateDifference:
             errors = DifferenceCovariances(*(covariances(*row, of) for row in self._rows(i)))
             critical, std = band(errors, rows, level, simultaneous)
             ends.append(wald_intervals(values, rows, critical * std, errors.half_count))
-        return ConfidenceInterval(*stacked(ends, rows.shape[0]))
+        return ConfidenceInterval(*stacked(ends, rows.shape[0]), names_of(queries, self.one))
 
     def test(self, *, of: str = "population") -> WaldTest:
         """Test whether anything changed at all.

@@ -15,6 +15,8 @@ from ._statements import check_level
 
 _WINDOW = 12.0  # standard deviations of a count outside of which its probabilities are left out
 
+_MOST_NAMES = 10  # of categories in a representation
+
 _STATEMENTS = {
     "fdr": "false-discovery rate",
     "fdr_any": "false-discovery rate under any dependence",
@@ -82,7 +84,7 @@ class Discoveries:
     >>> oracle = OUE(3.0, categories=["a", "b", "c", "d"], random_state=0)
     >>> found = oracle.fit_transform(["a"] * 9000 + ["b"] * 1000).detected(0.99)
     >>> found
-    2 of 4 categories are above 0 (false-discovery rate at most 0.01)
+    2 of 4 categories are above 0 (false-discovery rate at most 0.01): a, b
     >>> found[0].tolist()
     ['a', 'b']
     """
@@ -104,10 +106,15 @@ class Discoveries:
     def __repr__(self) -> str:
         found = ", ".join(f"{count:,}" for count in self.mask.sum(axis=1))
         alpha = f"{1 - self.level:.3g}"
-        return (
+        text = (
             f"{found} of {len(self.categories):,} categories are {self.what} "
             f"({_STATEMENTS[self.error_rate]} at most {alpha})"
         )
+        if len(self) != 1 or not self.mask.any():
+            return text
+        surest = np.argsort(self.p_values[0], kind="stable")[: self.mask.sum()]
+        shown = ", ".join(str(one) for one in self.categories[surest[:_MOST_NAMES]])
+        return f"{text}: {shown}{', ...' * (len(surest) > _MOST_NAMES)}"
 
 
 def discoveries(

@@ -8,6 +8,7 @@ import numpy as np
 from scipy import sparse, stats
 from scipy.special import ndtr, ndtri
 
+from .._utils.text import MOST_LINES, labelled_lines
 from ..noise import as_rows
 from ..queries import as_query_set
 from ._covariances import Covariances, Estimate, EstimateCovariances, every_category
@@ -18,17 +19,46 @@ _DRAWS = 10_000  # of the Gaussian maximum
 Ends = tuple[np.ndarray, np.ndarray]
 
 
-class ConfidenceInterval(NamedTuple):
+class _Pair(NamedTuple):
+    low: np.ndarray
+    high: np.ndarray
+
+
+class ConfidenceInterval(_Pair):
     """Lower and upper ends of confidence intervals.
+
+    It unpacks into its two arrays, as in ``low, high = estimate.confidence_interval()``, and shows
+    each interval beside the name of its category or query.
 
     Parameters
     ----------
     low, high : ndarray of shape (n_estimates, n_queries)
         The ends.
+    names : sequence of length n_queries or None, default=None
+        What the intervals are of: categories, or the names of queries.
     """
 
-    low: np.ndarray
-    high: np.ndarray
+    names: Any
+
+    def __new__(cls, low: np.ndarray, high: np.ndarray, names: Any = None) -> ConfidenceInterval:
+        self = super().__new__(cls, low, high)
+        self.names = names
+        return self
+
+    def __repr__(self) -> str:
+        if self.names is None or len(self.low) != 1:
+            return super().__repr__()
+        low, high = self.low[0], self.high[0]
+        order, of = (
+            np.arange(len(low)),
+            f"ConfidenceInterval of {len(low):,} answer{'s' * (len(low) != 1)}",
+        )
+        if len(low) > MOST_LINES:
+            order, of = np.argsort(-(low + high), kind="stable"), f"{of}, the largest first"
+        shown = order[: MOST_LINES + 1]
+        ends = [f"{low[i]: .4g} to {high[i]: .4g}" for i in shown]
+        lines = labelled_lines([self.names[i] for i in shown], ends)
+        return "\n  ".join([of, *lines])
 
 
 def within(
@@ -62,6 +92,11 @@ def stacked(ends: list[Ends], n_queries: int) -> Ends:
     """Return the ends of the intervals of all rows, each of shape (n_estimates, n_queries)."""
     both: np.ndarray = np.reshape(ends, (len(ends), 2, n_queries))
     return both[:, 0], both[:, 1]
+
+
+def names_of(queries: Any, estimate: Estimate) -> Any:
+    """Return what the answers to queries are called; None if they have no names."""
+    return estimate.categories if queries is None else as_query_set(queries).names
 
 
 def query_rows(queries: Any, estimate: Estimate) -> sparse.csr_array:

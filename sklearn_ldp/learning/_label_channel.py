@@ -13,6 +13,7 @@ from sklearn.utils.validation import column_or_1d
 
 from .._utils.random import RandomState
 from ..domains import Domain
+from ..domains.values import is_missing
 from ..oracles import GRR
 
 
@@ -93,7 +94,7 @@ class LabelChannel:
         for code, label in enumerate(self.classes):  # a few comparisons beat a lookup of each row
             codes[labels == label] = code
         # What equals none of them may still be one, such as the text of a number.
-        return codes if np.all(codes >= 0) else self._domain.encode(labels, name)
+        return codes if np.all(codes >= 0) else encoded_labels(self._domain, labels, name)
 
     def privatize(self, codes: np.ndarray, random_state: RandomState) -> np.ndarray:
         """Randomise codes of labels into labels."""
@@ -133,6 +134,27 @@ class LabelChannel:
         return true / true.sum(axis=1, keepdims=True)
 
 
+def encoded_labels(domain: Domain, labels: np.ndarray, name: str) -> np.ndarray:
+    """Return the codes of labels, with errors that speak of classes."""
+    try:
+        return domain.encode(labels, name)
+    except ValueError as error:
+        text = str(error).replace("categories", "classes").replace("category", "class")
+        raise ValueError(text) from None
+
+
+def _refuse_missing(given: Any, labels: np.ndarray, name: str, where: str) -> None:
+    # An array of text has none, but one that was made of a list calls its NaN "nan".
+    listed = labels.tolist() if labels.dtype == object else []
+    if labels.dtype.kind == "U" and isinstance(given, (list, tuple)):
+        listed = list(given)
+    if any(is_missing(label) for label in listed):
+        raise ValueError(
+            f"{name} got a missing label (None or NaN) {where}: leave these users out, or give the "
+            "missing label a name of its own, such as 'unknown', which is then one of the classes."
+        )
+
+
 def checked_labels(y: Any, name: str) -> np.ndarray:
     """Return users' labels as a vector.
 
@@ -149,6 +171,7 @@ def checked_labels(y: Any, name: str) -> np.ndarray:
     labels = column_or_1d(y if hasattr(y, "dtype") else np.asarray(y), warn=True)
     if labels.dtype.kind == "f":
         assert_all_finite(labels, input_name="y", estimator_name=name)
+    _refuse_missing(y, labels, name, "in y")
     check_classification_targets(labels)
     return labels
 
@@ -163,6 +186,7 @@ def checked_classes(classes: Any, name: str) -> np.ndarray:
     """
     try:
         listed = np.asarray(classes if hasattr(classes, "dtype") else list(classes))
+        _refuse_missing(classes, listed, name, "in classes=")
         found = np.unique(listed)
     except TypeError:
         raise ValueError(

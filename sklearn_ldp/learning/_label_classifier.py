@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any, Self
 from zlib import crc32
 
@@ -24,7 +24,7 @@ from sklearn.base import (
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_predict
 from sklearn.utils import Bunch, get_tags
-from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.metadata_routing import (
     MetadataRouter,
     MethodMapping,
@@ -37,6 +37,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from .._utils.docs import Documented
 from .._utils.privacy import WatchesRefits, warn_of_epsilon, warn_of_learned
 from .._utils.random import RandomState
+from ..oracles.collector import Budget
 from ._corrected_models import minimised
 from ._label_channel import LabelChannel, checked_classes, checked_labels, steps_to_last
 from ._label_scores import make_label_dp_scorer
@@ -190,7 +191,7 @@ class LabelDPClassifier(
 
     _parameter_constraints: dict = {
         "estimator": [None, HasMethods(["fit", "predict"])],
-        "epsilon": [Interval(Real, 0, None, closed="neither")],
+        "epsilon": [Budget()],
         "correction": [StrOptions({"auto", "likelihood", "probabilities"})],
         "input": [StrOptions({"values", "reports"})],
         "random_state": ["random_state", np.random.Generator],

@@ -29,8 +29,9 @@ from ..domains.values import (
     table_columns,
 )
 from ..numerics.simplex import norm_sub
+from ..oracles.collector import Budget
 from ..surveys import MarginalOracle, TableSet, consistent_tables
-from ._label_channel import checked_classes, checked_labels
+from ._label_channel import checked_classes, checked_labels, encoded_labels
 
 _LABEL = "class"
 _N_BINS = 10  # of a number whose domain is learnt
@@ -159,7 +160,7 @@ class LDPNaiveBayes(Documented, WatchesRefits, ClassifierMixin, BaseEstimator):
     }
 
     _parameter_constraints: dict = {
-        "epsilon": [Interval(Real, 0, None, closed="neither")],
+        "epsilon": [Budget()],
         "correlation": [Interval(Real, 0, 1, closed="both")],
         "random_state": [None, Integral, np.random.RandomState, np.random.Generator],
         "n_jobs": [None, Integral],
@@ -250,7 +251,12 @@ class LDPNaiveBayes(Documented, WatchesRefits, ClassifierMixin, BaseEstimator):
             columns=[*features.columns, _LABEL], get_columns=lambda: [*columns, labels]
         )
         self._warn_of_refit(self.random_state)
-        tables: Any = survey.fit(records, sample_weight=sample_weight).estimate_
+        try:
+            tables: Any = survey.fit(records, sample_weight=sample_weight).estimate_
+        except ValueError:
+            # If it is a label that is unknown, this says so in terms of the classes.
+            encoded_labels(survey.domains.columns[_LABEL], labels, self._name)
+            raise
         self.fit_tables(tables)
         names = column_names(X)
         if names is not None and all(isinstance(name, str) for name in names):

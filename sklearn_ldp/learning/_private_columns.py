@@ -7,14 +7,14 @@ import os
 import warnings
 from dataclasses import replace
 from itertools import pairwise
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import gen_batches
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from .._utils.docs import Documented
@@ -25,6 +25,7 @@ from ..domains import RecordDomain
 from ..domains.values import column_names, declares_levels, read_once
 from ..mechanisms import CoinStreams, Protocol, privatize
 from ..oracles import PrivacyWarning
+from ..oracles.collector import Budget
 from ..surveys import ColumnOracle
 
 _CHUNK_CELLS = 1 << 22  # indicators that are computed at a time
@@ -120,7 +121,7 @@ class PrivatizedColumns(Documented, WatchesRefits, TransformerMixin, BaseEstimat
     """
 
     _parameter_constraints: dict = {
-        "epsilon": [Interval(Real, 0, None, closed="neither")],
+        "epsilon": [Budget()],
         "domains": "no_validation",  # RecordDomain checks it, and says what is wrong
         "oracle": ColumnOracle._parameter_constraints["oracle"],
         "input": [StrOptions({"values", "reports"})],

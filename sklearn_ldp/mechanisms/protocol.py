@@ -174,11 +174,20 @@ class Protocol(Uncached):
             If a value is not a category, or a part is none of the mechanism's.
         TypeError
             If parts are given to a mechanism that has none.
+        MemoryError
+            If the reports do not fit in memory.
         """
         self.refuse_size()
         codes = self.domain.encode(X, self.name)
         checked = None if parts is None else self._checked_parts(parts, len(codes))
-        return privatize(self.mechanism, codes, 0, CoinStreams(random_state), parts=checked)
+        try:
+            return privatize(self.mechanism, codes, 0, CoinStreams(random_state), parts=checked)
+        except MemoryError:
+            raise MemoryError(
+                f"the {len(codes):,} reports of {self.name} over {self.domain.size:,} categories "
+                "do not fit in memory at once: randomise the users in batches, or use OLH, whose "
+                "report is a few bytes whatever the categories are."
+            ) from None
 
     def _checked_parts(self, parts: ArrayLike, n: int) -> np.ndarray:
         part = self.mechanism.public_part
@@ -328,12 +337,23 @@ def configuration_difference(theirs: dict[str, Any], ours: dict[str, Any]) -> st
         The differences; empty if there are none.
     """
     keys = [key for key in {**ours, **theirs} if ours.get(key) != theirs.get(key)]
-    telling = [key for key in keys if key not in _CONSEQUENCES] or keys
+    telling = [key for key in keys if key not in _CONSEQUENCES and not _is_part(key)]
+    if "n_categories" in telling:  # then so do the digests
+        telling = [key for key in telling if key != "domain_sha256"]
+    parts = [key for key in keys if _is_part(key)]
+    if parts and not telling:
+        return f"another mechanism, or another share of users or budget, of {', '.join(parts)}"
+    telling = telling or keys
     return ", ".join(
         f"{key if key in ours else _shown(key)} {_shown(theirs.get(key))} instead of "
         f"{_shown(ours.get(key))}"
         for key in telling
     )
+
+
+def _is_part(key: str) -> bool:
+    """Whether an entry describes the mechanism of a column, which follows from the others."""
+    return key.startswith("part_")
 
 
 def _plain(value: Any) -> Any:

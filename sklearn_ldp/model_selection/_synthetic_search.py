@@ -56,8 +56,8 @@ class SyntheticSearch(BaseSearch):
     synthesizer : post-processor, default=None
         The post-processor that turns the estimate into a distribution; None takes
         :class:`~sklearn_ldp.EmpiricalBayes`, which knows the groups or ranges that are asked for,
-        and for ``top_k`` :class:`~sklearn_ldp.NormSub`, that of the paper. If it leaves negative values, they are set to 0, and the
-        rest is scaled to the sum 1.
+        and for ``top_k`` :class:`~sklearn_ldp.NormSub`, that of the paper. If it leaves negative
+        values, they are set to 0, and the rest is scaled to the sum 1.
     n_repeats : int or "auto", default="auto"
         Number of simulated collections. "auto" takes 30 of them; in domains of more than 16,666
         categories, whose errors vary less, 500,000 divided by the number of categories, but at

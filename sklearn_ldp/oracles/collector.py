@@ -7,7 +7,7 @@ import warnings
 from abc import ABCMeta, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, wraps
 from numbers import Integral, Real
 from typing import Any, Generic, NamedTuple, Self, TypeVar
 
@@ -310,6 +310,32 @@ _ONE_ROW = "an estimate has one row per collection, not one per user"
 _Estimate = TypeVar("_Estimate")
 
 
+class Budget(Interval):
+    """The constraint of scikit-learn for a privacy budget: a number > 0, and not True."""
+
+    def __init__(self) -> None:
+        super().__init__(Real, 0, None, closed="neither")
+
+    def is_satisfied_by(self, val: Any) -> bool:
+        return not isinstance(val, bool) and super().is_satisfied_by(val)
+
+
+def _naming_keywords(init: Any) -> Any:
+    """Let an oracle say how to write what was given by position after epsilon."""
+
+    @wraps(init)
+    def checked(self: Any, *args: Any, **kwargs: Any) -> None:
+        if len(args) > 1:
+            name, given = type(self).__name__, args[0]
+            raise TypeError(
+                f"{name} takes epsilon alone by position: write {name}({given!r}, "
+                f"{self._domain_parameter}=..), and other parameters by their names as well."
+            )
+        init(self, *args, **kwargs)
+
+    return checked
+
+
 class BaseCollector(  # type: ignore[call-arg]
     Documented,
     TransformerMixin,
@@ -325,7 +351,7 @@ class BaseCollector(  # type: ignore[call-arg]
     """
 
     _parameter_constraints: dict = {
-        "epsilon": [Interval(Real, 0, None, closed="neither")],
+        "epsilon": [Budget()],
         "input": [StrOptions({"values", "reports"})],
         "n_shards": [Interval(Integral, 1, None, closed="left")],
         "random_state": [None, Integral, np.random.RandomState, np.random.Generator],
@@ -357,6 +383,11 @@ class BaseCollector(  # type: ignore[call-arg]
         "check_transformer_data_not_an_array": _ONE_ROW,
         "check_transformer_general": _ONE_ROW,
     }
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "__init__" in vars(cls):
+            cls.__init__ = _naming_keywords(cls.__init__)  # type: ignore[method-assign]
 
     @abstractmethod
     def _domain_of(self, declared: Any) -> Domain:

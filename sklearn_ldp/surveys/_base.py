@@ -22,6 +22,7 @@ from ..noise import Noise, SampledNoise
 from ..oracles import BaseOracle, best_oracle
 from ..oracles.collector import BaseCollector, Collected, check_weights, inherit_survey_parameters
 
+_LEAST_VARIANCE = 1e-18  # of reports that are all but certainly true, so that shares exist
 _Set = TypeVar("_Set", bound=EstimateSet)
 _remembered_best = lru_cache(maxsize=1024)(best_oracle)
 
@@ -180,6 +181,7 @@ class BaseColumnSurvey(BaseCollector[_Set], Generic[_Set]):
     def _total_variances(self, channels: Iterable[Any]) -> np.ndarray:
         """The total variance of each channel under uniform frequencies, times its users."""
         totals = np.array([channel.total_variance() for channel in channels])
+        totals = np.maximum(totals, _LEAST_VARIANCE)
         if not np.all(np.isfinite(totals)):
             raise ValueError(
                 f"The 'epsilon' parameter of {self._name} must be large enough for a report to "

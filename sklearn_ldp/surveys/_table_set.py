@@ -13,7 +13,7 @@ from .._utils.pandas import import_pandas
 from .._utils.random import RandomState, as_generator
 from .._utils.typing import DataFrame
 from ..domains import RecordDomain
-from ..domains.values import objects
+from ..domains.values import is_missing, objects
 from ..estimates import EstimateSet, FrequencyEstimate
 from ..inference import ConfidenceInterval, WaldTest, independence
 from ..noise import ReorderedNoise
@@ -157,40 +157,54 @@ class TableSet(EstimateSet):
         what = f"{len(values)} estimates" if len(values) else "no users"
         raise ValueError(f"The table {name!r} must have one estimate for this, it has {what}.")
 
-    def crosstab(self, rows: Any, columns: Any) -> DataFrame:
+    def crosstab(self, rows: Any, columns: Any, normalize: str = "all") -> DataFrame:
         """Return the table of two columns as a pandas DataFrame.
 
         Parameters
         ----------
         rows, columns : str
             The column whose categories are the rows, and the one whose categories are the columns.
+        normalize : {"all", "index", "columns"}, default="all"
+            What sums to 1, as in ``pandas.crosstab``: all combinations, each row, or each column.
+            The quotients of noisy numbers are good where their divisors are large.
 
         Returns
         -------
         pandas.DataFrame
-            The frequencies of all combinations, which sum to 1, as
-            ``pandas.crosstab(..., normalize=True)`` has them.
+            The shares of all combinations; among all users, or among those of a row or a column.
 
         Raises
         ------
         ValueError
-            If there is no table of the two, or it has several estimates.
+            If there is no table of the two, it has several estimates, or a row or a column to be
+            divided by has an estimate that is not above 0.
         """
+        if normalize not in ("all", "index", "columns"):
+            known = '"all", "index" or "columns"'
+            raise ValueError(f"Argument normalize must be {known}, got {normalize!r}.")
         pd = import_pandas("TableSet.crosstab")
         pair = self._pair_name(rows, columns)
         index, others = (pd.Index(self.domain.columns[key].categories, name=key) for key in pair)
         cells = self.row(pair).reshape(len(index), len(others))
         table = pd.DataFrame(cells, index=index, columns=others)
-        return table if pair[0] == rows else table.T
+        table = table if pair[0] == rows else table.T
+        if normalize == "all":
+            return table
+        by_row = normalize == "index"
+        totals = table.sum(axis=int(by_row))
+        _check_divisors(totals.to_numpy(), rows if by_row else columns)
+        return table.div(totals, axis=int(not by_row))
 
     # -- asking -------------------------------------------------------------------------------
-    def answer(self, conjunction: Conjunction) -> np.ndarray:
+    def answer(self, conjunction: Conjunction, given: Conjunction | None = None) -> np.ndarray:
         """Return the share of users for whom several conditions hold at once.
 
         Parameters
         ----------
         conjunction : mapping of str to category or list of categories
             For some columns, the category that users have, or those of which they have one.
+        given : mapping of str to category or list of categories, default=None
+            Among which users the share is; None means all.
 
         Returns
         -------
@@ -202,14 +216,28 @@ class TableSet(EstimateSet):
         ------
         ValueError
             If a column or a category does not exist; or if no table has all the columns and there
-            is no joint model.
+            is no joint model; or if the estimated share of `given` is not above 0.
 
         Examples
         --------
         ``tables.answer({"sex": "F", "age": [1, 2]}).item()``
+
+        Among the women: ``tables.answer({"age": [1, 2]}, given={"sex": "F"}).item()``
         """
         codes = self._codes(conjunction)
-        name = self._covering(codes)
+        if given is None:
+            return self._share(self._covering(codes), codes)
+        condition = self._codes(given)
+        both = {**condition, **codes}
+        for j in set(condition) & set(codes):
+            both[j] = np.intersect1d(condition[j], codes[j])
+        name = self._covering(both)  # one table has both shares, so that they agree
+        divisors = self._share(name, condition)
+        _check_divisors(divisors, given)
+        return self._share(name, both) / divisors
+
+    def _share(self, name: Any, codes: dict[int, np.ndarray]) -> np.ndarray:
+        """The share of users with these codes in a table, or in the joint model (None)."""
         if name is None:
             assert self.mixture is not None
             return np.array([[self.mixture.conjunction(codes)]])
@@ -375,7 +403,8 @@ class TableSet(EstimateSet):
         -------
         pandas.DataFrame
             One row per synthetic user, with the columns of the domains: numbers where the domain
-            has numbers, otherwise categorical with the levels of the domain.
+            has numbers, otherwise categorical with the levels of the domain; a missing answer is
+            missing.
 
         Raises
         ------
@@ -392,7 +421,10 @@ class TableSet(EstimateSet):
             if categories.dtype.kind in "iufb":
                 columns[key] = categories[of_column]
             else:
-                columns[key] = pd.Categorical.from_codes(of_column, categories.tolist())
+                is_listed = ~np.array([is_missing(one) for one in categories.tolist()])
+                places = np.where(is_listed, np.cumsum(is_listed) - 1, -1)  # -1 is pandas' missing
+                levels = categories[is_listed].tolist()
+                columns[key] = pd.Categorical.from_codes(places[of_column], levels)
         return pd.DataFrame(columns)
 
     def _fitted_mixture(self) -> ClassMixture:
@@ -411,3 +443,13 @@ class TableSet(EstimateSet):
     def _heading(self) -> str:
         n_cells = sum(part.shape[1] for part in self.values())
         return f"TableSet of {len(self)} tables with {n_cells:,} cells"
+
+
+def _check_divisors(shares: np.ndarray, what: Any) -> None:
+    """Refuse to divide by the estimated share of nobody."""
+    if not np.all(shares > 0):
+        raise ValueError(
+            f"The shares among users by {what!r} need an estimate above 0 of how many these are, "
+            f"got {shares.min():.3g}: apply Consistent() or LatentClasses() first, or ask for the "
+            "share of all users."
+        )

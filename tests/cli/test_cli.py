@@ -11,6 +11,7 @@ import sys
 from itertools import accumulate
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import sklearn_ldp
@@ -18,6 +19,7 @@ from sklearn_ldp import OLH, EmpiricalBayes, HadamardResponse, postprocessing
 from sklearn_ldp.__main__ import main
 from sklearn_ldp._cli import _demo, _files
 from sklearn_ldp._utils.progress import Progress
+from sklearn_ldp.collection import write_reports
 from sklearn_ldp.datasets import load_us_states
 from sklearn_ldp.model_selection import ErrorStudy, simulate_errors
 from sklearn_ldp.oracles import BaseOracle
@@ -783,7 +785,8 @@ def test_a_value_outside_the_domain(histogram, tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-    ("text", "fragment"), [("", "is empty"), ("a\nb\na\n", "repeats 'a'"), ("a\n\n", "line 2")]
+    ("text", "fragment"),
+    [("", "is empty"), ("a\nb\na\n", "repeats 'a'"), ("a\n\n", "at least 2")],
 )
 def test_a_bad_domain(text, fragment, histogram, tmp_path, capsys):
     domain = tmp_path / "domain.txt"
@@ -991,3 +994,108 @@ def test_an_estimate_that_is_told_the_queries(tmp_path, capsys):
     values = tmp_path / "values.txt"
     write_values(values, ["a", "b", "a"])
     assert_fails(["estimate", values, "--queries", "groups:kind"], capsys, "needs a histogram")
+
+
+# -- what a newcomer writes -------------------------------------------------------------------
+@pytest.mark.parametrize(("written", "name"), [("OLH", "olh"), ("HadamardResponse", None)])
+def test_names_as_the_output_prints_them(histogram, capsys, written, name):
+    kebab = name or "hadamard-response"
+    outputs = []
+    for oracle, post in ((written, "NormSub"), (kebab, "norm-sub")):
+        argv = ["estimate", str(histogram), "--oracle", oracle, "--post", post, "--seed", "0"]
+        assert main(argv) == 0
+        outputs.append(capsys.readouterr())
+    assert outputs[0] == outputs[1]
+    argv = ["study", str(histogram), "--oracle", written, "--post", "NormSub", "--repeats", "2"]
+    assert main(argv) == 0
+    (row,) = rows_of(capsys.readouterr().out)
+    assert (row["oracle"], row["postprocessor"]) == (kebab, "norm-sub")
+    assert_fails([*argv, "--post", "normsub"], capsys, "invalid choice: 'normsub'", code=2)
+
+
+@pytest.mark.parametrize("end", ["", "\n", "\n\n", "\r\n\r\n\r\n"])
+def test_blank_lines_at_the_end_of_the_domain(tmp_path, capsys, end):
+    people, domain = tmp_path / "people.txt", tmp_path / "domain.txt"
+    people.write_text("red\nblue\nblue\n")
+    domain.write_text(f"red\nblue{end}", newline="")
+    assert main(["estimate", str(people), "--categories", str(domain)]) == 0
+    assert len(rows_of(capsys.readouterr().out)) == 2
+    domain.write_text("red\n\nblue\n")
+    assert_fails(["estimate", people, "--categories", domain], capsys, "line 2: the value is empty")
+
+
+MISSING = {
+    "csv": "answer,other\nyes,1\n,2\nno,3\n,4\n",
+    "txt": "yes\n\nno\n\n",
+    "parquet": ["yes", None, "no", None],
+}
+
+
+@pytest.mark.parametrize("form", list(MISSING))
+def test_missing_values_of_one_column(tmp_path, capsys, form):
+    people, domain = tmp_path / f"people.{form}", tmp_path / "domain.json"
+    if form == "parquet":
+        pd.DataFrame({"answer": MISSING[form]}).to_parquet(people)
+    else:
+        people.write_text(MISSING[form])
+    column = [] if form == "txt" else ["--value-column", "answer"]
+    argv = ["estimate", str(people), "--categories", str(domain), *column, "--epsilon", "20"]
+    domain.write_text('["yes", "no", null]')
+    assert main([*argv, "--oracle", "grr", "--post", "base"]) == 0
+    rows = rows_of(capsys.readouterr().out)
+    assert [(row["value"], row["count"]) for row in rows] == [("yes", "1"), ("no", "1"), ("", "2")]
+    assert main([*argv, "--output", str(tmp_path / "estimate.parquet")]) == 0
+    values = pd.read_parquet(tmp_path / "estimate.parquet")["value"]
+    assert values[:2].tolist() == ["yes", "no"]
+    assert values.isna()[2]
+    capsys.readouterr()
+    domain.write_text('["yes", "no"]')
+    assert_fails(argv, capsys, "null in a domain in JSON, or a name such as unknown")
+
+
+def test_bins_of_one_column(tmp_path, capsys):
+    people, domain = tmp_path / "people.csv", tmp_path / "ages.json"
+    people.write_text("age\n17\n18\n64.5\n\n90\n")
+    domain.write_text('{"bins": [18, 65], "labels": ["young", "middle", "old"], "missing": true}')
+    argv = ["estimate", str(people), "--value-column", "age", "--categories", str(domain)]
+    assert main([*argv, "--epsilon", "20", "--oracle", "grr", "--post", "base"]) == 0
+    found = {row["value"]: row["count"] for row in rows_of(capsys.readouterr().out)}
+    assert found == {"young": "1", "middle": "2", "old": "1", "": "1"}
+    assert main(["plan", "--categories", str(domain), "--n-samples", "1000"]) == 0
+    capsys.readouterr()
+    domain.write_text('{"bins": [18, 65], "label": ["young"]}')
+    assert_fails(argv, capsys, 'must have the key "bins", and may have "labels" and "missing"')
+    domain.write_text('{"bins": [65, 18]}')
+    assert_fails(argv, capsys, "edges that rise")
+    domain.write_text('{"bins": [18, 65]}')
+    assert_fails(argv, capsys, "line 5: the value is empty")
+
+
+@pytest.mark.parametrize("form", ["parquet", "arrows", "jsonl"])
+def test_reports_are_aggregated_first(tmp_path, capsys, form):
+    reports, domain = tmp_path / f"reports.{form}", tmp_path / "domain.txt"
+    domain.write_text("a\nb\n")
+    oracle = OLH(1.0, categories=["a", "b"])
+    write_reports(reports, oracle.privatize(["a", "b"]), oracle)
+    argv = ["estimate", reports, "--categories", domain]
+    assert_fails(argv, capsys, "holds reports", f"first `sklearn-ldp aggregate {reports} --chec")
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
+def test_utf_16_is_named(tmp_path, capsys, encoding):
+    people = tmp_path / "people.csv"
+    text = "value\nred\n" if encoding == "utf-16" else "\ufeffvalue\nred\n"
+    people.write_bytes(text.encode(encoding))
+    assert_fails(["estimate", people], capsys, "UTF-16", "iconv -f utf-16 -t utf-8")
+
+
+def test_long_work_says_how_far_it_is(histogram, capsys, monkeypatch):
+    argv = ["estimate", str(histogram), "--seed", "0", "--oracle", "oue"]
+    assert main(argv) == 0
+    short = capsys.readouterr()
+    assert "users\n" not in short.err.split(";")[0]
+    monkeypatch.setattr("sklearn_ldp._cli._estimate._LONG", 0)
+    assert main(argv) == 0
+    long = capsys.readouterr()
+    assert long.out == short.out
+    assert "[10/20] 5,000 of 10,000 users" in long.err

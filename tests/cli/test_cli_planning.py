@@ -196,3 +196,21 @@ def test_study_lists_a_method_that_is_told_the_queries(tmp_path, capsys):
     assert float(row["error"]) == pytest.approx(expected.error[0])
     assert main([*STUDY, *argv]) == 0  # again, from what was kept
     assert capsys.readouterr().out == out
+
+
+def test_a_plan_without_noise_is_finite(capsys):
+    """No report of GRR is false at epsilon 50, so that there is no error to divide by."""
+    assert main(["plan", "--epsilon", "50", "--n-categories", "100", "--n-samples", "1000"]) == 0
+    rows = rows_of(capsys.readouterr().out)
+    for row in rows:
+        assert all(np.isfinite(float(cell)) for name, cell in row.items() if name != "oracle")
+        assert float(row["processed_rmse"]) <= 2 * float(row["rmse"])
+
+
+def test_groups_need_a_histogram(tmp_path, capsys):
+    argv = ["study", "--distribution", "zipf", "--queries", "groups:region"]
+    assert_fails(argv, capsys, "needs a histogram FILE with a column 'region'")
+    histogram = tmp_path / "histogram.csv"
+    histogram.write_text("value,count\na,10\nb,20\n")
+    argv = ["study", histogram, "--queries", "groups:region"]
+    assert_fails(argv, capsys, "needs a histogram FILE with a column 'region'")

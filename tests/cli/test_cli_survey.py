@@ -183,8 +183,8 @@ def test_a_plan(folder, capsys):
         ('{"sex": 0}', ["got 0"]),
         ('{"sex": true}', ["got True"]),
         ('{"sex": {"F": 1}}', ["got {'F': 1}"]),
-        ('{"sex": ["F", null]}', ["'sex' must list text", "got None: put it in double quotes"]),
-        ('{"sex": ["F", 0.5]}', ["got 0.5"]),
+        ('{"sex": ["F", 0.5]}', ["'sex' must list text", "got 0.5: put it in double quotes"]),
+        ('{"sex": ["F", null, null]}', ["repeats"]),
         ('{"sex": ["F", ""]}', ["got ''"]),
         ('{"sex": ["F", "M", "F"]}', ["repeats 'F': list each category once"]),
         ('{"sex": [1, "1"]}', ["repeats '1'"]),
@@ -204,7 +204,7 @@ def test_domains_that_are_refused(text, fragments, folder, capsys):
         ("sex,age,state\nF,1,north\nX,1,north\n", ["people.csv, line 3: the value 'X'", "'sex'"]),
         ("sex,age,state\nF,9,north\n", ["the value '9' in the column 'age'", "add it there"]),
         ("sex,age,state\nF,01,north\n", ["the value '01'"]),
-        ("sex,age,state\nF,,north\n", ["line 2: an empty value in the column 'age'", "unknown"]),
+        ("sex,age,state\nF,,north\n", ["line 2: an empty value in the column 'age'", "null"]),
         ("sex,age\nF,1\n", ["people.csv has no column 'state'", "['sex', 'age']"]),
         ("sex,age,state,sex\nF,1,north,F\n", ["has the column 'sex' twice"]),
         ("sex,age,state\n", ["people.csv has a header but no rows"]),
@@ -253,3 +253,44 @@ def test_either_one_column_or_several(folder, capsys):
     )
     np.savez("state.npz", a=1)
     assert_fails(["estimate", "state.npz"], capsys, "--categories", "--domains")
+
+
+def test_bins_and_missing_values_in_a_survey(tmp_path, capsys):
+    people, domains = tmp_path / "people.csv", tmp_path / "domains.json"
+    people.write_text("sex,age\n" + "F,17.5\nM,\n,70\nF,40\n" * 100)
+    domains.write_text('{"sex": ["F", "M", null], "age": {"bins": [18, 65], "missing": true}}')
+    argv = ["estimate", str(people), "--domains", str(domains), "--epsilon", "40"]
+    assert main([*argv, "--post", "norm-sub"]) == 0
+    rows = rows_of(capsys.readouterr().out)
+    assert [row["value"] for row in rows] == ["F", "M", "", "< 18", "[18, 65)", ">= 65", ""]
+    for row, share in zip(rows, [0.5, 0.25, 0.25, 0.25, 0.25, 0.25, 0.25], strict=True):
+        assert float(row["frequency"]) == pytest.approx(share, abs=0.15)
+    frame = pd.read_csv(people)
+    frame.to_parquet(tmp_path / "people.parquet")
+    argv[1] = str(tmp_path / "people.parquet")
+    assert main(argv) == 0
+    assert len(rows_of(capsys.readouterr().out)) == 7
+    domains.write_text('{"sex": ["F", "M"], "age": {"bins": [18, 65]}}')
+    assert_fails(argv, capsys, "an empty value in the column 'sex'", "which is null")
+
+
+def test_a_mismatch_says_what_differs(tmp_path, capsys):
+    people, domains = tmp_path / "people.csv", tmp_path / "domains.json"
+    reports, state = tmp_path / "reports.parquet", tmp_path / "state.npz"
+    people.write_text("sex,age\nF,1\nM,2\n")
+    domains.write_text('{"sex": ["F", "M"], "age": 3}')
+    given = ["--domains", str(domains)]
+    assert main(["privatize", str(people), *given, "--output", str(reports)]) == 0
+    assert main(["aggregate", str(reports), *given, "--checkpoint", str(state)]) == 0
+    capsys.readouterr()
+    for options, message in (
+        (["--epsilon", "2"], "epsilon 1.0 instead of 2.0"),
+        (["--oracle", "oue"], "another mechanism, or another share of users or budget, of part_0"),
+    ):
+        assert_fails(["estimate", state, *given, *options], capsys, message)
+    domains.write_text('{"sex": ["F", "M"], "age": 30}')
+    assert main(["estimate", str(state), *given]) == 1
+    error = capsys.readouterr().err
+    assert "n_categories 5 instead of 32" in error
+    for noise in ("share", "{", "sha256"):
+        assert noise not in error

@@ -483,7 +483,7 @@ def test_pipelines_cache_what_estimates_become(tmp_path):
 )
 def test_answers(two, queries):
     answers = two.answer(queries)
-    assert type(answers) is np.ndarray
+    assert isinstance(answers, np.ndarray)
     np.testing.assert_allclose(answers, [[1.125, -0.125], [0.625, 0.25]])
 
 
@@ -756,3 +756,114 @@ def test_impossible_probabilities(p, q):
 def test_impossible_sample_sizes(n_samples):
     with pytest.raises(ValueError, match="n_samples > 0, got"):
         NoiseModel(0.5, 0.25, n_samples)
+
+
+# -- by name ----------------------------------------------------------------------------------
+def test_a_category_by_its_name(one, two):
+    assert one["green"] == -0.125
+    assert type(one["green"]) is float
+    for rows in (0, -1, slice(1), [0], np.array([True])):
+        assert isinstance(one[rows], FrequencyEstimate)
+    mixed = FrequencyEstimate([[0.5, 0.3, 0.2]], [("F", 1), None, True])
+    assert (mixed["F", 1], mixed[None], mixed[np.nan], mixed[True]) == (0.5, 0.3, 0.3, 0.2)
+    assert PostPos().fit_transform(one)["green"] == 0
+    numbers = FrequencyEstimate(VALUES[:1], [1, 0, 18])
+    assert numbers[0].shape == (1, 3)  # a row, whatever the categories are
+    assert numbers.answer([0, 18]).tolist() == [[-0.125, 0.625]]
+
+
+@pytest.mark.parametrize(
+    ("error", "message", "key"),
+    [
+        (KeyError, r"no category 'pink'; its 3 categories are 'red', 'green', 'blue'", "pink"),
+        (IndexError, r"among the 1 rows .*, got 18; .* in answer\(\[\.\.\]\)", 18),
+        (IndexError, r"answer\(\[\.\.\]\)", ["red", "blue"]),
+        (IndexError, r"answer\(\[\.\.\]\)", ("red", "blue")),
+    ],
+)
+def test_a_wrong_name_says_what_to_do(one, error, message, key):
+    with pytest.raises(error, match=message):
+        one[key]
+
+
+def test_a_name_needs_a_single_estimate(two):
+    with pytest.raises(ValueError, match="needs a single estimate"):
+        two["red"]
+
+
+def test_answers_show_the_names_of_their_queries(one, two):
+    answers = one.answer(["blue", "red"])
+    assert (answers.tolist(), answers.names) == ([[0.625, 0.5]], ["blue", "red"])
+    assert repr(answers) == str(answers) == "blue  0.625\nred   0.5"
+    assert repr(100 * answers.round(1)).split() == ["blue", "60", "red", "50"]
+    assert two.answer(groups(["warm", "cold", "cold"])).names == ["cold", "warm"]
+    # What is in another place, or of another kind, has no names: never a wrong one.
+    for other in (answers[:, ::-1], answers[0], np.sort(answers), answers.sum(axis=0), answers.T):
+        assert "red" not in repr(other)
+    assert type(one.answer()) is np.ndarray
+    assert "red" not in repr(pickle.loads(pickle.dumps(answers)))
+
+
+def test_intervals_and_discoveries_name_categories():
+    estimate = collected()
+    assert repr(estimate.confidence_interval()).splitlines()[1].startswith("  a  0.")
+    of_groups = estimate.confidence_interval(0.9, groups(["x", "x", "x", "y", "y"]))
+    assert [line.split()[0] for line in repr(of_groups).splitlines()[1:]] == ["x", "y"]
+    leading = estimate.confidence_interval(0.95, top_k(2), coverage="selected")
+    assert leading.names.tolist() == [name for name, _ in estimate.top(2)]
+    assert repr(pickle.loads(pickle.dumps(of_groups))) == repr(of_groups)
+    assert repr(estimate - estimate[:1]).startswith("EstimateDifference")
+    many = OUE(4.0, categories=252, random_state=0).simulate(np.arange(252) ** 2)
+    shown = repr(many.confidence_interval()).splitlines()
+    assert len(shown) < 25
+    assert shown[1].split()[0] in ("251", "250", "249")
+    assert ": " not in repr(many.detected(threshold=0.9))
+    found = many.detected()
+    assert repr(found).startswith(f"{len(found[0])} of 252 categories are above 0")
+    assert repr(found).endswith(", ...")
+    assert repr(found).count(", ") == 10
+    assert repr(collected(OUE).detected()).endswith(": a, c, d")
+
+
+@pytest.mark.parametrize("n_estimates", [1, 2])
+def test_a_tidy_frame(n_estimates):
+    raw = OUE(2.0, categories=COLOURS, random_state=0).simulate([500, 300, 200], n_estimates)
+    low, high = raw.confidence_interval(0.9)
+    estimate = NormSub().fit_transform(raw)
+    tidy = estimate.to_frame(interval=0.9)
+    assert tidy["category"].tolist() == COLOURS * n_estimates
+    np.testing.assert_array_equal(tidy["estimate"], estimate.values.ravel())
+    np.testing.assert_array_equal(tidy[["low", "high"]], np.c_[low.ravel(), high.ravel()])
+    named = ["category", "estimate", "low", "high"]
+    assert tidy.columns.tolist() == (named if n_estimates == 1 else ["row", *named])
+    summary = raw.summary(0.9)
+    assert len(summary) == 3 * n_estimates
+    for i in range(n_estimates):
+        rows = summary[3 * i : 3 * i + 3]
+        assert list(zip(rows["category"], rows["estimate"], strict=True)) == raw[i].top()
+    with pytest.raises(ValueError, match="noise"):
+        FrequencyEstimate(VALUES, COLOURS).summary()
+
+
+@pytest.mark.parametrize("oracle_class", [GRR, OLH, OUE])
+@pytest.mark.parametrize("epsilon", [0.5, 4, 50])
+def test_no_interval_is_a_single_point(oracle_class, epsilon):
+    """Also where a category is far below 0, and where no report is false: [0, 0] claims too much.
+
+    This holds for any draw.
+    """
+    counts = np.zeros(60, dtype=int)
+    counts[:5] = 4000
+    raw = oracle_class(epsilon, categories=60, random_state=0).simulate(counts)
+    for options in (
+        {},
+        {"simultaneous": True},
+        {"of": "population"},
+        {"coverage": "average"},
+        {"coverage": "selected", "queries": top_k(10)},
+        {"queries": groups(np.arange(60) // 5)},
+        {"queries": list(range(50, 60))},
+    ):
+        low, high = raw.confidence_interval(0.95, **options)
+        assert np.all(high > 0)
+        assert np.all(high > low)

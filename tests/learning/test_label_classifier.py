@@ -607,7 +607,7 @@ X, Y = users(60)
     ("parameters", "y", "what"),
     [
         ({}, np.zeros(60), "needs at least two classes, got 1 class"),
-        ({"classes": [0, 1]}, Y + 1, "got the unknown category 2"),
+        ({"classes": [0, 1]}, Y + 1, "got the unknown class 2"),
         ({"classes": [0, 0, 1]}, Y, "needs a list of different classes"),
         ({"classes": [0.0, np.nan]}, Y, "got NaN among its classes"),
         ({"classes": [0, "a"]}, Y, "needs a list|sorted|unknown"),

@@ -1,5 +1,6 @@
 """Oracles as a data collector and a scikit-learn user meet them."""
 
+import inspect
 import pickle
 import warnings
 from itertools import pairwise
@@ -23,11 +24,14 @@ from sklearn_ldp import (
     OUE,
     Base,
     BaseCut,
+    ColumnOracle,
     FrequencyEstimate,
+    MarginalOracle,
     NormSub,
     PrivacyWarning,
     SyntheticSearch,
 )
+from sklearn_ldp.learning import LabelDPClassifier, LDPNaiveBayes, PrivatizedColumns
 from sklearn_ldp.mechanisms import check_counts, expand
 from sklearn_ldp.mechanisms.mechanism import block_users, chunk_users
 from sklearn_ldp.metrics import make_frequency_scorer
@@ -579,3 +583,63 @@ def test_olh_at_extreme_budgets(seed):
         truth = counts / counts.sum()
         z = (oracle.frequencies_ - truth) / np.sqrt(oracle.noise_.variance(truth))
         assert np.abs(z).max() < 6.2
+
+
+# -- one sentence with the remedy -----------------------------------------------------------------
+@pytest.mark.parametrize("make", [OLH, GRR, ColumnOracle, MarginalOracle])
+def test_what_is_given_by_position_is_named(make):
+    what = "categories" if make in (OLH, GRR) else "domains"
+    message = rf"{make.__name__} takes epsilon alone by position: write .*\(1\.0, {what}=\.\.\)"
+    with pytest.raises(TypeError, match=message):
+        make(1.0, ["a", "b"])
+    assert list(inspect.signature(make).parameters)[:2] == ["epsilon", what]
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: OLH(True, categories=2).fit([0, 1]),
+        lambda: ColumnOracle(True, domains={"a": 2}).fit([[0], [1]]),
+        lambda: PrivatizedColumns(True, domains={"a": 2}).fit([[0], [1]]),
+        lambda: LabelDPClassifier(epsilon=True).fit([[0], [1]], [0, 1]),
+        lambda: LDPNaiveBayes(epsilon=True).fit([[0], [1]], [0, 1]),
+    ],
+)
+def test_true_is_no_budget(make):
+    with pytest.raises(
+        ValueError, match=r"'epsilon' parameter .* in the range .* Got True instead"
+    ):
+        make()
+
+
+@pytest.mark.parametrize("X", [[["a", "b"], ["a", "a"]], pd.DataFrame({"x": ["a"], "y": ["b"]})])
+def test_two_columns_for_a_domain_of_one(X):
+    with pytest.raises(
+        ValueError, match=r"OLH got 2 columns.*X\['column'\].*ColumnOracle\(domains="
+    ):
+        OLH(1.0, categories=["a", "b"]).fit(X)
+    assert (
+        OLH(1.0, categories=[("a", "b"), ("a", "a")]).fit([["a", "b"], ["a", "a"]]).n_samples_seen_
+    )
+
+
+@pytest.mark.parametrize("X", [[["a", "b"]], pd.DataFrame({"x": ["a"], "y": ["b"]})])
+def test_an_extra_column_beside_private_ones(X):
+    with pytest.raises(ValueError, match=r"'x'.* leave the others to a ColumnTransformer"):
+        PrivatizedColumns(1.0, domains={"x": ["a", "b"]}).fit(X)
+
+
+def test_reports_that_do_not_fit_in_memory(monkeypatch):
+    """NumPy's own sentence is about an array: what to do is that of an oracle."""
+
+    def too_many(*args, **kwargs):
+        raise MemoryError("Unable to allocate 93.1 GiB for an array with shape (5000000, 20000)")
+
+    monkeypatch.setattr("sklearn_ldp.mechanisms.protocol.privatize", too_many)
+    with pytest.raises(MemoryError, match=r"2 reports of OUE .* in batches, or use OLH"):
+        OUE(1.0, categories=3).privatize([0, 1])
+
+
+def test_a_survey_without_noise_is_no_division_by_zero():
+    survey = ColumnOracle(50.0, domains={"a": 3, "b": 4}, random_state=0)
+    assert survey.fit([[0, 1]] * 100).sampling_probabilities_.tolist() == [0.5, 0.5]

@@ -169,3 +169,16 @@ def test_bad_questions():
         values(queries="states")
     with pytest.raises(ValueError, match="needs at least 60 categories"):
         values(queries=ranges(60))
+
+
+def test_a_list_says_several_things_that_will_be_asked():
+    regions = STATES.groups["region"]
+    g, h = groups(LABELS), groups(regions)
+    np.testing.assert_allclose(values(queries=[g, h]), values(groups=[LABELS, regions]), rtol=1e-12)
+    np.testing.assert_allclose(values(queries=[g, g]), values(queries=g), rtol=1e-12)
+    both = values(queries=[g, ranges(10)])
+    np.testing.assert_allclose(both, values(groups=LABELS, ordered=True), rtol=1e-12)
+    np.testing.assert_array_equal(values(queries=["California", "Texas"]), values())
+    np.testing.assert_array_equal(values(queries=[top_k(5)]), values(queries=top_k(5)))
+    with pytest.raises(ValueError, match=r"top_k\(5\) cannot be asked beside other queries"):
+        values(queries=[g, top_k(5)])

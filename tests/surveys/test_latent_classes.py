@@ -293,6 +293,16 @@ def test_tables_are_data_frames(tables):
     assert (table.index.name, table.columns.name) == ("a", "c")
     assert table.loc[1, "y"] == tables.answer({"a": 1, "c": "y"})
     assert tables.crosstab("c", "a").equals(table.T)
+    by_row, by_column = (tables.crosstab("a", "c", normalize=n) for n in ("index", "columns"))
+    np.testing.assert_allclose(by_row.sum(axis=1), 1)
+    np.testing.assert_allclose(by_column.sum(axis=0), 1)
+    women = tables.answer({"c": "y"}, given={"a": 1})
+    assert women.item() == pytest.approx(by_row.loc[1, "y"])
+    assert tables.answer({"a": 1}, given={"c": "y"}).item() == pytest.approx(by_column.loc[1, "y"])
+    assert tables.answer({"a": 1}, given={"a": [0, 1], "c": "y"}).shape == (1, 1)
+    assert tables.answer({"a": 1}, given={"a": 0}).item() == 0
+    with pytest.raises(ValueError, match='"all", "index" or "columns", got True'):
+        tables.crosstab("a", "c", normalize=True)
     with pytest.raises(ValueError, match="no table of 'a' and 'a'"):
         tables.crosstab("a", "a")
 

@@ -35,6 +35,7 @@ from sklearn_ldp import (
     EstimateSet,
     FrequencyEstimate,
     HeldOutSearch,
+    LatentClasses,
     MarginalOracle,
     NoiseModel,
     NormSub,
@@ -56,7 +57,7 @@ from sklearn_ldp.model_selection import simulate_errors
 from sklearn_ldp.oracles import best_oracle, estimate_by_group
 from sklearn_ldp.planning import Plan
 from sklearn_ldp.postprocessing import norm_sub
-from sklearn_ldp.queries import QuerySet, groups, query_matrix, random_sets
+from sklearn_ldp.queries import QuerySet, groups, mean, query_matrix, random_sets
 from sklearn_ldp.surveys import TableSet
 from sklearn_ldp.utils.estimator_checks import check_oracle, check_postprocessor
 
@@ -92,7 +93,9 @@ survey = ColumnOracle(epsilon=1.0, domains={"browser": 3, "age": 5})
 estimates: EstimateSet = Aggregator(survey).estimate_
 tables = MarginalOracle(epsilon=1.0, domains={"browser": 3, "age": 5}).fit_transform([[0, 1]])
 assert_type(tables, TableSet)
-shares: pd.DataFrame = tables.crosstab("browser", "age")
+assert_type(LatentClasses().fit_transform(tables), TableSet)
+shares: pd.DataFrame = tables.crosstab("browser", "age", normalize="index")
+among: np.ndarray = tables.answer({"browser": 1}, given={"age": [2, 3]})
 truths: dict[Any, np.ndarray] = survey.true_frequencies([[0, 1], [2, 4]])
 simulated: EstimateSet = survey.simulate({"browser": [5, 3, 2], "age": [2, 2, 2, 2, 2]})
 collected: FrequencyEstimate = aggregate("reports", oracle).estimate_
@@ -171,7 +174,18 @@ ok = [
     norm_sub((0.5, 0.5)),
 ]
 FrequencyEstimate(rows, ["edge", "firefox", "safari"], NoiseModel(0.5, 0.25, [100, 200]))
+assert_type(estimate["edge"], float)
+assert_type(estimate["F", 1], float)
+assert_type(estimate[None], float)
+assert_type(estimate[0], FrequencyEstimate)
+assert_type(estimate.summary(), pd.DataFrame)
 ok = [
+    estimate.answer(["edge", None]),
+    estimate.answer([("F", 1)]),
+    estimate.answer([queries, ["edge"], mean([1, 2.5, 4])]),
+    estimate.answer(mean({"edge": 1, "firefox": 2, "safari": 4})),
+    estimate.to_frame(interval=0.9),
+    EmpiricalBayes(queries=[queries, groups({"edge": "old"})]),
     estimate[0],
     estimate[:2],
     estimate[[0, 1]],
@@ -282,7 +296,7 @@ NormSub().fit({"edge": 0.5})  # type: ignore[arg-type]  # pyright: ignore[report
 norm_sub(None)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 query_errors(truth, estimate, metric=2)  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue, reportArgumentType]
 estimate.answer(groups)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
-estimate["edge"]  # type: ignore[index]  # pyright: ignore
+ok = [estimate["edge"] + "a"]  # type: ignore[operator]  # pyright: ignore[reportOperatorIssue]
 groups(3)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 SyntheticSearch(oracle="OLH")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 Calibrate(3)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]

@@ -49,12 +49,12 @@ class EmpiricalBayes(LearntPrior):
         Whether the categories have an order along which frequencies may change slowly or from
         range to range, such as ages or hours. The order is that of ``estimate.categories``. For a
         set of estimates also by the names of parts: ``{"age": True}``.
-    queries : query set, (sparse) matrix of shape (n_queries, d) or None, default=None
+    queries : query set, list of those, matrix of shape (n_queries, d) or None, default=None
         What will be asked, see :mod:`sklearn_ldp.queries`. Sets such as ``groups(labels)`` act like
         `groups`, ``ranges(10)`` like `ordered`, and other queries like None, but for ``top_k(k)``:
-        then the values answer this question only, see the notes. To tell groups helps where they
-        differ; where not, it costs about 1 % of the error at most. For a set of estimates also a
-        mapping by the names of parts.
+        then the values answer this question only, see the notes, so it cannot be in a list with
+        others. To tell groups helps where they differ; where not, it costs about 1 % of the error
+        at most. For a set of estimates also a mapping by the names of parts.
     %(noise)s
 
     Attributes

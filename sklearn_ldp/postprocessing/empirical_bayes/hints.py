@@ -172,7 +172,7 @@ class QueryHints(NamedTuple):
 
         Parameters
         ----------
-        queries : query set, (sparse) matrix of shape (n_queries, d) or None
+        queries : query set, list of those, (sparse) matrix of shape (n_queries, d) or None
             What will be asked.
         categories : ndarray of shape (d,)
             The domain.
@@ -185,12 +185,18 @@ class QueryHints(NamedTuple):
             Nothing, if all categories are treated alike.
         """
         query_set, d = as_query_set(queries).aligned(categories), len(categories)
+        if query_set.parts:
+            hints = [cls.of(one, categories, name) for one in query_set.parts]
+            found = {p.codes.tobytes(): p for one in hints for p in one.partitions}
+            return cls([*found.values()], any(one.ordered for one in hints), None)
         if query_set.top is not None:
             query_set.matrix(d, np.zeros(d))  # refuses more than there are
             return cls([], False, query_set.top)
         if query_set.square_weights(d) is not None:
             return cls([], False, None)
-        sets = _disjoint_sets(query_set.matrix(d))
+        matrix = query_set.matrix(d)
+        # Single categories are no groups.
+        sets = _disjoint_sets(matrix) if np.any(np.diff(matrix.indptr) > 1) else []
         named = len(sets) == 1 and query_set.names
         groupings = [query_set] if named else [query_matrix(one) for one in sets]
         partitions = [p for one in groupings for p in as_partitions(one, categories, name)]
