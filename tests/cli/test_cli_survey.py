@@ -259,7 +259,7 @@ def test_bins_and_missing_values_in_a_survey(tmp_path, capsys):
     people, domains = tmp_path / "people.csv", tmp_path / "domains.json"
     people.write_text("sex,age\n" + "F,17.5\nM,\n,70\nF,40\n" * 100)
     domains.write_text('{"sex": ["F", "M", null], "age": {"bins": [18, 65], "missing": true}}')
-    argv = ["estimate", str(people), "--domains", str(domains), "--epsilon", "40"]
+    argv = ["estimate", str(people), "--domains", str(domains), "--epsilon", "20"]
     assert main([*argv, "--post", "norm-sub"]) == 0
     rows = rows_of(capsys.readouterr().out)
     assert [row["value"] for row in rows] == ["F", "M", "", "< 18", "[18, 65)", ">= 65", ""]
