@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import csv
+import errno
 import gzip
+import hashlib
 import io
 import os
 import secrets
+import socket
+import stat
+import time
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import lru_cache
 from os import PathLike
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -17,6 +23,8 @@ from typing import Any, BinaryIO
 from .text import decoded_lines
 
 _NO_FOLDER = "cannot create this folder"
+_BINARY = getattr(os, "O_BINARY", 0)
+_LEFT_SECONDS = 86_400.0
 
 
 @contextmanager
@@ -103,15 +111,93 @@ def make_folder(path: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
 
 
+def open_regular(path: str | PathLike[str]) -> BinaryIO:
+    """Open a file to read its bytes.
+
+    Parameters
+    ----------
+    path : path-like
+        A file, or a link to one. A pipe of this name is refused: whoever opens it would wait until
+        somebody writes to it.
+
+    Returns
+    -------
+    binary file
+        At its beginning.
+
+    Raises
+    ------
+    OSError
+        If it cannot be opened, or is something else.
+    """
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | _BINARY)
+    try:
+        kind = os.fstat(descriptor).st_mode
+        if stat.S_ISDIR(kind):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
+        if not stat.S_ISREG(kind):
+            what = "no regular file: save its content to one, or pass it open"
+            raise OSError(errno.EINVAL, what, os.fspath(path))
+        return open(descriptor, "rb")
+    except BaseException:
+        os.close(descriptor)
+        raise
+
+
+def read_regular(path: str | PathLike[str], most: int | None = None) -> bytes:
+    """Return the content of a file, as `open_regular` opens it.
+
+    Parameters
+    ----------
+    path : path-like
+        The file.
+    most : int, default=None
+        The most bytes that are read.
+
+    Returns
+    -------
+    bytes
+        All of it.
+
+    Raises
+    ------
+    ValueError
+        If there is more.
+    """
+    with open_regular(path) as file:
+        content = file.read(-1 if most is None else most + 1)
+    if most is not None and len(content) > most:
+        raise ValueError(f"{path} has more than {most:,} bytes, which is not what it should be.")
+    return content
+
+
 def sweep(path: Path) -> None:
-    """Remove the temporary files for `path` that processes left behind which no longer run."""
+    """Remove the temporary files for `path` that processes left behind which no longer run.
+
+    Whether one runs is known of this machine's processes only. The files of others, such as those
+    of containers that share the folder, are left for a day.
+    """
     target = path.resolve()
     prefix = f".{target.name}."
     for orphan in target.parent.iterdir():
         if orphan.name.startswith(prefix) and orphan.name.endswith(".tmp"):
-            owner = orphan.name[len(prefix) :].partition("-")[0]
-            if owner.isdigit() and not is_alive(int(owner)):
-                orphan.unlink(missing_ok=True)
+            owner, _, rest = orphan.name[len(prefix) :].partition("-")
+            with suppress(OSError):
+                if rest.startswith(f"{_machine()}-"):
+                    is_left = owner.isdigit() and not is_alive(int(owner))
+                else:
+                    is_left = time.time() - orphan.stat().st_mtime > _LEFT_SECONDS
+                if is_left:
+                    orphan.unlink(missing_ok=True)
+
+
+@lru_cache(maxsize=1)
+def _machine() -> str:
+    """What processes share that see each other's numbers: the host, and its name space."""
+    space = ""
+    with suppress(OSError):
+        space = os.readlink("/proc/self/ns/pid")
+    return hashlib.sha256(f"{socket.gethostname()} {space}".encode()).hexdigest()[:12]
 
 
 def _target(path: Path) -> Path:
@@ -123,7 +209,8 @@ def _target(path: Path) -> Path:
 
 def _temporary(target: Path) -> Path:
     """A name that `sweep` understands, in the same folder: a rename there is atomic."""
-    return target.with_name(f".{target.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp")
+    unique = f"{os.getpid()}-{_machine()}-{secrets.token_hex(4)}"
+    return target.with_name(f".{target.name}.{unique}.tmp")
 
 
 @contextmanager
@@ -196,7 +283,7 @@ class Source:
         """Open it at its beginning."""
         if isinstance(self._content, bytes):
             return io.BufferedReader(io.BytesIO(self._content))
-        return open(self._content, "rb")
+        return open_regular(self._content)
 
     def starts_with(self, magic: bytes) -> bool:
         """Whether these are its first bytes."""

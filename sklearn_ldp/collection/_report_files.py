@@ -20,7 +20,7 @@ from .._utils.text import printable
 from .._utils.typing import ReportSink, ReportSource
 from ..mechanisms import OracleOrProtocol, Protocol, as_protocol
 from ._batches import Key, RefusedBatchError, as_key, check_batch_id
-from ._header import ContentDigest, Header, refuse_other_configuration
+from ._header import ContentDigest, Header, parse_header, refuse_other_configuration
 from ._tally import Batch, Tally, count_batch
 from .containers import as_chunks, from_columns, report_fields, to_columns
 from .formats import FORMATS, format_of
@@ -102,6 +102,8 @@ def write_reports(
     protocol = as_protocol(oracle, collection_round)
     batch_id = secrets.token_hex(16) if batch_id is None else batch_id
     check_batch_id(batch_id)
+    # What no reader takes is refused before `reports` is asked for any: a generator may randomise.
+    parse_header(Header(protocol.configuration, batch_id, 1, "0" * 64, "0" * 64).to_json())
     with Shuffle(random_state) as shuffle:
         fields = _add_checked(shuffle, reports, protocol)
         pieces = shuffle.finish()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from numbers import Integral
@@ -23,7 +24,16 @@ from ..oracles import BaseOracle, best_oracle
 from ..oracles.collector import BaseCollector, Collected, check_weights, inherit_survey_parameters
 
 _Set = TypeVar("_Set", bound=EstimateSet)
-_remembered_best = lru_cache(maxsize=1024)(best_oracle)
+# Reports of larger domains have a limited number of bits: the most accurate ones name a large set,
+# and the reports on all questions are as long as the longest.
+_SMALL_DOMAIN, _SMALL_REPORT = 1 << 12, 64
+
+
+@lru_cache(maxsize=1024)
+def best_of_size(epsilon: float, size: int) -> BaseOracle:
+    """Return the best oracle of a question, which questions share; it must not be changed."""
+    bits = _SMALL_REPORT if size > _SMALL_DOMAIN else math.inf
+    return best_oracle(epsilon, size, max_report_bits=bits)
 
 
 class PlannedEstimate(NamedTuple):
@@ -167,15 +177,10 @@ class BaseColumnSurvey(BaseCollector[_Set], Generic[_Set]):
         if isinstance(chosen, BaseOracle):
             return clone(chosen).set_params(epsilon=epsilon, categories=domain)
         if isinstance(chosen, str) and chosen == "best":
-            return clone(self._best_oracle(epsilon, domain.size)).set_params(categories=domain)
+            return clone(best_of_size(epsilon, domain.size)).set_params(categories=domain)
         raise ValueError(
             f'{self._name} needs "best" or an oracle for each column, got {chosen!r} for {key!r}.'
         )
-
-    @staticmethod
-    def _best_oracle(epsilon: float, size: int) -> BaseOracle:
-        """The best oracle, which many questions of one size share; it must not be changed."""
-        return _remembered_best(epsilon, size)
 
     def _total_variances(self, channels: Iterable[Any]) -> np.ndarray:
         """The total variance of each channel under uniform frequencies, times its users."""
