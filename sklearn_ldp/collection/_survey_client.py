@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..domains import codes_on_client
 from ..mechanisms.coins import SecureCoins
 from ..mechanisms.several import Several
 from ..surveys import BaseColumnSurvey
@@ -204,7 +205,7 @@ class SurveyClient:
         codes = np.zeros((1, len(self._domain.columns)), dtype=np.int64)
         value = [record[self.column]]
         name = f"{name}, in the column {self.column!r},"
-        codes[0, self._part] = of_column.encode(value, name)[0]
+        codes[0, self._part] = codes_on_client(of_column, value, name)[0]
         public: Any = self._protocol.mechanism.public_part
         return public.privatize(codes, np.array([self._part]), SecureCoins())[0].tolist()
 

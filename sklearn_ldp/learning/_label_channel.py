@@ -12,7 +12,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from .._utils.random import RandomState
-from ..domains import Domain
+from ..domains import Domain, codes_on_client
 from ..oracles import GRR
 
 
@@ -93,7 +93,7 @@ class LabelChannel:
         for code, label in enumerate(self.classes):  # a few comparisons beat a lookup of each row
             codes[labels == label] = code
         # What equals none of them may still be one, such as the text of a number.
-        return codes if np.all(codes >= 0) else self._domain.encode(labels, name)
+        return codes if np.all(codes >= 0) else codes_on_client(self._domain, labels, name)
 
     def privatize(self, codes: np.ndarray, random_state: RandomState) -> np.ndarray:
         """Randomise codes of labels into labels."""
@@ -149,7 +149,13 @@ def checked_labels(y: Any, name: str) -> np.ndarray:
     labels = column_or_1d(y if hasattr(y, "dtype") else np.asarray(y), warn=True)
     if labels.dtype.kind == "f":
         assert_all_finite(labels, input_name="y", estimator_name=name)
-    check_classification_targets(labels)
+    try:
+        check_classification_targets(labels)
+    except TypeError:  # labels that cannot be sorted
+        raise ValueError(
+            f"{name} needs labels that are all numbers or all strings, got others among them, such "
+            "as None: drop those users, or give missing labels a class of their own."
+        ) from None
     return labels
 
 

@@ -279,7 +279,9 @@ class LabelDPClassifier(Documented, MetaEstimatorMixin, ClassifierMixin, BaseEst
         reports = channel.classes[codes]
         if self.input == "values":
             reports = channel.privatize(codes, self.random_state)
-        weights = _check_sample_weight(sample_weight, reports, dtype=float)
+        weights = _check_sample_weight(
+            sample_weight, reports, dtype=float, ensure_non_negative=True
+        )
         base, correction = self._base(), self._correction()
         self._channel_, self._n_reports = channel, float(weights.sum())
         if correction == "probabilities":

@@ -25,7 +25,7 @@ from .._utils.state import Uncached
 from .._utils.typing import Column, Values
 from ..domains import Domain
 from ..domains.values import group_codes, read_once
-from ..mechanisms import Counts, Protocol, check_counts, expand
+from ..mechanisms import MAX_USERS, Counts, Protocol, check_counts, expand
 from ..mechanisms.coins import CoinStreams
 from ..mechanisms.mechanism import Mechanism, privatize
 
@@ -233,6 +233,7 @@ class Collected(Uncached):
         if sample_weight is not None:
             ends = np.cumsum(check_weights(sample_weight, n_rows, self.protocol.name))
             n_users = int(ends[-1])
+        self._refuse_more(n_users)
 
         def reports_of_users(start, stop):
             return make_reports(expand(ends, start, stop), start)
@@ -277,8 +278,22 @@ class Collected(Uncached):
                 f"{also}): reports of two protocols do not add up. Make an estimate of each "
                 "instead."
             )
+        name, theirs = self.protocol.name, other.counts
+        self._refuse_more(theirs.n_samples)
+        try:
+            self.mechanism.check_tallies(theirs.tallies[0], theirs.sizes[0])
+        except ValueError as error:
+            raise ValueError(f"{name}.merge refuses the other {name}: {error}.") from None
         is_weighted = self.is_weighted or other.is_weighted
         return replace(self, counts=self.counts + other.counts, is_weighted=is_weighted)
+
+    def _refuse_more(self, n_users: int) -> None:
+        total = self.counts.n_samples + n_users
+        if total > MAX_USERS:
+            raise ValueError(
+                f"{self.protocol.name} would hold the reports of {total:,} users, at most 2**53 "
+                "are counted exactly: start another collection."
+            )
 
     def _differing(self, other: Collected) -> list[str]:
         """Names of the numbers and texts among the parameters that are not the same."""
@@ -438,6 +453,13 @@ class BaseCollector(  # type: ignore[call-arg]
         TypeError
             If parts are given to an oracle whose reports have none.
         """
+        if self.random_state is not None:
+            warnings.warn(
+                f"{self._name}.privatize draws predictable reports, which protect nobody, because "
+                "it has a random_state: leave it out where users are real.",
+                PrivacyWarning,
+                stacklevel=2,
+            )
         return self.protocol().privatize(X, self.random_state, parts)
 
     # -- server side --------------------------------------------------------------------------

@@ -604,7 +604,7 @@ X, Y = users(60)
     ("parameters", "y", "what"),
     [
         ({}, np.zeros(60), "needs at least two classes, got 1 class"),
-        ({"classes": [0, 1]}, Y + 1, "got the unknown category 2"),
+        ({"classes": [0, 1]}, Y + 1, "got an unknown category at position"),
         ({"classes": [0, 0, 1]}, Y, "needs a list of different classes"),
         ({"classes": [0.0, np.nan]}, Y, "got NaN among its classes"),
         ({"classes": [0, "a"]}, Y, "needs a list|sorted|unknown"),
@@ -647,3 +647,19 @@ def test_too_few_iterations_are_warned_of():
     )
     with pytest.warns(ConvergenceWarning, match="max_iter=1"):
         model.fit(X, Y)
+
+
+def test_labels_that_are_refused_are_not_shown():
+    client = LabelDPClassifier(classes=["n", "y"])
+    with pytest.raises(ValueError, match="all numbers or all strings"):
+        client.privatize(["n", None, "y"])
+    with pytest.raises(ValueError, match="unknown category at position 1") as caught:
+        client.privatize(["n", "SECRET", "y"])
+    assert "SECRET" not in str(caught.value)
+
+
+@pytest.mark.parametrize("correction", ["probabilities", "likelihood"])
+def test_negative_weights_are_refused(correction):
+    weights = np.where(np.arange(len(Y)) < 5, -1.0, 1.0)
+    with pytest.raises(ValueError, match="[Nn]egative"):
+        LabelDPClassifier(correction=correction, random_state=0).fit(X, Y, sample_weight=weights)
