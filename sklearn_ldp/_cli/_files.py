@@ -27,7 +27,7 @@ Users = tuple[np.ndarray, np.ndarray]
 _NUMBER = re.compile(r"[+-]?[0-9]+([.,][0-9]+)?")
 
 
-def read_users(arguments: Any, domain: np.ndarray | None) -> Users:
+def read_users(arguments: Any, domain: np.ndarray | None, *, is_client: bool = False) -> Users:
     """Read a file of values or a histogram.
 
     Parameters
@@ -38,6 +38,8 @@ def read_users(arguments: Any, domain: np.ndarray | None) -> Users:
         `add_value_options`.
     domain : ndarray of shape (d,) or None
         The public categories, which are never taken for a header.
+    is_client : bool, default=False
+        Whether errors leave out the values.
 
     Returns
     -------
@@ -81,7 +83,7 @@ def read_users(arguments: Any, domain: np.ndarray | None) -> Users:
     else:
         _check_one_column(source, header, kind)
         tally = Counter(_lines(source))
-        _check_first_line(source, tally, domain)
+        _check_first_line(source, tally, domain, is_client)
     return _as_histogram(source, tally)
 
 
@@ -95,22 +97,25 @@ def read_categories(path: Path) -> np.ndarray:
     return as_array(categories, parse=True)
 
 
-def declared_users(arguments: Any, oracle: Any) -> Users:
+def declared_users(arguments: Any, oracle: Any, *, is_client: bool = False) -> Users:
     """Return the values in the file, over the domain of the oracle, and their numbers of users.
 
-    Values are compared with the domain as text.
+    Values are compared with the domain as text. The errors of a client, whose logs others read, say
+    where a value is, and do not show it.
     """
     if arguments.domains is not None:
-        return read_rows(arguments, RecordDomain.declared(oracle.domains, "--domains"))
+        domain = RecordDomain.declared(oracle.domains, "--domains")
+        return read_rows(arguments, domain, is_client=is_client)
     categories = oracle.categories
     place = {category: i for i, category in enumerate(categories.astype(str).tolist())}
     counts = np.zeros(len(categories), dtype=np.int64)
-    values, numbers = read_users(arguments, categories)
+    values, numbers = read_users(arguments, categories, is_client=is_client)
     for value, n in zip(values.astype(str).tolist(), numbers.tolist(), strict=True):
         if value not in place and n > 0:
+            what = "a value" if is_client else f"the value {shorten(value)}"
             raise ValueError(
-                f"{arguments.file} has the value {value!r} ({n:,} users), which is not in the "
-                "domain that --categories gives; add it there, or correct the data."
+                f"{arguments.file} has {what} ({n:,} users), which is not in the domain that "
+                "--categories gives; add it there, or correct the data."
             )
         if n > 0:
             counts[place[value]] = n
@@ -128,12 +133,11 @@ def read_header(source: Source) -> list[str]:
     """Return the columns of a Parquet file, or the cells in the first line of another one."""
     if source.is_parquet:
         return source.parquet_header()
-    first = next(source.lines(), None)
-    if first is None:
+    if next(source.lines(), None) is None:
         raise ValueError(
             f"{source.name} is empty: expected one value per line, or a CSV with a header."
         )
-    return next(csv.reader([first]), [])
+    return source.first_cells()
 
 
 def _check_columns(source: Source, header: list[str], names: list[str]) -> None:
@@ -141,7 +145,7 @@ def _check_columns(source: Source, header: list[str], names: list[str]) -> None:
     if missing:
         raise ValueError(
             f"{source.name} has no column {' and no column '.join(map(repr, missing))}; its "
-            f"columns are {header}. Name yours with --value-column and --count-column."
+            f"columns are {shorten(header)}. Name yours with --value-column and --count-column."
         )
 
 
@@ -149,19 +153,22 @@ def _check_one_column(source: Source, header: list[str], kind: str) -> None:
     if kind == "auto" and len(header) > 1:
         raise ValueError(
             f"{source.name}: the first line has {len(header)} columns, none of them 'value': "
-            f"{header}. Name yours with --value-column (and --count-column, if it is a "
+            f"{shorten(header)}. Name yours with --value-column (and --count-column, if it is a "
             "histogram), or say --input-kind values if each line as a whole is a value."
         )
 
 
-def _check_first_line(source: Source, tally: Counter, domain: np.ndarray | None) -> None:
+def _check_first_line(
+    source: Source, tally: Counter, domain: np.ndarray | None, is_client: bool
+) -> None:
     """Refuse a header that would be counted as the value of a user."""
     first = next(_lines(source))
     if tally[first] > 1:
         return
-    cells = next(csv.reader([first]), [])
-    column = f"--value-column {shlex.quote(cells[0]) if len(cells) == 1 else 'NAME'}"
-    where = f"{source.name}, line 1: {shorten(first)}"
+    cells = source.first_cells()
+    is_shown = len(cells) == 1 and not is_client
+    column = f"--value-column {shlex.quote(cells[0]) if is_shown else 'NAME'}"
+    where = f"{source.name}, line 1: {'its text' if is_client else shorten(first)}"
     if domain is not None:
         if first not in domain.astype(str):
             raise ValueError(
@@ -232,6 +239,7 @@ def _as_histogram(source: Source, tally: Counter) -> Users:
 # -- several columns ---------------------------------------------------------------------------
 _EXAMPLE = '{"sex": ["F", "M"], "age": 10}'
 _LARGEST = 2**63 - 1
+_MAX_CATEGORIES, _MAX_CHARACTERS = 10**6, 1 << 26  # of all columns of a survey
 
 
 def read_domains(path: Path) -> dict[str, Any]:
@@ -254,6 +262,8 @@ def read_domains(path: Path) -> dict[str, Any]:
         If the file is no such JSON.
     """
     text = "".join(Source(path, str(path)).lines())
+    if len(text) > _MAX_CHARACTERS:
+        raise ValueError(f"{path} has more than {_MAX_CHARACTERS:,} characters, too many domains.")
     try:
         domains = json.loads(text, object_pairs_hook=lambda pairs: _object(pairs, path))
     except json.JSONDecodeError as error:
@@ -261,13 +271,21 @@ def read_domains(path: Path) -> dict[str, Any]:
             f"{path}, line {error.lineno}: not well-formed JSON ({error.msg}); expected the "
             f"domain of each column, such as {_EXAMPLE}."
         ) from error
+    except RecursionError:
+        raise ValueError(f"{path}: expected {_EXAMPLE} or the like, got JSON in JSON.") from None
     if not isinstance(domains, dict) or not domains:
         raise ValueError(
             f"{path}: expected an object with the domain of each column, such as {_EXAMPLE}, got "
             f"{shorten(domains)}."
         )
     for name, domain in domains.items():
-        _check_domain(domain, f"{path}: the domain of the column {name!r}")
+        _check_domain(domain, f"{path}: the domain of the column {shorten(name)}")
+    sizes = [one if type(one) is int else len(one) for one in domains.values()]
+    if sum(sizes) > _MAX_CATEGORIES:
+        raise ValueError(
+            f"{path} has {shorten(sum(sizes))} categories in all, more than {_MAX_CATEGORIES:,}: "
+            "use coarser ones."
+        )
     return domains
 
 
@@ -300,7 +318,7 @@ def _check_domain(domain: Any, where: str) -> None:
         raise ValueError(f"{where} repeats {shorten(text)}: list each category once.")
 
 
-def read_rows(arguments: Any, domain: RecordDomain) -> Users:
+def read_rows(arguments: Any, domain: RecordDomain, *, is_client: bool = False) -> Users:
     """Read one row per user, or per combination of values with its number of users.
 
     Parameters
@@ -310,6 +328,8 @@ def read_rows(arguments: Any, domain: RecordDomain) -> Users:
         options of `add_value_options`.
     domain : RecordDomain
         The public domains of the columns. Other columns of the file are not read.
+    is_client : bool, default=False
+        Whether errors leave out the values.
 
     Returns
     -------
@@ -334,12 +354,12 @@ def read_rows(arguments: Any, domain: RecordDomain) -> Users:
         if header.count(name) != 1:
             what = f"has the column {name!r} twice" if name in header else f"has no column {name!r}"
             raise ValueError(
-                f"{source.name} {what}; its columns are {header}. Every column of --domains must "
-                "be there once."
+                f"{source.name} {what}; its columns are {shorten(header)}. Every column of "
+                "--domains must be there once."
             )
     read = _parquet_columns if source.is_parquet else _csv_columns
     codes = {
-        name: _Codes(source.name, name, of_one.categories)
+        name: _Codes(source.name, name, of_one.categories, is_client)
         for name, of_one in domain.columns.items()
     }
     cells = read(source, header, codes, count)
@@ -364,8 +384,8 @@ def _count_column(arguments: Any, header: list[str], domain: RecordDomain) -> st
 class _Codes:
     """The place of each category of a column, by its text."""
 
-    def __init__(self, file: str, column: str, categories: np.ndarray) -> None:
-        self.file, self.column = file, column
+    def __init__(self, file: str, column: str, categories: np.ndarray, is_client: bool) -> None:
+        self.file, self.column, self.is_client = file, column, is_client
         self.categories = np.array(categories.tolist(), dtype=object)
         self.places = {str(one): i for i, one in enumerate(self.categories)}
 
@@ -374,7 +394,8 @@ class _Codes:
         place = self.places.get(value)
         if place is not None:
             return place
-        what = "an empty value" if not value else f"the value {shorten(value)}"
+        shown = "a value" if self.is_client else f"the value {shorten(value)}"
+        what = "an empty value" if not value else shown
         remedy = (
             "give a missing value a name, such as unknown, or leave its row out"
             if not value

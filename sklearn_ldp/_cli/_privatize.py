@@ -91,7 +91,7 @@ def run(arguments: argparse.Namespace) -> None:
             )
     key = read_key(arguments.key_file)
     oracle = declared_oracle(arguments)
-    values, counts = declared_users(arguments, oracle)
+    values, counts = declared_users(arguments, oracle, is_client=True)
     reports = _reports(oracle, values, counts, arguments.seed)
     batch_id = write_reports(
         sys.stdout.buffer if is_stdout else path,

@@ -16,10 +16,12 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import lru_cache
+from itertools import islice
 from os import PathLike
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from .parquet import SAFE, column_chunks, refuse_large_footer, walk_pages
 from .text import decoded_lines
 
 _NO_FOLDER = "cannot create this folder"
@@ -254,6 +256,10 @@ def _flush_folder(folder: Path) -> None:
 
 
 _LINE_BYTES = 1 << 20
+# What a packed file may unpack to: far more than values of people pack to, whose columns differ.
+_UNPACKED_BYTES, _UNPACKED_SHARE = 1 << 24, 100
+_MAX_CELLS, _CELLS_PER_BYTE = 1 << 21, 64
+_TOO_MUCH = "Add up users with equal values first, with their number in a column"
 
 
 class Source:
@@ -301,12 +307,30 @@ class Source:
         with self.open() as file:
             try:
                 unpacked = gzip.GzipFile(fileobj=file) if compressed else file
-                yield from decoded_lines(_short_lines(unpacked, self.name), self.name)
+                most = max(_UNPACKED_BYTES, _UNPACKED_SHARE * self._n_bytes()) if compressed else -1
+                yield from decoded_lines(_short_lines(unpacked, self.name, most), self.name)
             except (EOFError, gzip.BadGzipFile, zlib.error) as error:
                 raise ValueError(
                     f"{self.name} is a truncated or damaged gzip file ({error}). Copy or download "
                     "it again."
                 ) from error
+
+    def first_cells(self) -> list[str]:
+        """Return the cells in the first line of a text file; none if it is empty."""
+        try:
+            return next(csv.reader(islice(self.lines(), 1)), [])
+        except csv.Error as error:
+            raise self._no_csv(1, error) from error
+
+    def _no_csv(self, line: int, error: csv.Error) -> ValueError:
+        return ValueError(
+            f"{self.name}, line {line}: not well-formed CSV ({error}). Close every double quote, "
+            "write a double quote inside a value twice, and end lines with LF or CR LF."
+        )
+
+    def _n_bytes(self) -> int:
+        with self.open() as file:
+            return file.seek(0, io.SEEK_END)
 
     def csv_rows(self) -> Iterator[tuple[int, list[str]]]:
         """Yield the number of the last line of each CSV row, and its cells; none if it is blank.
@@ -321,15 +345,12 @@ class Source:
                 if cells and len(cells) != width:
                     raise ValueError(
                         f"{self.name}, line {reader.line_num}: expected {width} columns as in the "
-                        f"header, got {len(cells)}: {shorten(cells)}. Put a value that contains a "
-                        "comma in double quotes."
+                        f"header, got {len(cells)}. Put a value that contains a comma in double "
+                        "quotes."
                     )
                 yield reader.line_num, cells
         except csv.Error as error:
-            raise ValueError(
-                f"{self.name}, line {reader.line_num}: not well-formed CSV ({error}). Close every "
-                "double quote, and write a double quote inside a value twice."
-            ) from error
+            raise self._no_csv(reader.line_num, error) from error
 
     def parquet_header(self) -> list[str]:
         """Return the names of the columns of a Parquet file."""
@@ -339,7 +360,17 @@ class Source:
     def parquet_table(self, columns: list[str] | None = None) -> Any:
         """Return these columns of a Parquet file, or all of them, as a table of pyarrow."""
         with self._parquet_file() as file:
-            return file.read(columns=columns)
+            names = file.schema_arrow.names
+            width = len(names) if columns is None else len(columns)
+            n_cells, n_bytes = width * file.metadata.num_rows, self._n_bytes()
+            if n_cells > max(_MAX_CELLS, _CELLS_PER_BYTE * n_bytes):
+                raise ValueError(
+                    f"{self.name} promises {n_cells:,} cells in {n_bytes:,} bytes, more than are "
+                    f"read. {_TOO_MUCH}."
+                )
+            if not n_cells:
+                return file.schema_arrow.empty_table()
+            return file.read(columns=columns, use_threads=False)
 
     @contextmanager
     def _parquet_file(self) -> Iterator[Any]:
@@ -353,19 +384,31 @@ class Source:
             ) from error
         with self.open() as file:
             try:
-                yield ParquetFile(file)
-            except (ArrowException, OSError) as error:
+                n_bytes = self._n_bytes()
+                refuse_large_footer(file)
+                opened = ParquetFile(file, **SAFE)
+                most = max(_UNPACKED_BYTES, _UNPACKED_SHARE * n_bytes)
+                chunks = column_chunks(opened.metadata) if opened.metadata.num_rows else ()
+                total = walk_pages(file, chunks, n_bytes, lambda _: most)
+                if total > most:
+                    raise ValueError(f"it unpacks to {total:,} bytes. {_TOO_MUCH}")
+                yield opened
+            except (ArrowException, OSError, ValueError) as error:
+                if self.name in str(error):
+                    raise
                 raise ValueError(
-                    f"{self.name} is a truncated or damaged Parquet file ({error}). Copy or "
-                    "download it again."
+                    f"{self.name} is a truncated or damaged Parquet file, or unpacks to more than "
+                    f"is read ({str(error)[:200]}). Copy or download it again."
                 ) from error
 
 
-def _short_lines(file: Any, name: str) -> Iterator[bytes]:
+def _short_lines(file: Any, name: str, most: int) -> Iterator[bytes]:
     """Yield lines; one without an end, which few bytes of gzip may be, would fill the memory."""
-    number = 0
+    number = total = 0
     while line := file.readline(_LINE_BYTES):
-        number += 1
+        number, total = number + 1, total + len(line)
+        if 0 <= most < total:
+            raise ValueError(f"{name} unpacks to more than {most:,} bytes. {_TOO_MUCH}.")
         if len(line) == _LINE_BYTES:
             raise ValueError(
                 f"{name}, line {number}: expected lines of less than {_LINE_BYTES:,} bytes, got a "

@@ -143,7 +143,10 @@ class _Order:
         """Add reports."""
         self._digest = self._digest or ContentDigest(len(columns))
         self._digest.add(columns)
-        first = [column[: _FIRST_REPORTS - self._kinds.total()] for column in columns]
+        n_left = _FIRST_REPORTS - self._kinds.total()
+        if not n_left:
+            return
+        first = [column[:n_left] for column in columns]
         rows = [np.ascontiguousarray(c).reshape(len(c), -1).view(np.uint8) for c in first]
         self._kinds.update(map(bytes, np.concatenate(rows, axis=1)))
 

@@ -273,15 +273,15 @@ def id_of(reports, oracle=None, **options):
 
 
 def test_an_array_that_is_written_twice_is_one_batch():
-    """Three thousand answers about three columns have few kinds, so no digest tells copies."""
+    """Six thousand answers about three columns have few kinds, so no digest tells copies."""
     survey = ColumnOracle(1.0, domains={"a": 2, "b": 2, "c": 3})
-    reports = survey.privatize(np.zeros((3000, 3), dtype=int))
+    reports = survey.privatize(np.zeros((6000, 3), dtype=int))
     server = Aggregator(survey, on_repeat="ignore")
-    for pieces in (reports, reports, iter([reports[:7], reports[7:]])):
+    for pieces in (reports, reports, iter([reports[:7], reports[7:4500], reports[4500:]])):
         file = io.BytesIO()
         write_reports(file, pieces, survey, format="arrow")
         server.merge(tally_file(file.getvalue(), survey, format="arrow"))
-    assert (server.n_samples, server.summary().n_repeats) == (3000, 2)
+    assert (server.n_samples, server.summary().n_repeats) == (6000, 2)
     assert id_of(reports, survey) != id_of(reports[::-1], survey)
     assert id_of(reports, survey) != id_of(reports, survey, collection_round="may")
 
