@@ -600,7 +600,7 @@ class Several(Mechanism):
         fields = self.mechanisms[j].report_fields
         return own[:, 0] if len(fields) == 1 and fields[0].width is None else own
 
-    @property
+    @cached_property
     def tally_size(self) -> int:
         return len(self.mechanisms) + sum(one.tally_size for one in self.mechanisms)
 
@@ -649,6 +649,13 @@ class Several(Mechanism):
             one.check_tallies(*self.tallies_on(tallies, j))
 
     def decode_operations(self, n_samples: int) -> int:
+        return self._least_operations if n_samples == 0 else self._operations(n_samples)
+
+    @cached_property
+    def _least_operations(self) -> int:
+        return self._operations(0)
+
+    def _operations(self, n_samples: int) -> int:
         return sum(
             one.decode_operations(math.ceil(n_samples * pi))
             for one, pi in zip(self.mechanisms, self.probabilities.tolist(), strict=True)

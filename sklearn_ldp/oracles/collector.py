@@ -98,8 +98,8 @@ def inherit_survey_parameters(cls: type[_T]) -> type[_T]:
     return fill_in(cls, domains=_EPSILON_AND_DOMAINS, collection=_COLLECTION, features=_FEATURES)
 
 
-# Parameters in which the parties of a collection may differ.
-_OF_ONE_PARTY = ("input", "random_state", "n_jobs")
+#: Parameters in which the parties of a collection may differ.
+OF_ONE_PARTY = ("input", "random_state", "n_jobs")
 
 
 class Groups(NamedTuple):
@@ -301,7 +301,7 @@ class Collected(Uncached):
             {
                 name: value
                 for name, value in one.parameters.items()
-                if isinstance(value, (int, float, str)) and name not in _OF_ONE_PARTY
+                if isinstance(value, (int, float, str)) and name not in OF_ONE_PARTY
             }
             for one in (self, other)
         )
@@ -723,14 +723,8 @@ class BaseCollector(  # type: ignore[call-arg]
                 f"{self._name} numbers the categories, so it needs a list of them. For values that "
                 'are on no list use OLH(categories="open", hash_family="mixing").'
             )
-        mechanism = self._make_mechanism(domain)
-        if not mechanism.is_informative:
-            raise ValueError(
-                f"The 'epsilon' parameter of {self._name} must be large enough for a report to "
-                f"carry information at a resolution of 2**-64. Got {self.epsilon!r}."
-            )
         return Protocol(
-            mechanism,
+            self._informative_mechanism(domain),
             domain,
             self.epsilon,
             self._name,
@@ -738,6 +732,16 @@ class BaseCollector(  # type: ignore[call-arg]
             self.n_shards,
             self.n_jobs,
         )
+
+    def _informative_mechanism(self, domain: Any) -> Mechanism:
+        """Return the mechanism over a domain; raise ValueError if its reports say nothing."""
+        mechanism = self._make_mechanism(domain)
+        if not mechanism.is_informative:
+            raise ValueError(
+                f"The 'epsilon' parameter of {self._name} must be large enough for a report to "
+                f"carry information at a resolution of 2**-64. Got {self.epsilon!r}."
+            )
+        return mechanism
 
     def _started(self, X: Any = None) -> Collected:
         """Return an empty collection with the current parameters."""
