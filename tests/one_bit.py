@@ -1,5 +1,7 @@
 """A mechanism without p and q: one bit for the mean of a number."""
 
+import math
+
 import numpy as np
 
 from sklearn_ldp import Domain
@@ -24,6 +26,10 @@ class OneBit(Mechanism):
     @property
     def tally_size(self):
         return 2
+
+    def report_entropy(self, order=1):
+        keep = self.threshold / TWO_64
+        return -math.log2(keep**2 + (1 - keep) ** 2)  # of order 2, which is below that of order 1
 
     def privatize(self, codes, coins):
         is_high = coins.integers(self.n_levels - 1, len(codes)) < codes

@@ -40,6 +40,8 @@ from ._aggregate import Terminated
 
 PROG = "sklearn-ldp"
 FAILED, MISUSED, SIGNALLED, INTERRUPTED, BROKEN_PIPE = 1, 2, 128, 130, 141
+# Of an error: names from a file may be as long as the file.
+_MAX_ERROR = 480
 _FULL = (errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC))
 
 # Each command is a module with `add_options` and `run`. Its texts for --help are its docstring, as
@@ -139,4 +141,7 @@ def _explain(error: Exception) -> str:
 
 
 def _complain(message: str) -> None:
-    print(f"{PROG}: error: {printable(' '.join(message.split()))}", file=sys.stderr)
+    text = printable(" ".join(message.split()))
+    if len(text) > _MAX_ERROR:  # what is wrong stands at the front, and the remedy at the end
+        text = f"{text[: _MAX_ERROR // 2]} ... {text[-_MAX_ERROR // 3 :]}"
+    print(f"{PROG}: error: {text}", file=sys.stderr)

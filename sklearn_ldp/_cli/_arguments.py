@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import model_selection, oracles, postprocessing
-from .._utils.files import check_writable
+from .._utils.files import check_writable, read_regular
 from .._utils.text import printable
 from ..surveys import ColumnOracle
 from ._files import TABLE_SUFFIXES, check_parquet, is_csv, read_categories, read_domains
@@ -311,7 +311,7 @@ def read_key(path: Path | None) -> bytes | None:
     """Read the bytes of a key; the errors do not show them."""
     if path is None:
         return None
-    key = path.read_bytes()
+    key = read_regular(path, 1 << 20)
     if len(key) < 16:
         raise ValueError(
             f"--key-file {path}: a key has at least 16 bytes, got {len(key)}; draw one with "

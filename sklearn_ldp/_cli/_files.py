@@ -107,22 +107,26 @@ def read_categories(path: Path) -> Any:
     return as_array(categories, parse=True)
 
 
-def declared_users(arguments: Any, oracle: Any) -> Users:
+def declared_users(arguments: Any, oracle: Any, *, is_client: bool = False) -> Users:
     """Return the values in the file, over the domain of the oracle, and their numbers of users.
 
-    Values are compared with the domain as text.
+    Values are compared with the domain as text. The errors of a client, whose logs others read, say
+    where a value is, and do not show it.
     """
     if arguments.domains is not None:
-        return read_rows(arguments, RecordDomain.declared(oracle.domains, "--domains"))
-    codes = Codes(str(arguments.file), "", Domain.of(oracle.categories, "--categories"))
+        columns = RecordDomain.declared(oracle.domains, "--domains")
+        return read_rows(arguments, columns, is_client=is_client)
+    domain = Domain.of(oracle.categories, "--categories")
+    codes = Codes(str(arguments.file), "", domain, is_client)
     counts = np.zeros(len(codes.categories), dtype=np.int64)
     values, numbers = read_users(arguments, codes)
     for value, n in zip(values.astype(str).tolist(), numbers.tolist(), strict=True):
         place = codes.find(value)
         if place is None and n > 0:
+            what = "a value" if is_client else f"the value {shorten(value)}"
             raise ValueError(
-                f"{arguments.file} has the value {value!r} ({n:,} users), which is not in the "
-                "domain that --categories gives; add it there, or correct the data."
+                f"{arguments.file} has {what} ({n:,} users), which is not in the domain that "
+                "--categories gives; add it there, or correct the data."
             )
         if place is not None:
             counts[place] += n
@@ -140,12 +144,11 @@ def read_header(source: Source) -> list[str]:
     """Return the columns of a Parquet file, or the cells in the first line of another one."""
     if source.is_parquet:
         return source.parquet_header()
-    first = next(source.lines(), None)
-    if first is None:
+    if next(source.lines(), None) is None:
         raise ValueError(
             f"{source.name} is empty: expected one value per line, or a CSV with a header."
         )
-    return next(csv.reader([first]), [])
+    return source.first_cells()
 
 
 def _check_columns(source: Source, header: list[str], names: list[str]) -> None:
@@ -153,7 +156,7 @@ def _check_columns(source: Source, header: list[str], names: list[str]) -> None:
     if missing:
         raise ValueError(
             f"{source.name} has no column {' and no column '.join(map(repr, missing))}; its "
-            f"columns are {header}. Name yours with --value-column and --count-column."
+            f"columns are {shorten(header)}. Name yours with --value-column and --count-column."
         )
 
 
@@ -161,7 +164,7 @@ def _check_one_column(source: Source, header: list[str], kind: str) -> None:
     if kind == "auto" and len(header) > 1:
         raise ValueError(
             f"{source.name}: the first line has {len(header)} columns, none of them 'value': "
-            f"{header}. Name yours with --value-column (and --count-column, if it is a "
+            f"{shorten(header)}. Name yours with --value-column (and --count-column, if it is a "
             "histogram), or say --input-kind values if each line as a whole is a value."
         )
 
@@ -171,9 +174,11 @@ def _check_first_line(source: Source, tally: Counter, codes: Codes | None) -> No
     first = next(_lines(source, codes))
     if tally[first] > 1:
         return
-    cells = next(csv.reader([first]), [])
-    column = f"--value-column {shlex.quote(cells[0]) if len(cells) == 1 else 'NAME'}"
-    where = f"{source.name}, line 1: {shorten(first)}"
+    cells = source.first_cells()
+    is_client = codes is not None and codes.is_client
+    is_shown = len(cells) == 1 and not is_client
+    column = f"--value-column {shlex.quote(cells[0]) if is_shown else 'NAME'}"
+    where = f"{source.name}, line 1: {'its text' if is_client else shorten(first)}"
     if codes is not None:
         if codes.find(first) is None:
             raise ValueError(
@@ -252,6 +257,7 @@ _NO_VALUE = (
 )
 _EXAMPLE = '{"sex": ["F", "M"], "age": 10}'
 _LARGEST = 2**63 - 1
+_MAX_CATEGORIES, _MAX_CHARACTERS = 10**6, 1 << 26  # of all columns of a survey
 
 
 def read_domains(path: Path) -> dict[str, Any]:
@@ -280,14 +286,29 @@ def read_domains(path: Path) -> dict[str, Any]:
             f"{path}: expected an object with the domain of each column, such as {_EXAMPLE}, got "
             f"{shorten(domains)}."
         )
-    return {
-        name: _read_domain(domain, f"{path}: the domain of the column {name!r}")
+    read = {
+        name: _read_domain(domain, f"{path}: the domain of the column {shorten(name)}")
         for name, domain in domains.items()
     }
+    sizes = [_size_of(one) for one in read.values()]
+    if sum(sizes) > _MAX_CATEGORIES:
+        raise ValueError(
+            f"{path} has {shorten(sum(sizes))} categories in all, more than {_MAX_CATEGORIES:,}: "
+            "use coarser ones."
+        )
+    return read
+
+
+def _size_of(domain: Any) -> int:
+    if isinstance(domain, Domain):
+        return domain.size
+    return domain if isinstance(domain, int) else len(domain)
 
 
 def _read_json(path: Path) -> Any:
     text = "".join(Source(path, str(path)).lines())
+    if len(text) > _MAX_CHARACTERS:
+        raise ValueError(f"{path} has more than {_MAX_CHARACTERS:,} characters, too many domains.")
     try:
         return json.loads(text, object_pairs_hook=lambda pairs: _object(pairs, path))
     except json.JSONDecodeError as error:
@@ -295,6 +316,8 @@ def _read_json(path: Path) -> Any:
             f"{path}, line {error.lineno}: not well-formed JSON ({error.msg}); expected the "
             f"domain of each column, such as {_EXAMPLE}."
         ) from error
+    except RecursionError:
+        raise ValueError(f"{path}: expected {_EXAMPLE} or the like, got JSON in JSON.") from None
 
 
 def _object(pairs: list[tuple[str, Any]], path: Path) -> dict[str, Any]:
@@ -340,7 +363,7 @@ def _read_domain(domain: Any, where: str) -> Any:
     return domain
 
 
-def read_rows(arguments: Any, domain: RecordDomain) -> Users:
+def read_rows(arguments: Any, domain: RecordDomain, *, is_client: bool = False) -> Users:
     """Read one row per user, or per combination of values with its number of users.
 
     Parameters
@@ -350,6 +373,8 @@ def read_rows(arguments: Any, domain: RecordDomain) -> Users:
         options of `add_value_options`.
     domain : RecordDomain
         The public domains of the columns. Other columns of the file are not read.
+    is_client : bool, default=False
+        Whether errors leave out the values.
 
     Returns
     -------
@@ -374,11 +399,13 @@ def read_rows(arguments: Any, domain: RecordDomain) -> Users:
         if header.count(name) != 1:
             what = f"has the column {name!r} twice" if name in header else f"has no column {name!r}"
             raise ValueError(
-                f"{source.name} {what}; its columns are {header}. Every column of --domains must "
-                "be there once."
+                f"{source.name} {what}; its columns are {shorten(header)}. Every column of "
+                "--domains must be there once."
             )
     read = _parquet_columns if source.is_parquet else _csv_columns
-    codes = {name: Codes(source.name, name, of_one) for name, of_one in domain.columns.items()}
+    codes = {
+        name: Codes(source.name, name, of_one, is_client) for name, of_one in domain.columns.items()
+    }
     cells = read(source, header, codes, count)
     if not len(cells[-1]):
         raise ValueError(f"{source.name} has a header but no rows.")
@@ -412,10 +439,13 @@ class Codes:
         For error messages.
     domain : Domain
         The categories.
+    is_client : bool, default=False
+        Whether errors leave out the value, because logs of clients are read by others.
     """
 
-    def __init__(self, file: str, column: str, domain: Domain) -> None:
+    def __init__(self, file: str, column: str, domain: Domain, is_client: bool = False) -> None:
         self.file, self.column, self.edges = file, column, domain.edges
+        self.is_client = is_client
         self.categories = domain.categories
         self.places = {text_of(one): i for i, one in enumerate(self.categories.tolist())}
 
@@ -435,7 +465,8 @@ class Codes:
         place = self.find(value)
         if place is not None:
             return place
-        what = "an empty value" if not value else f"the value {shorten(value)}"
+        shown = "a value" if self.is_client else f"the value {shorten(value)}"
+        what = "an empty value" if not value else shown
         remedy = (
             "give a missing value a category there, which is null, or leave its row out"
             if not value

@@ -30,7 +30,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
 
 from .._utils.files import check_writable, make_folder
 from .._utils.progress import Progress
@@ -92,7 +91,7 @@ def run(arguments: argparse.Namespace) -> None:
             )
     key = read_key(arguments.key_file)
     oracle = declared_oracle(arguments)
-    values, counts = declared_users(arguments, oracle)
+    values, counts = declared_users(arguments, oracle, is_client=True)
     reports = _reports(oracle, values, counts, arguments.seed)
     batch_id = write_reports(
         sys.stdout.buffer if is_stdout else path,
@@ -124,13 +123,13 @@ def _reports(
     """Yield the reports in chunks, for the given numbers of users of each value."""
     # A generator moves on from chunk to chunk, whereas an int would draw the same coins again.
     coins = None if seed is None else np.random.default_rng(seed)
-    client = clone(oracle).set_params(random_state=coins)
+    protocol = oracle.protocol()
     ends = np.cumsum(counts)
-    size = chunk_users(client.protocol().mechanism)
+    size = chunk_users(protocol.mechanism)
     n = int(ends[-1])
     starts = range(0, n, size)
     with Progress(max(len(starts), 1)) as progress:
         for start in starts:
             stop = min(start + size, n)
-            yield client.privatize(values[expand(ends, start, stop)])
+            yield protocol.privatize(values[expand(ends, start, stop)], coins)
             progress.finish(f"{stop:,} users")

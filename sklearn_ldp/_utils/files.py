@@ -3,20 +3,30 @@
 from __future__ import annotations
 
 import csv
+import errno
 import gzip
+import hashlib
 import io
 import os
 import secrets
+import socket
+import stat
+import time
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import lru_cache
+from itertools import islice
 from os import PathLike
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from .parquet import SAFE, column_chunks, refuse_large_footer, walk_pages
 from .text import decoded_lines
 
 _NO_FOLDER = "cannot create this folder"
+_BINARY = getattr(os, "O_BINARY", 0)
+_LEFT_SECONDS = 86_400.0
 
 
 @contextmanager
@@ -103,15 +113,93 @@ def make_folder(path: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
 
 
+def open_regular(path: str | PathLike[str]) -> BinaryIO:
+    """Open a file to read its bytes.
+
+    Parameters
+    ----------
+    path : path-like
+        A file, or a link to one. A pipe of this name is refused: whoever opens it would wait until
+        somebody writes to it.
+
+    Returns
+    -------
+    binary file
+        At its beginning.
+
+    Raises
+    ------
+    OSError
+        If it cannot be opened, or is something else.
+    """
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | _BINARY)
+    try:
+        kind = os.fstat(descriptor).st_mode
+        if stat.S_ISDIR(kind):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
+        if not stat.S_ISREG(kind):
+            what = "no regular file: save its content to one, or pass it open"
+            raise OSError(errno.EINVAL, what, os.fspath(path))
+        return open(descriptor, "rb")
+    except BaseException:
+        os.close(descriptor)
+        raise
+
+
+def read_regular(path: str | PathLike[str], most: int | None = None) -> bytes:
+    """Return the content of a file, as `open_regular` opens it.
+
+    Parameters
+    ----------
+    path : path-like
+        The file.
+    most : int, default=None
+        The most bytes that are read.
+
+    Returns
+    -------
+    bytes
+        All of it.
+
+    Raises
+    ------
+    ValueError
+        If there is more.
+    """
+    with open_regular(path) as file:
+        content = file.read(-1 if most is None else most + 1)
+    if most is not None and len(content) > most:
+        raise ValueError(f"{path} has more than {most:,} bytes, which is not what it should be.")
+    return content
+
+
 def sweep(path: Path) -> None:
-    """Remove the temporary files for `path` that processes left behind which no longer run."""
+    """Remove the temporary files for `path` that processes left behind which no longer run.
+
+    Whether one runs is known of this machine's processes only. The files of others, such as those
+    of containers that share the folder, are left for a day.
+    """
     target = path.resolve()
     prefix = f".{target.name}."
     for orphan in target.parent.iterdir():
         if orphan.name.startswith(prefix) and orphan.name.endswith(".tmp"):
-            owner = orphan.name[len(prefix) :].partition("-")[0]
-            if owner.isdigit() and not is_alive(int(owner)):
-                orphan.unlink(missing_ok=True)
+            owner, _, rest = orphan.name[len(prefix) :].partition("-")
+            with suppress(OSError):
+                if rest.startswith(f"{_machine()}-"):
+                    is_left = owner.isdigit() and not is_alive(int(owner))
+                else:
+                    is_left = time.time() - orphan.stat().st_mtime > _LEFT_SECONDS
+                if is_left:
+                    orphan.unlink(missing_ok=True)
+
+
+@lru_cache(maxsize=1)
+def _machine() -> str:
+    """What processes share that see each other's numbers: the host, and its name space."""
+    space = ""
+    with suppress(OSError):
+        space = os.readlink("/proc/self/ns/pid")
+    return hashlib.sha256(f"{socket.gethostname()} {space}".encode()).hexdigest()[:12]
 
 
 def _target(path: Path) -> Path:
@@ -123,7 +211,8 @@ def _target(path: Path) -> Path:
 
 def _temporary(target: Path) -> Path:
     """A name that `sweep` understands, in the same folder: a rename there is atomic."""
-    return target.with_name(f".{target.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp")
+    unique = f"{os.getpid()}-{_machine()}-{secrets.token_hex(4)}"
+    return target.with_name(f".{target.name}.{unique}.tmp")
 
 
 @contextmanager
@@ -167,6 +256,10 @@ def _flush_folder(folder: Path) -> None:
 
 
 _LINE_BYTES = 1 << 20
+# What a packed file may unpack to: far more than values of people pack to, whose columns differ.
+_UNPACKED_BYTES, _UNPACKED_SHARE = 1 << 24, 100
+_MAX_CELLS, _CELLS_PER_BYTE = 1 << 21, 64
+_TOO_MUCH = "Add up users with equal values first, with their number in a column"
 
 
 class Source:
@@ -196,7 +289,7 @@ class Source:
         """Open it at its beginning."""
         if isinstance(self._content, bytes):
             return io.BufferedReader(io.BytesIO(self._content))
-        return open(self._content, "rb")
+        return open_regular(self._content)
 
     def starts_with(self, magic: bytes) -> bool:
         """Whether these are its first bytes."""
@@ -214,12 +307,30 @@ class Source:
         with self.open() as file:
             try:
                 unpacked = gzip.GzipFile(fileobj=file) if compressed else file
-                yield from decoded_lines(_short_lines(unpacked, self.name), self.name)
+                most = max(_UNPACKED_BYTES, _UNPACKED_SHARE * self._n_bytes()) if compressed else -1
+                yield from decoded_lines(_short_lines(unpacked, self.name, most), self.name)
             except (EOFError, gzip.BadGzipFile, zlib.error) as error:
                 raise ValueError(
                     f"{self.name} is a truncated or damaged gzip file ({error}). Copy or download "
                     "it again."
                 ) from error
+
+    def first_cells(self) -> list[str]:
+        """Return the cells in the first line of a text file; none if it is empty."""
+        try:
+            return next(csv.reader(islice(self.lines(), 1)), [])
+        except csv.Error as error:
+            raise self._no_csv(1, error) from error
+
+    def _no_csv(self, line: int, error: csv.Error) -> ValueError:
+        return ValueError(
+            f"{self.name}, line {line}: not well-formed CSV ({error}). Close every double quote, "
+            "write a double quote inside a value twice, and end lines with LF or CR LF."
+        )
+
+    def _n_bytes(self) -> int:
+        with self.open() as file:
+            return file.seek(0, io.SEEK_END)
 
     def csv_rows(self) -> Iterator[tuple[int, list[str]]]:
         """Yield the number of the last line of each CSV row, and its cells; none if it is blank.
@@ -234,15 +345,12 @@ class Source:
                 if cells and len(cells) != width:
                     raise ValueError(
                         f"{self.name}, line {reader.line_num}: expected {width} columns as in the "
-                        f"header, got {len(cells)}: {shorten(cells)}. Put a value that contains a "
-                        "comma in double quotes."
+                        f"header, got {len(cells)}. Put a value that contains a comma in double "
+                        "quotes."
                     )
                 yield reader.line_num, cells
         except csv.Error as error:
-            raise ValueError(
-                f"{self.name}, line {reader.line_num}: not well-formed CSV ({error}). Close every "
-                "double quote, and write a double quote inside a value twice."
-            ) from error
+            raise self._no_csv(reader.line_num, error) from error
 
     def parquet_header(self) -> list[str]:
         """Return the names of the columns of a Parquet file."""
@@ -252,7 +360,17 @@ class Source:
     def parquet_table(self, columns: list[str] | None = None) -> Any:
         """Return these columns of a Parquet file, or all of them, as a table of pyarrow."""
         with self._parquet_file() as file:
-            return file.read(columns=columns)
+            names = file.schema_arrow.names
+            width = len(names) if columns is None else len(columns)
+            n_cells, n_bytes = width * file.metadata.num_rows, self._n_bytes()
+            if n_cells > max(_MAX_CELLS, _CELLS_PER_BYTE * n_bytes):
+                raise ValueError(
+                    f"{self.name} promises {n_cells:,} cells in {n_bytes:,} bytes, more than are "
+                    f"read. {_TOO_MUCH}."
+                )
+            if not n_cells:
+                return file.schema_arrow.empty_table()
+            return file.read(columns=columns, use_threads=False)
 
     @contextmanager
     def _parquet_file(self) -> Iterator[Any]:
@@ -266,19 +384,31 @@ class Source:
             ) from error
         with self.open() as file:
             try:
-                yield ParquetFile(file)
-            except (ArrowException, OSError) as error:
+                n_bytes = self._n_bytes()
+                refuse_large_footer(file)
+                opened = ParquetFile(file, **SAFE)
+                most = max(_UNPACKED_BYTES, _UNPACKED_SHARE * n_bytes)
+                chunks = column_chunks(opened.metadata) if opened.metadata.num_rows else ()
+                total = walk_pages(file, chunks, n_bytes, lambda _: most)
+                if total > most:
+                    raise ValueError(f"it unpacks to {total:,} bytes. {_TOO_MUCH}")
+                yield opened
+            except (ArrowException, OSError, ValueError) as error:
+                if self.name in str(error):
+                    raise
                 raise ValueError(
-                    f"{self.name} is a truncated or damaged Parquet file ({error}). Copy or "
-                    "download it again."
+                    f"{self.name} is a truncated or damaged Parquet file, or unpacks to more than "
+                    f"is read ({str(error)[:200]}). Copy or download it again."
                 ) from error
 
 
-def _short_lines(file: Any, name: str) -> Iterator[bytes]:
+def _short_lines(file: Any, name: str, most: int) -> Iterator[bytes]:
     """Yield lines; one without an end, which few bytes of gzip may be, would fill the memory."""
-    number = 0
+    number = total = 0
     while line := file.readline(_LINE_BYTES):
-        number += 1
+        number, total = number + 1, total + len(line)
+        if 0 <= most < total:
+            raise ValueError(f"{name} unpacks to more than {most:,} bytes. {_TOO_MUCH}.")
         if len(line) == _LINE_BYTES:
             raise ValueError(
                 f"{name}, line {number}: expected lines of less than {_LINE_BYTES:,} bytes, got a "

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
 import os
 import secrets
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from functools import partial
@@ -20,11 +23,13 @@ from .._utils.text import printable
 from .._utils.typing import ReportSink, ReportSource
 from ..mechanisms import OracleOrProtocol, Protocol, as_protocol
 from ._batches import Key, RefusedBatchError, as_key, check_batch_id
-from ._header import ContentDigest, Header, refuse_other_configuration
+from ._header import ContentDigest, Header, parse_header, refuse_other_configuration
 from ._tally import Batch, Tally, count_batch
 from .containers import as_chunks, from_columns, report_fields, to_columns
 from .formats import FORMATS, format_of
 from .sources import name_of, open_source
+
+_FIRST_REPORTS, _MANY_ORDERS = 4096, 128
 
 
 def write_reports(
@@ -60,7 +65,10 @@ def write_reports(
     oracle : oracle or Protocol
         Unfitted, with declared categories.
     batch_id : str, default=None
-        Name of the batch; None draws a random one.
+        Name of the batch. None makes it of the reports in the order in which they are given (and of
+        the key), so that whoever writes the same array again writes the same batch. Where these
+        have fewer than 2**128 orders, whoever reads the id could find out which it was, in spite of
+        the shuffle: then a random name is drawn.
     collection_round : str, default=""
         Name of the collection.
     format : {"auto", "parquet", "arrow", "jsonl"}, default="auto"
@@ -100,11 +108,16 @@ def write_reports(
     form = format_of(path, format)
     secret = as_key(key)
     protocol = as_protocol(oracle, collection_round)
-    batch_id = secrets.token_hex(16) if batch_id is None else batch_id
-    check_batch_id(batch_id)
+    given = _Order(protocol, secret)
+    if batch_id is not None:
+        check_batch_id(batch_id)
+    # What no reader takes is refused before `reports` is asked for any: a generator may randomise.
+    likely = Header(protocol.configuration, batch_id or "0" * 32, 1, "0" * 64, "0" * 64)
+    parse_header(likely.to_json())
     with Shuffle(random_state) as shuffle:
-        fields = _add_checked(shuffle, reports, protocol)
+        fields = _add_checked(shuffle, reports, protocol, given if batch_id is None else None)
         pieces = shuffle.finish()
+        batch_id = given.batch_id() if batch_id is None else batch_id
         digest = ContentDigest(len(fields))
         for columns in pieces:
             digest.add(columns)
@@ -118,7 +131,40 @@ def write_reports(
     return batch_id
 
 
-def _add_checked(shuffle, reports, protocol):
+class _Order:
+    """The order in which reports are given, and the id that is made of it."""
+
+    def __init__(self, protocol: Protocol, key: Key | None) -> None:
+        self._protocol, self._key = protocol, key
+        self._digest: ContentDigest | None = None
+        self._kinds: Counter = Counter()  # of the first reports; more of them have more orders
+
+    def add(self, columns: list[np.ndarray]) -> None:
+        """Add reports."""
+        self._digest = self._digest or ContentDigest(len(columns))
+        self._digest.add(columns)
+        n_left = _FIRST_REPORTS - self._kinds.total()
+        if not n_left:
+            return
+        first = [column[:n_left] for column in columns]
+        rows = [np.ascontiguousarray(c).reshape(len(c), -1).view(np.uint8) for c in first]
+        self._kinds.update(map(bytes, np.concatenate(rows, axis=1)))
+
+    def batch_id(self) -> str:
+        """Return the id, which is random if there are few orders."""
+        orders = math.lgamma(self._kinds.total() + 1)
+        orders -= sum(math.lgamma(number + 1) for number in self._kinds.values())
+        if orders < _MANY_ORDERS * math.log(2):
+            return secrets.token_hex(16)
+        assert self._digest is not None
+        configuration = json.dumps(self._protocol.configuration, sort_keys=True)
+        content = f"{configuration}\n{self._digest.hexdigest()}".encode()
+        if self._key is not None:
+            return self._key.tag("batch", content)[:32]
+        return hashlib.sha256(b"batch\n" + content).hexdigest()[:32]
+
+
+def _add_checked(shuffle, reports, protocol, given):
     """Check all reports of a batch, hand them on as columns, and return the columns' fields."""
     fields: list = []
     is_held = isinstance(reports, np.ndarray) and not isinstance(reports, np.memmap)
@@ -127,7 +173,10 @@ def _add_checked(shuffle, reports, protocol):
             if len(chunk):
                 checked = protocol.check(chunk)
                 fields = report_fields(protocol, checked)
-                shuffle.add(to_columns(checked, fields), may_spill=not is_held)
+                columns = to_columns(checked, fields)
+                if given is not None:
+                    given.add(columns)
+                shuffle.add(columns, may_spill=not is_held)
         if not fields:
             raise ValueError("there are no reports")
     except ValueError as error:

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
-import os
 from collections.abc import Mapping
 from os import PathLike
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from .._utils.files import replacing
-from ..mechanisms import Protocol
-from ..mechanisms.coins import CoinStreams
+from ..domains import codes_on_client
+from ..mechanisms.coins import SecureCoins
 from ..mechanisms.several import Several
 from ..surveys import BaseColumnSurvey
+from ._memo import Memo
 
 _FORMAT = "sklearn_ldp survey client 1"
 
@@ -37,6 +33,7 @@ class SurveyClient:
     ----------
     survey : ColumnOracle
         Unfitted, with declared domains; each user is asked for one column (``n_sampled=1``).
+        It must have no `random_state`, which would make her reports predictable.
     memo : path-like
         The file that keeps column and report, created if missing. It is private: whoever reads it
         knows the report, and if the device is to forget the user, it is to be deleted. It does not
@@ -47,14 +44,16 @@ class SurveyClient:
     column : object
         The column that this user is asked for, as public as the column in a report.
     n_reports : int
-        Number of different reports that were made, each of which has spent epsilon.
+        Number of different reports that were made, each of which has spent epsilon, by any client
+        with this file.
 
     Raises
     ------
     TypeError
         If `survey` is not a survey whose users are asked for one column each.
     ValueError
-        If the file is damaged, or is of another survey.
+        If the file is damaged, is of another survey, or is kept locked by another process for a
+        minute; or if the survey has a `random_state`.
 
     See Also
     --------
@@ -73,7 +72,8 @@ class SurveyClient:
     reports that can be linked spend n times epsilon on that column, and nothing on the others.
 
     A file that is lost, or copied to two devices before the first report, means another report.
-    The report is in the file before `report` returns it, so a crash spends nothing twice.
+    The report is in the file before `report` returns it, so a crash spends nothing twice. Several
+    clients and processes may share the file: it is locked and read again before it is changed.
 
     Examples
     --------
@@ -106,19 +106,30 @@ class SurveyClient:
                 "SurveyClient needs a survey whose users are asked for one column each, such as "
                 f"ColumnOracle(1.0, domains=domains), got {survey!r}."
             )
+        if survey.random_state is not None:
+            raise ValueError(
+                "SurveyClient refuses a survey with a random_state, because predictable reports "
+                "protect nobody: leave it out. To simulate, use privatize."
+            )
         self._survey, self._protocol = survey, protocol
-        self._path = Path(memo)
-        self._memo = self._read() if self._path.exists() else self._drawn()
+        self._file = Memo(memo, "SurveyClient", _FORMAT, protocol, self._is_fine)
+        entries = None if self._file.is_left_locked() else self._file.read()
+        if entries is None:
+            with self._file.changing() as entries:
+                if not entries:
+                    part = int(mechanism.draw_samples(1, SecureCoins())[0])
+                    entries.update(part=part, report=None, n_reports=0)
+        self._part = entries["part"]
 
     @property
     def column(self) -> Any:
         """The column that this user is asked for."""
-        return list(self._domain.columns)[self._memo["part"]]
+        return list(self._domain.columns)[self._part]
 
     @property
     def n_reports(self) -> int:
         """Number of different reports that were made, each of which has spent epsilon."""
-        return self._memo["n_reports"]
+        return self._own(self._file.read())["n_reports"]
 
     def report(self, record: Mapping[Any, Any]) -> np.ndarray:
         """Return the user's report: a new one the first time, and later the same.
@@ -138,13 +149,13 @@ class SurveyClient:
         Raises
         ------
         ValueError
-            If the record has no value of the column, or the value is not in its domain.
+            If the record has no value of the column, or the value is not in its domain; or if the
+            file has changed otherwise than by clients, or is kept locked by another process.
         OSError
             If the file cannot be written; nothing is reported then.
         """
-        if self._memo["report"] is None:
-            self._write(self._reported(record))
-        return np.array([self._memo["report"]], dtype=np.int64)
+        report = self._own(self._file.read())["report"]
+        return np.array([report], dtype=np.int64) if report else self._reported(record, False)
 
     def renew(self, record: Mapping[Any, Any]) -> np.ndarray:
         """Make a new report for the same column, which replaces the old one.
@@ -166,8 +177,7 @@ class SurveyClient:
         ValueError
             As for `report`.
         """
-        self._write(self._reported(record))
-        return self.report(record)
+        return self._reported(record, True)
 
     def __repr__(self) -> str:
         return f"SurveyClient(column={self.column!r}, n_reports={self.n_reports})"
@@ -176,66 +186,46 @@ class SurveyClient:
     def _domain(self) -> Any:
         return self._protocol.domain
 
-    @property
-    def _coins(self) -> Any:
-        return CoinStreams(self._survey.random_state).block(0)
+    def _reported(self, record: Mapping[Any, Any], is_renewed: bool) -> np.ndarray:
+        """The report in the file; a new one is there before it is returned."""
+        with self._file.changing() as entries:
+            self._own(entries)
+            if is_renewed or entries["report"] is None:
+                entries["report"] = self._privatized(record)
+                entries["n_reports"] += 1
+        return np.array([entries["report"]], dtype=np.int64)
 
-    def _drawn(self) -> dict[str, Any]:
-        mechanism: Any = self._protocol.mechanism
-        part = int(mechanism.draw_samples(1, self._coins)[0])
-        memo = {"part": part, "report": None, "n_reports": 0}
-        self._write(memo)
-        return memo
-
-    def _reported(self, record: Mapping[Any, Any]) -> dict[str, Any]:
-        name, part = type(self._survey).__name__, self._memo["part"]
+    def _privatized(self, record: Mapping[Any, Any]) -> list[int]:
         if self.column not in record:
             raise ValueError(
                 f"SurveyClient is to report the column {self.column!r}, which the record does not "
                 f"have: {', '.join(map(repr, record))}."
             )
-        of_column = self._domain.columns[self.column]
+        name, of_column = type(self._survey).__name__, self._domain.columns[self.column]
         codes = np.zeros((1, len(self._domain.columns)), dtype=np.int64)
         value = [record[self.column]]
-        codes[0, part] = of_column.encode(value, f"{name}, in the column {self.column!r},")[0]
+        name = f"{name}, in the column {self.column!r},"
+        codes[0, self._part] = codes_on_client(of_column, value, name)[0]
         public: Any = self._protocol.mechanism.public_part
-        report = public.privatize(codes, np.array([part]), self._coins)[0].tolist()
-        return {**self._memo, "report": report, "n_reports": self.n_reports + 1}
+        return public.privatize(codes, np.array([self._part]), SecureCoins())[0].tolist()
 
-    def _write(self, memo: dict[str, Any]) -> None:
-        text = json.dumps({"format": _FORMAT, "survey": _digest(self._protocol), **memo})
-        with replacing(self._path) as file:
-            os.chmod(file.fileno(), 0o600)
-            file.write(text.encode())
-        self._memo = memo
-
-    def _read(self) -> dict[str, Any]:
-        try:
-            memo = json.loads(self._path.read_text(encoding="utf-8"))
-            kind, survey = memo.pop("format"), memo.pop("survey")
-            part, report, n_reports = memo["part"], memo["report"], memo["n_reports"]
-            is_fine = kind == _FORMAT and 0 <= part < len(self._domain.columns)
-            is_fine = is_fine and (report is None) == (n_reports == 0)
-            if is_fine and survey == _digest(self._protocol) and report is not None:
-                is_fine = self._protocol.check(np.array([report]))[0, 0] == part
-        except (ValueError, KeyError, TypeError, AttributeError):
-            is_fine, survey = False, None
-        if not is_fine:
+    def _own(self, entries: dict[str, Any] | None) -> dict[str, Any]:
+        """The entries, if they still are of this client."""
+        if not entries or entries["part"] != self._part:
             raise ValueError(
-                f"{self._path} is not the memo of a SurveyClient, or it is damaged. A new one "
-                "would spend epsilon again: delete it only if that is meant."
+                "The memo of this SurveyClient has been deleted, or another one is in its place, "
+                "so nothing is reported: make a new client of the file that is meant."
             )
-        if survey != _digest(self._protocol):
-            raise ValueError(
-                f"{self._path} is the memo of another survey: the domains, the oracles, epsilon "
-                "and weights must stay as they were. Give each survey a file of its own; its "
-                "users spend epsilon in each."
-            )
-        return memo
+        return entries
 
-
-def _digest(protocol: Protocol) -> str:
-    """What identifies a survey in all of its rounds."""
-    configuration = {k: v for k, v in protocol.configuration.items() if k != "collection_round"}
-    text = json.dumps(configuration, sort_keys=True, default=str)
-    return hashlib.sha256(text.encode()).hexdigest()
+    def _is_fine(self, entries: dict[str, Any]) -> bool:
+        part, report, n_reports = entries["part"], entries["report"], entries["n_reports"]
+        if type(part) is not int or not 0 <= part < len(self._domain.columns):
+            return False
+        if type(n_reports) is not int or not 0 <= n_reports < 2**53 or len(entries) != 3:
+            return False
+        if report is None or n_reports == 0:
+            return report is None and n_reports == 0
+        is_row = type(report) is list and all(type(one) is int for one in report)
+        row = np.array([report], dtype=np.int64) if is_row and max(map(abs, report)) < 2**63 else []
+        return len(row) > 0 and int(self._protocol.check(row)[0, 0]) == part

@@ -10,6 +10,7 @@ import math
 import os
 import random
 import socket
+import stat
 import sys
 import time
 import zipfile
@@ -21,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from .._utils.files import errors_name, replacing, sweep
+from .._utils.files import errors_name, open_regular, read_regular, replacing, sweep
 from .._utils.typing import FilePath
 from ..mechanisms import Counts, Protocol, configuration_difference
 from ._batches import Key
@@ -127,7 +128,7 @@ def write(
 def _seal_on_disk(path: Path) -> bytes | None:
     """The last bytes of a checkpoint, which tell it from any other; None if there is none."""
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             file.seek(max(file.seek(0, io.SEEK_END) - _SEAL, 0))
             return file.read()
     except FileNotFoundError:
@@ -184,7 +185,7 @@ def read(path: FilePath, protocol: Protocol, *, key: Key | None = None) -> Check
     anybody can make a seal, the content is read without trusting it all the same.
     """
     path = Path(path)
-    content = path.read_bytes()
+    content = read_regular(path)
     body, seal = content[:-_SEAL], content[-_SEAL:]
     if not body or not hmac.compare_digest(seal, _seal(body, key)):
         if key is not None and seal == _seal(body, None):
@@ -333,7 +334,7 @@ def locked(path: Path, seconds: float) -> Iterator[None]:
     CheckpointError
         If the other run does not end in time. The error names its process.
     """
-    side = _side(path)
+    side = lock_file(path)
     deadline = time.monotonic() + seconds
     while (descriptor := _attempt(path, side)) is None:
         if time.monotonic() >= deadline:
@@ -355,9 +356,9 @@ def locked(path: Path, seconds: float) -> Iterator[None]:
 
 def other_user(path: Path) -> str:
     """Name the process whose run has locked the file; empty if there is none."""
-    side = _side(path)
+    side = lock_file(path)
     try:
-        descriptor = os.open(side, os.O_RDWR)
+        descriptor = os.open(side, os.O_RDWR | getattr(os, "O_NONBLOCK", 0))
     except OSError:
         return ""
     try:
@@ -367,9 +368,17 @@ def other_user(path: Path) -> str:
 
 
 def _attempt(path: Path, side: Path) -> int | None:
-    with errors_name(path):
-        descriptor = os.open(side, os.O_RDWR | os.O_CREAT, 0o666)
+    # A link there would have the process write to a file of somebody else's choice.
+    flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+    with errors_name(path, f"cannot lock this file by {side}"):
+        descriptor = os.open(side, flags, 0o666)
     try:
+        found = os.fstat(descriptor)
+        if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
+            raise CheckpointError(
+                f"{path} cannot be locked, because {side} is no file of its own: remove it, and "
+                "find out who has made it."
+            )
         if _lock(descriptor) and _has_name(descriptor, side):
             os.ftruncate(descriptor, 0)
             os.write(descriptor, f"process {os.getpid()} on host {socket.gethostname()}".encode())
@@ -389,12 +398,24 @@ def _has_name(descriptor: int, side: Path) -> bool:
         return False
 
 
-def _side(path: Path) -> Path:
+def lock_file(path: Path) -> Path:
+    """Return the file beside another one through which it is locked.
+
+    Parameters
+    ----------
+    path : Path
+        The file to work on.
+
+    Returns
+    -------
+    Path
+        It exists while the file is locked, and after its owner was killed.
+    """
     target = path.resolve()
     return target.with_name(f".{target.name}.lock")
 
 
 def _owner(side: Path) -> str:
     with suppress(OSError):
-        return side.read_text(errors="replace")[:200] or "another process"
+        return read_regular(side)[:200].decode(errors="replace") or "another process"
     return "another process"

@@ -147,8 +147,15 @@ def to_columns(reports: np.ndarray, fields: list[ReportField]) -> list[np.ndarra
     list of ndarray of shape (n,) or (n, width)
         The columns; bits are packed eight to a byte.
     """
-    columns = list(reports.T) if len(fields) > 1 else [reports]
-    return [_packed(column, field) for column, field in zip(columns, fields, strict=True)]
+    if len(fields) == 1:
+        return [_packed(reports, fields[0])]
+    columns, start = [], 0
+    for field in fields:
+        stop = start + (field.width or 1)
+        own = reports[:, start] if field.width is None else reports[:, start:stop]
+        columns.append(_packed(own, field))
+        start = stop
+    return columns
 
 
 def _packed(column, field):
@@ -172,24 +179,27 @@ def from_columns(columns: list[np.ndarray], fields: list[ReportField]) -> np.nda
     ndarray whose first axis is the users
         The reports, not yet checked.
     """
+    if len(columns) == len(fields):
+        columns = [_unpacked(one, field) for one, field in zip(columns, fields, strict=True)]
     if len(columns) == 1:
-        if len(fields) == 1 and _is_bits(fields[0]) and columns[0].shape[1:] != (fields[0].width,):
-            return _unpacked(columns[0], fields[0].width)
         return columns[0]
     # All columns get one integer type; the type that NumPy would choose could be float64.
     kinds = {column.dtype for column in columns}
-    dtype = kinds.pop() if len(kinds) == 1 else np.int64
-    result = np.empty((len(columns[0]), len(columns)), dtype=dtype)
+    dtype = kinds.pop() if len(kinds) == 1 else np.dtype(np.int64)
     for i, column in enumerate(columns):
-        if column.ndim != 1:
-            raise ValueError("expected one integer per column, got several")
+        width = fields[i].width if len(columns) == len(fields) else None
+        if column.shape[1:] != (() if width is None else (width,)):
+            raise ValueError(f"expected {width or 'one'} integers per column, got others")
         if column.dtype == np.uint64 and column.size and column.max() > np.iinfo(np.int64).max:
             raise ValueError(f"expected integers below 2**63, got {column.max()}")
-        result[:, i] = column
-    return result
+    rows = [column.reshape(len(column), -1) for column in columns]
+    return np.concatenate(rows, axis=1, dtype=dtype, casting="unsafe")
 
 
-def _unpacked(bytes_, width):
+def _unpacked(bytes_, field):
+    width = field.width
+    if not _is_bits(field) or bytes_.shape[1:] == (width,):
+        return bytes_
     bits = np.unpackbits(bytes_, axis=1)
     if bits.shape[1] - 8 < width <= bits.shape[1] and not bits[:, width:].any():
         return bits[:, :width]
@@ -210,7 +220,7 @@ def _dtype(field):
 
 def n_integers(fields: list[ReportField]) -> int:
     """Number of integers in a report."""
-    return len(fields) if len(fields) > 1 else fields[0].width or 1
+    return sum(field.width or 1 for field in fields)
 
 
 def row_bytes(fields: list[ReportField]) -> int:

@@ -7,13 +7,13 @@ import os
 import struct
 from collections.abc import Callable, Iterable, Iterator
 from importlib.util import find_spec
-from io import BytesIO
-from os import SEEK_CUR, SEEK_END, PathLike
+from os import SEEK_END, PathLike
 from pathlib import PurePath
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from .._utils.parquet import SAFE, column_chunks, refuse_large_footer, walk_pages
 from ..mechanisms import Protocol
 from ..oracles.channels import ReportField
 from ._batches import RefusedBatchError
@@ -40,7 +40,6 @@ GROUP_BYTES = 100  # fewer than a row group takes, with its pages and its place 
 ENTROPY_SHARE = 2  # a file must have a half of the bits that its reports have at least
 _UNPACKED_SHARE = 16  # Parquet has no small integers, and adds levels to lists
 _CHUNK_BYTES = 1 << 12  # for the headers of the pages of a column in a row group
-_FOOTER_BYTES, _FOOTER_SHARE = 1 << 20, 16  # of a footer, and of the file for more columns
 
 Columns = list[np.ndarray]
 Pieces = Iterator[tuple[Columns, list[ReportField]]]
@@ -139,14 +138,8 @@ def _write_parquet(sink, pieces, fields, header, entropy):
 def _open_parquet(source):
     import pyarrow.parquet as pq
 
-    _refuse_large_footer(source)
-    file = pq.ParquetFile(
-        source,
-        pre_buffer=False,
-        thrift_string_size_limit=1 << 20,
-        thrift_container_size_limit=1 << 20,
-        page_checksum_verification=True,
-    )
+    refuse_large_footer(source)
+    file = pq.ParquetFile(source, **SAFE, page_checksum_verification=True)
     return schema_header(file.schema_arrow.metadata), (source, file)
 
 
@@ -163,16 +156,6 @@ def _read_parquet(opened, header, protocol):
     for batch in file.iter_batches(batch_size=_n_read(fields), use_threads=False):
         batch.validate(full=True)
         yield from_batch(batch), fields
-
-
-def _refuse_large_footer(source):
-    n_bytes = source.seek(0, SEEK_END)
-    source.seek(max(n_bytes - 8, 0))
-    length = int.from_bytes(source.read(4), "little")
-    most = _FOOTER_BYTES + n_bytes // _FOOTER_SHARE
-    if length > most:
-        raise ValueError(f"its footer has {length} bytes, at most {most} are read")
-    source.seek(0)
 
 
 def most_reports(n_bytes: int, entropy: float, group_rows: int) -> int:
@@ -251,84 +234,11 @@ def refuse_large_pages(source: Any, metadata: Any, n_bytes: int, row_bytes: int)
     ValueError
         If a page is too large, or lies outside the file or in two columns.
     """
-    chunks = sorted(_chunks(metadata))
-    end = 0
-    for start, stop, _ in chunks:
-        if not end <= start <= stop <= n_bytes:
-            raise ValueError("one of its columns lies outside of the file, or in another one")
-        end = stop
-    for start, stop, n_rows in chunks:
-        needed = _UNPACKED_SHARE * n_rows * row_bytes + _CHUNK_BYTES
-        _walk_pages(source, start, stop, min(needed, MAX_COLUMN_BYTES))
 
+    def most(n_rows: int) -> int:
+        return min(_UNPACKED_SHARE * n_rows * row_bytes + _CHUNK_BYTES, MAX_COLUMN_BYTES)
 
-def _chunks(metadata):
-    """The beginning, the end and the number of rows of each column in each row group."""
-    for number in range(metadata.num_row_groups):
-        group = metadata.row_group(number)
-        for column in range(metadata.num_columns):
-            chunk = group.column(column)
-            start = chunk.data_page_offset
-            if chunk.has_dictionary_page:
-                start = min(start, chunk.dictionary_page_offset)
-            yield start, start + chunk.total_compressed_size, group.num_rows
-
-
-def _walk_pages(source, position, stop, most):
-    total = 0
-    while position < stop:
-        source.seek(position)
-        try:
-            unpacked, packed, length = _page_header(source.read(min(1 << 12, stop - position)))
-        except (IndexError, KeyError):
-            raise ValueError("one of its page headers is damaged") from None
-        total += unpacked
-        if unpacked < 0 or packed < 0 or total > most:
-            raise ValueError(
-                f"one of its columns unpacks to {total} bytes in a row group, at most {most} are "
-                "accepted"
-            )
-        position += length + packed
-    if position != stop:
-        raise ValueError("one of its page headers is damaged")
-
-
-def _page_header(data: bytes) -> tuple[int, int, int]:
-    """The size of a page, that of what it is packed in, and the length of its header.
-
-    The header is a struct in Thrift's compact protocol. Arrow has no function that reads it, and
-    believes it: it unpacks a whole page for one report, and 8 kB of zeros to 268 MB. What honest
-    headers do not have (lists, numbers of fields that are written out) is damage here, so that no
-    header says one thing to us and another to Arrow.
-    """
-    file, sizes, numbers = BytesIO(data), {}, [0]  # of the last field in each struct that is open
-    while numbers:
-        delta, kind = divmod(file.read(1)[0], 16)
-        if kind == 0:
-            numbers.pop()
-            continue
-        numbers[-1] += delta
-        if kind == 12:  # a struct
-            numbers.append(0)
-        elif kind == 8:  # bytes
-            file.seek(_varint(file), SEEK_CUR)
-        elif kind in (4, 5, 6):  # integers, of which the sizes are of 32 bits
-            value = _varint(file)
-            if kind == 5 and len(numbers) == 1:
-                sizes[numbers[0]] = value >> 1 ^ -(value & 1)
-        if delta == 0 or kind not in (1, 2, 4, 5, 6, 8, 12):
-            raise IndexError("not a field of a page header")
-    return sizes[2], sizes[3], file.tell()
-
-
-def _varint(file):
-    value = shift = 0
-    while (byte := file.read(1)[0]) & 128:
-        value |= (byte & 127) << shift
-        shift += 7
-        if shift > 63:
-            raise IndexError("not an integer")
-    return value | byte << shift
+    walk_pages(source, column_chunks(metadata), n_bytes, most)
 
 
 # -- Arrow IPC stream -------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from os import PathLike
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
+from .._utils.files import open_regular
 from .._utils.text import printable
 from ._batches import RefusedBatchError
 from .formats import SUFFIXES as SUFFIXES
@@ -73,7 +74,7 @@ def open_source(source: Any, form: str) -> tuple[Any, str]:
     if isinstance(source, RemoteFile):
         file = source.open()
     elif is_path(source):
-        return open(source, "rb"), form
+        return open_regular(source), form
     elif isinstance(source, (bytes, bytearray, memoryview)):
         return io.BytesIO(source), form
     else:

@@ -77,7 +77,7 @@ class CategoryList(Uncached):
         codes = self.places(values)
         unknown = int(np.argmin(codes)) if len(codes) else 0
         if len(codes) and codes[unknown] < 0:
-            self._refuse(values[unknown : unknown + 1].tolist()[0], name, where)
+            self._refuse(values[unknown : unknown + 1].tolist()[0], unknown, name, where)
         return codes
 
     def places(self, values: np.ndarray) -> np.ndarray:
@@ -87,19 +87,29 @@ class CategoryList(Uncached):
             is_one = (values >= self._first) & (values <= self._first + self.size - 1)
             codes = values.astype(np.int64, copy=False) - self._first
             return codes if is_one.all() else np.where(is_one, codes, -1)
-        rows, code_of = values.tolist(), self._codes.get
-        codes = np.fromiter((code_of(row, -1) for row in rows), np.int64, len(rows))
+        rows, code_of = values.tolist(), self._code_of
+        codes = np.fromiter(map(code_of, rows), np.int64, len(rows))
         for i in np.flatnonzero(codes < 0):
-            codes[i] = code_of(without_nan(rows[i]), -1)
+            codes[i] = code_of(without_nan(rows[i]))
         return codes
 
-    def _refuse(self, value, name, where):
+    def _code_of(self, value: Any) -> int:
+        try:
+            return self._codes.get(value, -1)
+        except TypeError:  # a list, or anything else that cannot be a category
+            return -1
+
+    def _refuse(self, value, position, name, where):
         if is_missing(value):
             refuse_missing(name, where)
-        raise ValueError(
-            f"{name} got the unknown category {value!r}{where}; its {self.size} categories are "
-            f"{self.shown}. The domain is public: list every category in categories=, one of them "
-            "for all others."
+        remedy = (
+            f"{where}; its {self.size} categories are {self.shown}. The domain is public: list "
+            "every category in categories=, one of them for all others."
+        )
+        raise UnknownValueError(
+            f"{name} got the unknown category {value!r}{remedy}",
+            f"{name} got an unknown category at position {position}, which is not shown because "
+            f"errors of clients are logged{remedy}",
         )
 
 
@@ -279,6 +289,45 @@ def refuse_infinite(values: np.ndarray, name: str) -> None:
             "users, or declare a category for missing values (None in a list, missing=True in "
             "Domain.bins)."
         )
+
+
+class UnknownValueError(ValueError):
+    """A user's value is no category: one text shows the value, the other one says where it is."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+def codes_on_client(domain: Domain, X: Values, name: str) -> np.ndarray:
+    """Return codes as `Domain.encode` does, with errors that show no value.
+
+    The errors of clients end up in logs, and these are sent to collectors.
+
+    Parameters
+    ----------
+    domain : Domain
+        The domain.
+    X : array-like of shape (n_samples,) or (n_samples, n_columns)
+        Values in any container.
+    name : str
+        The class to name in errors.
+
+    Returns
+    -------
+    ndarray of shape (n_samples,)
+        Codes.
+
+    Raises
+    ------
+    ValueError
+        If a value is not a category. The error says at which position, and has no context that
+        would show the value.
+    """
+    try:
+        return domain.encode(X, name)
+    except UnknownValueError as error:
+        text = error.args[1]
+    raise ValueError(text)
 
 
 # -- domains ---------------------------------------------------------------------------------------

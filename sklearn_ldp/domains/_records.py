@@ -243,7 +243,8 @@ def _saying_domains() -> Iterator[None]:
     try:
         yield
     except ValueError as error:
-        raise type(error)(str(error).replace("categories=", "domains=")) from None
+        texts = (str(text).replace("categories=", "domains=") for text in error.args)
+        raise type(error)(*texts) from None
 
 
 def _where(name: str, column: Any) -> str:

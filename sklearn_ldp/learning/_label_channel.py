@@ -12,7 +12,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from .._utils.random import RandomState
-from ..domains import Domain
+from ..domains import Domain, codes_on_client
 from ..domains.values import is_missing
 from ..oracles import GRR
 
@@ -135,12 +135,12 @@ class LabelChannel:
 
 
 def encoded_labels(domain: Domain, labels: np.ndarray, name: str) -> np.ndarray:
-    """Return the codes of labels, with errors that speak of classes."""
+    """Return the codes of labels, with errors that speak of classes and show no label."""
     try:
-        return domain.encode(labels, name)
+        return codes_on_client(domain, labels, name)
     except ValueError as error:
         text = str(error).replace("categories", "classes").replace("category", "class")
-        raise ValueError(text) from None
+    raise ValueError(text)
 
 
 def _refuse_missing(given: Any, labels: np.ndarray, name: str, where: str) -> None:
@@ -172,7 +172,13 @@ def checked_labels(y: Any, name: str) -> np.ndarray:
     if labels.dtype.kind == "f":
         assert_all_finite(labels, input_name="y", estimator_name=name)
     _refuse_missing(y, labels, name, "in y")
-    check_classification_targets(labels)
+    try:
+        check_classification_targets(labels)
+    except TypeError:  # labels that cannot be sorted
+        raise ValueError(
+            f"{name} needs labels that are all numbers or all strings, got others among them, such "
+            "as None: drop those users, or give missing labels a class of their own."
+        ) from None
     return labels
 
 

@@ -308,7 +308,9 @@ class LabelDPClassifier(
             warn_of_epsilon(self._name, self.epsilon, self.random_state)
             self._warn_of_refit(self.random_state)
             reports = channel.privatize(codes, self.random_state)
-        weights = _check_sample_weight(sample_weight, reports, dtype=float)
+        weights = _check_sample_weight(
+            sample_weight, reports, dtype=float, ensure_non_negative=True
+        )
         base, correction = self._base(), self._correction()
         self._channel_, self._n_reports = channel, float(weights.sum())
         if correction == "probabilities":

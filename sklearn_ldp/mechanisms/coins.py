@@ -25,6 +25,7 @@ _OCTET_BLOCK = 1 << 16  # words worked on at a time
 _TIE = np.uint64(2**64 - 1)  # no eight booleans look like this
 
 
+@lru_cache(maxsize=64)
 def exp_lower_bound(epsilon: float) -> Fraction:
     """Return a rational just below exp(epsilon), at most one part in 10**59 too small."""
     # No threshold over 2**64 changes beyond exp(10000), where this is still a lower bound.
@@ -55,6 +56,7 @@ def direct_threshold(epsilon: float, n_values: int) -> int:
     return group_threshold(epsilon, 1, n_values - 1)
 
 
+@lru_cache(maxsize=1 << 14)
 def group_threshold(epsilon: float, n_inside: int, n_outside: int) -> int:
     """Return the largest P such that reporting in a set with probability P / 2**64 is private.
 

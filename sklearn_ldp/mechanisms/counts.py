@@ -339,7 +339,7 @@ def _worked(work: Callable, n: int, size: int, n_jobs: int | None) -> Iterable:
     spans = [(start, min(start + size, n)) for start in range(0, n, size)]
     if len(spans) == 1:
         return [work(*spans[0])]
-    parallel = Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator_unordered")
+    parallel = Parallel(n_jobs=n_jobs, require="sharedmem", return_as="generator_unordered")
     return parallel(delayed(work)(*span) for span in spans)
 
 

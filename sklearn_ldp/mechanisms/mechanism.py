@@ -239,6 +239,7 @@ class Mechanism(Uncached, ABC):
             return 64
         return sum(bits_for(field.n_values) * (field.width or 1) for field in self.report_fields)
 
+    @abstractmethod
     def report_entropy(self, order: int = 1) -> float:
         """Return the bits of randomness in a report, at least, whatever the value.
 
@@ -255,10 +256,9 @@ class Mechanism(Uncached, ABC):
         Returns
         -------
         float
-            The entropy or a lower bound of it; by default 0, from which nobody can conclude
-            anything.
+            The entropy or a lower bound of it. With 0, from which nobody can conclude anything, a
+            few bytes may hold as many reports as they like, and no copy is found.
         """
-        return 0.0
 
     # -- on the client ------------------------------------------------------------------------
     @abstractmethod

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from .._utils.random import RandomState
 from .._utils.state import Uncached
 from .._utils.typing import Values
-from ..domains import Domain
+from ..domains import Domain, codes_on_client
 from .coins import CoinStreams
 from .counts import Counts
 from .mechanism import Mechanism, privatize
@@ -171,14 +171,15 @@ class Protocol(Uncached):
         Raises
         ------
         ValueError
-            If a value is not a category, or a part is none of the mechanism's.
+            If a value is not a category, or a part is none of the mechanism's. The error says
+            where the value is, and does not show it.
         TypeError
             If parts are given to a mechanism that has none.
         MemoryError
             If the reports do not fit in memory.
         """
         self.refuse_size()
-        codes = self.domain.encode(X, self.name)
+        codes = codes_on_client(self.domain, X, self.name)
         checked = None if parts is None else self._checked_parts(parts, len(codes))
         try:
             return privatize(self.mechanism, codes, 0, CoinStreams(random_state), parts=checked)

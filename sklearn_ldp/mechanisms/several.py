@@ -23,6 +23,9 @@ from .laws import mixture_entropy
 from .mechanism import Mechanism, PublicPart, ReportField, are_below, bits_for, expect
 
 _WRITTEN_BYTES = 256  # of a written report, as far as the number of users in a block is concerned
+# Longer reports are one column of lists in files: the header and the footer list all columns.
+_MANY_INTEGERS = 64
+_MAX_LISTED = 1 << 14  # characters of the questions that a header lists; a quarter of a header
 
 
 # -- what a question looks at ---------------------------------------------------------------------
@@ -307,10 +310,10 @@ class Several(Mechanism):
             for one, share in zip(self.mechanisms, self.shares, strict=True)
         ]
         n_drawn = {} if self.n_drawn == 1 else {"n_sampled": self.n_drawn}
-        if self.views is None:
+        if self.views is None and sum(map(len, configurations)) <= _MAX_LISTED:
             return {**{f"part_{j}": one for j, one in enumerate(configurations)}, **n_drawn}
-        # There may be thousands of tables: too many to write into each file.
-        whole = "\n".join([*configurations, *map(repr, self.views)])
+        # There may be thousands of questions: too many to write into each file.
+        whole = "\n".join([*configurations, *map(repr, self.views or ())])
         digest = hashlib.sha256(whole.encode()).hexdigest()
         return {"n_parts": len(self.mechanisms), "parts": digest, **n_drawn}
 
@@ -370,7 +373,9 @@ class Several(Mechanism):
     @property
     def report_fields(self) -> tuple[ReportField, ...]:
         number = () if self._number is None else (ReportField(self._number, len(self.samples)),)
-        of_one = self.n_drawn == 1
+        of_one, sizes = self.n_drawn == 1, [size for block in self._blocks for size in block]
+        if len(sizes) > _MANY_INTEGERS:
+            return (*number, ReportField("reports", max(sizes), len(sizes)))
         of_places = (
             ReportField(f"report_{i}" if of_one else f"report_{k}_{i}", size)
             for k, block in enumerate(self._blocks)
@@ -595,7 +600,7 @@ class Several(Mechanism):
         fields = self.mechanisms[j].report_fields
         return own[:, 0] if len(fields) == 1 and fields[0].width is None else own
 
-    @property
+    @cached_property
     def tally_size(self) -> int:
         return len(self.mechanisms) + sum(one.tally_size for one in self.mechanisms)
 
@@ -644,6 +649,13 @@ class Several(Mechanism):
             one.check_tallies(*self.tallies_on(tallies, j))
 
     def decode_operations(self, n_samples: int) -> int:
+        return self._least_operations if n_samples == 0 else self._operations(n_samples)
+
+    @cached_property
+    def _least_operations(self) -> int:
+        return self._operations(0)
+
+    def _operations(self, n_samples: int) -> int:
         return sum(
             one.decode_operations(math.ceil(n_samples * pi))
             for one, pi in zip(self.mechanisms, self.probabilities.tolist(), strict=True)

@@ -38,7 +38,7 @@ from ._held_out_search import HeldOutSearch
 from ._synthetic_search import apportion
 
 _SHOWN = 20
-_HEADER = json.dumps({"format": "sklearn_ldp study", "version": 1}).encode()
+_HEADER = json.dumps({"format": "sklearn_ldp study", "version": 2}).encode()
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -189,6 +189,11 @@ def _text(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
+def _line_digest(key: str, errors: list[float]) -> str:
+    """What a line must have that holds these errors."""
+    return hashlib.sha256(json.dumps([key, errors]).encode()).hexdigest()[:32]
+
+
 # -- the file of a study that is under way -----------------------------------------------------
 class Ledger:
     """An append-only file of JSON lines, each of which holds a key and its errors.
@@ -230,8 +235,11 @@ class Ledger:
         for number, line in enumerate(lines, start=2):
             try:
                 entry = json.loads(line)
-                self._known[entry["key"]] = [float(error) for error in entry["errors"]]
-            except (ValueError, KeyError, TypeError) as error:
+                key, found = entry["key"], [float(error) for error in entry["errors"]]
+                if entry["sha256"] != _line_digest(key, found):
+                    raise ValueError("another digest")
+                self._known[key] = found
+            except (ValueError, LookupError, TypeError, OverflowError, RecursionError) as error:
                 raise ValueError(
                     f"{self._path} is damaged in line {number}: remove the line, and its errors "
                     "are computed again."
@@ -253,7 +261,10 @@ class Ledger:
         self._known.update(entries)
         if self._path is None:
             return
-        lines = [json.dumps({"key": key, "errors": values}) for key, values in entries.items()]
+        lines = [
+            json.dumps({"key": key, "errors": values, "sha256": _line_digest(key, values)})
+            for key, values in entries.items()
+        ]
         with errors_name(self._path), self._path.open("a", encoding="utf-8") as file:
             file.write("".join(f"{line}\n" for line in lines))
             file.flush()

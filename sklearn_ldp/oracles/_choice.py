@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -32,6 +33,12 @@ def _every_oracle() -> list[BaseOracle]:
         ProjectiveGeometryResponse(),
         SubsetSelection(),
     ]
+
+
+@lru_cache(maxsize=8)
+def _prepared(epsilon: float) -> list[BaseOracle]:
+    """All oracles at a budget, whose domain is given to them; they must not be changed."""
+    return [oracle.set_params(epsilon=epsilon) for oracle in _every_oracle()]
 
 
 @dataclass(frozen=True)
@@ -191,27 +198,31 @@ def best_oracle(
     >>> best_oracle(4.0, 16)
     GRR(categories=16, epsilon=4.0)
     """
-    candidates = _every_oracle() if candidates is None else candidates
-    oracles = [clone(c).set_params(epsilon=epsilon, categories=categories) for c in candidates]
     domain = Domain.of(categories, "best_oracle")
-    profiles = [profile_oracle(oracle, domain, n_samples=n_samples) for oracle in oracles]
+    if candidates is None:
+        candidates = _prepared(epsilon)
+        channels = [candidates[0].channel(domain)]  # checks epsilon and the domain for all
+        channels += [one._make_mechanism(domain) for one in candidates[1:]]
+    else:
+        candidates = [clone(c).set_params(epsilon=epsilon) for c in candidates]
+        channels = [one.channel(domain) for one in candidates]
+    bits = [channel.report_bits for channel in channels]
+    operations = [channel.decode_operations(n_samples) for channel in channels]
     affordable = [
         i
-        for i, profile in enumerate(profiles)
-        if profile.report_bits <= max_report_bits
-        and profile.decode_operations <= max_decode_operations
+        for i in range(len(channels))
+        if bits[i] <= max_report_bits and operations[i] <= max_decode_operations
     ]
     if not affordable:
-        least = min(profiles, key=lambda profile: profile.report_bits)
         raise ValueError(
             f"best_oracle found no oracle of at most {max_report_bits} bits per report and "
-            f"{max_decode_operations:.3g} operations; the smallest report here takes "
-            f"{least.report_bits} bits, the quickest decoding "
-            f"{min(profile.decode_operations for profile in profiles):.3g} operations."
+            f"{max_decode_operations:.3g} operations; the smallest report here takes {min(bits)} "
+            f"bits, the quickest decoding {min(operations):.3g} operations."
         )
-    least_variance = min(profiles[i].total_variance for i in affordable)
-    as_good = [i for i in affordable if profiles[i].total_variance <= least_variance * 1.0001]
-    return oracles[min(as_good, key=lambda i: (profiles[i].report_bits, i))]
+    variances = {i: channels[i].total_variance() for i in affordable}
+    most = min(variances.values()) * 1.0001
+    best = min((i for i in affordable if variances[i] <= most), key=lambda i: (bits[i], i))
+    return clone(candidates[best]).set_params(categories=categories)
 
 
 def compare_oracles(

@@ -593,6 +593,10 @@ class MixingHash(Mechanism):
     def report_fields(self):
         return (ReportField("seed", self.n_seeds), ReportField("value", self.hash_range))
 
+    def report_entropy(self, order=1):
+        keep = Fraction(self.threshold, TWO_64)
+        return math.log2(self.n_seeds) + choice_entropy(keep, 1, self.hash_range - 1, order)
+
     def hash(self, seeds, digests):
         """Return the hash values of digests under seeds (broadcasting)."""
         x = _mix(_mix(seeds.astype(np.uint64)) ^ digests)
@@ -654,8 +658,7 @@ class MixingHashChannel(IndependentChannel):
         return self.client.report_fields
 
     def report_entropy(self, order=1):
-        value = choice_entropy(self.p, 1, self.client.hash_range - 1, order)
-        return math.log2(self.client.n_seeds) + value
+        return self.client.report_entropy(order)
 
     def decode_operations(self, n_samples):
         return 10 * n_samples * self.n_categories

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from functools import cached_property, lru_cache, reduce
 from numbers import Integral
@@ -121,15 +122,34 @@ class ProjectiveGeometryResponse(BaseOracle):
 @lru_cache(maxsize=64)
 def best_field_order(n_categories: int, epsilon: float) -> int:
     """Return the field order of least total variance whose space is quickly decoded."""
-    channels = [
-        ProjectiveChannel(n_categories, epsilon, g)
-        for g in range(2, _MAX_FIELD + 1)
-        if prime_power(g) is not None
-    ]
-    sizes = [channel.field.order**channel.n_digits for channel in channels]
-    limit = max(min(sizes), _SMALL_SPACE, _SPACE_PER_CATEGORY * n_categories)
-    decodable = [c for c, size in zip(channels, sizes, strict=True) if size <= limit]
-    return min(decodable, key=lambda channel: channel.total_variance()).field.order
+    spaces = {g: g ** _n_digits(n_categories, g) for g in _ORDERS}
+    limit = max(min(spaces.values()), _SMALL_SPACE, _SPACE_PER_CATEGORY * n_categories)
+    decodable = [g for g, size in spaces.items() if size <= limit]
+    # Channels are made of those only that may be the best in exact numbers.
+    about = {g: _about_variance(n_categories, epsilon, g) for g in decodable}
+    near = [g for g in decodable if about[g] <= min(about.values()) * (1 + 1e-6)]
+    channels = [ProjectiveChannel(n_categories, epsilon, g) for g in near or decodable]
+    return min(channels, key=lambda channel: channel.total_variance()).field.order
+
+
+_ORDERS = [g for g in range(2, _MAX_FIELD + 1) if prime_power(g) is not None]
+
+
+def _n_digits(n_categories: int, order: int) -> int:
+    """The least number of digits of vectors with so many points."""
+    return next(t for t in range(2, 65) if (order**t - 1) // (order - 1) >= n_categories)
+
+
+def _about_variance(n_categories: int, epsilon: float, order: int) -> float:
+    """The total variance of the channel in closed form, in floats; NaN where these do not do."""
+    n_digits = _n_digits(n_categories, order)
+    points, inside, common = ((order ** (n_digits - i) - 1) / (order - 1) for i in range(3))
+    weight, outside = inside * math.exp(min(epsilon, 500.0)), points - inside
+    p = weight / (weight + outside)
+    q = p * common / inside + (inside - common) / (weight + outside)
+    return (
+        (n_categories * q * (1 - q) + (p - q) * (1 - p - q)) / (p - q) ** 2 if p > q else math.nan
+    )
 
 
 @lru_cache(maxsize=8)
@@ -156,7 +176,7 @@ class ProjectiveChannel(IndexChannel):
     def __init__(self, n_categories: int, epsilon: float, order: int):
         g = order
         self.field = FiniteField(g)
-        self.n_digits = next(t for t in range(2, 65) if (g**t - 1) // (g - 1) >= n_categories)
+        self.n_digits = _n_digits(n_categories, g)
         n_points, n_inside, n_common = ((g ** (self.n_digits - i) - 1) // (g - 1) for i in range(3))
         n_outside = n_points - n_inside
         threshold = group_threshold(epsilon, n_inside, n_outside)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from functools import lru_cache
 from numbers import Integral
 
 import numpy as np
@@ -124,6 +125,7 @@ class SubsetSelection(BaseOracle):
         return SubsetChannel(n_categories, int(size), self.epsilon)
 
 
+@lru_cache(maxsize=1 << 12)
 def best_subset_channel(n_categories: int, epsilon: float) -> SubsetChannel:
     """Return the channel of least total variance with a size next to ``d / (exp(epsilon) + 1)``."""
     below = int(n_categories / (exp_lower_bound(epsilon) + 1))

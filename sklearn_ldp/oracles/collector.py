@@ -27,7 +27,7 @@ from .._utils.state import Uncached
 from .._utils.typing import Column, Values
 from ..domains import Domain
 from ..domains.values import declares_levels, group_codes, read_once
-from ..mechanisms import Counts, Protocol, check_counts, expand
+from ..mechanisms import MAX_USERS, Counts, Protocol, check_counts, expand
 from ..mechanisms.coins import CoinStreams
 from ..mechanisms.mechanism import Mechanism, privatize
 
@@ -100,8 +100,8 @@ def inherit_survey_parameters(cls: type[_T]) -> type[_T]:
     return fill_in(cls, domains=_EPSILON_AND_DOMAINS, collection=_COLLECTION, features=_FEATURES)
 
 
-# Parameters in which the parties of a collection may differ.
-_OF_ONE_PARTY = ("input", "random_state", "n_jobs")
+#: Parameters in which the parties of a collection may differ.
+OF_ONE_PARTY = ("input", "random_state", "n_jobs")
 
 
 class Groups(NamedTuple):
@@ -235,6 +235,7 @@ class Collected(Uncached):
         if sample_weight is not None:
             ends = np.cumsum(check_weights(sample_weight, n_rows, self.protocol.name))
             n_users = int(ends[-1])
+        self._refuse_more(n_users)
 
         def reports_of_users(start, stop):
             return make_reports(expand(ends, start, stop), start)
@@ -279,8 +280,22 @@ class Collected(Uncached):
                 f"{also}): reports of two protocols do not add up. Make an estimate of each "
                 "instead."
             )
+        name, theirs = self.protocol.name, other.counts
+        self._refuse_more(theirs.n_samples)
+        try:
+            self.mechanism.check_tallies(theirs.tallies[0], theirs.sizes[0])
+        except ValueError as error:
+            raise ValueError(f"{name}.merge refuses the other {name}: {error}.") from None
         is_weighted = self.is_weighted or other.is_weighted
         return replace(self, counts=self.counts + other.counts, is_weighted=is_weighted)
+
+    def _refuse_more(self, n_users: int) -> None:
+        total = self.counts.n_samples + n_users
+        if total > MAX_USERS:
+            raise ValueError(
+                f"{self.protocol.name} would hold the reports of {total:,} users, at most 2**53 "
+                "are counted exactly: start another collection."
+            )
 
     def _differing(self, other: Collected) -> list[str]:
         """Names of the numbers and texts among the parameters that are not the same."""
@@ -288,7 +303,7 @@ class Collected(Uncached):
             {
                 name: value
                 for name, value in one.parameters.items()
-                if isinstance(value, (int, float, str)) and name not in _OF_ONE_PARTY
+                if isinstance(value, (int, float, str)) and name not in OF_ONE_PARTY
             }
             for one in (self, other)
         )
@@ -469,6 +484,13 @@ class BaseCollector(  # type: ignore[call-arg]
         """
         protocol = self.protocol()
         warn_of_epsilon(self._name, self.epsilon, self.random_state)
+        if self.random_state is not None:
+            warnings.warn(
+                f"{self._name}.privatize draws predictable reports, which protect nobody, because "
+                "it has a random_state: leave it out where users are real.",
+                PrivacyWarning,
+                stacklevel=2,
+            )
         return protocol.privatize(X, self.random_state, parts)
 
     # -- server side --------------------------------------------------------------------------
@@ -732,14 +754,8 @@ class BaseCollector(  # type: ignore[call-arg]
                 f"{self._name} numbers the categories, so it needs a list of them. For values that "
                 'are on no list use OLH(categories="open", hash_family="mixing").'
             )
-        mechanism = self._make_mechanism(domain)
-        if not mechanism.is_informative:
-            raise ValueError(
-                f"The 'epsilon' parameter of {self._name} must be large enough for a report to "
-                f"carry information at a resolution of 2**-64. Got {self.epsilon!r}."
-            )
         return Protocol(
-            mechanism,
+            self._informative_mechanism(domain),
             domain,
             self.epsilon,
             self._name,
@@ -747,6 +763,16 @@ class BaseCollector(  # type: ignore[call-arg]
             self.n_shards,
             self.n_jobs,
         )
+
+    def _informative_mechanism(self, domain: Any) -> Mechanism:
+        """Return the mechanism over a domain; raise ValueError if its reports say nothing."""
+        mechanism = self._make_mechanism(domain)
+        if not mechanism.is_informative:
+            raise ValueError(
+                f"The 'epsilon' parameter of {self._name} must be large enough for a report to "
+                f"carry information at a resolution of 2**-64. Got {self.epsilon!r}."
+            )
+        return mechanism
 
     def _started(self, X: Any = None) -> Collected:
         """Return an empty collection with the current parameters."""

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
+import pickle
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from numbers import Integral
+from threading import RLock
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
@@ -17,14 +20,35 @@ from ..domains import Domain, RecordDomain
 from ..domains.values import column_names, in_order
 from ..estimates import EstimateSet, FrequencyEstimate
 from ..mechanisms import Counts, Protocol, Shards, check_counts
+from ..mechanisms.mechanism import Mechanism
 from ..mechanisms.several import Several, View, Views
 from ..noise import Noise, SampledNoise
 from ..oracles import BaseOracle, best_oracle
-from ..oracles.collector import BaseCollector, Collected, check_weights, inherit_survey_parameters
+from ..oracles.collector import (
+    OF_ONE_PARTY,
+    BaseCollector,
+    Collected,
+    check_weights,
+    inherit_survey_parameters,
+)
 
 _LEAST_VARIANCE = 1e-18  # of reports that are all but certainly true, so that shares exist
 _Set = TypeVar("_Set", bound=EstimateSet)
-_remembered_best = lru_cache(maxsize=1024)(best_oracle)
+# Reports of larger domains have a limited number of bits: the most accurate ones name a large set,
+# and the reports on all questions are as long as the longest.
+_SMALL_DOMAIN, _SMALL_REPORT = 1 << 12, 64
+
+
+@lru_cache(maxsize=1 << 14)
+def best_of_size(epsilon: float, size: int) -> BaseOracle:
+    """Return the best oracle of a question, which questions share; it must not be changed."""
+    bits = _SMALL_REPORT if size > _SMALL_DOMAIN else math.inf
+    return best_oracle(epsilon, size, max_report_bits=bits)
+
+
+# The last mechanisms by parameters and sizes: clients ask for theirs for each record.
+_planned: dict[bytes, Mechanism] = {}
+_planning, _MOST_PLANNED = RLock(), 16
 
 
 class PlannedEstimate(NamedTuple):
@@ -116,6 +140,23 @@ class BaseColumnSurvey(BaseCollector[_Set], Generic[_Set]):
     def _learned_domain(self, X: Values) -> RecordDomain:
         return RecordDomain.learned_columns(X, self._name)
 
+    def _informative_mechanism(self, domain: Any) -> Mechanism:
+        """The mechanism, whose plan may take seconds, from memory if it was asked for before."""
+        parameters = self.get_params(deep=False)
+        for name in ("domains", *OF_ONE_PARTY, "n_shards"):
+            parameters.pop(name, None)
+        sizes = [(name, one.size) for name, one in domain.columns.items()]
+        try:
+            key = pickle.dumps((type(self), parameters, sizes))
+        except (pickle.PicklingError, TypeError, AttributeError):
+            return super()._informative_mechanism(domain)
+        with _planning:
+            if key not in _planned:
+                _planned[key] = super()._informative_mechanism(domain)
+                while len(_planned) > _MOST_PLANNED:
+                    del _planned[next(iter(_planned))]
+            return _planned[key]
+
     # -- what a survey may say of itself, beside its mechanism --------------------------------
     def _oracles_behind(
         self, domain: RecordDomain, views: Mapping[Any, View]
@@ -168,15 +209,10 @@ class BaseColumnSurvey(BaseCollector[_Set], Generic[_Set]):
         if isinstance(chosen, BaseOracle):
             return clone(chosen).set_params(epsilon=epsilon, categories=domain)
         if isinstance(chosen, str) and chosen == "best":
-            return clone(self._best_oracle(epsilon, domain.size)).set_params(categories=domain)
+            return clone(best_of_size(epsilon, domain.size)).set_params(categories=domain)
         raise ValueError(
             f'{self._name} needs "best" or an oracle for each column, got {chosen!r} for {key!r}.'
         )
-
-    @staticmethod
-    def _best_oracle(epsilon: float, size: int) -> BaseOracle:
-        """The best oracle, which many questions of one size share; it must not be changed."""
-        return _remembered_best(epsilon, size)
 
     def _total_variances(self, channels: Iterable[Any]) -> np.ndarray:
         """The total variance of each channel under uniform frequencies, times its users."""

@@ -18,9 +18,9 @@ from ..domains import RecordDomain
 from ..mechanisms import check_counts
 from ..mechanisms.several import Several, View
 from ..noise import SampledNoise
-from ..oracles import GRR, BaseOracle, SubsetSelection, best_oracle
+from ..oracles import GRR, BaseOracle, SubsetSelection
 from ..oracles.collector import Collected, inherit_survey_parameters
-from ._base import BaseColumnSurvey, PlannedEstimate, counts_in_views, table_name
+from ._base import BaseColumnSurvey, PlannedEstimate, best_of_size, counts_in_views, table_name
 from ._components import Subset
 from ._plan import (
     MAX_RISK,
@@ -36,8 +36,6 @@ from ._views import TableView, best_components, combined_tables
 
 _MAX_CELLS = 10**6  # of a table
 _MAX_UNTOLD = 0.01  # the share of the tables that nobody is expected to tell about
-# Reports of larger tables have a limited number of bits: the most accurate ones name a large set.
-_SMALL_TABLE, _SMALL_REPORT = 1 << 12, 64
 
 
 @inherit_survey_parameters
@@ -198,10 +196,6 @@ class MarginalOracle(BaseColumnSurvey[TableSet]):
         self.expected_n_users = expected_n_users
 
     # -- hooks of the collection --------------------------------------------------------------
-    @staticmethod
-    def _best_oracle(epsilon: float, size: int) -> BaseOracle:
-        return _best_of_table(epsilon, size)
-
     def _make_mechanism(self, domain: RecordDomain) -> Several:
         plan, channels = self._plan(domain)
         sizes = _sizes(domain)
@@ -522,7 +516,7 @@ def _channels(epsilon: float, oracle: Any, total_variances: Any) -> tuple[Any, T
     def channel(size: int) -> Any:
         if isinstance(oracle, BaseOracle):
             return clone(oracle).set_params(epsilon=epsilon, categories=size).channel()
-        return _best_of_table(epsilon, size).channel()
+        return best_of_size(epsilon, size).channel()
 
     @cache
     def total_variance(size: int) -> float:
@@ -530,13 +524,6 @@ def _channels(epsilon: float, oracle: Any, total_variances: Any) -> tuple[Any, T
         return float(np.min(total_variances(least)))
 
     return channel, total_variance
-
-
-@cache
-def _best_of_table(epsilon: float, size: int) -> BaseOracle:
-    """The best oracle for so many cells; it must not be changed."""
-    bits = _SMALL_REPORT if size > _SMALL_TABLE else math.inf
-    return best_oracle(epsilon, size, max_report_bits=bits)
 
 
 def _most_accurate(epsilon: float, size: int) -> list[Any]:

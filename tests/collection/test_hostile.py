@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 
 from sklearn_ldp import GRR, OLH, OUE, HadamardResponse, SubsetSelection
+from sklearn_ldp._utils.parquet import page_header
 from sklearn_ldp.collection import (
     Aggregator,
     CheckpointError,
@@ -315,7 +316,7 @@ def test_honest_files_are_far_from_the_bounds(oracle, epsilon, d):
 def test_columns_do_not_share_bytes(place, monkeypatch):
     """Row groups that all point at the same pages would cost their number squared."""
     chunks = [(4, 100, 10), (100, 200, 10), (99 if place == "overlap" else 200, 10**6, 10)]
-    monkeypatch.setattr(formats, "_chunks", lambda metadata: chunks)
+    monkeypatch.setattr(formats, "column_chunks", lambda metadata: chunks)
     with pytest.raises(ValueError, match="lies outside of the file, or in another one"):
         formats.refuse_large_pages(None, None, 1000, 1)
 
@@ -384,9 +385,9 @@ def test_large_footers_are_not_parsed():
 def test_page_headers_say_the_same_to_us_and_to_arrow():
     """Thrift skips a size of another type, and cuts numbers of fields to 16 bits."""
     honest = b"\x15\x04\x15\x08\x15\x06\x2c\x15\x04\x15\x10\x00\x00"
-    assert formats._page_header(honest + b"data") == (4, 3, len(honest))
+    assert page_header(honest + b"data") == (4, 3, len(honest))
     skipped = honest[:-1] + b"\x16\x7e\x00"  # a field of 64 bits, with another number
-    assert formats._page_header(skipped)[:2] == (4, 3)
+    assert page_header(skipped)[:2] == (4, 3)
     for forged in (
         b"\x15\x04\x16\x08\x15\x06\x00",  # the size has 64 bits
         honest[:-1] + bytes([0x05, *varint(2 * 65538), *varint(1 << 31)]) + b"\x00",
@@ -396,7 +397,7 @@ def test_page_headers_say_the_same_to_us_and_to_arrow():
         honest[:-1] + b"\x18\x7f",
     ):
         with pytest.raises((IndexError, KeyError)):
-            formats._page_header(forged)
+            page_header(forged)
 
 
 def test_compressed_streams_are_refused():

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from sklearn_ldp import GRR
+from sklearn_ldp._utils import files
 from sklearn_ldp.collection import (
     Aggregator,
     CheckpointError,
@@ -174,6 +175,61 @@ def test_a_lock_dies_with_its_process_and_not_with_its_children(tmp_path):
     with module.locked(path, 0):
         pass
     os.write(write, b"x")
+    assert not list(tmp_path.iterdir())
+
+
+@forking
+@pytest.mark.parametrize("kind", ["link", "hard link", "dangling link", "pipe"])
+def test_a_lock_is_no_file_of_somebody_else(tmp_path, kind):
+    """The lock's content was written to whatever a link of its name pointed to."""
+    theirs, path = tmp_path / "theirs.txt", tmp_path / "state.npz"
+    theirs.write_text("not yours")
+    side = tmp_path / ".state.npz.lock"
+    if kind == "pipe":
+        os.mkfifo(side)
+    elif kind == "hard link":
+        side.hardlink_to(theirs)
+    else:
+        side.symlink_to(theirs if kind == "link" else tmp_path / "new.txt")
+    with pytest.raises((CheckpointError, OSError), match=r"\.state\.npz\.lock"):
+        Aggregator(ORACLE).add(reports_of("a"), "a").save(path)
+    assert theirs.read_text() == "not yours"
+    assert not path.exists()
+    assert not (tmp_path / "new.txt").exists()
+    side.unlink()
+    Aggregator(ORACLE).add(reports_of("a"), "a").save(path)
+
+
+@forking
+def test_pipes_that_are_named_are_refused_at_once(tmp_path):
+    """Opening a pipe that nobody writes to waits for ever."""
+    for name in ("state.npz", "batch.parquet", "batch.arrows", "batch.jsonl"):
+        os.mkfifo(tmp_path / name)
+    with pytest.raises(OSError, match="no regular file"):
+        Aggregator.load(tmp_path / "state.npz", ORACLE)
+    for name in ("batch.parquet", "batch.arrows", "batch.jsonl"):
+        with pytest.raises(ValueError, match="no regular file"):
+            aggregate(tmp_path / name, ORACLE)
+    with pytest.raises(OSError, match="no regular file"):
+        aggregate([], ORACLE, checkpoint=tmp_path / "state.npz")
+
+
+def test_temporary_files_of_other_machines_are_left_for_a_day(tmp_path, monkeypatch):
+    """A container sees processes of its own only; that of a file may be alive in another one."""
+    path, gone = tmp_path / "state.npz", 2**22 + 1  # no process has this number
+    mine = files._temporary(path).name.replace(f".{os.getpid()}-", f".{gone}-")
+    monkeypatch.setattr(files, "_machine", lambda: "another")
+    theirs = files._temporary(path).name.replace(f".{os.getpid()}-", f".{gone}-")
+    monkeypatch.undo()
+    old = f".state.npz.{gone}-0123abcd.tmp"  # as an earlier release named them
+    for name in (mine, theirs, old):
+        (tmp_path / name).touch()
+    files.sweep(path)
+    assert sorted(file.name for file in tmp_path.iterdir()) == sorted([theirs, old])
+    long_ago = time.time() - 100_000
+    for name in (theirs, old):
+        os.utime(tmp_path / name, (long_ago, long_ago))
+    files.sweep(path)
     assert not list(tmp_path.iterdir())
 
 

@@ -573,7 +573,7 @@ def test_read_parquet_without_pyarrow(tmp_path, monkeypatch):
         (f"value,count\na,{2**53}\nb,1\n", r"from 1 to 2\*\*53, got 9007199254740993"),
         ("value,count\na,0\n", "add up to a number of users from 1"),
         ("value,count\n,1\n", "line 2: value must be text or an integer, got ''.*unknown"),
-        ("value,count\na,1\nb\n", r"line 3: expected 2 columns .* got 1: \['b'\]"),
+        ("value,count\na,1\nb\n", "line 3: expected 2 columns .* got 1"),
         ("value,count\na,1\n1,234,5\n", "line 3: expected 2 columns .* double quotes"),
         ('value,count\na,1\n"b,2\n', "line 3: not well-formed CSV"),
         ('value,count\n"a"b,1\n', "line 2: not well-formed CSV"),

@@ -607,7 +607,7 @@ X, Y = users(60)
     ("parameters", "y", "what"),
     [
         ({}, np.zeros(60), "needs at least two classes, got 1 class"),
-        ({"classes": [0, 1]}, Y + 1, "got the unknown class 2"),
+        ({"classes": [0, 1]}, Y + 1, "got an unknown class at position"),
         ({"classes": [0, 0, 1]}, Y, "needs a list of different classes"),
         ({"classes": [0.0, np.nan]}, Y, "got NaN among its classes"),
         ({"classes": [0, "a"]}, Y, "needs a list|sorted|unknown"),
@@ -674,3 +674,19 @@ def test_the_default_score_of_reports_is_unbiased():
         fitted.score(X, fitted.predict(X))
     ones = np.ones(len(y))
     assert fitted.score(X, reports, ones) == pytest.approx(fitted.score(X, reports))
+
+
+def test_labels_that_are_refused_are_not_shown():
+    client = LabelDPClassifier(classes=["n", "y"])
+    with pytest.raises(ValueError, match="all numbers or all strings"):
+        client.privatize(["n", None, "y"])
+    with pytest.raises(ValueError, match="unknown class at position 1") as caught:
+        client.privatize(["n", "SECRET", "y"])
+    assert "SECRET" not in str(caught.value)
+
+
+@pytest.mark.parametrize("correction", ["probabilities", "likelihood"])
+def test_negative_weights_are_refused(correction):
+    weights = np.where(np.arange(len(Y)) < 5, -1.0, 1.0)
+    with pytest.raises(ValueError, match="[Nn]egative"):
+        LabelDPClassifier(correction=correction, random_state=0).fit(X, Y, sample_weight=weights)

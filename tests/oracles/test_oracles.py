@@ -1,10 +1,14 @@
 """Oracles as a data collector and a scikit-learn user meet them."""
 
+import dataclasses
 import inspect
+import os
 import pickle
+import traceback
 import warnings
 from itertools import pairwise
 
+import joblib
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -32,7 +36,7 @@ from sklearn_ldp import (
     SyntheticSearch,
 )
 from sklearn_ldp.learning import LabelDPClassifier, LDPNaiveBayes, PrivatizedColumns
-from sklearn_ldp.mechanisms import check_counts, expand
+from sklearn_ldp.mechanisms import Counts, check_counts, expand
 from sklearn_ldp.mechanisms.mechanism import block_users, chunk_users
 from sklearn_ldp.metrics import make_frequency_scorer
 from sklearn_ldp.model_selection import simulate_errors
@@ -112,7 +116,7 @@ def test_categories_of_any_kind(categories, values):
 
 
 def test_an_integer_is_not_its_string():
-    with pytest.raises(ValueError, match="unknown category 1;"):
+    with pytest.raises(ValueError, match="unknown category at position 0, .* are .1., .2."):
         GRR(categories=["1", "2"]).privatize([1])
 
 
@@ -643,3 +647,89 @@ def test_reports_that_do_not_fit_in_memory(monkeypatch):
 def test_a_survey_without_noise_is_no_division_by_zero():
     survey = ColumnOracle(50.0, domains={"a": 3, "b": 4}, random_state=0)
     assert survey.fit([[0, 1]] * 100).sampling_probabilities_.tolist() == [0.5, 0.5]
+
+
+# -- what leaves a client, and what a server takes ----------------------------------------------
+def clients():
+    domain = {"a": ["n", "y"], "b": 3}
+    yield GRR(1.0, categories=["n", "y"]), "SECRET"
+    yield OLH(1.0, categories=[1, 2]), "SECRET"
+    yield GRR(1.0, categories=["n", "y"]), ["SECRET"]
+    yield GRR(1.0, categories=[["n", "y"], [1, 2]]), ("n", "SECRET")
+    yield ColumnOracle(1.0, domains=domain), ("SECRET", 1)
+
+
+@pytest.mark.parametrize(("oracle", "secret"), list(clients()))
+def test_errors_of_clients_say_where_and_not_what(oracle, secret):
+    """Logs of clients are sent to collectors; `fit` is a simulation, and shows the value."""
+    values = np.empty(3, dtype=object)
+    values[:] = [secret] * 3
+    if isinstance(secret, tuple):
+        values = np.array([list(secret)] * 3, dtype=object)
+    with pytest.raises(ValueError, match="unknown category at position 0") as caught:
+        oracle.privatize(values)
+    assert "SECRET" not in "".join(traceback.format_exception(caught.value))
+    assert caught.value.__context__ is None
+    with pytest.raises(ValueError, match="SECRET"):
+        oracle.fit(values)
+
+
+def test_a_client_with_a_seed_is_warned():
+    with pytest.warns(PrivacyWarning, match="predictable reports, which protect nobody"):
+        GRR(1.0, categories=2, random_state=0).privatize([0, 1])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        GRR(1.0, categories=2).privatize([0, 1])
+        GRR(1.0, categories=2, random_state=0).fit([0, 1])
+
+
+def test_values_do_not_go_to_other_processes(monkeypatch):
+    """A process backend writes large arrays to files, which survive a kill."""
+    oracle = OUE(1.0, categories=1000, random_state=0, n_jobs=2)
+    kind, seen = type(oracle.channel()), []
+    count = kind.count_support
+
+    def watched(self, reports):
+        seen.append(os.getpid())
+        return count(self, reports)
+
+    monkeypatch.setattr(kind, "count_support", watched)
+    with joblib.parallel_config(backend="loky"):
+        oracle.fit(np.arange(60_000) % 1000)
+    assert len(seen) > 1
+    assert set(seen) == {os.getpid()}
+
+
+def forged(oracle, change):
+    """An oracle whose counts somebody has changed."""
+    counts = oracle._state.counts
+    tallies, sizes = counts.tallies.copy(), counts.sizes.copy()
+    change(tallies, sizes)
+    oracle._state = dataclasses.replace(oracle._state, counts=Counts(tallies, sizes))
+    return oracle
+
+
+def many(tallies, sizes):
+    tallies *= 2**52 // sizes.sum()
+    sizes *= 2**52 // sizes.sum()
+
+
+def negative(tallies, sizes):
+    tallies[0, 0, 0] -= 2**20
+
+
+def test_what_is_merged_is_checked():
+    def fitted():
+        return GRR(1.0, categories=3, n_shards=1, random_state=0).fit([0, 1, 2, 2])
+
+    before = fitted().frequencies_
+    server = fitted()
+    with pytest.raises(ValueError, match="merge refuses the other GRR: one of its counts is -"):
+        server.merge(forged(fitted(), negative))
+    np.testing.assert_array_equal(server.frequencies_, before)
+    server.merge(forged(fitted(), many))
+    with pytest.raises(ValueError, match=r"at most 2\*\*53 are counted exactly"):
+        server.merge(forged(fitted(), many))
+    with pytest.raises(ValueError, match=r"at most 2\*\*53 are counted exactly"):
+        server.partial_fit([0], sample_weight=[2**52])
+    assert 2**52 < server.n_samples_seen_ < 2**53

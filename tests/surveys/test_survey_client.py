@@ -1,13 +1,18 @@
 """Columns that stay: clients that remember theirs, collectors who assign them; tests of reports."""
 
 import json
+import multiprocessing
+import os
 import stat
+import subprocess
+import sys
 
 import numpy as np
 import pytest
 from scipy import stats
 
 from sklearn_ldp import GRR, OLH, OUE, ColumnOracle, MarginalOracle
+from sklearn_ldp._utils.files import _temporary as temporary
 from sklearn_ldp.collection import SurveyClient
 from sklearn_ldp.mechanisms.several import Several
 from sklearn_ldp.robustness import (
@@ -90,7 +95,7 @@ def test_a_client_stays_with_its_column_and_report(tmp_path):
 
 
 def test_a_report_is_renewed_for_the_same_column(tmp_path):
-    client = SurveyClient(survey(random_state=np.random.default_rng(3)), tmp_path / "memo.json")
+    client = SurveyClient(survey(), tmp_path / "memo.json")
     reports = {tuple(client.renew(RECORD)[0].tolist()) for _ in range(20)}
     assert client.n_reports == 20
     assert len(reports) > 1
@@ -98,10 +103,8 @@ def test_a_report_is_renewed_for_the_same_column(tmp_path):
 
 
 def test_columns_are_drawn_with_the_probabilities_of_the_survey(tmp_path):
-    """Seeded; the negative control takes the probabilities of the other columns."""
-    one = ColumnOracle(
-        1.0, domains={"a": 2, "b": 20}, oracle=GRR(), random_state=np.random.default_rng(0)
-    )
+    """Error rate 1e-4; the negative control takes the probabilities of the other columns."""
+    one = ColumnOracle(1.0, domains={"a": 2, "b": 20}, oracle=GRR())
     drawn = [SurveyClient(one, tmp_path / str(i)).column for i in range(100)]
     observed = [drawn.count("a"), drawn.count("b")]
     expected = 100 * one.protocol().mechanism.probabilities
@@ -113,8 +116,9 @@ def test_records_that_are_refused_spend_nothing(tmp_path):
     client = SurveyClient(survey(), tmp_path / "memo.json")
     with pytest.raises(ValueError, match=f"the column '{client.column}', which the record does"):
         client.report({"height": 1})
-    with pytest.raises(ValueError, match=f"in the column '{client.column}'"):
-        client.report(dict.fromkeys(DOMAINS, "nowhere"))
+    with pytest.raises(ValueError, match=f"in the column '{client.column}'") as caught:
+        client.report(dict.fromkeys(DOMAINS, "SECRET"))
+    assert "SECRET" not in str(caught.value)
     assert SurveyClient(survey(), tmp_path / "memo.json").n_reports == 0
 
 
@@ -132,6 +136,22 @@ def test_memos_that_are_refused(tmp_path):
         json.dumps({**whole, "part": "sex"}),
         json.dumps({**whole, "report": None}),
         json.dumps({**whole, "report": [9, 9]}),
+        json.dumps({**whole, "report": [2**70]}),
+        json.dumps({**whole, "report": [[0]]}),
+        json.dumps({**whole, "report": []}),
+        json.dumps({**whole, "report": 3}),
+        json.dumps({**whole, "part": bool(whole["part"])}),
+        json.dumps({**whole, "n_reports": -3}),
+        json.dumps({**whole, "n_reports": 0}),
+        json.dumps({**whole, "n_reports": "many"}),
+        json.dumps({**whole, "n_reports": True}),
+        json.dumps({**whole, "n_reports": float("nan")}),
+        json.dumps({**whole, "n_reports": 1.0}),
+        json.dumps({**whole, "survey": 3}),
+        json.dumps({**whole, "also": 3}),
+        json.dumps(whole)[:-1] + ', "n_reports": 1' + "0" * 5000 + "}",
+        "[" * 100_000,
+        '{"format":' * 100_000,
         json.dumps({**whole, "format": "?"}),
     ):
         path.write_text(text)
@@ -143,6 +163,79 @@ def test_memos_that_are_refused(tmp_path):
         SurveyClient(MarginalOracle(1.0, domains=DOMAINS), path)
     with pytest.raises(OSError, match="nowhere"):
         SurveyClient(survey(), tmp_path / "nowhere" / "memo.json")
+
+
+def test_seeds_and_pipes_are_refused(tmp_path):
+    with pytest.raises(ValueError, match="refuses a survey with a random_state"):
+        SurveyClient(survey(random_state=0), tmp_path / "memo.json")
+    assert not list(tmp_path.iterdir())
+    if hasattr(os, "mkfifo"):
+        os.mkfifo(tmp_path / "pipe")
+        with pytest.raises(OSError, match="no regular file"):
+            SurveyClient(survey(), tmp_path / "pipe")
+
+
+def test_two_clients_of_one_memo_spend_once(tmp_path):
+    path = tmp_path / "memo.json"
+    one, other = SurveyClient(survey(), path), SurveyClient(survey(), path)
+    first = one.report(RECORD)
+    np.testing.assert_array_equal(other.report(dict.fromkeys(DOMAINS, 1)), first)
+    assert one.n_reports == other.n_reports == 1
+    for client in (one, other, one):
+        client.renew(RECORD)
+    assert one.n_reports == other.n_reports == 4
+    np.testing.assert_array_equal(one.report({}), other.report({}))
+    assert [file.name for file in tmp_path.iterdir()] == ["memo.json"]
+
+
+def test_a_memo_that_went_away_is_not_made_anew(tmp_path):
+    path = tmp_path / "memo.json"
+    client = SurveyClient(survey(), path)
+    whole = json.loads(path.read_text())
+    path.unlink()
+    for ask in (client.report, client.renew):
+        with pytest.raises(ValueError, match="has been deleted, or another one is in its place"):
+            ask(RECORD)
+    path.write_text(json.dumps({**whole, "part": (whole["part"] + 1) % 3}))
+    with pytest.raises(ValueError, match="has been deleted, or another one is in its place"):
+        client.report(RECORD)
+
+
+def test_what_a_killed_client_left_goes_away(tmp_path):
+    path = tmp_path / "memo.json"
+    SurveyClient(survey(), path)
+    # The names that a process gives which no longer runs.
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    (left,) = (tmp_path / temporary(path).name.replace(f".{os.getpid()}-", f".{gone.pid}-"),)
+    left.touch()
+    (tmp_path / ".memo.json.lock").touch()
+    SurveyClient(survey(), path)
+    assert [file.name for file in tmp_path.iterdir()] == ["memo.json"]
+
+
+def use_shared(path, start):
+    start.wait()
+    client = SurveyClient(survey(), path)
+    client.report(RECORD)
+    client.renew(RECORD)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="starts processes by fork")
+def test_processes_that_share_a_memo_spend_what_it_says(tmp_path):
+    """Eight at once: one first report, and eight that renew it."""
+    context = multiprocessing.get_context("fork")
+    start = context.Event()
+    arguments = (tmp_path / "memo.json", start)
+    users = [context.Process(target=use_shared, args=arguments) for _ in range(8)]
+    for user in users:
+        user.start()
+    start.set()
+    for user in users:
+        user.join()
+    assert [user.exitcode for user in users] == [0] * 8
+    assert SurveyClient(survey(), tmp_path / "memo.json").n_reports == 9
+    assert [file.name for file in tmp_path.iterdir()] == ["memo.json"]
 
 
 # -- tests of reports -----------------------------------------------------------------------------

@@ -1,0 +1,161 @@
+"""Parquet files whose sizes are compared with their bytes before memory is taken for them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from io import SEEK_CUR, SEEK_END, BytesIO
+from typing import Any
+
+_FOOTER_BYTES, _FOOTER_SHARE = 1 << 20, 16  # of a footer, and of the file for more columns
+#: Options of a ParquetFile whose footer is not trusted.
+SAFE: dict[str, Any] = {
+    "pre_buffer": False,
+    "thrift_string_size_limit": 1 << 20,
+    "thrift_container_size_limit": 1 << 20,
+}
+
+
+def refuse_large_footer(source: Any) -> None:
+    """Refuse a Parquet file with a large footer, of which three bytes may become 700 in memory.
+
+    Parameters
+    ----------
+    source : binary file
+        The file, at whose beginning it is left.
+
+    Raises
+    ------
+    ValueError
+        If the footer is too large for the file.
+    """
+    n_bytes = source.seek(0, SEEK_END)
+    source.seek(max(n_bytes - 8, 0))
+    length = int.from_bytes(source.read(4), "little")
+    most = _FOOTER_BYTES + n_bytes // _FOOTER_SHARE
+    if length > most:
+        raise ValueError(f"its footer has {length} bytes, at most {most} are read")
+    source.seek(0)
+
+
+def column_chunks(metadata: Any) -> Iterator[tuple[int, int, int]]:
+    """Yield the beginning, the end and the number of rows of each column in each row group.
+
+    Parameters
+    ----------
+    metadata : pyarrow.parquet.FileMetaData
+        Footer of the file.
+
+    Yields
+    ------
+    (int, int, int)
+        As the footer claims.
+    """
+    for number in range(metadata.num_row_groups):
+        group = metadata.row_group(number)
+        for column in range(metadata.num_columns):
+            chunk = group.column(column)
+            start = chunk.data_page_offset
+            if chunk.has_dictionary_page:
+                start = min(start, chunk.dictionary_page_offset)
+            yield start, start + chunk.total_compressed_size, group.num_rows
+
+
+def walk_pages(
+    source: Any,
+    chunks: Iterable[tuple[int, int, int]],
+    n_bytes: int,
+    most: Callable[[int], int],
+) -> int:
+    """Refuse a Parquet file whose pages unpack to too much, or lie elsewhere than it says.
+
+    The sizes in the file's footer are mere claims. A reader allocates the sizes in the pages' own
+    headers, so every page header is read, and no byte of the file may belong to two columns.
+
+    Parameters
+    ----------
+    source : binary file
+        The file.
+    chunks : iterable of (int, int, int)
+        As `column_chunks` yields them.
+    n_bytes : int
+        Size of the file.
+    most : callable
+        Returns the most bytes that a column of some rows may unpack to in a row group.
+
+    Returns
+    -------
+    int
+        The bytes that all pages unpack to.
+
+    Raises
+    ------
+    ValueError
+        If a page is too large, or lies outside the file or in two columns.
+    """
+    end, total, ordered = 0, 0, sorted(chunks)
+    for start, stop, _ in ordered:
+        if not end <= start <= stop <= n_bytes:
+            raise ValueError("one of its columns lies outside of the file, or in another one")
+        end = stop
+    for start, stop, n_rows in ordered:
+        total += _walk_chunk(source, start, stop, most(n_rows))
+    return total
+
+
+def _walk_chunk(source: Any, position: int, stop: int, most: int) -> int:
+    total = 0
+    while position < stop:
+        source.seek(position)
+        try:
+            unpacked, packed, length = page_header(source.read(min(1 << 12, stop - position)))
+        except (IndexError, KeyError):
+            raise ValueError("one of its page headers is damaged") from None
+        total += unpacked
+        if unpacked < 0 or packed < 0 or total > most:
+            raise ValueError(
+                f"one of its columns unpacks to {total} bytes in a row group, at most {most} are "
+                "accepted"
+            )
+        position += length + packed
+    if position != stop:
+        raise ValueError("one of its page headers is damaged")
+    return total
+
+
+def page_header(data: bytes) -> tuple[int, int, int]:
+    """The size of a page, that of what it is packed in, and the length of its header.
+
+    The header is a struct in Thrift's compact protocol. Arrow has no function that reads it, and
+    believes it: it unpacks a whole page for one report, and 8 kB of zeros to 268 MB. What honest
+    headers do not have (lists, numbers of fields that are written out) is damage here, so that no
+    header says one thing to us and another to Arrow.
+    """
+    file, sizes = BytesIO(data), dict[int, int]()
+    numbers = [0]  # of the last field in each struct that is open
+    while numbers:
+        delta, kind = divmod(file.read(1)[0], 16)
+        if kind == 0:
+            numbers.pop()
+            continue
+        numbers[-1] += delta
+        if kind == 12:  # a struct
+            numbers.append(0)
+        elif kind == 8:  # bytes
+            file.seek(_varint(file), SEEK_CUR)
+        elif kind in (4, 5, 6):  # integers, of which the sizes are of 32 bits
+            value = _varint(file)
+            if kind == 5 and len(numbers) == 1:
+                sizes[numbers[0]] = value >> 1 ^ -(value & 1)
+        if delta == 0 or kind not in (1, 2, 4, 5, 6, 8, 12):
+            raise IndexError("not a field of a page header")
+    return sizes[2], sizes[3], file.tell()
+
+
+def _varint(file: BytesIO) -> int:
+    value = shift = 0
+    while (byte := file.read(1)[0]) & 128:
+        value |= (byte & 127) << shift
+        shift += 7
+        if shift > 63:
+            raise IndexError("not an integer")
+    return value | byte << shift

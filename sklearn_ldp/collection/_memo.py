@@ -1,0 +1,132 @@
+"""The private file of a client: read without trust in it, and changed by one process at a time."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from .._utils.files import read_regular, replacing, sweep
+from ..mechanisms import Protocol
+from .checkpoints import lock_file, locked
+
+_MAX_BYTES = 1 << 24
+_LOCK_SECONDS = 60.0
+
+
+class Memo:
+    """What a client must not forget: what it has reported, and what that has cost.
+
+    Two clients may share the file. A change is made under a lock, on what the file says at that
+    time, and it is on disk before `changing` ends. So what a client sends afterwards is known to
+    all later clients, whenever a process is killed.
+
+    Parameters
+    ----------
+    path : path-like
+        The file. Its folder must exist.
+    client : str
+        The name of the client's class, for errors.
+    form : str
+        Name and version of the file's format.
+    protocol : Protocol
+        What the client reports by; its round does not matter.
+    is_fine : callable
+        Whether the entries of a file can be those of such a client. It may raise ValueError,
+        KeyError or TypeError.
+    """
+
+    def __init__(
+        self,
+        path: str | PathLike[str],
+        client: str,
+        form: str,
+        protocol: Protocol,
+        is_fine: Callable[[dict[str, Any]], bool],
+    ) -> None:
+        self._path, self._client, self._is_fine = Path(path), client, is_fine
+        configuration = {k: v for k, v in protocol.configuration.items() if k != "collection_round"}
+        text = json.dumps(configuration, sort_keys=True, default=str)
+        self._head = {"format": form, "survey": hashlib.sha256(text.encode()).hexdigest()}
+
+    def read(self) -> dict[str, Any] | None:
+        """Return the entries of the file.
+
+        Returns
+        -------
+        dict or None
+            None if there is no file.
+
+        Raises
+        ------
+        ValueError
+            If the file is damaged, or of another client or survey.
+        """
+        if not os.path.lexists(self._path):
+            return None
+        found: dict[str, Any] = {}
+        try:
+            entries = json.loads(read_regular(self._path, _MAX_BYTES), parse_constant=_no_constant)
+            found = {name: entries.pop(name) for name in self._head}
+            is_other = found["survey"] != self._head["survey"]
+            is_fine = found["format"] == self._head["format"] and type(found["survey"]) is str
+            is_fine = is_fine and (is_other or self._is_fine(entries))
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            is_fine = False
+        if not is_fine:
+            raise ValueError(
+                f"{self._path} is not the memo of a {self._client}, or it is damaged. A new one "
+                "would spend epsilon again: delete it only if that is meant."
+            )
+        if is_other:
+            raise ValueError(
+                f"{self._path} is the memo of another survey: the domains, the oracles, epsilon "
+                "and weights must stay as they were. Give each survey a file of its own; its "
+                "users spend epsilon in each."
+            )
+        return entries
+
+    @contextmanager
+    def changing(self) -> Iterator[dict[str, Any]]:
+        """Lock the file, and write the entries at the end of the block, if they have changed.
+
+        Yields
+        ------
+        dict
+            The entries as they are now, to be changed; empty if there is no file.
+
+        Raises
+        ------
+        ValueError
+            As for `read`, or if another process does not let the file go.
+        OSError
+            If the file cannot be written. It is as before then.
+        """
+        with locked(self._path, _LOCK_SECONDS):
+            sweep(self._path)
+            before = self.read()
+            entries = dict(before or {})
+            yield entries
+            if entries != before:
+                with replacing(self._path) as file:
+                    os.chmod(file.fileno(), 0o600)
+                    file.write(json.dumps({**self._head, **entries}).encode())
+
+    def is_left_locked(self) -> bool:
+        """Return whether there is a lock, which may be that of a client that was killed.
+
+        Returns
+        -------
+        bool
+            Whether its file is there; `changing` waits for its owner, or removes it.
+        """
+        return os.path.lexists(lock_file(self._path))
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(name)
