@@ -15,6 +15,7 @@ import pytest
 from sklearn.base import clone
 
 from sklearn_ldp import GRR, OLH
+from sklearn_ldp._utils.files import _machine
 from sklearn_ldp.collection import Aggregator, CheckpointError, RefusedBatchError
 
 ORACLE = GRR(1.0, categories=50, n_shards=4)
@@ -182,16 +183,22 @@ def test_orphans_are_swept_and_the_living_left_alone(tmp_path):
     if not gone:
         os._exit(0)
     os.waitpid(gone, 0)
-    orphan = tmp_path / f".state.npz.{gone}-0a0a0a0a.tmp"
-    others = [
-        tmp_path / f".state.npz.{os.getppid()}-0a0a0a0a.tmp",
-        tmp_path / ".state.npz.mine.tmp",
-        tmp_path / f".other.npz.{gone}-0a0a0a0a.tmp",
+    machine = _machine()
+    orphans = [
+        tmp_path / f".state.npz.{gone}-{machine}-0a0a0a0a.tmp",
+        tmp_path / f".state.npz.{gone}-elsewhere-0b0b0b0b.tmp",
     ]
-    for file in [orphan, *others]:
+    others = [
+        tmp_path / f".state.npz.{os.getppid()}-{machine}-0a0a0a0a.tmp",
+        tmp_path / f".state.npz.{gone}-elsewhere-0a0a0a0a.tmp",  # of a container, perhaps
+        tmp_path / ".state.npz.mine.tmp",
+        tmp_path / f".other.npz.{gone}-{machine}-0a0a0a0a.tmp",
+    ]
+    for file in [*orphans, *others]:
         file.write_bytes(b"half")
+    os.utime(orphans[1], (0, 0))
     filled().save(path)
-    assert not orphan.exists()
+    assert not any(file.exists() for file in orphans)
     assert all(file.exists() for file in others)
 
 
