@@ -18,8 +18,9 @@ a given precision takes. Nothing is collected.
 
 With --domains, for every column of a survey in which each user is asked for one of them: the oracle
 of the column, the probability of being asked for it, and of these numbers rmse, half_width,
-detection_threshold, users_needed and users_to_tell, which contain the noise of drawing whom to
-ask.
+detection_threshold, users_needed and users_to_tell, which contain the noise of drawing whom to ask.
+fake_gain is that of fake users who all claim to have been asked for the column, and
+fake_gain_assigned what is left of it if the collector assigns the columns.
 
 ----
 All columns but processed_rmse assume uniform frequencies, which matters little unless epsilon is
@@ -143,6 +144,8 @@ def _plan_survey(arguments: argparse.Namespace) -> None:
 
     if arguments.exponent is not None:
         raise ValueError("--exponent is for a plan of one column; leave it out with --domains.")
+    from ..robustness import poisoning_gain
+
     survey: Any = ColumnOracle(arguments.epsilon, domains=read_domains(arguments.domains))
     plan = Plan(survey, level=arguments.level)
     figures = _figures(plan, arguments)
@@ -152,6 +155,8 @@ def _plan_survey(arguments: argparse.Namespace) -> None:
         "oracle": np.array([type(oracle).__name__ for oracle in plan.oracle.values()]),
         "probability": survey.protocol().mechanism.probabilities,
         **{name: np.array(list(by_column.values())) for name, by_column in figures.items()},
+        "fake_gain": poisoning_gain(survey, arguments.fake_share, 1),
+        "fake_gain_assigned": poisoning_gain(survey, arguments.fake_share, 1, attack="assigned"),
     }
     write_table(columns, arguments.output)
     users, asked = f"{arguments.n_samples:,} users", f"one of {len(plan.oracle)} columns"

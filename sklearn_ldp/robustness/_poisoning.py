@@ -11,12 +11,13 @@ from scipy import stats
 from sklearn.base import clone
 
 from ..oracles import BaseOracle
+from ..surveys import BaseColumnSurvey
 
 ATTACKS = ("maximal", "input", "assigned")
 
 
 def poisoning_gain(
-    oracle: BaseOracle | Sequence[BaseOracle],
+    oracle: BaseOracle | BaseColumnSurvey[Any] | Sequence[BaseOracle],
     share: float,
     n_targets: int,
     *,
@@ -45,21 +46,30 @@ def poisoning_gain(
     these: of balls in the fullest of g boxes, if r balls fall at random. (It is 1 for r = 1, and
     :math:`1 + 1 / g` for r = 2.)
 
+    Users of a survey claim in public which question they were asked. If genuine users are asked a
+    question with probability :math:`\\pi`, fake users who all claim it are a share of
+    :math:`\\beta / (\\beta + (1 - \\beta) \\pi)` of its reports, which takes the place of
+    :math:`\\beta`: with eight columns, 1 % of all users are 7.5 % of those who report on one. If
+    the collector assigns the questions, the attack that is left is "assigned": its share is
+    :math:`\\beta` again.
+
     The smaller epsilon is, the more one report weighs and the larger the gain is: privacy and
     robustness are in conflict.
 
     Parameters
     ----------
-    oracle : oracle or list of oracles
-        One or several oracles, which need not be fitted.
+    oracle : oracle, survey or list of oracles
+        One or several oracles, which need not be fitted; or a survey of columns or tables.
     share : float
         Fake users as a share of all users, in [0, 1].
     n_targets : int
-        Number r of categories that the fake users promote; the worst choice is assumed.
+        Number r of categories that the fake users promote; the worst choice is assumed. In a
+        question of a survey with fewer categories, all of these.
     target_frequency : float, default=0.0
         Sum :math:`f_T` of the targets' frequencies among the genuine users.
     n_categories : int, default=None
-        Size d of the domain; None takes that of the oracle's declared categories.
+        Size d of the domain; None takes that of the oracle's declared categories. Not for surveys,
+        which declare their domains.
     epsilon : float, default=None
         Privacy budget of one report; None takes the oracle's.
     attack : {"maximal", "input", "assigned"}, default="maximal"
@@ -67,8 +77,9 @@ def poisoning_gain(
 
     Returns
     -------
-    float or ndarray of shape (n_oracles,)
-        The gain, which is a sum of frequencies; for a list, an array with one gain per oracle.
+    float or ndarray of shape (n_oracles,) or (n_questions,)
+        The gain, which is a sum of frequencies; for a list, an array with one gain per oracle; for
+        a survey, with that of each of its questions, if all fake users report on this one.
 
     Raises
     ------
@@ -113,6 +124,15 @@ def poisoning_gain(
     >>> options = {"n_categories": 1000, "epsilon": 1.0, "attack": "assigned"}
     >>> round(poisoning_gain(OLH(), 0.01, 2, **options), 3)
     0.033
+
+    A column of eight, that the fake users claim or that is assigned to them:
+
+    >>> from sklearn_ldp import ColumnOracle
+    >>> survey = ColumnOracle(1.0, domains=dict.fromkeys("abcdefgh", 10))
+    >>> round(float(poisoning_gain(survey, 0.01, 1)[0]), 3)
+    0.2
+    >>> round(float(poisoning_gain(survey, 0.01, 1, attack="assigned")[0]), 3)
+    0.027
     """
     if isinstance(oracle, (list, tuple)):
         options: dict[str, Any] = {
@@ -127,19 +147,21 @@ def poisoning_gain(
             raise ValueError(f"Argument {name} must be a number from 0 to 1, got {value!r}.")
     if attack not in ATTACKS:
         raise ValueError(f"Argument attack must be one of {ATTACKS}, got {attack!r}.")
-    if not isinstance(oracle, BaseOracle):
+    if not isinstance(oracle, (BaseOracle, BaseColumnSurvey)):
         raise TypeError(
-            f"poisoning_gain needs an oracle such as OLH(), got {type(oracle).__name__}; of a "
-            "survey pass the oracle of one column."
+            "poisoning_gain needs an oracle such as OLH(), or a survey such as ColumnOracle, got "
+            f"{type(oracle).__name__}."
         )
     planned = clone(oracle) if epsilon is None else clone(oracle).set_params(epsilon=epsilon)
+    r = n_targets
+    if isinstance(planned, BaseColumnSurvey):
+        if n_categories is not None:
+            raise ValueError("Argument n_categories is for oracles; a survey declares its domains.")
+        return _gains_of_survey(planned, float(share), r, target_frequency, attack)
     channel: Any = planned.channel(n_categories)
-    r, d = n_targets, channel.n_categories
+    d = channel.n_categories
     if not (isinstance(r, Integral) and 1 <= r <= d):
         raise ValueError(f"Argument n_targets must be an integer from 1 to {d}, got {r!r}.")
-    if attack == "input":
-        return float(share * (1 - target_frequency))
-    p, q = float(channel.p), float(channel.q)
     supported: float = min(r, channel.largest_support)
     if attack == "assigned":
         part = channel.public_part
@@ -149,7 +171,40 @@ def poisoning_gain(
                 f"{type(oracle).__name__} draw none. Use OLH or BLH."
             )
         supported = _fullest_box(int(r), round(1 / channel.q))
-    return float(share * ((supported - r * q) / (p - q) - target_frequency))
+    weight = 1.0 if attack == "input" else _weight(channel, r, supported)
+    return float(share * (weight - target_frequency))
+
+
+def _weight(channel: Any, n_targets: int, supported: float) -> float:
+    """What a report that supports some of the targets adds to the sum of their estimates."""
+    p, q = float(channel.p), float(channel.q)
+    return (supported - n_targets * q) / (p - q)
+
+
+def _gains_of_survey(
+    survey: Any, share: float, n_targets: Any, target_frequency: float, attack: str
+) -> np.ndarray:
+    mechanism = survey.protocol().mechanism
+    largest = max(one.n_categories for one in mechanism.mechanisms)
+    if not (isinstance(n_targets, Integral) and 1 <= n_targets <= largest):
+        raise ValueError(
+            f"Argument n_targets must be an integer from 1 to {largest}, got {n_targets!r}."
+        )
+    part = mechanism.public_part
+    if attack == "assigned" and (part is None or part.privatize is None):
+        raise ValueError(
+            'The attack "assigned" is for surveys whose users draw a question; those of '
+            f"{survey!r} are all asked the same."
+        )
+    weights = np.ones(len(mechanism.mechanisms))
+    if attack != "input":
+        for j, channel in enumerate(mechanism.mechanisms):
+            r = min(n_targets, channel.n_categories)
+            weights[j] = _weight(channel, r, min(r, channel.largest_support))
+    shares = np.full(len(weights), share)
+    if attack == "maximal" and share:
+        shares = share / (share + (1 - share) * mechanism.probabilities)
+    return shares * (weights - target_frequency)
 
 
 def _fullest_box(n_balls: int, n_boxes: int) -> float:

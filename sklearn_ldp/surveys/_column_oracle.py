@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from functools import cache, lru_cache, partial
 from numbers import Integral
@@ -151,18 +151,18 @@ class ColumnOracle(BaseColumnSurvey[EstimateSet]):
 
     # -- hooks of the collection --------------------------------------------------------------
     def _make_mechanism(self, domain: RecordDomain) -> Several:
-        channels = [oracle.channel() for oracle in self._oracles(domain).values()]
+        n_asked = self._n_asked(domain)
+        channels = [oracle.channel() for oracle in self._oracles(domain, n_asked).values()]
         roots = np.sqrt(self._weights(domain) * self._total_variances(channels))
-        return Several.drawn(channels, roots, self._n_asked(domain))
+        return Several.drawn(channels, roots, n_asked)
 
-    def _oracles(self, domain: RecordDomain) -> dict[Any, BaseOracle]:
+    def _oracles(self, domain: RecordDomain, n_asked: int | None = None) -> dict[Any, BaseOracle]:
         """The oracle of each column, at its budget."""
         chosen = self._chosen(domain)
+        budgets = self._budgets(domain, self._n_asked(domain) if n_asked is None else n_asked)
         return {
             key: self._oracle_of(chosen[key], of_column, key, epsilon)
-            for (key, of_column), epsilon in zip(
-                domain.columns.items(), self._budgets(domain), strict=True
-            )
+            for (key, of_column), epsilon in zip(domain.columns.items(), budgets, strict=True)
         }
 
     def _oracles_behind(self, domain: RecordDomain, views: Any) -> dict[Any, BaseOracle]:
@@ -210,11 +210,15 @@ class ColumnOracle(BaseColumnSurvey[EstimateSet]):
         def totals_at(epsilon: float) -> np.ndarray:
             return np.array([variance(epsilon) for variance in variances])
 
-        return best_n_sampled(self.epsilon, self._weights(domain), sizes, totals_at)
+        weights, numbers = self._weights(domain), range(1, n_columns + 1)
+        if all(isinstance(one, str) for one in self._chosen(domain).values()):
+            about = about_errors(self.epsilon, weights, sizes)
+            # Only what may be the best in exact numbers is worked out in them.
+            numbers = np.flatnonzero(about <= about.min() * (1 + 1e-6)) + 1
+        return best_n_sampled(self.epsilon, weights, sizes, totals_at, numbers)
 
-    def _budgets(self, domain: RecordDomain) -> list[float]:
+    def _budgets(self, domain: RecordDomain, n_asked: int) -> list[float]:
         """The budget of each column's answer."""
-        n_asked = self._n_asked(domain)
         if n_asked == 1:
             return [self.epsilon] * len(domain.columns)
         if self.strategy == "split-budget":
@@ -332,8 +336,49 @@ def sampled_error(
     return float(np.sum(weights * (totals / pis + (1 - 1 / sizes) * (1 / pis - 1))))
 
 
+def about_errors(epsilon: float, weights: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+    """Return `sampled_error` for every number of columns, with the best oracles, in floats.
+
+    Parameters
+    ----------
+    epsilon : float
+        Budget of all answers of a user.
+    weights, sizes : ndarray of shape (n_columns,)
+        As for `sampled_error`.
+
+    Returns
+    -------
+    ndarray of shape (n_columns,)
+        The errors for 1, 2, ... columns; infinite where floats do not tell.
+    """
+    errors, d = np.full(len(sizes), math.inf), sizes.astype(float)
+    for i in range(len(sizes)):
+        ratio = math.exp(min(epsilon / (i + 1), 500.0))
+        totals = np.full(len(sizes), math.inf)
+        for more in (0, 1):  # the two sizes of sets next to the best one
+            w = np.clip(np.floor(d / (ratio + 1)) + more, 1, np.maximum(d - 1, 1))
+            p, not_p = w * ratio / (w * ratio + d - w), (d - w) / (w * ratio + d - w)
+            q = (p * (w - 1) + not_p * w) / np.maximum(d - 1, 1)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                total = (d * q * (1 - q) + (p - q) * (not_p - q)) / (p - q) ** 2
+            totals = np.fmin(totals, total)
+        if not np.isfinite(totals).all():
+            break
+        roots = np.sqrt(weights * totals)
+        pis, certain = roots * (i + 1) / roots.sum(), np.zeros(len(roots), dtype=bool)
+        while np.any(pis[~certain] > 1):
+            certain |= pis > 1
+            pis = np.where(certain, 1.0, roots * (i + 1 - certain.sum()) / roots[~certain].sum())
+        errors[i] = np.sum(weights * (totals / pis + (1 - 1 / d) * (1 / pis - 1)))
+    return errors
+
+
 def best_n_sampled(
-    epsilon: float, weights: np.ndarray, sizes: np.ndarray, totals_at: TotalVariances
+    epsilon: float,
+    weights: np.ndarray,
+    sizes: np.ndarray,
+    totals_at: TotalVariances,
+    numbers: Iterable[int],
 ) -> int:
     """Return the number of columns to ask each user for that has the least expected error.
 
@@ -348,24 +393,24 @@ def best_n_sampled(
         As for `sampled_error`.
     totals_at : callable
         Returns the total variance of each column's oracle at a budget.
+    numbers : iterable of int
+        The numbers to choose from, rising.
 
     Returns
     -------
     int
-        From 1 to n_columns.
+        One of them.
     """
-    errors = []
-    for n_sampled in range(1, len(sizes) + 1):
+    best, least = 1, math.inf
+    for n_sampled in map(int, numbers):
         totals = totals_at(budget_share(epsilon, Fraction(1, n_sampled)))
         if not np.all(np.isfinite(totals)):
             break
-        errors.append(sampled_error(weights, sizes, totals, n_sampled))
-    # Machines whose floats differ in the last digits agree: a later one must be clearly better.
-    best = 0
-    for i, error in enumerate(errors):
-        if error < errors[best] * (1 - 1e-9):
-            best = i
-    return best + 1
+        error = sampled_error(weights, sizes, totals, n_sampled)
+        # Machines whose floats differ in the last digits agree: a later one is clearly better.
+        if error < least * (1 - 1e-9):
+            best, least = n_sampled, error
+    return best
 
 
 def split_budget(

@@ -16,7 +16,9 @@ from sklearn_ldp import (
     OLH,
     OUE,
     SUE,
+    ColumnOracle,
     HadamardResponse,
+    MarginalOracle,
     SubsetSelection,
 )
 from sklearn_ldp.collection import (
@@ -124,6 +126,37 @@ def test_input_attacks(seed):
     gain = server.frequencies_[8] - truth
     assert gain == pytest.approx(expected, abs=5 * spread)
     assert abs(gain - poisoning_gain(oracle, 0.1, 1)) > 5 * spread  # not the maximal attack
+
+
+@pytest.mark.parametrize("attack", ["maximal", "assigned", "input"])
+@pytest.mark.parametrize("survey", [ColumnOracle, MarginalOracle])
+def test_fake_users_of_a_survey_claim_one_question(survey, attack, seed):
+    """Within 5 standard deviations; the negative control takes the share of all users."""
+    rng = np.random.default_rng(seed)
+    options = {"method": "split", "column_share": 0.0} if survey is MarginalOracle else {}
+    one = survey(2.0, domains=dict.fromkeys("abcdef", 4), oracle=OUE(), **options)
+    mechanism, n, fakes = one.protocol().mechanism, 60_000, 3_000
+    reports = one.privatize(rng.integers(0, 3, size=(n - fakes, 6)))
+    part = mechanism.public_part
+    parts = np.zeros(fakes) if attack == "maximal" else part.of_reports(one.privatize(
+        np.zeros((fakes, 6), dtype=int)
+    ))  # fmt: skip
+    target = mechanism.mechanisms[0].n_categories - 1
+    if attack == "input":
+        fake = one.privatize(np.full((fakes, 6), 3))
+    else:
+        fake = np.zeros((fakes, reports.shape[1]), dtype=np.int64)
+        fake[:, 0] = parts
+        fake[:, 1 + target] = 1
+    estimate = clone(one).aggregate(np.concatenate([reports, fake])).estimate_
+    gain = next(iter(estimate.values())).values[0, target]
+    noise = next(iter(estimate.values())).noise
+    expected = poisoning_gain(one, fakes / n, 1, attack=attack)[0]
+    spread = math.sqrt(np.max(noise.variance(np.full(target + 1, 0.2))))
+    assert gain == pytest.approx(expected, abs=5 * spread)
+    if attack == "maximal":
+        wrong = poisoning_gain(one, fakes / n, 1, attack="assigned")[0]
+        assert abs(gain - wrong) > 5 * spread
 
 
 def test_gain_grows_with_privacy_and_with_targets():

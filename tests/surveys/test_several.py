@@ -13,6 +13,7 @@ from sklearn_ldp.mechanisms.coins import TWO_64, SecureCoins, SeededCoins
 from sklearn_ldp.mechanisms.several import Several, shares_over_2_64, systematic_samples
 from sklearn_ldp.oracles import minimax_bound
 from sklearn_ldp.surveys._column_oracle import (
+    about_errors,
     best_n_sampled,
     budget_share,
     sampled_error,
@@ -272,7 +273,7 @@ def test_the_best_number_of_columns(size, best):
         return np.full(20, minimax_bound(epsilon, size))
 
     found = [
-        best_n_sampled(epsilon, np.ones(20), sizes, totals_at)
+        best_n_sampled(epsilon, np.ones(20), sizes, totals_at, range(1, 21))
         for epsilon in (0.5, 1, 2, 4, 6, 8, 10, 14, 20)
     ]
     assert found == best
@@ -316,3 +317,14 @@ def test_the_split_of_the_budget_is_the_best(sizes, weights, epsilon):
     # A rounding error in the variances does not change it.
     moved = [lambda x, at=at: at(x) * (1 + 1e-15) for at in total_at]
     assert split_budget(epsilon, weights, moved) == budgets
+
+
+@pytest.mark.parametrize("epsilon", [0.2, 1.0, 3.0, 9.0])
+def test_errors_in_floats_are_those_in_exact_numbers(epsilon):
+    """They choose among numbers of columns; a wrong budget is the negative control."""
+    sizes, weights = np.array([2, 3, 3, 17, 40, 1000]), np.array([1.0, 2, 9, 1, 0.1, 1])
+    about = about_errors(epsilon, weights, sizes)
+    for i, error in enumerate(about):
+        totals = np.array([minimax_bound(epsilon / (i + 1), int(size)) for size in sizes])
+        assert error == pytest.approx(sampled_error(weights, sizes, totals, i + 1), rel=1e-8)
+    assert about_errors(epsilon * 1.001, weights, sizes)[0] != pytest.approx(about[0], rel=1e-8)

@@ -623,3 +623,25 @@ def test_rows_of_people_are_no_tables(post):
         for given in (rows, np.random.default_rng(0).integers(0, 2, (100, 3)), [[0.5, 0.5]]):
             with pytest.raises(ValueError, match=f"MarginalOracle.*{type(post).__name__}\\(\\)"):
                 call(given)
+
+
+def test_a_plan_is_made_once(monkeypatch):
+    """Clients ask for it for each record; another budget or domain is another plan."""
+    made, make = [], MarginalOracle._make_mechanism
+
+    def counting(self, domain):
+        made.append(self.epsilon)
+        return make(self, domain)
+
+    monkeypatch.setattr(MarginalOracle, "_make_mechanism", counting)
+    domains = {"a": 2, "b": 3, "c": 5, "only here": 2}
+    first = MarginalOracle(1.125, domains=domains).protocol()
+    for _ in range(3):
+        again = MarginalOracle(1.125, domains=domains, n_shards=2, n_jobs=1)
+        assert again.protocol().mechanism is first.mechanism
+        again.privatize(np.zeros((1, 4), dtype=int))
+    assert made == [1.125]
+    MarginalOracle(1.25, domains=domains).protocol()
+    MarginalOracle(1.125, domains={**domains, "a": 4}).protocol()
+    MarginalOracle(1.125, domains=domains, weights={"a": 3}).protocol()
+    assert made == [1.125, 1.25, 1.125, 1.125]
