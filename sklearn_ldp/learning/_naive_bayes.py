@@ -70,7 +70,7 @@ class LDPNaiveBayes(Documented, WatchesRefits, ClassifierMixin, BaseEstimator):
     classes : array-like of shape (n_classes,), default=None
         All labels that there are. None learns them from the labels in `fit`, which is for
         simulations.
-    correlation : float, default=0.2
+    correlation : float, default=0.1
         How much two features' evidence is correlated within a class, on average, from 0 (naive
         Bayes as it is known) to 1 (all features say the same). The default was chosen on tables of
         diamonds, flights, incomes and patients (``benchmarks/accuracy/learning.py``).
@@ -112,9 +112,9 @@ class LDPNaiveBayes(Documented, WatchesRefits, ClassifierMixin, BaseEstimator):
     :math:`s_j` under the naive model, the sum is multiplied by
     :math:`\\sum s_j^2 / (\\sum s_j^2 + \\rho \\sum_{j \\neq k} s_j s_k)`, where :math:`\\rho` is
     `correlation`: what makes it calibrated if the terms are normal and equally correlated; and by
-    the share of the evidence that the tables bear out, less a standard error: an estimate of the
-    log likelihood that it adds, without the bias of being learnt from the same tables. All are
-    unpublished; the notes on learning have the measurements.
+    the share of the evidence that the tables bear out, less a third of a standard error: an
+    estimate of the log likelihood that it adds, without the bias of being learnt from the same
+    tables. All are unpublished; the notes on learning have the measurements.
 
     References
     ----------
@@ -176,7 +176,7 @@ class LDPNaiveBayes(Documented, WatchesRefits, ClassifierMixin, BaseEstimator):
         *,
         domains: Any = "auto",
         classes: ArrayLike | None = None,
-        correlation: float = 0.2,
+        correlation: float = 0.1,
         random_state: RandomState = None,
         n_jobs: int | None = None,
     ) -> None:
@@ -337,7 +337,8 @@ class LDPNaiveBayes(Documented, WatchesRefits, ClassifierMixin, BaseEstimator):
                 "MarginalOracle estimates them, without post-processing."
             )
         noises: list[Any] = [table.noise for table in found.values()]
-        variances = [float(np.square(noise.std)) for noise in noises]
+        of_cells = [_variances(table.values[0], table.noise) for table in found.values()]
+        variances = [float(one.mean()) for one in of_cells]
         error = float(np.sqrt(min(variances)))
         if error > _HOPELESS:
             raise ValueError(
@@ -355,9 +356,9 @@ class LDPNaiveBayes(Documented, WatchesRefits, ClassifierMixin, BaseEstimator):
         )
         cells = [table.reshape(-1, classes.size) for table in agreed]
         self.n_samples_seen_: int = int(np.max(noises[0].n_users))
-        stds = np.sqrt(variances)
+        stds = [np.sqrt(one).reshape(-1, classes.size) for one in of_cells]
         # A class is not taken to be rarer than what can be told from 0.
-        precisions = [1 / (len(one) * std**2) for one, std in zip(cells, stds, strict=True)]
+        precisions = [1 / (len(one) * v) for one, v in zip(cells, variances, strict=True)]
         least = max(1 / np.sqrt(sum(precisions)), 1 / (self.n_samples_seen_ + 1))
         prior = np.maximum(norm_sub(cells[0].sum(axis=0)), least)
         self.class_prior_: Any = prior / prior.sum()
@@ -473,18 +474,25 @@ def _learned(X: Any, name: str) -> RecordDomain:
     return RecordDomain(domains)
 
 
+def _variances(values: np.ndarray, noise: Any) -> np.ndarray:
+    """The variances of cells as if they were independent; in truth their errors sum to 0."""
+    f = norm_sub(values)
+    of_cells = noise.variance(f) + f * (1 - f) / float(np.max(noise.n_users))
+    return of_cells * f.size / (f.size - 1)
+
+
 # -- evidence ---------------------------------------------------------------------------------
 # Log odds ratios that are integrated over, and scales of their prior that are averaged by evidence.
 _LOG_ODDS = np.linspace(-6, 6, 121)
 _SCALES = np.geomspace(0.1, 3, 12)
 _DEGREES = 3  # of freedom of the prior: a few values may speak loudly where most are silent
-_CAUTION = 1.0  # standard errors that are taken off the evidence that tables show
+_CAUTION = 0.35  # standard errors that are taken off the evidence that tables show
 _PRIORS = (1 + (_LOG_ODDS / _SCALES[:, None]) ** 2 / _DEGREES) ** (-(_DEGREES + 1) / 2)
 _PRIORS /= _PRIORS.sum(axis=1, keepdims=True)
 
 
 def log_lifts(
-    table: np.ndarray, std: float, class_prior: np.ndarray
+    table: np.ndarray, std: np.ndarray | float, class_prior: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the logarithm of P(class | value) / P(class), shrunk by the noise of the table.
 
@@ -499,14 +507,14 @@ def log_lifts(
     What a little of the lifts adds to the log likelihood of the classes is the sum of their
     products with the true contrasts. With the estimated ones it is too large, since lifts follow
     their noise: by the sum of the posterior covariances of log odds and expected contrasts, times
-    1 - c (Stein's lemma).
+    1 - c (Stein's lemma; the scale is part of the posterior). The variance has these terms, too.
 
     Parameters
     ----------
     table : ndarray of shape (n_values, n_classes)
         Estimated joint frequencies; some may be negative.
-    std : float
-        Standard deviation of a cell, > 0.
+    std : float or ndarray of shape (n_values, n_classes)
+        Standard deviations of the cells, > 0.
     class_prior : ndarray of shape (n_classes,)
         P(class), > 0, with sum 1.
 
@@ -517,39 +525,43 @@ def log_lifts(
         without bias, and the variance of the latter.
     """
     n_classes = len(class_prior)
-    rows = table.sum(axis=1)
+    rows, variances = table.sum(axis=1), np.broadcast_to(np.square(std), table.shape)
     # The frequency of a value is not taken to be smaller than what can be told from 0.
-    frequencies = np.maximum(norm_sub(rows), std)
+    frequencies = np.maximum(norm_sub(rows), np.sqrt(variances.mean(axis=1)))
     frequencies /= frequencies.sum()
     contrasts = table - rows[:, None] * class_prior
-    stds = std * np.sqrt((1 - class_prior) ** 2 + (n_classes - 1) * class_prior**2)
+    # Tables agree on the classes: over all values the noise of a class sums to 0, too.
+    of_values = 1 - 1 / len(table)
+    of_others = variances.sum(axis=1, keepdims=True) - variances
+    stds = np.sqrt(of_values * ((1 - class_prior) ** 2 * variances + class_prior**2 * of_others))
     likelihoods, evidence = [], np.zeros(len(_SCALES))
     expected = expit(logit(class_prior)[:, None] + _LOG_ODDS) - class_prior[:, None]
     for c in range(n_classes):
-        distance = (contrasts[:, [c]] - frequencies[:, None] * expected[c]) / stds[c]
+        distance = (contrasts[:, [c]] - frequencies[:, None] * expected[c]) / stds[:, [c]]
         log_likelihood = -0.5 * distance**2
         likelihood = np.exp(log_likelihood - log_likelihood.max(axis=1, keepdims=True))
         likelihoods.append(likelihood)
         evidence += np.log(likelihood @ _PRIORS.T).sum(axis=0)
-    # The contrasts of a value sum to 0, so that one of the classes tells nothing new.
-    evidence *= (n_classes - 1) / n_classes
+    # The contrasts of a value sum to 0, and so do those of a class: one of each tells nothing new.
+    evidence *= of_values * (n_classes - 1) / n_classes
     shares = np.exp(evidence - evidence.max())
     shares /= shares.sum()
     log_odds, moved = np.zeros((2, *table.shape))
     for c, likelihood in enumerate(likelihoods):
         means, of_contrasts, products = (
-            (likelihood @ (_PRIORS * of).T) / (likelihood @ _PRIORS.T)
+            (likelihood @ (_PRIORS * of).T) / (likelihood @ _PRIORS.T) @ shares
             for of in (_LOG_ODDS, expected[c], _LOG_ODDS * expected[c])
         )
-        log_odds[:, c] = means @ shares
-        moved[:, c] = (products - means * of_contrasts) @ shares
+        log_odds[:, c] = means
+        moved[:, c] = products - means * of_contrasts
     posterior = expit(logit(class_prior) + log_odds)
     posterior /= posterior.sum(axis=1, keepdims=True)
     lifts = np.log(posterior / class_prior)
     hoped = frequencies @ ((posterior - class_prior) * lifts).sum(axis=1)
-    bias = frequencies @ moved @ (1 - class_prior)
+    biases = frequencies[:, None] * moved * (1 - class_prior)
     centred = lifts - (lifts @ class_prior)[:, None]
-    return lifts, np.array([hoped, np.sum(contrasts * lifts) - bias, np.sum((std * centred) ** 2)])
+    variance = np.sum((std * (centred - centred.mean(axis=0))) ** 2) + np.sum(biases**2)
+    return lifts, np.array([hoped, np.sum(contrasts * lifts) - np.sum(biases), variance])
 
 
 def confirmed(gains: np.ndarray) -> float:
@@ -563,10 +575,12 @@ def confirmed(gains: np.ndarray) -> float:
     Returns
     -------
     float
-        The ratio of what was found, less its standard error, to what was expected; in [0, 1].
+        The ratio of what was found, less a part of its standard error, to what was expected; in
+        [0, 1]. A feature counts with no more than it expects, so that none speaks for the others.
     """
-    hoped, found, variance = gains.sum(axis=0)
-    return float(np.clip((found - _CAUTION * np.sqrt(variance)) / max(hoped, 1e-300), 0, 1))
+    hoped, found, variances = gains.T
+    confirmed = np.minimum(found, hoped).sum() - _CAUTION * np.sqrt(variances.sum())
+    return float(np.clip(confirmed / max(hoped.sum(), 1e-300), 0, 1))
 
 
 def slope(

@@ -128,6 +128,26 @@ def test_noise_alone_says_hardly_anything():
     assert np.abs(log_lifts(table, 0.005, prior)[0]).max() > 1.5  # a noise level that is too small
 
 
+@pytest.mark.parametrize("shape", [(2, 2), (5, 6)])
+def test_what_lifts_add_is_estimated_without_bias(shape, seed):
+    """Features that say nothing: the mean of 400 estimates is within 4.5 standard errors of 0.
+
+    Noise that is taken to be larger by the root of 2, as it was for features of two values, is the
+    negative control: what was found is then far below 0.
+    """
+    rng = np.random.default_rng(seed)
+    frequencies, prior = np.full(shape[0], 1 / shape[0]), rng.dirichlet(np.full(shape[1], 5.0))
+    found = []
+    for _ in range(400):
+        table = np.outer(frequencies, prior) + 0.02 * rng.normal(size=shape)
+        total = np.maximum(table.sum(axis=0), 1e-3)
+        row = [log_lifts(table, std, total / total.sum())[1][1] for std in (0.02, 0.02 * 2**0.5)]
+        found.append(row)
+    z = np.mean(found, axis=0) / np.std(found, axis=0) * 20
+    assert abs(z[0]) < 4.5
+    assert z[1] < -4.5
+
+
 @pytest.mark.parametrize("correlation", [0.0, 0.2, 0.6])
 def test_the_slope_calibrates_correlated_features(correlation):
     """Normal terms, equally correlated: the slope is that of a regression on their sum.
