@@ -311,7 +311,7 @@ X, Y, _ = people(np.random.default_rng(0), 40)
     [
         ({}, X.assign(colour="blue"), Y, "in the column 'colour',.* unknown category 'blue'"),
         ({}, X.assign(age=np.nan), Y, "in the column 'age',|NaN"),
-        ({}, X, ["maybe"] * 40, "in the column 'class',.* unknown category 'maybe'"),
+        ({}, X, ["maybe"] * 40, "LDPNaiveBayes got the unknown class 'maybe'"),
         ({}, X, Y[:-1], r"inconsistent numbers of samples: \[40, 39\]"),
         ({}, X.drop(columns="age"), Y, "misses the column 'age'"),
         ({}, X, None, "requires y to be passed"),
