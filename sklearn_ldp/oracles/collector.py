@@ -402,7 +402,8 @@ class BaseCollector(  # type: ignore[call-arg]
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if "__init__" in vars(cls):
-            cls.__init__ = _naming_keywords(cls.__init__)  # type: ignore[method-assign]
+            # By name: an assignment would hide the types of the parameters from editors.
+            setattr(cls, "__init__", _naming_keywords(cls.__init__))  # noqa: B010
 
     @abstractmethod
     def _domain_of(self, declared: Any) -> Domain:

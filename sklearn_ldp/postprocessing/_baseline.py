@@ -194,9 +194,8 @@ class PostPos(BasePostProcessor):
     Examples
     --------
     >>> from sklearn_ldp import FrequencyEstimate, PostPos
-    >>> from sklearn_ldp.queries import groups
     >>> estimate = FrequencyEstimate([[0.75, 0.5, -0.125]], ["a", "b", "c"])
-    >>> PostPos().fit_transform(estimate).answer(groups([1, 1, 2]))
+    >>> PostPos().fit_transform(estimate).answer([[1, 1, 0], [0, 0, 1]])
     array([[1.25, 0.  ]])
     """
 
