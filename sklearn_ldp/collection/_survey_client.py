@@ -95,12 +95,12 @@ class SurveyClient:
 
     def __init__(self, survey: BaseColumnSurvey[Any], memo: str | PathLike[str]) -> None:
         protocol = survey.protocol() if isinstance(survey, BaseColumnSurvey) else None
-        mechanism = None if protocol is None else protocol.mechanism
-        part = None if mechanism is None else mechanism.public_part
+        mechanism: Any = None if protocol is None else protocol.mechanism
+        public = None if mechanism is None else mechanism.public_part
         is_of_columns = (
             isinstance(mechanism, Several) and mechanism.views is None and mechanism.n_drawn == 1
         )
-        can_be_assigned = part is not None and part.privatize is not None
+        can_be_assigned = public is not None and public.privatize is not None
         if protocol is None or not is_of_columns or not can_be_assigned:
             raise TypeError(
                 "SurveyClient needs a survey whose users are asked for one column each, such as "
@@ -227,5 +227,7 @@ class SurveyClient:
         if report is None or n_reports == 0:
             return report is None and n_reports == 0
         is_row = type(report) is list and all(type(one) is int for one in report)
-        row = np.array([report], dtype=np.int64) if is_row and max(map(abs, report)) < 2**63 else []
-        return len(row) > 0 and int(self._protocol.check(row)[0, 0]) == part
+        if not is_row or not report or max(map(abs, report)) >= 2**63:
+            return False
+        row = np.array([report], dtype=np.int64)
+        return int(self._protocol.check(row)[0, 0]) == part

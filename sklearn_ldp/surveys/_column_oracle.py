@@ -210,7 +210,7 @@ class ColumnOracle(BaseColumnSurvey[EstimateSet]):
         def totals_at(epsilon: float) -> np.ndarray:
             return np.array([variance(epsilon) for variance in variances])
 
-        weights, numbers = self._weights(domain), range(1, n_columns + 1)
+        weights, numbers = self._weights(domain), np.arange(1, n_columns + 1)
         if all(isinstance(one, str) for one in self._chosen(domain).values()):
             about = about_errors(self.epsilon, weights, sizes)
             # Only what may be the best in exact numbers is worked out in them.
