@@ -51,8 +51,7 @@ class Memo:
     ) -> None:
         self._path, self._client, self._is_fine = Path(path), client, is_fine
         configuration = {k: v for k, v in protocol.configuration.items() if k != "collection_round"}
-        text = json.dumps(configuration, sort_keys=True, default=str)
-        self._head = {"format": form, "survey": hashlib.sha256(text.encode()).hexdigest()}
+        self._head = {"format": form, "survey": _digest(configuration)}
 
     def read(self) -> dict[str, Any] | None:
         """Return the entries of the file.
@@ -73,6 +72,9 @@ class Memo:
         try:
             entries = json.loads(read_regular(self._path, _MAX_BYTES), parse_constant=_no_constant)
             found = {name: entries.pop(name) for name in self._head}
+            digest = entries.pop("sha256", None)  # the first files had none
+            if digest is not None and digest != _digest(entries):
+                raise ValueError("another digest")
             is_other = found["survey"] != self._head["survey"]
             is_fine = found["format"] == self._head["format"] and type(found["survey"]) is str
             is_fine = is_fine and (is_other or self._is_fine(entries))
@@ -115,7 +117,8 @@ class Memo:
             if entries != before:
                 with replacing(self._path) as file:
                     os.chmod(file.fileno(), 0o600)
-                    file.write(json.dumps({**self._head, **entries}).encode())
+                    content = {**self._head, **entries, "sha256": _digest(entries)}
+                    file.write(json.dumps(content).encode())
 
     def is_left_locked(self) -> bool:
         """Return whether there is a lock, which may be that of a client that was killed.
@@ -126,6 +129,11 @@ class Memo:
             Whether its file is there; `changing` waits for its owner, or removes it.
         """
         return os.path.lexists(lock_file(self._path))
+
+
+def _digest(entries: dict[str, Any]) -> str:
+    text = json.dumps(entries, sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _no_constant(name: str) -> None:

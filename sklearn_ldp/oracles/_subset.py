@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from numbers import Integral
 
 import numpy as np
@@ -192,7 +192,12 @@ class SubsetChannel(Channel):
     def privatize(self, codes, coins):
         members = np.flatnonzero(self.draw(codes, coins)).reshape(len(codes), self.size)
         members -= self.n_categories * np.arange(len(codes))[:, None]
-        return members
+        return members.astype(self._dtype)
+
+    @cached_property
+    def _dtype(self):
+        # Hundreds of 64-bit integers a report take longer to fetch from memory than to draw.
+        return np.min_scalar_type(self.n_categories - 1)
 
     def draw(self, codes, coins):
         n, d = len(codes), self.n_categories

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from functools import cache, lru_cache, partial
 from numbers import Integral
@@ -210,12 +210,7 @@ class ColumnOracle(BaseColumnSurvey[EstimateSet]):
         def totals_at(epsilon: float) -> np.ndarray:
             return np.array([variance(epsilon) for variance in variances])
 
-        weights, numbers = self._weights(domain), np.arange(1, n_columns + 1)
-        if all(isinstance(one, str) for one in self._chosen(domain).values()):
-            about = about_errors(self.epsilon, weights, sizes)
-            # Only what may be the best in exact numbers is worked out in them.
-            numbers = np.flatnonzero(about <= about.min() * (1 + 1e-6)) + 1
-        return best_n_sampled(self.epsilon, weights, sizes, totals_at, numbers)
+        return best_n_sampled(self.epsilon, self._weights(domain), sizes, totals_at)
 
     def _budgets(self, domain: RecordDomain, n_asked: int) -> list[float]:
         """The budget of each column's answer."""
@@ -274,6 +269,7 @@ TotalVariances = Callable[[float], np.ndarray]
 
 _FIRST_UNITS = 1 << 6  # that the budget is split into, at least
 _HALVINGS = 4  # of these units
+_CLEARLY_WORSE = 1.5  # times the least error
 
 
 @lru_cache(maxsize=1 << 14)
@@ -336,49 +332,8 @@ def sampled_error(
     return float(np.sum(weights * (totals / pis + (1 - 1 / sizes) * (1 / pis - 1))))
 
 
-def about_errors(epsilon: float, weights: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-    """Return `sampled_error` for every number of columns, with the best oracles, in floats.
-
-    Parameters
-    ----------
-    epsilon : float
-        Budget of all answers of a user.
-    weights, sizes : ndarray of shape (n_columns,)
-        As for `sampled_error`.
-
-    Returns
-    -------
-    ndarray of shape (n_columns,)
-        The errors for 1, 2, ... columns; infinite where floats do not tell.
-    """
-    errors, d = np.full(len(sizes), math.inf), sizes.astype(float)
-    for i in range(len(sizes)):
-        ratio = math.exp(min(epsilon / (i + 1), 500.0))
-        totals = np.full(len(sizes), math.inf)
-        for more in (0, 1):  # the two sizes of sets next to the best one
-            w = np.clip(np.floor(d / (ratio + 1)) + more, 1, np.maximum(d - 1, 1))
-            p, not_p = w * ratio / (w * ratio + d - w), (d - w) / (w * ratio + d - w)
-            q = (p * (w - 1) + not_p * w) / np.maximum(d - 1, 1)
-            with np.errstate(divide="ignore", invalid="ignore"):
-                total = (d * q * (1 - q) + (p - q) * (not_p - q)) / (p - q) ** 2
-            totals = np.fmin(totals, total)
-        if not np.isfinite(totals).all():
-            break
-        roots = np.sqrt(weights * totals)
-        pis, certain = roots * (i + 1) / roots.sum(), np.zeros(len(roots), dtype=bool)
-        while np.any(pis[~certain] > 1):
-            certain |= pis > 1
-            pis = np.where(certain, 1.0, roots * (i + 1 - certain.sum()) / roots[~certain].sum())
-        errors[i] = np.sum(weights * (totals / pis + (1 - 1 / d) * (1 / pis - 1)))
-    return errors
-
-
 def best_n_sampled(
-    epsilon: float,
-    weights: np.ndarray,
-    sizes: np.ndarray,
-    totals_at: TotalVariances,
-    numbers: Iterable[int],
+    epsilon: float, weights: np.ndarray, sizes: np.ndarray, totals_at: TotalVariances
 ) -> int:
     """Return the number of columns to ask each user for that has the least expected error.
 
@@ -393,16 +348,14 @@ def best_n_sampled(
         As for `sampled_error`.
     totals_at : callable
         Returns the total variance of each column's oracle at a budget.
-    numbers : iterable of int
-        The numbers to choose from, rising.
 
     Returns
     -------
     int
-        One of them.
+        From 1 to n_columns.
     """
     best, least = 1, math.inf
-    for n_sampled in map(int, numbers):
+    for n_sampled in range(1, len(sizes) + 1):
         totals = totals_at(budget_share(epsilon, Fraction(1, n_sampled)))
         if not np.all(np.isfinite(totals)):
             break
@@ -410,6 +363,8 @@ def best_n_sampled(
         # Machines whose floats differ in the last digits agree: a later one is clearly better.
         if error < least * (1 - 1e-9):
             best, least = n_sampled, error
+        if error > _CLEARLY_WORSE * least:  # beyond the best number the error only rises
+            break
     return best
 
 

@@ -126,7 +126,10 @@ def test_records_that_are_refused_spend_nothing(tmp_path):
 def test_memos_that_are_refused(tmp_path):
     path = tmp_path / "memo.json"
     SurveyClient(survey(), path).report(RECORD)
-    whole = json.loads(path.read_text())
+    sealed = json.loads(path.read_text())
+    whole = {name: entry for name, entry in sealed.items() if name != "sha256"}
+    path.write_text(json.dumps(whole))  # as the first release wrote it
+    SurveyClient(survey(), path)
     with pytest.raises(ValueError, match="is the memo of another survey"):
         SurveyClient(survey(weights={"age": 2}), path)
     for text in (
@@ -154,6 +157,8 @@ def test_memos_that_are_refused(tmp_path):
         "[" * 100_000,
         '{"format":' * 100_000,
         json.dumps({**whole, "format": "?"}),
+        json.dumps({**sealed, "n_reports": 2}),
+        json.dumps({**sealed, "sha256": 3}),
     ):
         path.write_text(text)
         with pytest.raises(ValueError, match=r"memo\.json is not the memo of .* or it is damaged"):
@@ -197,6 +202,7 @@ def test_a_memo_that_went_away_is_not_made_anew(tmp_path):
     for ask in (client.report, client.renew):
         with pytest.raises(ValueError, match="has been deleted, or another one is in its place"):
             ask(RECORD)
+    del whole["sha256"]
     path.write_text(json.dumps({**whole, "part": (whole["part"] + 1) % 3}))
     with pytest.raises(ValueError, match="has been deleted, or another one is in its place"):
         client.report(RECORD)
