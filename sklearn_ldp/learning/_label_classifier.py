@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable
+from functools import partial
 from numbers import Integral
 from typing import Any, Self
 from zlib import crc32
@@ -44,7 +45,10 @@ from ._label_scores import make_label_dp_scorer
 
 _N_FOLDS = 5  # of the reports that judge
 _SHARES_OF_C = (1e-4, 1e-3, 1e-2, 0.1, 1.0)
-_SHARES_OF_MODEL = np.array([0, 1 / 32, 1 / 16, 0.125, 0.25, 0.5, 1])
+_POWERS = (0.25, 0.5, 1, 2, 3, 4)  # of what a classifier's probabilities have beyond the constant
+_SHARES_OF_MODEL = (1 / 32, 1 / 16, 0.125, 0.25, 0.5, 1)  # before a correction
+_SHARES_AS_THEY_ARE = (0.25, 0.5, 0.75, 0.95)  # without one
+_LEAST_WEIGHT = 1e-4  # of a candidate that is worth computing
 _CAUTION = 0.5  # standard errors that a gain is worth less
 _SURELY = 2.5  # five standard errors of a score of reports, times the root of their number
 _TRUST_IN_C = 0.25  # the weight of a nat
@@ -105,7 +109,9 @@ class LabelDPClassifier(
         How the model is corrected. "likelihood" is for logistic regression with an L2 penalty.
         "auto" averages what the reports support: for these, coefficients by the likelihood at
         `C`, at `C` / 10 to `C` / 10,000, and those of the constant, which are 0; for other
-        classifiers, "probabilities" and the constant. It fits the classifier six times.
+        classifiers the constant, "probabilities", the reports' probabilities as they are, mixtures
+        of these, and powers of what the classifier has beyond the constant. It fits the classifier
+        six times.
     input : {"values", "reports"}, default="values"
         Whether the labels in `fit` are true, to be randomised there, or reports already.
     random_state : int, RandomState, Generator or None, default=None
@@ -143,7 +149,7 @@ class LabelDPClassifier(
 
     Held-out reports judge by their likelihood, in five folds. A candidate that gains G nats over
     the constant, with standard error S, has a weight proportional to exp((G - S / 2) / 4) if it is
-    one of several penalties, and to exp(G - S / 2) if it is a mixture of a classifier and the
+    one of several penalties, and to exp(G - S / 2) if it stands between a classifier and the
     constant. The 4 is no theorem: likelihoods of reports hardly notice overconfident probabilities,
     which cost true log loss dearly, and averages with softer weights lost less on trial data.
 
@@ -334,26 +340,41 @@ class LabelDPClassifier(
     def _shrink(self, X: Any, codes: np.ndarray, weights: np.ndarray, routed: dict) -> None:
         """Find the weight of the classifier against the constant, by held-out reports."""
         channel, n, splits = self._channel_, len(codes), _splits(codes)
-        rates = _probabilities(constant(channel, codes, weights)[None])[0]
-        self._constant = channel.q + channel.signal * rates
-        held_out, found = np.zeros((n, len(rates))), np.unique(codes)
+        self._rates = _probabilities(constant(channel, codes, weights)[None])[0]
+        held_out, found = np.zeros((n, len(self._rates))), np.unique(codes)
         if min(len(np.unique(codes[some])) for some, _ in splits) < 2:
-            self.weights_ = {"constant": 1.0, "probabilities": 0.0}
-            return
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of folds without a rare class; the fit has warned
-            held_out[:, found] = cross_val_predict(
-                self._base(), X, codes, cv=splits, params=routed, method="predict_proba"
-            )
-        likelihoods = []
-        for share in _SHARES_OF_MODEL:
-            P = channel.corrected_probabilities(self._mixed(held_out, share), self._n_reports)
-            likelihoods.append(np.log(channel.q + channel.signal * P[np.arange(n), codes]))
-        share = float(evidence(np.column_stack(likelihoods), weights, 1.0) @ _SHARES_OF_MODEL)
-        self.weights_ = {"constant": 1 - share, "probabilities": share}
+            self._shares: Any = np.ones(1)
+        else:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of folds without a rare class; the fit has warned
+                held_out[:, found] = cross_val_predict(
+                    self._base(), X, codes, cv=splits, params=routed, method="predict_proba"
+                )
+            reported = [P()[np.arange(n), codes] for P in self._candidates(held_out)]
+            likelihoods = np.log(channel.q + channel.signal * np.column_stack(reported))
+            self._shares = evidence(likelihoods, weights, 1.0)
+        of_constant = float(self._shares[0])
+        self.weights_ = {"constant": of_constant, "probabilities": 1 - of_constant}
 
-    def _mixed(self, reported: np.ndarray, share: float) -> np.ndarray:
-        return reported if share == 1 else share * reported + (1 - share) * self._constant
+    def _candidates(self, reported: np.ndarray) -> list[Callable[[], np.ndarray]]:
+        """Ways to make probabilities of true labels of reported ones; the first is the constant."""
+        channel, rates = self._channel_, self._rates
+        constant = channel.q + channel.signal * rates
+        lifts = np.maximum(reported, channel.q / 2) / constant
+
+        def raised(power: float) -> np.ndarray:
+            likely = rates * lifts**power
+            return likely / likely.sum(axis=1, keepdims=True)
+
+        def corrected(share: float) -> np.ndarray:
+            mixed = share * reported + (1 - share) * constant
+            return channel.corrected_probabilities(mixed, self._n_reports)
+
+        return [
+            *(partial(raised, power) for power in (0.0, *_POWERS)),
+            *(partial(corrected, share) for share in _SHARES_OF_MODEL),
+            *(lambda w=w: w * reported + (1 - w) * rates for w in _SHARES_AS_THEY_ARE),
+        ]
 
     # -- predictions --------------------------------------------------------------------------
     def predict(self, X: Any) -> np.ndarray:
@@ -370,7 +391,7 @@ class LabelDPClassifier(
             Labels.
         """
         check_is_fitted(self)
-        if self.weights_.get("probabilities", 1) == 1:
+        if "constant" not in self.weights_ or "probabilities" not in self.weights_:
             return self.estimator_.predict(X)
         return self.classes_[self.predict_proba(X).argmax(axis=1)]
 
@@ -394,8 +415,11 @@ class LabelDPClassifier(
             return P
         reported = np.zeros((len(P), len(self.classes_)))
         reported[:, np.searchsorted(self.classes_, self.estimator_.classes_)] = P
-        reported = self._mixed(reported, self.weights_["probabilities"])
-        return self._channel_.corrected_probabilities(reported, self._n_reports)
+        if "constant" not in self.weights_:
+            return self._channel_.corrected_probabilities(reported, self._n_reports)
+        both = zip(self._shares, self._candidates(reported), strict=False)
+        P = np.add.reduce([share * of() for share, of in both if share > _LEAST_WEIGHT])
+        return P / P.sum(axis=1, keepdims=True)
 
     @available_if(_has("predict_proba"))
     def predict_log_proba(self, X: Any) -> np.ndarray:

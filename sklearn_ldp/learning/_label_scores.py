@@ -68,15 +68,13 @@ def _roc_auc(labels: np.ndarray, decision: np.ndarray) -> np.ndarray:
     """The share of pairs of a user of the second class and another of the first in right order.
 
     Reports of different users are independent, so the sum over pairs is unbiased; a user is no pair
-    with herself.
+    with herself. The rows are sorted by the decision.
     """
-    order = np.argsort(decision, kind="stable")
-    is_new = np.append(True, decision[order[1:]] != decision[order[:-1]])
-    ties, (first, second) = np.cumsum(is_new) - 1, labels[order].T
-    of_ties = np.add.reduceat(first, np.flatnonzero(is_new))
-    below = np.concatenate([[0.0], np.cumsum(of_ties)[:-1]])[ties]
-    pairs = second @ (below + 0.5 * of_ties[ties]) - 0.5 * (second @ first)
-    total = second.sum() * first.sum() - second @ first
+    starts = np.flatnonzero(np.append(True, decision[1:] != decision[:-1]))
+    of_herself = labels[:, 0] @ labels[:, 1]
+    first, second = (np.add.reduceat(of_class, starts) for of_class in labels.T)
+    pairs = second @ (np.cumsum(first) - 0.5 * first) - 0.5 * of_herself
+    total = second.sum() * first.sum() - of_herself
     return np.array([[pairs], [total]]) / labels.sum() ** 2
 
 

@@ -11,7 +11,7 @@ from scipy import sparse
 from scipy.special import log_softmax, softmax
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
-from sklearn.datasets import make_classification
+from sklearn.datasets import load_breast_cancer, make_classification
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.linear_model import LogisticRegression, Ridge
@@ -35,6 +35,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from sklearn_ldp import GRR
 from sklearn_ldp.learning import (
     LabelDPClassifier,
+    _label_classifier,
     corrected_labels,
     label_dp_score,
     make_label_dp_scorer,
@@ -232,6 +233,33 @@ def test_held_out_reports_decide_about_weights():
     expected = np.exp((gains.sum(axis=0) - error / 2) / 4)
     np.testing.assert_allclose(evidence(log_likelihoods, weights, 0.25), expected / expected.sum())
     np.testing.assert_allclose(evidence(np.zeros((4, 2)), np.ones(4), 1.0), 0.5)
+
+
+def test_probabilities_of_a_forest_are_sharpened_where_reports_say_so(monkeypatch, seed):
+    """A forest's probabilities are too close to each other, and so are the corrected ones.
+
+    The mean gain of log loss over 2 collections; over 5 seeds one of them had a mean of .024 and a
+    standard deviation of .005, so that .005 is missed less than once in 10^6. Without the powers
+    among the candidates, the negative control, there is none.
+    """
+    X, y = load_breast_cancer(return_X_y=True)
+    forest = RandomForestClassifier(20, min_samples_leaf=5, random_state=0)
+    known = {"epsilon": 3.0, "classes": [0, 1]}
+
+    def gain(i):
+        order = np.random.default_rng([seed, i]).permutation(len(y))
+        some, others = order[:400], order[400:]
+        reports = LabelDPClassifier(**known, random_state=i).privatize(y[some])
+        losses = []
+        for correction in ("probabilities", "auto"):
+            model = LabelDPClassifier(forest, correction=correction, input="reports", **known)
+            P = model.fit(X[some], reports).predict_proba(X[others])
+            losses.append(log_loss(y[others], P))
+        return losses[0] - losses[1]
+
+    assert np.mean([gain(0), gain(1)]) > 0.005
+    monkeypatch.setattr(_label_classifier, "_POWERS", ())
+    assert gain(0) < 0.005
 
 
 def weak_users(seed, n=3000):
