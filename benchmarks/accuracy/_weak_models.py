@@ -1,8 +1,8 @@
 """Models of weak private data beside the cheap answers: public columns alone, the class prior.
 
 Adult, the digits of scikit-learn, and the tables which _record_tables.py writes to the folder
-$SKLEARN_LDP_TABLES. No constant was chosen on them, but a first form of LDPNaiveBayes was judged on
-them, and its floor of rare classes was added after that.
+$SKLEARN_LDP_TABLES. The caution of LDPNaiveBayes and its correlation were chosen on them and on the
+tables of _learning_tables.py; nothing of the corrected models was.
 
     python -m benchmarks.accuracy._weak_models
 """

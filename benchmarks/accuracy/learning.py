@@ -421,7 +421,7 @@ def choices(folder: str, n_repeats: int) -> Iterator[str]:
     """Yield the mean log loss over tables of _learning_tables.py, by the correlation."""
     import pandas as pd
 
-    correlations = [0.0, 0.08, 0.12, 0.16, 0.2, 0.3]
+    correlations = [0.0, 0.05, 0.1, 0.15, 0.2, 0.3]
     yield "log loss below that of the class prior alone, mean over tables and seeds"
     yield "| correlation | " + " | ".join(f"epsilon {epsilon:g}" for epsilon in EPSILONS) + " |"
     yield "|---|" + "---|" * len(EPSILONS)

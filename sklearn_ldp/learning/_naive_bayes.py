@@ -337,7 +337,10 @@ class LDPNaiveBayes(Documented, WatchesRefits, ClassifierMixin, BaseEstimator):
                 "MarginalOracle estimates them, without post-processing."
             )
         noises: list[Any] = [table.noise for table in found.values()]
-        of_cells = [_variances(table.values[0], table.noise) for table in found.values()]
+        of_cells = [
+            _variances(table.values.reshape(-1, classes.size), table.noise)
+            for table in found.values()
+        ]
         variances = [float(one.mean()) for one in of_cells]
         error = float(np.sqrt(min(variances)))
         if error > _HOPELESS:
@@ -356,7 +359,7 @@ class LDPNaiveBayes(Documented, WatchesRefits, ClassifierMixin, BaseEstimator):
         )
         cells = [table.reshape(-1, classes.size) for table in agreed]
         self.n_samples_seen_: int = int(np.max(noises[0].n_users))
-        stds = [np.sqrt(one).reshape(-1, classes.size) for one in of_cells]
+        stds = [np.sqrt(one) for one in of_cells]
         # A class is not taken to be rarer than what can be told from 0.
         precisions = [1 / (len(one) * v) for one, v in zip(cells, variances, strict=True)]
         least = max(1 / np.sqrt(sum(precisions)), 1 / (self.n_samples_seen_ + 1))
@@ -474,11 +477,17 @@ def _learned(X: Any, name: str) -> RecordDomain:
     return RecordDomain(domains)
 
 
-def _variances(values: np.ndarray, noise: Any) -> np.ndarray:
-    """The variances of cells as if they were independent; in truth their errors sum to 0."""
-    f = norm_sub(values)
-    of_cells = noise.variance(f) + f * (1 - f) / float(np.max(noise.n_users))
-    return of_cells * f.size / (f.size - 1)
+def _variances(table: np.ndarray, noise: Any) -> np.ndarray:
+    """The variances of cells, given their rows, as if they were independent: they sum to 1.
+
+    Which users were drawn moves the cells of a value together, and not the classes within it.
+    """
+    f = norm_sub(table.ravel()).reshape(table.shape)
+    rows = np.maximum(f.sum(axis=1, keepdims=True), np.finfo(float).tiny)
+    drawn, total = (float(np.max(of)) for of in (noise.n_samples, noise.n_users))
+    variances = noise.variance(f.ravel()).reshape(f.shape)
+    variances = variances + f * (1 - f) / total - f * (f / rows - f) / drawn
+    return variances * f.size / (f.size - 1)
 
 
 # -- evidence ---------------------------------------------------------------------------------

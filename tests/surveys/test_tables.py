@@ -542,6 +542,18 @@ def test_no_plan_fails(n_plans):
     assert refused <= n_plans / 4
 
 
+def test_the_noisier_the_tables_the_more_users_tell_of_single_columns():
+    """Nearly all of them where a model can only tell of the columns, nobody with little noise."""
+    domains, shares = dict.fromkeys("abcdefghijkl", 4), []
+    for n_users in (10**4, 5 * 10**4, 10**5, 10**7):
+        oracle = MarginalOracle(1.0, domains=domains, method="split", expected_n_users=n_users)
+        mechanism = oracle.protocol().mechanism
+        sizes = np.array([len(view.columns) for view in mechanism.views])
+        shares.append(mechanism.probabilities[sizes == 1].sum())
+    assert shares[0] == pytest.approx(0.9)
+    assert shares[0] > shares[1] > shares[2] > shares[3] == 0
+
+
 def test_tables_that_nobody_told_about():
     """They have no rows, whatever was expected; those that follow from others do."""
     tables = simulated(9, 2, 1.0, 60, expected=100_000, method="split")
