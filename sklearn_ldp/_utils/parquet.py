@@ -37,27 +37,65 @@ def refuse_large_footer(source: Any) -> None:
     source.seek(0)
 
 
-def column_chunks(metadata: Any) -> Iterator[tuple[int, int, int]]:
+def column_chunks(source: Any) -> Iterator[tuple[int, int, int]]:
     """Yield the beginning, the end and the number of rows of each column in each row group.
+
+    The footer is parsed here, since Arrow's accessor of a column ends the process with the file's
+    statistics if these are damaged.
 
     Parameters
     ----------
-    metadata : pyarrow.parquet.FileMetaData
-        Footer of the file.
+    source : binary file
+        A Parquet file, whose footer is not too large.
 
     Yields
     ------
     (int, int, int)
         As the footer claims.
+
+    Raises
+    ------
+    ValueError
+        If the footer is damaged.
     """
-    for number in range(metadata.num_row_groups):
-        group = metadata.row_group(number)
-        for column in range(metadata.num_columns):
-            chunk = group.column(column)
-            start = chunk.data_page_offset
-            if chunk.has_dictionary_page:
-                start = min(start, chunk.dictionary_page_offset)
-            yield start, start + chunk.total_compressed_size, group.num_rows
+    end = source.seek(-8, SEEK_END)
+    length = int.from_bytes(source.read(4), "little")
+    source.seek(end - length)
+    try:
+        footer = _thrift(BytesIO(source.read(length)), 12)
+        for group in footer.get(4, ()):  # the numbers of fields are those of the format
+            for column in group[1]:
+                sizes = column[3]
+                start, dictionary = sizes[9], sizes.get(11, 0)
+                start = dictionary if 0 < dictionary < start else start
+                yield start, start + sizes[7], group[3]
+    except (LookupError, TypeError, AttributeError):
+        raise ValueError("its footer is damaged") from None
+
+
+def _thrift(file: BytesIO, kind: int, depth: int = 16) -> Any:
+    """A value in Thrift's compact protocol; a struct is a dict by the numbers of its fields."""
+    if kind == 12 and depth:
+        found, number = dict[int, Any](), 0
+        while head := file.read(1)[0]:
+            delta, field = divmod(head, 16)
+            number = number + delta if delta else _signed(_varint(file))
+            found[number] = field == 1 if field in (1, 2) else _thrift(file, field, depth - 1)
+        return found
+    if kind in (9, 10) and depth:  # lists and sets
+        size, item = divmod(file.read(1)[0], 16)
+        size = _varint(file) if size == 15 else size
+        return [_thrift(file, 3 if item in (1, 2) else item, depth - 1) for _ in range(size)]
+    if kind == 8:
+        file.seek(_varint(file), SEEK_CUR)
+        return None
+    if kind in (4, 5, 6):
+        return _signed(_varint(file))
+    return file.read({3: 1, 7: 8}[kind])[0]
+
+
+def _signed(value: int) -> int:
+    return value >> 1 ^ -(value & 1)
 
 
 def walk_pages(
@@ -145,7 +183,7 @@ def page_header(data: bytes) -> tuple[int, int, int]:
         elif kind in (4, 5, 6):  # integers, of which the sizes are of 32 bits
             value = _varint(file)
             if kind == 5 and len(numbers) == 1:
-                sizes[numbers[0]] = value >> 1 ^ -(value & 1)
+                sizes[numbers[0]] = _signed(value)
         if delta == 0 or kind not in (1, 2, 4, 5, 6, 8, 12):
             raise IndexError("not a field of a page header")
     return sizes[2], sizes[3], file.tell()
