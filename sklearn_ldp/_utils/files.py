@@ -113,7 +113,7 @@ def make_folder(path: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
 
 
-def open_regular(path: str | PathLike[str]) -> BinaryIO:
+def open_regular(path: str | PathLike[str]) -> io.BufferedReader:
     """Open a file to read its bytes.
 
     Parameters

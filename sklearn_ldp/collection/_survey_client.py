@@ -95,7 +95,7 @@ class SurveyClient:
 
     def __init__(self, survey: BaseColumnSurvey[Any], memo: str | PathLike[str]) -> None:
         protocol = survey.protocol() if isinstance(survey, BaseColumnSurvey) else None
-        mechanism = None if protocol is None else protocol.mechanism
+        mechanism: Any = None if protocol is None else protocol.mechanism
         part = None if mechanism is None else mechanism.public_part
         is_of_columns = (
             isinstance(mechanism, Several) and mechanism.views is None and mechanism.n_drawn == 1
@@ -117,8 +117,8 @@ class SurveyClient:
         if entries is None:
             with self._file.changing() as entries:
                 if not entries:
-                    part = int(mechanism.draw_samples(1, SecureCoins())[0])
-                    entries.update(part=part, report=None, n_reports=0)
+                    drawn = int(mechanism.draw_samples(1, SecureCoins())[0])
+                    entries.update(part=drawn, report=None, n_reports=0)
         self._part = entries["part"]
 
     @property
@@ -226,6 +226,6 @@ class SurveyClient:
             return False
         if report is None or n_reports == 0:
             return report is None and n_reports == 0
-        is_row = type(report) is list and all(type(one) is int for one in report)
-        row = np.array([report], dtype=np.int64) if is_row and max(map(abs, report)) < 2**63 else []
-        return len(row) > 0 and int(self._protocol.check(row)[0, 0]) == part
+        if type(report) is not list or any(type(one) is not int for one in report):
+            return False
+        return int(self._protocol.check(np.array([report]))[0, 0]) == part

@@ -186,7 +186,7 @@ def _gains_of_survey(
 ) -> np.ndarray:
     mechanism = survey.protocol().mechanism
     largest = max(one.n_categories for one in mechanism.mechanisms)
-    if not (isinstance(n_targets, Integral) and 1 <= n_targets <= largest):
+    if not (isinstance(n_targets, Integral) and 1 <= int(n_targets) <= largest):
         raise ValueError(
             f"Argument n_targets must be an integer from 1 to {largest}, got {n_targets!r}."
         )
