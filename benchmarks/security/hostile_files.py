@@ -20,15 +20,37 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from threadpoolctl import threadpool_limits
 
-from sklearn_ldp import GRR, OLH, OUE, HadamardResponse, SubsetSelection
+from sklearn_ldp import (
+    BLH,
+    GRR,
+    OLH,
+    OUE,
+    SUE,
+    ColumnOracle,
+    HadamardResponse,
+    MarginalOracle,
+    ProjectiveGeometryResponse,
+    SubsetSelection,
+)
 from sklearn_ldp._utils.text import format_table
 from sklearn_ldp.collection import RefusedBatchError, formats, tally_file, write_reports
 from sklearn_ldp.collection.containers import report_fields, row_bytes, to_batch, to_columns
 
 from .._command import command
 
+EVERY = (
+    GRR(),
+    SUE(),
+    OUE(),
+    BLH(),
+    OLH(),
+    HadamardResponse(),
+    HadamardResponse(n_blocks="auto"),
+    ProjectiveGeometryResponse(),
+    SubsetSelection(),
+)
 MEGABYTE = 1_000_000
-N_HONEST = 100_000
+N_HONEST = 20_000
 
 
 def written(oracle: Any, reports: np.ndarray, form: str = "parquet") -> bytes:
@@ -52,18 +74,26 @@ def seconds(content: bytes, oracle: Any, form: str = "parquet", repeats: int = 3
 def most_reports(oracle: Any, n_bytes: int) -> int:
     """Return how many reports a file of that size may promise."""
     n_group = formats.n_group(report_fields(oracle.protocol()))
-    return formats.most_reports(n_bytes, oracle.channel().report_entropy(), n_group)
+    return formats.most_reports(n_bytes, oracle.protocol().mechanism.report_entropy(), n_group)
 
 
 def promising(oracle: Any, n: int, padding: int = 0) -> tuple[Any, Any]:
     """Return the schema of a file that promises n reports, and a batch of one report."""
-    one = oracle.privatize([0])
+    one = oracle.privatize(values(oracle, 1))
     schema = pq.read_schema(io.BytesIO(written(oracle, one)))
     header = json.loads(schema.metadata[b"sklearn_ldp"])
     header["batch"]["n_samples"] = n
     metadata = {b"sklearn_ldp": json.dumps(header).encode()}
     metadata |= {b"%d" % i: b"x" * 100_000 for i in range(padding // 100_000)}
     return schema.with_metadata(metadata), to_columns(one, report_fields(oracle.protocol()))
+
+
+def values(oracle: Any, n: int) -> np.ndarray:
+    """Return values of users, one row each for a survey."""
+    columns = getattr(oracle, "domains", None)
+    if columns is None:
+        return np.arange(n) % oracle.protocol().domain.size
+    return np.column_stack([np.arange(n) % size for size in columns.values()])
 
 
 def bomb(oracle: Any, n_bytes: int) -> bytes:
@@ -80,15 +110,23 @@ def bomb(oracle: Any, n_bytes: int) -> bytes:
     return file.getvalue()
 
 
+def name_of(oracle: Any) -> str:
+    """Return the name of an oracle with what makes it another mechanism."""
+    parameters = oracle.get_params(deep=False)
+    told = [parameters.get(name) for name in ("hash_family", "n_blocks", "oracle")]
+    more = [str(one) for one in told if one not in (None, "linear", 1, "best")]
+    return " ".join([type(oracle).__name__, *more])
+
+
 def row_of(oracle: Any, bomb_bytes: int) -> list[str]:
     """Return the cells of an oracle's row."""
-    d = oracle.channel().n_categories
-    honest = written(oracle, oracle.privatize(np.arange(N_HONEST) % d))
+    d = oracle.protocol().domain.size
+    honest = written(oracle, oracle.privatize(values(oracle, N_HONEST)))
     spent = seconds(honest, oracle)
     hostile = bomb(oracle, bomb_bytes)
     most = most_reports(oracle, MEGABYTE)
     return [
-        f"{type(oracle).__name__}({oracle.epsilon:g}), d = {d:,}",
+        f"{name_of(oracle)}, epsilon {oracle.epsilon:g}, d = {d:,}",
         f"{row_bytes(report_fields(oracle.protocol())):,}",
         f"{spent / N_HONEST * 1e9:,.0f}",
         f"{N_HONEST / len(honest) * MEGABYTE:,.0f}",
@@ -136,15 +174,19 @@ def main() -> None:
     parser.add_argument("--categories", type=int, default=1000)
     parser.add_argument("--bytes", type=int, default=200_000, help="about the size of a bomb")
     arguments = parser.parse_args()
-    kinds = (GRR, OUE, OLH, SubsetSelection, HadamardResponse)
+    d = arguments.categories
+    columns = {"a": d, "b": 2, "c": 10}
+    oracles = [one.set_params(categories=d) for one in (*EVERY, OLH(hash_family="mixing"))]
+    oracles += [ColumnOracle(domains=columns), ColumnOracle(domains=columns, oracle=OUE())]
+    oracles.append(MarginalOracle(domains={**columns, "a": 20}))
     with threadpool_limits(limits=1):
         rows = [
-            row_of(kind(epsilon, categories=arguments.categories, random_state=0), arguments.bytes)
+            row_of(oracle.set_params(epsilon=epsilon), arguments.bytes)
             for epsilon in arguments.epsilon
-            for kind in kinds
+            for oracle in oracles
         ]
-        rows.append(row_of(GRR(20.0, categories=2, random_state=0), arguments.bytes))
-        other = fragments(GRR(1.0, categories=arguments.categories, random_state=0))
+        rows.append(row_of(GRR(20.0, categories=2), arguments.bytes))
+        other = fragments(GRR(1.0, categories=d))
     header = ["oracle", "bytes\na report", "ns\na report", "honest\nreports/MB", "honest\ns/MB"]
     print(format_table([*header, "most\nreports/MB", "worst\ns/MB", "bomb\ns/MB"], rows))
     print()

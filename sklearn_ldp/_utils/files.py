@@ -388,7 +388,7 @@ class Source:
                 refuse_large_footer(file)
                 opened = ParquetFile(file, **SAFE)
                 most = max(_UNPACKED_BYTES, _UNPACKED_SHARE * n_bytes)
-                chunks = column_chunks(opened.metadata) if opened.metadata.num_rows else ()
+                chunks = column_chunks(file) if opened.metadata.num_rows else ()
                 total = walk_pages(file, chunks, n_bytes, lambda _: most)
                 if total > most:
                     raise ValueError(f"it unpacks to {total:,} bytes. {_TOO_MUCH}")

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from io import SEEK_CUR, SEEK_END, BytesIO
 from typing import Any
 
+_BOOLEANS, _I32, _I64, _LIST, _STRUCT = (1, 2), 5, 6, 9, 12  # types of Thrift's fields
 _FOOTER_BYTES, _FOOTER_SHARE = 1 << 20, 16  # of a footer, and of the file for more columns
 #: Options of a ParquetFile whose footer is not trusted.
 SAFE: dict[str, Any] = {
@@ -37,27 +38,68 @@ def refuse_large_footer(source: Any) -> None:
     source.seek(0)
 
 
-def column_chunks(metadata: Any) -> Iterator[tuple[int, int, int]]:
+def column_chunks(source: Any) -> Iterator[tuple[int, int, int]]:
     """Yield the beginning, the end and the number of rows of each column in each row group.
+
+    The footer is parsed here, since Arrow's accessor of a column ends the process with the file's
+    statistics if these are damaged.
 
     Parameters
     ----------
-    metadata : pyarrow.parquet.FileMetaData
-        Footer of the file.
+    source : binary file
+        A Parquet file, whose footer is not too large.
 
     Yields
     ------
     (int, int, int)
         As the footer claims.
+
+    Raises
+    ------
+    ValueError
+        If the footer is damaged.
     """
-    for number in range(metadata.num_row_groups):
-        group = metadata.row_group(number)
-        for column in range(metadata.num_columns):
-            chunk = group.column(column)
-            start = chunk.data_page_offset
-            if chunk.has_dictionary_page:
-                start = min(start, chunk.dictionary_page_offset)
-            yield start, start + chunk.total_compressed_size, group.num_rows
+    end = source.seek(-8, SEEK_END)
+    length = int.from_bytes(source.read(4), "little")
+    source.seek(end - length)
+    try:
+        footer = _thrift(BytesIO(source.read(length)), _STRUCT)
+        for group in footer[4, _LIST]:  # the numbers and types of fields are those of the format
+            for column in group[1, _LIST]:
+                sizes = column[3, _STRUCT]
+                start, dictionary = sizes[9, _I64], sizes.get((11, _I64), 0)
+                start = dictionary if 0 < dictionary < start else start
+                yield start, start + sizes[7, _I64], group[3, _I64]
+    except (LookupError, TypeError, AttributeError):
+        raise ValueError("its footer is damaged") from None
+
+
+def _thrift(file: BytesIO, kind: int, depth: int = 16) -> Any:
+    """Read a value in Thrift's compact protocol; a struct is a dict by numbers and types of fields.
+
+    Arrow skips fields of other types, and the last of equal ones counts. What honest files do not
+    have (equal fields, numbers of fields that are written out) is damage here, so that no file says
+    one thing to us and another to Arrow.
+    """
+    if kind == _STRUCT and depth:
+        found, number = dict[tuple[int, int], Any](), 0
+        while head := file.read(1)[0]:
+            delta, field = divmod(head, 16)
+            number += delta
+            if not delta or number > 99 or (number, field) in found:
+                raise IndexError("not a field of a footer or a page header")
+            found[number, field] = None if field in _BOOLEANS else _thrift(file, field, depth - 1)
+        return found
+    if kind == _LIST and depth:
+        size, item = divmod(file.read(1)[0], 16)
+        size = _varint(file) if size == 15 else size
+        return [_thrift(file, 3 if item in _BOOLEANS else item, depth - 1) for _ in range(size)]
+    if kind == 8:  # bytes
+        return file.seek(_varint(file), SEEK_CUR)
+    if kind in (4, _I32, _I64):
+        value = _varint(file)
+        return value >> 1 ^ -(value & 1)
+    return file.read({3: 1, 7: 8}[kind])[0]  # a byte, and a float
 
 
 def walk_pages(
@@ -125,30 +167,12 @@ def _walk_chunk(source: Any, position: int, stop: int, most: int) -> int:
 def page_header(data: bytes) -> tuple[int, int, int]:
     """The size of a page, that of what it is packed in, and the length of its header.
 
-    The header is a struct in Thrift's compact protocol. Arrow has no function that reads it, and
-    believes it: it unpacks a whole page for one report, and 8 kB of zeros to 268 MB. What honest
-    headers do not have (lists, numbers of fields that are written out) is damage here, so that no
-    header says one thing to us and another to Arrow.
+    Arrow has no function that reads the header, and believes it: it unpacks a whole page for one
+    report, and 8 kB of zeros to 268 MB.
     """
-    file, sizes = BytesIO(data), dict[int, int]()
-    numbers = [0]  # of the last field in each struct that is open
-    while numbers:
-        delta, kind = divmod(file.read(1)[0], 16)
-        if kind == 0:
-            numbers.pop()
-            continue
-        numbers[-1] += delta
-        if kind == 12:  # a struct
-            numbers.append(0)
-        elif kind == 8:  # bytes
-            file.seek(_varint(file), SEEK_CUR)
-        elif kind in (4, 5, 6):  # integers, of which the sizes are of 32 bits
-            value = _varint(file)
-            if kind == 5 and len(numbers) == 1:
-                sizes[numbers[0]] = value >> 1 ^ -(value & 1)
-        if delta == 0 or kind not in (1, 2, 4, 5, 6, 8, 12):
-            raise IndexError("not a field of a page header")
-    return sizes[2], sizes[3], file.tell()
+    file = BytesIO(data)
+    header = _thrift(file, _STRUCT)
+    return header[2, _I32], header[3, _I32], file.tell()
 
 
 def _varint(file: BytesIO) -> int:
@@ -156,6 +180,6 @@ def _varint(file: BytesIO) -> int:
     while (byte := file.read(1)[0]) & 128:
         value |= (byte & 127) << shift
         shift += 7
-        if shift > 63:
+        if shift > 56:  # of 63 bits, as no size has more
             raise IndexError("not an integer")
     return value | byte << shift

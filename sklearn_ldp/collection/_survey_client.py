@@ -117,8 +117,8 @@ class SurveyClient:
         if entries is None:
             with self._file.changing() as entries:
                 if not entries:
-                    part = int(mechanism.draw_samples(1, SecureCoins())[0])
-                    entries.update(part=part, report=None, n_reports=0)
+                    drawn = int(mechanism.draw_samples(1, SecureCoins())[0])
+                    entries.update(part=drawn, report=None, n_reports=0)
         self._part = entries["part"]
 
     @property

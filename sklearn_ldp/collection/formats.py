@@ -152,7 +152,7 @@ def _read_parquet(opened, header, protocol):
         )
     n_bytes, entropy = source.seek(0, SEEK_END), protocol.mechanism.report_entropy()
     refuse_impossible(header.n_samples, n_bytes, entropy, n_group(fields))
-    refuse_large_pages(source, file.metadata, n_bytes, row_bytes(fields))
+    refuse_large_pages(source, n_bytes, row_bytes(fields))
     for batch in file.iter_batches(batch_size=_n_read(fields), use_threads=False):
         batch.validate(full=True)
         yield from_batch(batch), fields
@@ -212,7 +212,7 @@ def refuse_impossible(n_samples: int, n_bytes: int, entropy: float, group_rows: 
         )
 
 
-def refuse_large_pages(source: Any, metadata: Any, n_bytes: int, row_bytes: int) -> None:
+def refuse_large_pages(source: Any, n_bytes: int, row_bytes: int) -> None:
     """Refuse a Parquet file whose pages unpack to more than its rows need, or lie elsewhere.
 
     The sizes in the file's footer are mere claims. A reader allocates the sizes in the pages' own
@@ -222,8 +222,6 @@ def refuse_large_pages(source: Any, metadata: Any, n_bytes: int, row_bytes: int)
     ----------
     source : binary file
         The file.
-    metadata : pyarrow.parquet.FileMetaData
-        Footer of the file.
     n_bytes : int
         Size of the file.
     row_bytes : int
@@ -238,7 +236,7 @@ def refuse_large_pages(source: Any, metadata: Any, n_bytes: int, row_bytes: int)
     def most(n_rows: int) -> int:
         return min(_UNPACKED_SHARE * n_rows * row_bytes + _CHUNK_BYTES, MAX_COLUMN_BYTES)
 
-    walk_pages(source, column_chunks(metadata), n_bytes, most)
+    walk_pages(source, column_chunks(source), n_bytes, most)
 
 
 # -- Arrow IPC stream -------------------------------------------------------------------------

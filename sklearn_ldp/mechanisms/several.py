@@ -558,7 +558,8 @@ class Several(Mechanism):
             self.mechanisms[j].check_reports(self._own(reports, rows, j, start))
             empty = reports[rows, start + len(self._fields[j]) : stop]
             expect(not empty.any(), f"zeros after the report on question {j}", empty)
-        return reports.astype(np.int64, copy=False)
+        # Reports from files are of small types, and a thousand bits take eight times as long in 64.
+        return reports if reports.dtype.itemsize < 8 else reports.astype(np.int64, copy=False)
 
     def _at_places(self, reports: np.ndarray) -> Iterator[tuple[int, np.ndarray, np.ndarray, int]]:
         """Yield a question as an example, rows with reports of its kind, questions, the place."""

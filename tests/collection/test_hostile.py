@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 
 from sklearn_ldp import GRR, OLH, OUE, HadamardResponse, SubsetSelection
-from sklearn_ldp._utils.parquet import page_header
+from sklearn_ldp._utils.parquet import column_chunks, page_header
 from sklearn_ldp.collection import (
     Aggregator,
     CheckpointError,
@@ -316,29 +316,60 @@ def test_honest_files_are_far_from_the_bounds(oracle, epsilon, d):
 def test_columns_do_not_share_bytes(place, monkeypatch):
     """Row groups that all point at the same pages would cost their number squared."""
     chunks = [(4, 100, 10), (100, 200, 10), (99 if place == "overlap" else 200, 10**6, 10)]
-    monkeypatch.setattr(formats, "column_chunks", lambda metadata: chunks)
+    monkeypatch.setattr(formats, "column_chunks", lambda source: chunks)
     with pytest.raises(ValueError, match="lies outside of the file, or in another one"):
-        formats.refuse_large_pages(None, None, 1000, 1)
+        formats.refuse_large_pages(None, 1000, 1)
 
 
-def test_pages_unpack_to_no_more_than_their_rows_need():
+def test_pages_unpack_to_no_more_than_their_rows_need(monkeypatch):
     """A page of zeros behind a single row unpacks to a thousand times its size."""
     content = bomb(ALL_EQUAL, 2, use_dictionary=False)
-    metadata = pq.ParquetFile(io.BytesIO(content)).metadata
-    formats.refuse_large_pages(io.BytesIO(content), metadata, len(content), 1)
+    formats.refuse_large_pages(io.BytesIO(content), len(content), 1)
     large = bomb(ALL_EQUAL, 5000, use_dictionary=False)
-
-    class FewRows:
-        num_row_groups, num_columns, num_rows = 1, 1, 2
-
-        def row_group(self, number):
-            return self
-
-        def column(self, number):
-            return pq.ParquetFile(io.BytesIO(large)).metadata.row_group(0).column(0)
-
+    chunks = [(start, stop, 2) for start, stop, _ in column_chunks(io.BytesIO(large))]
+    monkeypatch.setattr(formats, "column_chunks", lambda source: chunks)
     with pytest.raises(ValueError, match="unpacks to 20000 bytes in a row group, at most 4128"):
-        formats.refuse_large_pages(io.BytesIO(large), FewRows(), len(large), 1)
+        formats.refuse_large_pages(io.BytesIO(large), len(large), 1)
+
+
+@pytest.mark.parametrize("options", [{}, {"use_dictionary": False}, {"data_page_version": "2.0"}])
+def test_footers_say_the_same_to_us_and_to_arrow(options):
+    table = pa.table({"a": ["x", "yy"] * 500, "b": [1.5, None] * 500, "c": [[1], [2, 3]] * 500})
+    file = io.BytesIO()
+    pq.write_table(table, file, row_group_size=300, **options)
+    metadata, expected = pq.ParquetFile(file).metadata, []
+    for group in map(metadata.row_group, range(metadata.num_row_groups)):
+        for column in map(group.column, range(metadata.num_columns)):
+            start = column.data_page_offset
+            if column.has_dictionary_page:
+                start = column.dictionary_page_offset
+            expected.append((start, start + column.total_compressed_size, group.num_rows))
+    assert list(column_chunks(file)) == expected
+    for place in range(1, 300):  # whatever is wrong with it
+        content = bytearray(file.getvalue())
+        content[-8 - place] ^= 255
+        with contextlib.suppress(ValueError):
+            list(column_chunks(io.BytesIO(content)))
+
+
+def test_damaged_statistics_do_not_end_the_process():
+    """Where Arrow's accessor of a column meets them, it calls std::terminate."""
+    table = pa.table({"report": pa.array(np.arange(100) % 2, pa.uint8())})
+    table = table.replace_schema_metadata(
+        pq.ParquetFile(io.BytesIO(FILES[0, "parquet"])).schema_arrow.metadata
+    )
+    file = io.BytesIO()
+    pq.write_table(table, file)
+    content, n_refused = file.getvalue(), 0
+    length = int.from_bytes(content[-8:-4], "little")
+    for place in range(len(content) - 8 - length, len(content) - 8):
+        changed = bytearray(content)
+        changed[place] ^= 3
+        with contextlib.suppress(RefusedBatchError):
+            tally_file(bytes(changed), ORACLES[0], format="parquet")
+            continue
+        n_refused += 1
+    assert n_refused > length // 2
 
 
 def test_page_headers_that_lie_are_refused():
