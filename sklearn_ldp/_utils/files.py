@@ -394,7 +394,7 @@ class Source:
                     raise ValueError(f"it unpacks to {total:,} bytes. {_TOO_MUCH}")
                 yield opened
             except (ArrowException, OSError, ValueError) as error:
-                if self.name in str(error):
+                if str(error).startswith(f"{self.name} "):
                     raise
                 raise ValueError(
                     f"{self.name} is a truncated or damaged Parquet file, or unpacks to more than "

@@ -125,13 +125,17 @@ class SubsetSelection(BaseOracle):
         return SubsetChannel(n_categories, int(size), self.epsilon)
 
 
-@lru_cache(maxsize=1 << 12)
 def best_subset_channel(n_categories: int, epsilon: float) -> SubsetChannel:
     """Return the channel of least total variance with a size next to ``d / (exp(epsilon) + 1)``."""
+    return SubsetChannel(n_categories, _best_subset_size(n_categories, epsilon), epsilon)
+
+
+@lru_cache(maxsize=1 << 12)
+def _best_subset_size(n_categories: int, epsilon: float) -> int:
     below = int(n_categories / (exp_lower_bound(epsilon) + 1))
     sizes = {min(max(size, 1), n_categories - 1) for size in (below, below + 1)}
     channels = [SubsetChannel(n_categories, size, epsilon) for size in sorted(sizes)]
-    return min(channels, key=lambda channel: channel.total_variance())
+    return min(channels, key=lambda channel: channel.total_variance()).size
 
 
 class SubsetChannel(Channel):
