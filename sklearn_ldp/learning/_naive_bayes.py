@@ -61,7 +61,7 @@ class LDPNaiveBayes(Documented, ClassifierMixin, BaseEstimator):
     classes : array-like of shape (n_classes,), default=None
         All labels that there are. None learns them from the labels in `fit`, which is for
         simulations.
-    correlation : float, default=0.1
+    correlation : float, default=0.15
         How much two features' evidence is correlated within a class, on average, from 0 (naive
         Bayes as it is known) to 1 (all features say the same). The default was chosen on tables of
         diamonds, flights, incomes and patients (``benchmarks/accuracy/learning.py``).
@@ -105,8 +105,7 @@ class LDPNaiveBayes(Documented, ClassifierMixin, BaseEstimator):
     `correlation`: what makes it calibrated if the terms are normal and equally correlated; and by
     the share of the evidence that the tables bear out, less a third of a standard error: an
     estimate of the log likelihood that it adds, without the bias of being learnt from the same
-    tables. All are
-    unpublished; the guide page "Learning under LDP" has the measurements.
+    tables. All are unpublished; the guide page "Learning under LDP" has the measurements.
 
     References
     ----------
@@ -168,7 +167,7 @@ class LDPNaiveBayes(Documented, ClassifierMixin, BaseEstimator):
         *,
         domains: Any = "auto",
         classes: ArrayLike | None = None,
-        correlation: float = 0.1,
+        correlation: float = 0.15,
         random_state: RandomState = None,
         n_jobs: int | None = None,
     ) -> None:
