@@ -70,7 +70,7 @@ class LDPNaiveBayes(Documented, WatchesRefits, ClassifierMixin, BaseEstimator):
     classes : array-like of shape (n_classes,), default=None
         All labels that there are. None learns them from the labels in `fit`, which is for
         simulations.
-    correlation : float, default=0.1
+    correlation : float, default=0.15
         How much two features' evidence is correlated within a class, on average, from 0 (naive
         Bayes as it is known) to 1 (all features say the same). The default was chosen on tables of
         diamonds, flights, incomes and patients (``benchmarks/accuracy/learning.py``).
@@ -176,7 +176,7 @@ class LDPNaiveBayes(Documented, WatchesRefits, ClassifierMixin, BaseEstimator):
         *,
         domains: Any = "auto",
         classes: ArrayLike | None = None,
-        correlation: float = 0.1,
+        correlation: float = 0.15,
         random_state: RandomState = None,
         n_jobs: int | None = None,
     ) -> None:
