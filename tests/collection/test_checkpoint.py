@@ -15,6 +15,7 @@ import pytest
 from sklearn.base import clone
 
 from sklearn_ldp import GRR, OLH
+from sklearn_ldp._utils.files import _temporary as temporary
 from sklearn_ldp.collection import Aggregator, CheckpointError, RefusedBatchError
 
 ORACLE = GRR(1.0, categories=50, n_shards=4)
@@ -182,11 +183,12 @@ def test_orphans_are_swept_and_the_living_left_alone(tmp_path):
     if not gone:
         os._exit(0)
     os.waitpid(gone, 0)
-    orphan = tmp_path / f".state.npz.{gone}-0a0a0a0a.tmp"
+    mine = temporary(path).name  # with the number of this process
+    orphan = tmp_path / mine.replace(f".{os.getpid()}-", f".{gone}-")
     others = [
-        tmp_path / f".state.npz.{os.getppid()}-0a0a0a0a.tmp",
+        tmp_path / mine.replace(f".{os.getpid()}-", f".{os.getppid()}-"),
         tmp_path / ".state.npz.mine.tmp",
-        tmp_path / f".other.npz.{gone}-0a0a0a0a.tmp",
+        tmp_path / orphan.name.replace("state", "other"),
     ]
     for file in [orphan, *others]:
         file.write_bytes(b"half")
