@@ -47,7 +47,7 @@ def best_of_size(epsilon: float, size: int) -> BaseOracle:
 
 
 # The last mechanisms by parameters and sizes: clients ask for theirs for each record.
-_planned: dict[bytes, Mechanism] = {}
+_planned: dict[tuple[tuple[type, ...], bytes], Mechanism] = {}
 _planning, _MOST_PLANNED = RLock(), 16
 
 
@@ -146,8 +146,11 @@ class BaseColumnSurvey(BaseCollector[_Set], Generic[_Set]):
         for name in ("domains", *OF_ONE_PARTY, "n_shards"):
             parameters.pop(name, None)
         sizes = [(name, one.size) for name, one in domain.columns.items()]
+        given = [v.values() if isinstance(v, Mapping) else [v] for v in parameters.values()]
+        # Classes by themselves, since a notebook may define two of one name.
+        kinds = (type(self), *(type(one) for values in given for one in values))
         try:
-            key = pickle.dumps((type(self), parameters, sizes))
+            key = kinds, pickle.dumps((parameters, sizes))
         except (pickle.PicklingError, TypeError, AttributeError):
             return super()._informative_mechanism(domain)
         with _planning:

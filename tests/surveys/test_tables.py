@@ -657,3 +657,19 @@ def test_a_plan_is_made_once(monkeypatch):
     MarginalOracle(1.125, domains={**domains, "a": 4}).protocol()
     MarginalOracle(1.125, domains=domains, weights={"a": 3}).protocol()
     assert made == [1.125, 1.25, 1.125, 1.125]
+
+
+def test_a_class_of_the_same_name_has_a_plan_of_its_own():
+    """As where a cell of a notebook is run again."""
+
+    def defined(epsilon):
+        class Fixed(GRR):
+            def _make_mechanism(self, domain):
+                return GRR(epsilon).channel(domain)
+
+        Fixed.__module__, Fixed.__qualname__ = __name__, "Fixed"
+        globals()["Fixed"] = Fixed
+        return MarginalOracle(1.0, domains={"a": 2, "b": 3}, oracle=Fixed(), method="split")
+
+    first, second = (defined(e).protocol().mechanism.mechanisms[0].p for e in (0.5, 0.75))
+    assert first < second
