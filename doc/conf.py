@@ -95,8 +95,11 @@ html_sidebars = {"**": ["sidebar-groups"]}
 
 
 def skip_what_others_wrote(app, what, name, obj, skip, options):
-    """Leave out what scikit-learn and the standard library wrote, and named tuples' fields."""
+    """Leave out what scikit-learn, NumPy and Python itself wrote, and named tuples' fields."""
     if type(obj).__name__ == "_tuplegetter":
+        return True
+    owner = getattr(obj, "__objclass__", None)  # of what is written in C, as most of an array is
+    if owner is not None and not owner.__module__.startswith("sklearn_ldp"):
         return True
     function = inspect.unwrap(getattr(obj, "fget", None) or getattr(obj, "__func__", obj))
     module = getattr(function, "__module__", None) or ""
