@@ -61,8 +61,9 @@ def test_plan_knows_what_is_left_after_processing(tmp_path, capsys):
     weights = 1 / np.arange(1, 1001)
     frequencies = weights / weights.sum()
     posts = [Base(), EmpiricalBayes()]
-    study = simulate_errors(OUE(0.5), posts, frequencies, n_samples=20_000, n_repeats=40)
-    assert by_zipf**2 / raw**2 == pytest.approx(study.error[1] / study.error[0], rel=0.2)
+    study = simulate_errors(OUE(0.5), posts, frequencies, n_samples=20_000, n_repeats=400)
+    # Six further studies of 40 collections, as many as of the plan, are within .93 and 1.16 of it.
+    assert by_zipf**2 / raw**2 == pytest.approx(study.error[1] / study.error[0], rel=0.25)
 
     histogram = tmp_path / "like.csv"
     counts = np.round(1e6 * frequencies).astype(int)

@@ -273,7 +273,7 @@ def weak_users(seed, n=3000):
 @pytest.mark.parametrize(
     "base", [LogisticRegression(), RandomForestClassifier(30, min_samples_leaf=5, random_state=0)]
 )
-@pytest.mark.parametrize("epsilon", [0.5, 1.0])
+@pytest.mark.parametrize("epsilon", [0.5, pytest.param(1.0, marks=pytest.mark.slow)])
 def test_the_default_is_not_worse_than_the_constant(base, epsilon, seed):
     """Wide data of a rare class: the plain correction overfits, and loses to class shares.
 
@@ -513,7 +513,7 @@ def rare_people(rng, n, rate):
     return y, rng.normal(size=n) + 1.5 * y
 
 
-@pytest.mark.parametrize("rate", [0.033, 0.1])
+@pytest.mark.parametrize("rate", [0.033, pytest.param(0.1, marks=pytest.mark.slow)])
 def test_errors_of_ratios_of_rare_classes_cover(rate, seed):
     """4,000 users at epsilon 1: 1.96 errors cover the truth where a score is returned.
 

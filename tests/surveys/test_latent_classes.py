@@ -126,6 +126,7 @@ def test_with_much_noise_columns_are_independent(users):
     )
 
 
+@pytest.mark.slow
 def test_the_dependence_that_tables_do_not_confirm_is_left_out(monkeypatch):
     """Columns that hardly depend on each other: what the mixture finds in them is noise.
 

@@ -581,6 +581,7 @@ def test_fewer_users_prefer_fewer_sets_of_columns():
     assert n_views(10**6) <= n_views(10**9)
 
 
+@pytest.mark.slow
 def test_larger_tables_are_no_worse_for_the_model():
     """Nine binary columns: at most 10 % above a split among the pairs, the mean of 8 collections.
 
