@@ -319,8 +319,9 @@ def count_batch(reports: Any, protocol: Protocol, batch_id: str, file_sha256: st
                 counts = counts.added(
                     protocol.mechanism,
                     len(chunk),
-                    # Checked piece by piece, while a piece is in the processor's cache.
-                    partial(_checked, protocol, chunk),
+                    # Checked piece by piece, while a piece is in the processor's cache; those of a
+                    # file were checked when they were read.
+                    partial(_piece if file_sha256 else _checked, protocol, chunk),
                     protocol.n_jobs,
                     first_shard=first_shard,
                 )
@@ -336,6 +337,10 @@ def count_batch(reports: Any, protocol: Protocol, batch_id: str, file_sha256: st
 
 def _checked(protocol: Protocol, chunk: Any, start: int, stop: int) -> np.ndarray:
     return protocol.check(chunk[start:stop])
+
+
+def _piece(_protocol: Protocol, chunk: Any, start: int, stop: int) -> np.ndarray:
+    return chunk[start:stop]
 
 
 # -- digests, by which batches are known however they were stored and cut -------------------------
