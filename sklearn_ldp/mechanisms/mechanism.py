@@ -108,7 +108,7 @@ def rows_by_group(groups: np.ndarray) -> Iterator[tuple[int, slice | np.ndarray]
         yield first, slice(None)
         return
     # Integers of 16 bits are sorted by their digits, in linear time.
-    is_small = 0 <= first and last < 1 << 16
+    is_small = first >= 0 and last < 1 << 16
     order = np.argsort(groups.astype(np.uint16) if is_small else groups, kind="stable")
     present, begin = np.unique(groups[order], return_index=True)
     yield from zip(present.tolist(), np.split(order, begin[1:]), strict=True)
