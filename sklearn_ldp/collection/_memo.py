@@ -13,7 +13,7 @@ from typing import Any
 
 from .._utils.files import read_regular, replacing, sweep
 from ..mechanisms import Protocol
-from .checkpoints import locked
+from .checkpoints import lock_file, locked
 
 _MAX_BYTES = 1 << 24
 _LOCK_SECONDS = 60.0
@@ -119,6 +119,16 @@ class Memo:
                     os.chmod(file.fileno(), 0o600)
                     content = {**self._head, **entries, "sha256": _digest(entries)}
                     file.write(json.dumps(content).encode())
+
+    def is_left_locked(self) -> bool:
+        """Return whether there is a lock, which may be that of a client that was killed.
+
+        Returns
+        -------
+        bool
+            Whether its file is there; `changing` waits for its owner, or removes it.
+        """
+        return os.path.lexists(lock_file(self._path))
 
 
 def _digest(entries: dict[str, Any]) -> str:

@@ -113,10 +113,12 @@ class SurveyClient:
             )
         self._survey, self._protocol = survey, protocol
         self._file = Memo(memo, "SurveyClient", _FORMAT, protocol, self._is_fine)
-        with self._file.changing() as entries:
-            if not entries:
-                drawn = int(mechanism.draw_samples(1, SecureCoins())[0])
-                entries.update(part=drawn, report=None, n_reports=0)
+        entries = None if self._file.is_left_locked() else self._file.read()
+        if entries is None:
+            with self._file.changing() as entries:
+                if not entries:
+                    drawn = int(mechanism.draw_samples(1, SecureCoins())[0])
+                    entries.update(part=drawn, report=None, n_reports=0)
         self._part = entries["part"]
 
     @property

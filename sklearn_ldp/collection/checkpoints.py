@@ -334,7 +334,7 @@ def locked(path: Path, seconds: float) -> Iterator[None]:
     CheckpointError
         If the other run does not end in time. The error names its process.
     """
-    side = _side(path)
+    side = lock_file(path)
     deadline = time.monotonic() + seconds
     while (descriptor := _attempt(path, side)) is None:
         if time.monotonic() >= deadline:
@@ -356,7 +356,7 @@ def locked(path: Path, seconds: float) -> Iterator[None]:
 
 def other_user(path: Path) -> str:
     """Name the process whose run has locked the file; empty if there is none."""
-    side = _side(path)
+    side = lock_file(path)
     try:
         descriptor = os.open(side, os.O_RDWR | getattr(os, "O_NONBLOCK", 0))
     except OSError:
@@ -398,7 +398,19 @@ def _has_name(descriptor: int, side: Path) -> bool:
         return False
 
 
-def _side(path: Path) -> Path:
+def lock_file(path: Path) -> Path:
+    """Return the file beside another one through which it is locked.
+
+    Parameters
+    ----------
+    path : Path
+        The file to work on.
+
+    Returns
+    -------
+    Path
+        It exists while the file is locked, and after its owner was killed.
+    """
     target = path.resolve()
     return target.with_name(f".{target.name}.lock")
 
