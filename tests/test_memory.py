@@ -115,6 +115,13 @@ def test_large_domains_at_large_budgets(cls, epsilon):
     assert peak_of(cls(epsilon), 10_000, "histogram", d=22_000) < LIMIT
 
 
+def test_bits_of_a_large_domain():
+    """Users times categories are 0.5 and 2 GB of bytes, of which only a few are held at a time."""
+    few, many = (peak_of(OUE(), n, "histogram", d=100_000) for n in (5_000, 20_000))
+    assert many < few + 20
+    assert many < LIMIT
+
+
 def test_sets_are_drawn_piece_by_piece():
     """The reports take 54 MB; the bits that they are read off would take 1 GB."""
     assert peak_of(SubsetSelection(5.0), 50_000, "privatize", d=20_000) < 54 + 50

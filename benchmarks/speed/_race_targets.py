@@ -18,7 +18,7 @@ RIVALS = list(PEERS)[:2]  # the targets of the design compare with these two
 RATIOS = [
     (["OLH"], 1000, RIVALS),
     (["OUE", "SUE"], 10, RIVALS),
-    (["SubsetSelection"], 5, [*RIVALS, "ldp-toolbox"]),
+    (["SubsetSelection"], 25, [*RIVALS, "ldp-toolbox"]),
 ]
 POWER = ("Power", "PowerNS")
 LEARNT = ("EmpiricalBayes",)  # no closed form, and no target

@@ -1,9 +1,14 @@
-"""The main job on large real inputs, and the speed of OLH: ``python -m benchmarks.speed.main_job``.
+"""The main job on large real inputs, timed: ``python -m benchmarks.speed.main_job``.
 
 For each histogram and oracle it prints: the seconds of a collection by the users' protocol
 (randomise, add up, decode) on one core; the mean squared error in units of the variance of the 2020
 paper, Eq. 5, which should be 1; the mean squared error of each post-processor; and what the
 searches choose. The data are not part of the project: a file that is missing is skipped.
+
+Last come small sets of categories, and surveys of a million users: tables of three of 16 yes/no
+questions, and tables of two columns of Adult, whose people are drawn again. *Processor* is the time
+of all threads, so it is as long as the clock's where one thread works. ``--surveys`` prints these
+alone.
 """
 
 from __future__ import annotations
@@ -16,7 +21,7 @@ from pathlib import Path
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from sklearn_ldp import OLH
+from sklearn_ldp import OLH, LatentClasses, MarginalOracle, SubsetSelection
 from sklearn_ldp._cli._arguments import all_oracles
 from sklearn_ldp._cli._demo import error_tables, pick_table, searched
 from sklearn_ldp._utils.text import format_table
@@ -25,6 +30,7 @@ from sklearn_ldp.model_selection import simulate_errors
 from sklearn_ldp.queries import full_domain, groups
 
 from .._command import add_data_argument, command
+from ..accuracy.table_models import adult, domains_of
 
 # Each file with its columns of groups to ask for.
 HISTOGRAMS = {
@@ -37,6 +43,13 @@ HISTOGRAMS = {
 def main() -> None:
     """Run the whole benchmark on one core."""
     arguments = _parse_arguments()
+    if not arguments.surveys:
+        print_main_jobs(arguments)
+    print_surveys(arguments.epsilon)
+
+
+def print_main_jobs(arguments: argparse.Namespace) -> None:
+    """Time OLH, and run the main job on each histogram."""
     with threadpool_limits(limits=1):
         print_speed(arguments.epsilon)
         for name, columns in HISTOGRAMS.items():
@@ -53,6 +66,7 @@ def _parse_arguments() -> argparse.Namespace:
     parser.add_argument("--epsilon", type=float, default=1.0, help="(default: 1)")
     parser.add_argument("--repeats", type=int, default=30, help="simulated collections")
     parser.add_argument("--seed", type=int, default=0, help="(default: 0)")
+    parser.add_argument("--surveys", action="store_true", help="small sets and surveys alone")
     return parser.parse_args()
 
 
@@ -89,6 +103,38 @@ def best_time(work: Callable[[], object], n_rounds: int = 3) -> float:
         work()
         times.append(time.perf_counter() - start)
     return min(times)
+
+
+# -- small sets and surveys -----------------------------------------------------------------------
+def print_surveys(epsilon: float, n_users: int = 1_000_000) -> None:
+    """Time what has no other benchmark, with secure randomness and all threads."""
+    rng = np.random.default_rng(0)
+    values = make_zipf(100_000, 1024, exponent=1.1, random_state=0)
+    sets = SubsetSelection(5.0, categories=1024)
+    rows = [_timed(f"sets of {sets.channel().size} of 1,024", lambda: sets.fit(values))]
+    answers = rng.random((n_users, 16)) < np.linspace(0.1, 0.9, 16)
+    people = {"16 yes/no columns": ({f"q{j}": 2 for j in range(16)}, 3, answers.astype(int))}
+    try:
+        records = adult()
+        people["Adult"] = domains_of(records), 2, records.to_numpy()
+    except FileNotFoundError:
+        print("\nAdult: skipped, there is no such file")
+    for name, (domains, order, codes) in people.items():
+        survey = MarginalOracle(epsilon, domains=domains, order=order)
+        drawn = codes if len(codes) == n_users else codes[rng.integers(len(codes), size=n_users)]
+        rows.append(_timed(f"{name}, tables of {order}: fit", lambda s=survey, d=drawn: s.fit(d)))
+        raw = survey.estimate_
+        rows.append(
+            _timed(f"{name}: LatentClasses", lambda r=raw: LatentClasses().fit_transform(r))
+        )
+    print("\n" + format_table(["100,000 or a million users", "s", "processor, s"], rows))
+
+
+def _timed(name: str, work: Callable[[], object]) -> list[str]:
+    """Return a row of a table: a name, and the seconds of one run."""
+    clock, processor = time.perf_counter(), time.process_time()
+    work()
+    return [name, f"{time.perf_counter() - clock:.2f}", f"{time.process_time() - processor:.2f}"]
 
 
 # -- the main job -------------------------------------------------------------------------------

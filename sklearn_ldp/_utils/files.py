@@ -276,14 +276,6 @@ class Source:
     def __init__(self, content: str | PathLike[str] | bytes, name: str) -> None:
         self.name = name
         self._content = content
-        if not isinstance(content, bytes):
-            path = Path(content)
-            # A pipe would have lost its beginning by the second reading; a folder fails to open.
-            if path.exists() and not (path.is_file() or path.is_dir()):
-                raise ValueError(
-                    f"{name} is no regular file, so it cannot be read more than once. Save its "
-                    "content to a file first."
-                )
 
     def open(self) -> io.BufferedReader:
         """Open it at its beginning."""

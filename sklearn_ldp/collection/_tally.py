@@ -319,8 +319,9 @@ def count_batch(reports: Any, protocol: Protocol, batch_id: str, file_sha256: st
                 counts = counts.added(
                     protocol.mechanism,
                     len(chunk),
-                    # Checked piece by piece, while a piece is in the processor's cache.
-                    partial(_checked, protocol, chunk),
+                    # Checked piece by piece, while a piece is in the processor's cache; those of a
+                    # file were checked when they were read.
+                    partial(_checked, None if file_sha256 else protocol, chunk),
                     protocol.n_jobs,
                     first_shard=first_shard,
                 )
@@ -334,8 +335,9 @@ def count_batch(reports: Any, protocol: Protocol, batch_id: str, file_sha256: st
     return Batch(counts, {batch_id: counts.n_samples}, {batch_id: digest})
 
 
-def _checked(protocol: Protocol, chunk: Any, start: int, stop: int) -> np.ndarray:
-    return protocol.check(chunk[start:stop])
+def _checked(protocol: Protocol | None, chunk: Any, start: int, stop: int) -> np.ndarray:
+    piece = chunk[start:stop]
+    return piece if protocol is None else protocol.check(piece)
 
 
 # -- digests, by which batches are known however they were stored and cut -------------------------

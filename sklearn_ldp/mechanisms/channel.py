@@ -53,6 +53,10 @@ class Channel(Mechanism):
         self.p = p
         self.q = q
 
+    def __hash__(self) -> int:
+        # Plans of surveys look for equal ones among thousands, many with the same fields.
+        return hash((super().__hash__(), self.n_categories))
+
     def _identity(self):
         return *super()._identity(), self.n_categories, self.p, self.q
 

@@ -8,6 +8,7 @@ or from a seeded generator (`SeededCoins`) in simulations; all the rest is the s
 
 from __future__ import annotations
 
+import math
 import os
 from decimal import Context, Decimal
 from fractions import Fraction
@@ -236,9 +237,10 @@ class Coins:
         """Draw subsets of given sizes exactly uniformly.
 
         First each item is a member or not by independent bits (none is, if the subsets are small).
-        Then members are added at (or removed from) uniform places, as many as a subset lacks (or
-        has too many), until it has its size. None of this tells one item from another, so all
-        subsets of a size are equally likely.
+        Then members are added at (or removed from) uniform places until a subset has its size. What
+        is drawn has the same law after any permutation of the items, and what is done with it
+        depends on numbers of members and not on which items they are. So the result has the same
+        law after any permutation: all subsets of a size are equally likely.
 
         Parameters
         ----------
@@ -254,26 +256,33 @@ class Coins:
         ndarray of shape (n, n_items) or (n, n_columns)
             Booleans: whether each item is a member.
         """
-        n, n_members = len(sizes), int(sizes.sum())
-        bits = np.zeros((n, -(-(n_columns or n_items) // 8) * 8), dtype=bool)
+        n, width = len(sizes), -(-(n_columns or n_items) // 8) * 8
+        rate = int(sizes.sum()) / max(n * n_items, 1)
         # A uniform place is rarely that of a member of a small subset, so there is none to remove.
-        if n_members * _SMALL_SUBSET > n * n_items:
-            # Any share would do; a coarse one lets all blocks of users share a table of octets.
-            share = round(4096 * n_members / (n * n_items))
-            bits[:, :n_items] = self.bernoulli(min(max(share, 1), 4095) << 52, (n, n_items))
+        if is_large := rate * _SMALL_SUBSET > 1:
+            # Any share would do. The cheapest leaves too many members with about probability
+            # `rate`, as it takes 1 / rate tries to remove one, and 1 / (1 - rate) to add one. A
+            # coarse one lets all blocks of users share a table of octets.
+            shift = 2.5 * (rate - 0.5) * math.sqrt(rate * (1 - rate) / n_items)
+            share = min(max(round(4096 * (rate + shift)), 1), 4095)
+            bits = self.bernoulli(share << 52, (n, width))
+            bits[:, n_items:] = False
+        else:
+            bits = np.zeros((n, width), dtype=bool)
+        n_tries = round(1 / rate) if is_large else 1
         missing = sizes - _row_sums(bits)
         small = np.int32 if bits.size < 1 << 31 else np.int64  # half as much to sort
-        starts = (np.arange(n) * bits.shape[1]).astype(small)
+        starts = (np.arange(n) * width).astype(small)
         active = np.flatnonzero(missing)
         while active.size:
-            self._adjust(bits.reshape(-1), missing, active, starts[active], n_items)
+            self._adjust(bits.reshape(-1), missing, active, starts[active], n_items, n_tries)
             active = active[missing[active] != 0]
         return bits[:, : n_columns or n_items]
 
-    def _adjust(self, flat, missing, active, starts, n_items):
-        """Try as many uniform places of each active row as it has members too many or too few."""
+    def _adjust(self, flat, missing, active, starts, n_items, n_tries):
+        """Try a uniform place for each member that an active row lacks, several to remove one."""
         lacking = missing[active]
-        n_tried = np.abs(lacking)
+        n_tried = np.where(lacking < 0, -n_tries * lacking, lacking)
         place = np.repeat(starts, n_tried)
         place += self.integers(n_items, len(place)).astype(place.dtype)
         row = np.repeat(np.arange(len(active), dtype=np.int32), n_tried)

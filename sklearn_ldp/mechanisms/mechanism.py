@@ -87,7 +87,7 @@ def expect(condition: object, expectation: str, reports: np.ndarray) -> None:
         raise ValueError(f"expected {expectation}, got {came}")
 
 
-def rows_by_group(groups: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
+def rows_by_group(groups: np.ndarray) -> Iterator[tuple[int, slice | np.ndarray]]:
     """Yield each group that occurs, with the indices of its reports.
 
     Parameters
@@ -97,11 +97,18 @@ def rows_by_group(groups: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
 
     Yields
     ------
-    (int, ndarray of int)
-        The groups in their order, with rising indices.
+    (int, slice or ndarray of int)
+        The groups in their order, with rising indices; a slice, which copies nothing, if there is
+        only one group.
     """
+    if not groups.size:
+        return
+    first, last = int(groups.min()), int(groups.max())
+    if first == last:
+        yield first, slice(None)
+        return
     # Integers of 16 bits are sorted by their digits, in linear time.
-    is_small = groups.size and groups.min() >= 0 and groups.max() < 1 << 16
+    is_small = first >= 0 and last < 1 << 16
     order = np.argsort(groups.astype(np.uint16) if is_small else groups, kind="stable")
     present, begin = np.unique(groups[order], return_index=True)
     yield from zip(present.tolist(), np.split(order, begin[1:]), strict=True)

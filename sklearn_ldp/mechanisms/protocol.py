@@ -261,7 +261,7 @@ class Protocol(Uncached):
                 f"epsilon={self.epsilon:g}: for any number of users n its reports are added up in "
                 f"{cells:.1e} counts and decoded in about {float(operations):.0e} operations, and "
                 f"the limits are {_MAX_CELLS:.1e} and {float(_MAX_OPERATIONS):.0e}. Use "
-                "HadamardResponse, which is linear in the categories, or fewer categories."
+                "HadamardResponse, linear in the categories, or fewer categories or tables."
             )
 
 

@@ -195,8 +195,9 @@ class SubsetChannel(Channel):
 
     def privatize(self, codes, coins):
         members = np.flatnonzero(self.draw(codes, coins)).reshape(len(codes), self.size)
-        members -= self.n_categories * np.arange(len(codes))[:, None]
-        return members.astype(self._dtype)
+        # Small integers wrap around, so differences of what is left of two numbers are right.
+        starts = self.n_categories * np.arange(len(codes))[:, None]
+        return members.astype(self._dtype) - starts.astype(self._dtype)
 
     @cached_property
     def _dtype(self):

@@ -27,7 +27,7 @@ from .._utils.state import Uncached
 from .._utils.typing import Column, Values
 from ..domains import Domain
 from ..domains.values import declares_levels, group_codes, read_once
-from ..mechanisms import MAX_USERS, Counts, Protocol, check_counts, expand
+from ..mechanisms import Counts, Protocol, check_counts, check_total, expand
 from ..mechanisms.coins import CoinStreams
 from ..mechanisms.mechanism import Mechanism, privatize
 
@@ -235,7 +235,7 @@ class Collected(Uncached):
         if sample_weight is not None:
             ends = np.cumsum(check_weights(sample_weight, n_rows, self.protocol.name))
             n_users = int(ends[-1])
-        self._refuse_more(n_users)
+        self._check_total(n_users)
 
         def reports_of_users(start, stop):
             return make_reports(expand(ends, start, stop), start)
@@ -281,7 +281,7 @@ class Collected(Uncached):
                 "instead."
             )
         name, theirs = self.protocol.name, other.counts
-        self._refuse_more(theirs.n_samples)
+        self._check_total(theirs.n_samples)
         try:
             self.mechanism.check_tallies(theirs.tallies[0], theirs.sizes[0])
         except ValueError as error:
@@ -289,13 +289,8 @@ class Collected(Uncached):
         is_weighted = self.is_weighted or other.is_weighted
         return replace(self, counts=self.counts + other.counts, is_weighted=is_weighted)
 
-    def _refuse_more(self, n_users: int) -> None:
-        total = self.counts.n_samples + n_users
-        if total > MAX_USERS:
-            raise ValueError(
-                f"{self.protocol.name} would hold the reports of {total:,} users, at most 2**53 "
-                "are counted exactly: start another collection."
-            )
+    def _check_total(self, n_more: int) -> None:
+        check_total(self.counts.n_samples + n_more, f"The users of this {self.protocol.name}")
 
     def _differing(self, other: Collected) -> list[str]:
         """Names of the numbers and texts among the parameters that are not the same."""

@@ -728,8 +728,8 @@ def test_what_is_merged_is_checked():
         server.merge(forged(fitted(), negative))
     np.testing.assert_array_equal(server.frequencies_, before)
     server.merge(forged(fitted(), many))
-    with pytest.raises(ValueError, match=r"at most 2\*\*53 are counted exactly"):
+    with pytest.raises(ValueError, match=r"users of this GRR must add up to at most 2\*\*53"):
         server.merge(forged(fitted(), many))
-    with pytest.raises(ValueError, match=r"at most 2\*\*53 are counted exactly"):
+    with pytest.raises(ValueError, match=r"users of this GRR must add up to at most 2\*\*53"):
         server.partial_fit([0], sample_weight=[2**52])
     assert 2**52 < server.n_samples_seen_ < 2**53
