@@ -61,6 +61,11 @@ class Channel(Mechanism):
         """Whether a report supports the user's own category more often than another one."""
         return self.q < self.p
 
+    @property
+    def own_support(self) -> Fraction:
+        """Probability that `supports` holds of a report and the user's own category."""
+        return self.p
+
     # -- what a report supports ---------------------------------------------------------------
     @abstractmethod
     def supports(self, reports: np.ndarray, codes: np.ndarray) -> np.ndarray:

@@ -617,6 +617,14 @@ class MixingHash(Mechanism):
         reports[:, 1] = randomised_response(value, self.hash_range, self.threshold, coins)
         return reports
 
+    @property
+    def own_support(self):
+        return Fraction(self.threshold, TWO_64)
+
+    def supports(self, reports, digests):
+        """Tell which digests each report supports, as a channel does of codes."""
+        return self.hash(reports[:, :1], digests) == reports[:, 1:].astype(np.uint64)
+
     def check_reports(self, reports):
         return check_hash_reports(reports, self.n_seeds, self.hash_range)
 
@@ -675,8 +683,7 @@ class MixingHashChannel(IndependentChannel):
         return self.client.check_reports(reports)
 
     def supports(self, reports, codes):
-        values = self.client.hash(reports[:, :1], self.digests[codes])
-        return values == reports[:, 1:].astype(np.uint64)
+        return self.client.supports(reports, self.digests[codes])
 
     @property
     def public_part(self):

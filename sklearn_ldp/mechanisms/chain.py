@@ -1,0 +1,202 @@
+"""Reports for users who are asked again: a permanent report of a value, and uniform ones."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from .coins import TWO_64, Coins, exp_lower_bound
+
+_MOST_TRIES = 1 << 12  # reports drawn at a time
+
+
+class Chain:
+    """The two kinds of reports whose mixture has the law of a mechanism's single report.
+
+    Each report y of the mechanism has one of two likelihoods: E c(y) if it supports the user's
+    value, otherwise c(y), where E = exp(epsilon). A *permanent* report has exp(epsilon_forever) in
+    the place of E, and a *uniform* one has 1. Both are drawn from the mechanism's own reports by
+    rejection. With s for the share of c that supports a value, and p for the probability that a
+    report does, a report that is permanent with probability
+
+    .. math:: a = \\frac{p - s}{p_\\infty - s}, \\qquad s = \\frac{p}{p + E (1 - p)}, \\qquad
+              p_\\infty = \\frac{E_\\infty s}{E_\\infty s + 1 - s}
+
+    and otherwise uniform is distributed as the mechanism's. Uniform reports do not depend on the
+    value, so any number of reports reveals at most what the permanent one does.
+
+    All probabilities are integers over 2**64, rounded so that neither epsilon is exceeded.
+
+    Parameters
+    ----------
+    mechanism : Channel, or other mechanism with `supports` and `own_support`
+        Its ratio of likelihoods is at most exp(epsilon).
+    epsilon : float
+        Budget of a single report.
+    epsilon_forever : float
+        Budget of any number of reports of one value, at least `epsilon`.
+
+    Attributes
+    ----------
+    keep_against, keep_for : int
+        Probability, over 2**64, with which a report that does not support the value is kept as the
+        permanent one, and a report that supports a fixed value is kept as a uniform one.
+    share : int
+        The probability a, over 2**64.
+    """
+
+    def __init__(self, mechanism: Any, epsilon: float, epsilon_forever: float) -> None:
+        ratio, forever = exp_lower_bound(epsilon), exp_lower_bound(epsilon_forever)
+        self.mechanism = mechanism
+        self.keep_against = min(_ceil(TWO_64 * ratio / forever), TWO_64)
+        self.keep_for = min(_ceil(TWO_64 / ratio), TWO_64)
+        self.share = self._share(ratio) if self.keep_against < TWO_64 else TWO_64
+
+    def _share(self, ratio: Fraction) -> int:
+        """The largest a, over 2**64, for which a single report stays within the ratio.
+
+        A uniform report is one of a fixed value that is kept, so its likelihood over c is off by up
+        to 2**-64. The worst case is that of a mechanism that reaches the ratio, and of a report
+        whose uniform likelihood is the least. Let 1 / `against` be the factor by which the ratio
+        grows, and `least` that likelihood over the permanent one of a report against the value.
+        Then the ratio of a single report is (a ratio / against + (1 - a) least) over
+        (a + (1 - a) least), which grows with a.
+        """
+        p = self.mechanism.own_support
+        against, kept = Fraction(self.keep_against, TWO_64), Fraction(self.keep_for, TWO_64)
+        least = (p + (1 - p) * against) / (against * (p * kept + 1 - p))
+        gain = (ratio - 1) * least
+        return max(int(TWO_64 * gain / (ratio / against - ratio + gain)), 0)
+
+    # -- drawing ------------------------------------------------------------------------------
+    def permanent(self, code: np.ndarray, coins: Coins, part: int | None = None) -> np.ndarray:
+        """Draw a report at `epsilon_forever`.
+
+        Parameters
+        ----------
+        code : ndarray of shape (1,)
+            The user's value.
+        coins : Coins
+            Source of the coins.
+        part : int, default=None
+            The public part of the report, such as a hash function; None draws it.
+
+        Returns
+        -------
+        ndarray of shape (1,) or (1, width)
+            As the mechanism reports.
+        """
+        return self._first_kept(code, coins, part, TWO_64, self.keep_against)
+
+    def uniform(self, like: np.ndarray, coins: Coins, part: int | None = None) -> np.ndarray:
+        """Draw a report that depends on no value.
+
+        Parameters
+        ----------
+        like : ndarray of shape (1,)
+            Any value, of which only the type is looked at.
+        coins : Coins
+            Source of the coins.
+        part : int, default=None
+            As for `permanent`.
+
+        Returns
+        -------
+        ndarray of shape (1,) or (1, width)
+            As the mechanism reports.
+        """
+        return self._first_kept(np.zeros_like(like), coins, part, self.keep_for, TWO_64)
+
+    def sends_permanent(self, coins: Coins) -> bool:
+        """Draw whether a round sends the permanent report.
+
+        Parameters
+        ----------
+        coins : Coins
+            Source of the coins.
+
+        Returns
+        -------
+        bool
+            True with probability `share`.
+        """
+        return bool(_bernoulli(self.share, 1, coins)[0])
+
+    def _first_kept(
+        self, code: np.ndarray, coins: Coins, part: int | None, keep_for: int, keep_against: int
+    ) -> np.ndarray:
+        n = 4
+        while True:
+            reports, is_kept = self.tries(code, n, coins, part, keep_for, keep_against)
+            if is_kept.any():
+                first = int(is_kept.argmax())
+                return reports[first : first + 1]
+            n = min(2 * n, _MOST_TRIES)
+
+    def tries(
+        self,
+        code: np.ndarray,
+        n: int,
+        coins: Coins,
+        part: int | None,
+        keep_for: int,
+        keep_against: int,
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Draw reports of a value, and which of them are kept.
+
+        Parameters
+        ----------
+        code : ndarray of shape (1,)
+            The value.
+        n : int
+            Number of reports.
+        coins : Coins
+            Source of the coins.
+        part : int or None
+            As for `permanent`.
+        keep_for, keep_against : int
+            Probability, over 2**64, with which reports that support the value are kept, and others.
+
+        Returns
+        -------
+        (ndarray of shape (n,) or (n, width), ndarray of shape (n,))
+            The reports, and booleans.
+        """
+        codes = np.repeat(code, n)
+        if part is None:
+            reports = self.mechanism.privatize(codes, coins)
+        else:
+            reports = self.mechanism.public_part.privatize(codes, np.full(n, part), coins)
+        is_for = self.mechanism.supports(reports, code)[:, 0]
+        kept = _bernoulli(keep_for, n, coins), _bernoulli(keep_against, n, coins)
+        return reports, np.where(is_for, *kept)
+
+    def image(self, code: np.ndarray, part: int) -> int:
+        """Return what a public part makes of a value: all that reports with it depend on.
+
+        Parameters
+        ----------
+        code : ndarray of shape (1,)
+            The value.
+        part : int
+            A hash function.
+
+        Returns
+        -------
+        int
+            The hash value.
+        """
+        values = np.arange(self.mechanism.report_fields[1].n_values)
+        reports = np.column_stack([np.full_like(values, part), values])
+        return int(self.mechanism.supports(reports, code)[:, 0].argmax())
+
+
+def _ceil(value: Fraction) -> int:
+    return -(-value.numerator // value.denominator)
+
+
+def _bernoulli(threshold: int, n: int, coins: Coins) -> np.ndarray:
+    """Coins that may also be certain."""
+    return np.ones(n, dtype=bool) if threshold == TWO_64 else coins.bernoulli(threshold, n)

@@ -1,0 +1,225 @@
+"""Permanent and uniform reports, enumerated: one report is the oracle's, many stay below forever.
+
+The probabilities are rational numbers. Drawing by rejection ends with the law of one try, given
+that it is kept, so one try is run on every fall of its coins.
+"""
+
+from fractions import Fraction
+from itertools import combinations_with_replacement
+from math import log
+
+import numpy as np
+import pytest
+from estimators import ORACLES, slow_but, ways
+from scipy import stats
+from sklearn.base import clone
+
+from sklearn_ldp import BLH, GRR, OLH, SubsetSelection
+from sklearn_ldp.mechanisms.chain import Chain
+from sklearn_ldp.mechanisms.coins import TWO_64, SeededCoins, exp_lower_bound
+from sklearn_ldp.utils.estimator_checks import exact_report_distribution
+
+BUDGETS = [(0.5, 1.5), (1.0, 2.0), (2.0, 5.0)]
+CLOSE = Fraction(1, 2**60)
+
+
+class Try:
+    """One try of a draw by rejection, as a mechanism whose report ends with whether it is kept."""
+
+    def __init__(self, chain, part, *thresholds):
+        self.chain, self.part, self.thresholds = chain, part, thresholds
+
+    def privatize(self, codes, coins):
+        reports, is_kept = self.chain.tries(codes, 1, coins, self.part, *self.thresholds)
+        return np.append(np.ravel(reports), is_kept)
+
+
+def law_of_kept(chain, code, part, *thresholds):
+    law = exact_report_distribution(Try(chain, part, *thresholds), code)
+    kept = {report[:-1]: chance for report, chance in law.items() if report[-1]}
+    return {report: chance / sum(kept.values()) for report, chance in kept.items()}
+
+
+def permanent_laws(chain, d, part=None):
+    return [law_of_kept(chain, code, part, TWO_64, chain.keep_against) for code in range(d)]
+
+
+def uniform_law(chain, part=None):
+    return law_of_kept(chain, 0, part, chain.keep_for, TWO_64)
+
+
+def single_laws(chain, d, part=None):
+    a, uniform = Fraction(chain.share, TWO_64), uniform_law(chain, part)
+    return [
+        {y: a * chance + (1 - a) * uniform[y] for y, chance in law.items()}
+        for law in permanent_laws(chain, d, part)
+    ]
+
+
+def ratio(laws):
+    return max(max(law[y] for law in laws) / min(law[y] for law in laws) for y in laws[0])
+
+
+def channel_of(oracle, epsilon, d=4):
+    return clone(oracle).set_params(epsilon=epsilon).channel(d).for_enumeration()
+
+
+def check_single_report(oracle, epsilon, forever, d=4, **tampered):
+    """Assert that one report has the oracle's law to 2**-60, and both ratios are kept."""
+    channel = channel_of(oracle, epsilon, d)
+    chain = Chain(channel, epsilon, forever)
+    vars(chain).update(tampered)
+    laws = single_laws(chain, d)
+    for code, law in enumerate(laws):
+        once = exact_report_distribution(channel, code)
+        assert law.keys() == once.keys()
+        off = max(abs(law[y] / chance - 1) for y, chance in once.items())
+        assert off < CLOSE, f"a single report is off by {float(off)}"
+    assert ratio(laws) <= exp_lower_bound(epsilon), "epsilon is exceeded"
+    permanent = permanent_laws(chain, d)
+    assert ratio(permanent) <= exp_lower_bound(forever), "epsilon_forever is exceeded"
+    assert ratio(permanent) >= exp_lower_bound(forever) * (1 - Fraction(1, 10**12)), "wasted"
+
+
+QUICK = [GRR(), SubsetSelection()]
+
+
+@pytest.mark.parametrize("oracle", slow_but(QUICK, ORACLES), ids=repr)
+@pytest.mark.parametrize(("epsilon", "forever"), BUDGETS)
+def test_one_report_is_that_of_the_oracle(oracle, epsilon, forever):
+    check_single_report(oracle, epsilon, forever)
+
+
+@pytest.mark.parametrize("oracle", ways(ORACLES), ids=repr)
+def test_one_report_of_every_class_is_that_of_the_oracle(oracle):
+    check_single_report(oracle, 1.0, 2.0, d=3)
+
+
+@pytest.mark.parametrize("oracle", [GRR(), SubsetSelection(subset_size=2)], ids=repr)
+@pytest.mark.parametrize("epsilons", [(1e-9, 1e-9), (1e-9, 3.0), (1.0, 1.0), (20.0, 25.0)])
+def test_extreme_budgets_keep_both_ratios(oracle, epsilons):
+    channel = channel_of(oracle, epsilons[0], 5)
+    chain = Chain(channel, *epsilons)
+    for laws, epsilon in zip(
+        (single_laws(chain, 5), permanent_laws(chain, 5)), epsilons, strict=True
+    ):
+        assert ratio(laws) <= exp_lower_bound(epsilon)
+
+
+@pytest.mark.parametrize("oracle", [OLH(hash_range=3), BLH(), OLH(hash_family="mixing")], ids=repr)
+def test_every_fixed_part_has_both_ratios(oracle):
+    """Given a hash function, a permanent report is one of the hash value."""
+    epsilon, forever = 1.0, 2.0
+    channel = channel_of(oracle, epsilon)
+    chain = Chain(channel, epsilon, forever)
+    n_functions = channel.public_part.n_values
+    for part in {0, n_functions // 2, n_functions - 1}:
+        permanent = permanent_laws(chain, 4, part)
+        assert ratio(single_laws(chain, 4, part)) <= exp_lower_bound(epsilon)
+        assert ratio(permanent) <= exp_lower_bound(forever)
+        values = [chain.image(np.array([code]), part) for code in range(4)]
+        for one, law in zip(values, permanent, strict=True):
+            assert max(law, key=law.get) == (part, one)
+            assert all(
+                (law == other) == (one == v) for v, other in zip(values, permanent, strict=True)
+            )
+        assert max(values) < channel.report_fields[1].n_values
+
+
+# -- several reports ------------------------------------------------------------------------------
+def leaks(chain, d, counts):
+    """Return the logarithm of the largest ratio over given numbers of reports, by enumeration."""
+    permanent, uniform = permanent_laws(chain, d), uniform_law(chain)
+    kinds, a = sorted(uniform), chain.share / TWO_64
+    fresh = np.array([(1 - a) * float(uniform[y]) for y in kinds])
+    of_kind = np.array([[float(law[y]) for y in kinds] for law in permanent])
+    found = []
+    for n in counts:
+        worst = 1.0
+        for reports in combinations_with_replacement(range(len(kinds)), n):
+            times = np.bincount(reports, minlength=len(kinds))
+            chances = of_kind @ ((fresh + a) / fresh) ** times  # but for a factor
+            worst = max(worst, chances.max() / chances.min())
+        found.append(log(worst))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("oracle", "expected"),
+    [
+        (GRR(), {1: 1.0, 2: 1.694, 3: 1.932, 5: 1.997}),
+        (SubsetSelection(subset_size=2), {1: 1.0, 2: 1.858, 3: 1.989}),
+    ],
+    ids=repr,
+)
+def test_what_several_reports_reveal(oracle, expected):
+    chain = Chain(channel_of(oracle, 1.0, 5), 1.0, 2.0)
+    found = leaks(chain, 5, expected)
+    np.testing.assert_allclose(found, list(expected.values()), atol=6e-4)
+    assert max(found) <= 2
+
+
+@pytest.mark.parametrize("oracle", slow_but([GRR()], ways(ORACLES)), ids=repr)
+@pytest.mark.parametrize(("epsilon", "forever"), BUDGETS)
+def test_no_number_of_reports_reveals_more_than_the_permanent_one(oracle, epsilon, forever):
+    found = leaks(Chain(channel_of(oracle, epsilon, 3), epsilon, forever), 3, (1, 2))
+    assert found[0] == pytest.approx(epsilon, abs=1e-12)
+    assert epsilon < found[1] <= forever
+
+
+# -- negative controls ----------------------------------------------------------------------------
+def published_share(epsilon, forever, d):
+    """L-GRR: the second round at ln((e^(eps_inf + eps_1) - 1) / (e^eps_inf - e^eps_1)).
+
+    Source: H. H. Arcolezi et al., multi-freq-ldpy, long_freq_est/L_GRR.py. Its second round keeps a
+    report with the probability p, so it is permanent with p - q and otherwise uniform.
+    """
+    odds = (np.exp(forever + epsilon) - 1) / (np.exp(forever) - np.exp(epsilon))
+    return (odds - 1) / (odds + d - 1)
+
+
+def test_the_published_parameters_are_found_to_waste_budget():
+    """They realise .860 of 1 with 5 categories, and 1 with two."""
+    for d, expected in ((2, 1.0), (3, 0.948), (5, 0.860), (10, 0.699)):
+        channel = channel_of(GRR(), 1.0, d)
+        chain = Chain(channel, 1.0, 2.0)
+        chain.share = int(TWO_64 * published_share(1.0, 2.0, d))
+        assert log(ratio(single_laws(chain, d))) == pytest.approx(expected, abs=6e-4)
+    with pytest.raises(AssertionError, match="a single report is off"):
+        check_single_report(GRR(), 1.0, 2.0, share=chain.share)
+
+
+@pytest.mark.parametrize(
+    ("name", "by", "message"),
+    [
+        ("share", 2**10, "a single report is off"),
+        ("share", 12, "epsilon is exceeded"),
+        ("keep_against", -12, "is exceeded"),
+        ("keep_for", 2**10, "a single report is off"),
+    ],
+)
+def test_tampered_thresholds_are_found(name, by, message):
+    chain = Chain(channel_of(GRR(), 1.0), 1.0, 2.0)
+    with pytest.raises(AssertionError, match=message):
+        check_single_report(GRR(), 1.0, 2.0, **{name: getattr(chain, name) + by})
+
+
+# -- drawing --------------------------------------------------------------------------------------
+@pytest.mark.parametrize("oracle", [GRR(), SubsetSelection(subset_size=2)], ids=repr)
+def test_draws_have_the_enumerated_laws(oracle, seed):
+    """Chi-square at 1e-4 each; the law of another value is the negative control."""
+    chain, coins = (
+        Chain(channel_of(oracle, 1.0, 5), 1.0, 2.0),
+        SeededCoins(np.random.default_rng(seed)),
+    )
+    code, laws = np.array([3]), permanent_laws(chain, 5)
+
+    def p_value(draw, law):
+        drawn = [tuple(np.ravel(draw()).tolist()) for _ in range(1500)]
+        observed = [drawn.count(y) for y in sorted(law)]
+        return stats.chisquare(observed, [1500 * float(law[y]) for y in sorted(law)]).pvalue
+
+    assert p_value(lambda: chain.permanent(code, coins), laws[3]) > 1e-4
+    assert p_value(lambda: chain.permanent(code, coins), laws[1]) < 1e-4
+    assert p_value(lambda: chain.uniform(code, coins), uniform_law(chain)) > 1e-4
+    assert p_value(lambda: chain.uniform(code, coins), laws[3]) < 1e-4
