@@ -17,6 +17,7 @@ from .checkpoints import lock_file, locked
 
 _MAX_BYTES = 1 << 24
 _LOCK_SECONDS = 60.0
+_WITHOUT_DIGEST = "sklearn_ldp survey client 1"  # the first files of which had none
 
 
 class Memo:
@@ -55,7 +56,7 @@ class Memo:
         self._path, self._client, self._is_fine = Path(path), client, is_fine
         configuration = {k: v for k, v in protocol.configuration.items() if k != "collection_round"}
         self._head = {"format": form, "survey": _digest(_text({**configuration, **settings}))}
-        self._known: tuple[bytes, dict[str, Any]] = (b"", {})
+        self._known: tuple[bytes | None, dict[str, Any]] = (None, {})
         self._written: dict[str, tuple[Any, str]] = {}
 
     def read(self) -> dict[str, Any] | None:
@@ -83,13 +84,14 @@ class Memo:
         try:
             entries = json.loads(content, parse_constant=_no_constant)
             found = {name: entries.pop(name) for name in self._head}
-            digest = entries.pop("sha256", None)  # the first files had none
-            if digest is not None and digest != _digest(_text(entries)):
+            digest = entries.pop("sha256", None)
+            may_lack = digest is None and found["format"] == _WITHOUT_DIGEST
+            if not may_lack and digest != _digest(_text(entries)):
                 raise ValueError("another digest")
             is_other = found["survey"] != self._head["survey"]
             is_fine = found["format"] == self._head["format"] and type(found["survey"]) is str
             is_fine = is_fine and (is_other or self._is_fine(entries))
-        except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             is_fine = False
         form, _, version = str(found.get("format")).rpartition(" ")
         ours, _, newest = self._head["format"].rpartition(" ")

@@ -126,22 +126,6 @@ class BaseClient:
         codes = np.uint64 if self._protocol.domain.is_open else np.int64
         return self._mechanism.privatize(np.zeros(0, dtype=codes), SecureCoins())
 
-    def _are_reports(self, rows: list[Any], part: int | None) -> bool:
-        """Whether lists from a file are reports on a part; it may raise what `Memo` catches."""
-        if any(type(one) is not int for row in rows for one in row):
-            return False
-        array = np.array(rows, dtype=np.int64)
-        if part is not None:
-            return not (self._protocol.check(array)[:, 0] != part).any()
-        self._protocol.check(array.reshape(len(rows), *self._like.shape[1:]))
-        return True
-
-    def _is_part(self, part: Any) -> bool:
-        if not self._is_survey:
-            return part is None
-        mechanism: Any = self._protocol.mechanism
-        return type(part) is int and 0 <= part < len(mechanism.mechanisms)
-
     def _own(self, entries: dict[str, Any] | None) -> dict[str, Any]:
         """The entries, if they still are of this client."""
         if not entries or entries[self._mark] != self._own_mark:
@@ -155,6 +139,9 @@ class BaseClient:
 def asks_one_column(mechanism: object) -> bool:
     """Whether a mechanism is that of a survey whose users are asked for one column each."""
     return isinstance(mechanism, Several) and mechanism.views is None and mechanism.n_drawn == 1
+
+
+_ENTRIES = {"key", "part", "function", "values", "permanent", "first", "rounds", "sent"}
 
 
 class RepeatedClient(BaseClient):
@@ -404,47 +391,15 @@ class RepeatedClient(BaseClient):
     # -- the file -------------------------------------------------------------------------------
     def _new(self, coins: SecureCoins) -> dict[str, Any]:
         entries = super()._new(coins)
-        part, function = self._fixed_part(entries["part"]), None
-        if part is not None:
-            function = int(part.draw(lambda high: coins.integers(high, 1))[0])
-        lists: dict[str, list] = {name: [] for name in ("values", "permanent", "first")}
-        rounds: dict[str, list] = {"rounds": [], "sent": []}
-        return {**entries, "key": secrets.token_hex(32), "function": function, **lists, **rounds}
+        mechanism, function = self._mechanism_of(entries["part"]), None
+        if self._is_fixed and _has_part(mechanism):
+            draws = mechanism.public_part.draw(lambda high: coins.integers(high, 1))
+            function = int(draws[0])
+        entries.update(key=secrets.token_hex(32), function=function)
+        return {**entries, **{name: [] for name in _ENTRIES - entries.keys()}}
 
     def _is_fine(self, entries: dict[str, Any]) -> bool:
-        part, function, key = (entries[name] for name in ("part", "function", "key"))
-        values, permanent, first, rounds, sent = (
-            entries[name] for name in ("values", "permanent", "first", "rounds", "sent")
-        )
-        lists = values, permanent, first, rounds, sent
-        if len(entries) != 8 or any(type(one) is not list for one in lists):
-            return False
-        if not self._is_part(part) or len(bytes.fromhex(key)) != 32:
-            return False
-        are_texts = all(type(one) is str for one in [*values, *rounds])
-        are_unique = len(set(values)) == len(values) and len(set(rounds)) == len(rounds)
-        is_whole = len(values) == len(permanent) == len(first) and len(rounds) == len(sent)
-        numbers = [one for one in sent if type(one) is not list]
-        are_numbers = all(type(one) is int for one in [*first, *numbers])
-        if not (are_texts and are_unique and is_whole and are_numbers):
-            return False
-        if not set(numbers) <= set(range(len(values))) or first != sorted(set(first)):
-            return False
-        if first and not 0 <= first[0] <= first[-1] < len(rounds):
-            return False
-        rows = [*permanent, *(one for one in sent if type(one) is list)]
-        if rows and not self._are_reports(rows, part):
-            return False
-        fixed = self._fixed_part(part)
-        if fixed is None:
-            return function is None
-        is_function = type(function) is int and 0 <= function < fixed.n_values
-        return is_function and {row[part is not None] for row in rows} <= {function}
-
-    def _fixed_part(self, part: int | None) -> Any:
-        """The hash functions from which a fixed one is drawn; None if none is."""
-        mechanism = self._mechanism_of(part)
-        return mechanism.public_part if self._is_fixed and _has_part(mechanism) else None
+        return entries.keys() == _ENTRIES  # the digest tells that no other program has changed it
 
 
 def _append(entries: dict[str, Any], **added: Any) -> None:

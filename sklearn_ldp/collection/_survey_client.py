@@ -172,10 +172,14 @@ class SurveyClient(BaseClient):
 
     def _is_fine(self, entries: dict[str, Any]) -> bool:
         part, report, n_reports = entries["part"], entries["report"], entries["n_reports"]
-        if not self._is_part(part) or len(entries) != 3:
+        mechanism: Any = self._protocol.mechanism
+        if type(part) is not int or not 0 <= part < len(mechanism.mechanisms):
             return False
-        if type(n_reports) is not int or not 0 <= n_reports < 2**53:
+        if type(n_reports) is not int or not 0 <= n_reports < 2**53 or len(entries) != 3:
             return False
         if report is None or n_reports == 0:
             return report is None and n_reports == 0
-        return self._are_reports([report], part)
+        is_row = type(report) is list and all(type(one) is int for one in report)
+        if not is_row or not report or max(map(abs, report)) >= 2**63:
+            return False
+        return int(self._protocol.check(np.array([report], dtype=np.int64))[0, 0]) == part

@@ -70,63 +70,20 @@ class Chain:
         gain = (ratio - 1) * least
         return max(int(TWO_64 * gain / (ratio / against - ratio + gain)), 0)
 
-    # -- drawing ------------------------------------------------------------------------------
+    # -- drawing: a code is an array of shape (1,); a part is a hash function, None draws it ---
     def permanent(self, code: np.ndarray, coins: Coins, part: int | None = None) -> np.ndarray:
-        """Draw a report at `epsilon_forever`.
-
-        Parameters
-        ----------
-        code : ndarray of shape (1,)
-            The user's value.
-        coins : Coins
-            Source of the coins.
-        part : int, default=None
-            The public part of the report, such as a hash function; None draws it.
-
-        Returns
-        -------
-        ndarray of shape (1,) or (1, width)
-            As the mechanism reports.
-        """
+        """Draw a report at `epsilon_forever`, of shape (1,) or (1, width)."""
         return self._first_kept(code, coins, part, TWO_64, self.keep_against)
 
     def uniform(self, like: np.ndarray, coins: Coins, part: int | None = None) -> np.ndarray:
-        """Draw a report that depends on no value.
-
-        Parameters
-        ----------
-        like : ndarray of shape (1,)
-            Any value, of which only the type is looked at.
-        coins : Coins
-            Source of the coins.
-        part : int, default=None
-            As for `permanent`.
-
-        Returns
-        -------
-        ndarray of shape (1,) or (1, width)
-            As the mechanism reports.
-        """
+        """Draw a report that depends on no value; of `like` only the type is looked at."""
         return self._first_kept(np.zeros_like(like), coins, part, self.keep_for, TWO_64)
 
     def sends_permanent(self, coins: Coins) -> bool:
-        """Draw whether a round sends the permanent report.
-
-        Parameters
-        ----------
-        coins : Coins
-            Source of the coins.
-
-        Returns
-        -------
-        bool
-            True with probability `share`.
-        """
+        """Draw whether a round sends the permanent report: with probability `share`."""
         return bool(_bernoulli(self.share, 1, coins)[0])
 
-    def _first_kept(
-        self, code: np.ndarray, coins: Coins, part: int | None, keep_for: int, keep_against: int
-    ) -> np.ndarray:
+    def _first_kept(self, code, coins, part, keep_for, keep_against):
         n = 4
         while True:
             reports, is_kept = self.tries(code, n, coins, part, keep_for, keep_against)
@@ -135,34 +92,11 @@ class Chain:
                 return reports[first : first + 1]
             n = min(2 * n, _MOST_TRIES)
 
-    def tries(
-        self,
-        code: np.ndarray,
-        n: int,
-        coins: Coins,
-        part: int | None,
-        keep_for: int,
-        keep_against: int,
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Draw reports of a value, and which of them are kept.
+    def tries(self, code, n, coins, part, keep_for, keep_against):
+        """Draw n reports of a code, and booleans that tell which are kept.
 
-        Parameters
-        ----------
-        code : ndarray of shape (1,)
-            The value.
-        n : int
-            Number of reports.
-        coins : Coins
-            Source of the coins.
-        part : int or None
-            As for `permanent`.
-        keep_for, keep_against : int
-            Probability, over 2**64, with which reports that support the value are kept, and others.
-
-        Returns
-        -------
-        (ndarray of shape (n,) or (n, width), ndarray of shape (n,))
-            The reports, and booleans.
+        Those that support the code are kept with probability ``keep_for / 2**64``, the others with
+        ``keep_against / 2**64``.
         """
         codes = np.repeat(code, n)
         if part is None:
@@ -174,20 +108,7 @@ class Chain:
         return reports, np.where(is_for, *kept)
 
     def image(self, code: np.ndarray, part: int) -> int:
-        """Return what a public part makes of a value: all that reports with it depend on.
-
-        Parameters
-        ----------
-        code : ndarray of shape (1,)
-            The value.
-        part : int
-            A hash function.
-
-        Returns
-        -------
-        int
-            The hash value.
-        """
+        """Return the hash value of a code, which is all that reports with this part depend on."""
         values = np.arange(self.mechanism.report_fields[1].n_values)
         reports = np.column_stack([np.full_like(values, part), values])
         return int(self.mechanism.supports(reports, code)[:, 0].argmax())
