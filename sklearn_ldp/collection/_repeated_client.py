@@ -24,16 +24,7 @@ from ._memo import Memo
 class BaseClient:
     """One user of an oracle, or of the column of a survey that is drawn for her once.
 
-    Subclasses say what else the file holds (`_new`, `_is_fine`), and what is reported.
-
-    Parameters
-    ----------
-    source : oracle, survey or Protocol
-        What reports are made by.
-    memo : path-like
-        The private file.
-    **settings : numbers
-        What else must stay as it was.
+    Subclasses say what else their file holds (`_new`, `_is_fine`), and what is reported.
     """
 
     _form: str  # name and version of the format of the file
@@ -44,11 +35,11 @@ class BaseClient:
     ) -> None:
         self._protocol: Protocol = source.protocol()
         self._part: int | None = None
+        self._name = type(self).__name__
         if getattr(source, "random_state", None) is not None:
-            what = "a survey" if self._is_survey else "an oracle"
             raise ValueError(
-                f"{self._name} refuses {what} with a random_state, because predictable reports "
-                "protect nobody: leave it out. To simulate, use privatize."
+                f"{self._name} refuses {type(source).__name__} with a random_state, because "
+                "predictable reports protect nobody: leave it out. To simulate, use privatize."
             )
         self._file = Memo(memo, self._name, self._form, self._protocol, self._is_fine, **settings)
         entries = None if self._file.is_left_locked() else self._file.read()
@@ -61,19 +52,12 @@ class BaseClient:
     def _new(self, coins: SecureCoins) -> dict[str, Any]:
         """The entries of a new file, of which "part" is the number of the column, or None."""
         mechanism: Any = self._protocol.mechanism
-        return {"part": int(mechanism.draw_samples(1, coins)[0]) if self._is_survey else None}
+        is_survey = isinstance(mechanism, Several)
+        return {"part": int(mechanism.draw_samples(1, coins)[0]) if is_survey else None}
 
     def _is_fine(self, entries: dict[str, Any]) -> bool:
         """Whether the entries of a file can be those of such a client."""
         raise NotImplementedError
-
-    @property
-    def _name(self) -> str:
-        return type(self).__name__
-
-    @property
-    def _is_survey(self) -> bool:
-        return isinstance(self._protocol.mechanism, Several)
 
     @property
     def column(self) -> Any:
@@ -83,14 +67,10 @@ class BaseClient:
         domain: Any = self._protocol.domain
         return list(domain.columns)[self._part]
 
-    def _mechanism_of(self, part: int | None) -> Any:
+    def _mechanism(self, part: int | None) -> Any:
         """The mechanism of the oracle, or of a column."""
         mechanism: Any = self._protocol.mechanism
         return mechanism if part is None else mechanism.mechanisms[part]
-
-    @property
-    def _mechanism(self) -> Any:
-        return self._mechanism_of(self._part)
 
     def _code(self, value: Any) -> np.ndarray:
         """The code of a value, or of that of the column in a record, of shape (1,)."""
@@ -110,8 +90,7 @@ class BaseClient:
         own = np.ravel(report).tolist()
         if self._part is None:
             return own
-        fields = self._protocol.mechanism.report_fields
-        width = sum(field.width or 1 for field in fields)
+        width = sum(field.width or 1 for field in self._protocol.mechanism.report_fields)
         return [self._part, *own, *[0] * (width - 1 - len(own))]
 
     def _report(self, row: list[int]) -> np.ndarray:
@@ -124,7 +103,7 @@ class BaseClient:
     def _like(self) -> np.ndarray:
         """No reports, of the right type and shape."""
         codes = np.uint64 if self._protocol.domain.is_open else np.int64
-        return self._mechanism.privatize(np.zeros(0, dtype=codes), SecureCoins())
+        return self._mechanism(None).privatize(np.zeros(0, dtype=codes), SecureCoins())
 
     def _own(self, entries: dict[str, Any] | None) -> dict[str, Any]:
         """The entries, if they still are of this client."""
@@ -148,10 +127,9 @@ class RepeatedClient(BaseClient):
     """One user's side of a collection that is repeated, when her value may change.
 
     Whoever reports in T rounds with `privatize` spends T times epsilon. This client draws a
-    *permanent* report of each value when the value first occurs. In each round it sends the
-    permanent report or, by a coin, a report that does not depend on the value. A single report has
-    exactly the law of the oracle's, so nothing changes on the server: files, aggregation and
-    estimates are those of the oracle. All reports of one value together spend `epsilon_forever`.
+    *permanent* report when a value first occurs. In each round it sends that report or, by a coin,
+    one that does not depend on the value. A single report has exactly the law of the oracle's, so
+    nothing changes on the server, and all reports of a value together spend `epsilon_forever`.
 
     Privacy: one report spends the oracle's epsilon, any number of reports of one value at most
     `epsilon_forever`, and those of k values k times `epsilon_forever`, which `spent` counts.
@@ -201,31 +179,25 @@ class RepeatedClient(BaseClient):
 
     Notes
     -----
-    A report of the oracle that supports the user's value is exp(epsilon) times as likely as under a
-    value that it does not support. A permanent one is exp(epsilon_forever) times as likely. It is
-    sent with probability a, see :class:`~sklearn_ldp.mechanisms.chain.Chain`. For two rounds
-    of response this parametrisation is the only one that gives a single report the oracle's law;
-    those published for longitudinal collections [1]_ [2]_ waste budget over more than two values.
+    A permanent report is one of the oracle's with exp(epsilon_forever) in the place of
+    exp(epsilon), and it is sent with the probability that makes a single report the oracle's:
+    published parameters [1]_ waste budget over more than two values.
 
     What is still linkable: a permanent report comes back unchanged, so with most oracles the rounds
-    of one user can be found without her name, as can the round in which it was replaced. The noise
-    of a permanent report does not average out over rounds.
+    of one user can be found without her name, as can the round in which her value changed. A
+    refusal is visible, too: choose `most_epsilon` such that it is rare. The noise of a permanent
+    report does not average out over rounds.
 
-    A refusal is visible: a user who leaves a round out shows that her value is new. So choose
-    `most_epsilon` such that refusals are rare.
-
-    The file holds a keyed digest of each value, its permanent report, and each round with its
-    report. The key is in the file: whoever has the file can try all values of a small domain. It is
-    replaced on disk before a report is returned, so a crash draws no second permanent report. A
-    round that was reported before gets the same report again. Several processes may share the file.
-    A file that is lost or copied means new permanent reports, which spend again.
+    The file holds a keyed digest of each value, its permanent report, and the report of each round.
+    The key is in the file: whoever has the file can try all values of a small domain. It is on disk
+    before a report is returned, so a crash draws no second permanent report, and a round that was
+    reported before gets the same report again. Several processes may share the file. A file that is
+    lost or copied means new permanent reports, which spend again.
 
     References
     ----------
-    .. [1] U. Erlingsson, V. Pihur, A. Korolova, "RAPPOR: randomized aggregatable
-       privacy-preserving ordinal response", CCS 2014, :doi:`10.1145/2660267.2660348`.
-    .. [2] H. H. Arcolezi, C. Pinzón, C. Palamidessi, S. Gambs, "Frequency estimation of evolving
-       data under local differential privacy", EDBT 2023, :doi:`10.48786/edbt.2023.44`.
+    .. [1] H. H. Arcolezi, C. Pinzón, C. Palamidessi, S. Gambs, "Frequency estimation of evolving
+       data under local differential privacy", EDBT 2023, https://arxiv.org/abs/2210.00262
 
     Examples
     --------
@@ -260,11 +232,8 @@ class RepeatedClient(BaseClient):
     ) -> None:
         protocol = oracle.protocol() if hasattr(oracle, "protocol") else None
         mechanism: Any = None if protocol is None else protocol.mechanism
-        own = mechanism.mechanisms if isinstance(mechanism, Several) else [mechanism]
-        is_fine = all(hasattr(one, "own_support") for one in own)
-        if isinstance(mechanism, Several):
-            is_fine = is_fine and asks_one_column(mechanism)
-        if protocol is None or not is_fine:
+        own = mechanism.mechanisms if asks_one_column(mechanism) else [mechanism]
+        if protocol is None or not all(hasattr(one, "own_support") for one in own):
             raise TypeError(
                 "RepeatedClient needs a frequency oracle, or a survey whose users are asked for "
                 f"one column each, got {oracle!r}."
@@ -277,8 +246,7 @@ class RepeatedClient(BaseClient):
         self._check_budgets(protocol.epsilon, epsilon_forever, most_epsilon)
         self._forever, self._most = float(epsilon_forever), most_epsilon
         self._is_fixed = bool(fixed_part)
-        settings = {"epsilon_forever": self._forever, "fixed_part": self._is_fixed}
-        super().__init__(oracle, memo, **settings)
+        super().__init__(oracle, memo, epsilon_forever=self._forever, fixed_part=self._is_fixed)
 
     @staticmethod
     def _check_budgets(epsilon: float, forever: float, most: float | None) -> None:
@@ -370,7 +338,7 @@ class RepeatedClient(BaseClient):
             permanent = self._row(self._chain.permanent(code, coins, function))
             _append(entries, values=digest, permanent=permanent, first=len(entries["rounds"]))
         sent: Any = entries["values"].index(digest)
-        if not self._chain.sends_permanent(coins):
+        if not self._chain.are_permanent(1, coins)[0]:
             sent = self._row(self._chain.uniform(code, coins, function))
         _append(entries, rounds=collection_round, sent=sent)
 
@@ -386,15 +354,14 @@ class RepeatedClient(BaseClient):
 
     @cached_property
     def _chain(self) -> Chain:
-        return Chain(self._mechanism, self._protocol.epsilon, self._forever)
+        return Chain(self._mechanism(self._part), self._protocol.epsilon, self._forever)
 
     # -- the file -------------------------------------------------------------------------------
     def _new(self, coins: SecureCoins) -> dict[str, Any]:
         entries = super()._new(coins)
-        mechanism, function = self._mechanism_of(entries["part"]), None
+        mechanism, function = self._mechanism(entries["part"]), None
         if self._is_fixed and _has_part(mechanism):
-            draws = mechanism.public_part.draw(lambda high: coins.integers(high, 1))
-            function = int(draws[0])
+            function = int(mechanism.public_part.draw(lambda high: coins.integers(high, 1))[0])
         entries.update(key=secrets.token_hex(32), function=function)
         return {**entries, **{name: [] for name in _ENTRIES - entries.keys()}}
 

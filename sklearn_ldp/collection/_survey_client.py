@@ -69,9 +69,9 @@ class SurveyClient(BaseClient):
     reports that can be linked spend n times epsilon on that column, and nothing on the others. A
     :class:`RepeatedClient` of the survey follows the values and knows its limit.
 
-    A file that is lost, or copied to two devices before the first report, means another report.
-    The report is in the file before `report` returns it, so a crash spends nothing twice. Several
-    clients and processes may share the file: it is locked and read again before it is changed.
+    The report is in the file before `report` returns it, so a crash spends nothing twice, and
+    several clients and processes may share the file. A file that is lost, or copied to two devices
+    before the first report, means another report.
 
     Examples
     --------
@@ -163,7 +163,7 @@ class SurveyClient(BaseClient):
         with self._file.changing() as entries:
             self._own(entries)
             if is_renewed or entries["report"] is None:
-                own = self._mechanism.privatize(self._code(record), SecureCoins())
+                own = self._mechanism(self._part).privatize(self._code(record), SecureCoins())
                 entries.update(report=self._row(own), n_reports=entries["n_reports"] + 1)
         return self._report(entries["report"])
 

@@ -71,26 +71,30 @@ class Chain:
         return max(int(TWO_64 * gain / (ratio / against - ratio + gain)), 0)
 
     # -- drawing: a code is an array of shape (1,); a part is a hash function, None draws it ---
-    def permanent(self, code: np.ndarray, coins: Coins, part: int | None = None) -> np.ndarray:
-        """Draw a report at `epsilon_forever`, of shape (1,) or (1, width)."""
-        return self._first_kept(code, coins, part, TWO_64, self.keep_against)
+    def permanent(
+        self, code: np.ndarray, coins: Coins, part: int | None = None, n: int = 1
+    ) -> np.ndarray:
+        """Draw n reports at `epsilon_forever`, as the mechanism reports."""
+        return self._kept(code, n, coins, part, TWO_64, self.keep_against)
 
-    def uniform(self, like: np.ndarray, coins: Coins, part: int | None = None) -> np.ndarray:
-        """Draw a report that depends on no value; of `like` only the type is looked at."""
-        return self._first_kept(np.zeros_like(like), coins, part, self.keep_for, TWO_64)
+    def uniform(
+        self, like: np.ndarray, coins: Coins, part: int | None = None, n: int = 1
+    ) -> np.ndarray:
+        """Draw n reports that depend on no value; of `like` only the type is looked at."""
+        return self._kept(np.zeros_like(like), n, coins, part, self.keep_for, TWO_64)
 
-    def sends_permanent(self, coins: Coins) -> bool:
-        """Draw whether a round sends the permanent report: with probability `share`."""
-        return bool(_bernoulli(self.share, 1, coins)[0])
+    def are_permanent(self, n: int, coins: Coins) -> np.ndarray:
+        """Draw whether each of n rounds sends the permanent report: with probability `share`."""
+        return _bernoulli(self.share, n, coins)
 
-    def _first_kept(self, code, coins, part, keep_for, keep_against):
-        n = 4
-        while True:
-            reports, is_kept = self.tries(code, n, coins, part, keep_for, keep_against)
-            if is_kept.any():
-                first = int(is_kept.argmax())
-                return reports[first : first + 1]
-            n = min(2 * n, _MOST_TRIES)
+    def _kept(self, code, n, coins, part, keep_for, keep_against):
+        found, missing, n_tries = [], n, 2 * n + 2
+        while missing:
+            reports, is_kept = self.tries(code, n_tries, coins, part, keep_for, keep_against)
+            found.append(reports[is_kept][:missing])
+            missing -= len(found[-1])
+            n_tries = min(2 * n_tries, max(_MOST_TRIES, n))
+        return np.concatenate(found)
 
     def tries(self, code, n, coins, part, keep_for, keep_against):
         """Draw n reports of a code, and booleans that tell which are kept.

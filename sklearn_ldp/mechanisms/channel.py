@@ -66,6 +66,21 @@ class Channel(Mechanism):
         """Probability that `supports` holds of a report and the user's own category."""
         return self.p
 
+    def log_base(self, reports: np.ndarray) -> np.ndarray | None:
+        """Return the logarithm of c(y) for each report y, whose likelihood is c(y) or E c(y).
+
+        Parameters
+        ----------
+        reports : ndarray of shape (n,) or (n, width)
+            Checked reports.
+
+        Returns
+        -------
+        ndarray of shape (n,) or None
+            None if c is the same for all reports. The sum of c over all reports is 1.
+        """
+        return None
+
     # -- what a report supports ---------------------------------------------------------------
     @abstractmethod
     def supports(self, reports: np.ndarray, codes: np.ndarray) -> np.ndarray:

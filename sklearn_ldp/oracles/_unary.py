@@ -128,6 +128,10 @@ class UnaryChannel(IndependentChannel):
     def supports(self, reports, codes):
         return reports[:, codes] == 1
 
+    def log_base(self, reports):
+        ones, q = reports.sum(axis=1, dtype=float), float(self.q)
+        return ones * np.log(q) + (self.n_categories - ones) * np.log1p(-q)
+
     def privatize(self, codes, coins):
         n = len(codes)
         bits = coins.bernoulli(self.zero, (n, self.n_categories))

@@ -156,7 +156,7 @@ def test_users_of_a_survey(fixed_part, tmp_path):
         ({"epsilon_forever": "2"}, "expects epsilon_forever to be at least"),
         ({"most_epsilon": 1.9}, "expects most_epsilon to be at least epsilon_forever, 2"),
         ({"most_epsilon": np.nan}, "expects most_epsilon to be at least epsilon_forever, 2"),
-        ({"oracle": OLH(1.0, categories=3, random_state=0)}, "refuses an oracle with a random"),
+        ({"oracle": OLH(1.0, categories=3, random_state=0)}, "refuses OLH with a random"),
         ({"oracle": OLH(1.0)}, "categories"),
     ],
 )

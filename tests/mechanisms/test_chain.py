@@ -5,7 +5,6 @@ that it is kept, so one try is run on every fall of its coins.
 """
 
 from fractions import Fraction
-from itertools import combinations_with_replacement
 from math import log
 
 import numpy as np
@@ -14,6 +13,13 @@ from estimators import ORACLES, slow_but, ways
 from scipy import stats
 from sklearn.base import clone
 
+from benchmarks.security._chains import (
+    leaks,
+    permanent_laws,
+    ratio,
+    single_laws,
+    uniform_law,
+)
 from sklearn_ldp import BLH, GRR, OLH, SubsetSelection
 from sklearn_ldp.mechanisms.chain import Chain
 from sklearn_ldp.mechanisms.coins import TWO_64, SeededCoins, exp_lower_bound
@@ -21,43 +27,6 @@ from sklearn_ldp.utils.estimator_checks import exact_report_distribution
 
 BUDGETS = [(0.5, 1.5), (1.0, 2.0), (2.0, 5.0)]
 CLOSE = Fraction(1, 2**60)
-
-
-class Try:
-    """One try of a draw by rejection, as a mechanism whose report ends with whether it is kept."""
-
-    def __init__(self, chain, part, *thresholds):
-        self.chain, self.part, self.thresholds = chain, part, thresholds
-
-    def privatize(self, codes, coins):
-        reports, is_kept = self.chain.tries(codes, 1, coins, self.part, *self.thresholds)
-        return np.append(np.ravel(reports), is_kept)
-
-
-def law_of_kept(chain, code, part, *thresholds):
-    law = exact_report_distribution(Try(chain, part, *thresholds), code)
-    kept = {report[:-1]: chance for report, chance in law.items() if report[-1]}
-    return {report: chance / sum(kept.values()) for report, chance in kept.items()}
-
-
-def permanent_laws(chain, d, part=None):
-    return [law_of_kept(chain, code, part, TWO_64, chain.keep_against) for code in range(d)]
-
-
-def uniform_law(chain, part=None):
-    return law_of_kept(chain, 0, part, chain.keep_for, TWO_64)
-
-
-def single_laws(chain, d, part=None):
-    a, uniform = Fraction(chain.share, TWO_64), uniform_law(chain, part)
-    return [
-        {y: a * chance + (1 - a) * uniform[y] for y, chance in law.items()}
-        for law in permanent_laws(chain, d, part)
-    ]
-
-
-def ratio(laws):
-    return max(max(law[y] for law in laws) / min(law[y] for law in laws) for y in laws[0])
 
 
 def channel_of(oracle, epsilon, d=4):
@@ -127,23 +96,6 @@ def test_every_fixed_part_has_both_ratios(oracle):
 
 
 # -- several reports ------------------------------------------------------------------------------
-def leaks(chain, d, counts):
-    """Return the logarithm of the largest ratio over given numbers of reports, by enumeration."""
-    permanent, uniform = permanent_laws(chain, d), uniform_law(chain)
-    kinds, a = sorted(uniform), chain.share / TWO_64
-    fresh = np.array([(1 - a) * float(uniform[y]) for y in kinds])
-    of_kind = np.array([[float(law[y]) for y in kinds] for law in permanent])
-    found = []
-    for n in counts:
-        worst = 1.0
-        for reports in combinations_with_replacement(range(len(kinds)), n):
-            times = np.bincount(reports, minlength=len(kinds))
-            chances = of_kind @ ((fresh + a) / fresh) ** times  # but for a factor
-            worst = max(worst, chances.max() / chances.min())
-        found.append(log(worst))
-    return found
-
-
 @pytest.mark.parametrize(
     ("oracle", "expected"),
     [

@@ -194,7 +194,7 @@ def test_memos_that_are_refused(tmp_path):
 
 
 def test_seeds_and_pipes_are_refused(tmp_path):
-    with pytest.raises(ValueError, match="refuses a survey with a random_state"):
+    with pytest.raises(ValueError, match="refuses ColumnOracle with a random_state"):
         SurveyClient(survey(random_state=0), tmp_path / "memo.json")
     assert not list(tmp_path.iterdir())
     if hasattr(os, "mkfifo"):
