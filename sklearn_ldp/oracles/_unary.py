@@ -74,8 +74,8 @@ class SUE(BaseOracle):
     variance, and is better at every budget when d is large.
 
     Privacy: one `fit`, `partial_fit`, `privatize` or `transform` on values spends epsilon of each
-    user; all that is done with reports is free. (RAPPOR's permanent and instantaneous responses,
-    for repeated collections, are not part of the basic variant.)
+    user; all that is done with reports is free. (RAPPOR's permanent responses, for repeated
+    collections, are those of :class:`~sklearn_ldp.collection.RepeatedClient` for any oracle.)
 
     %(parameters)s
 

@@ -166,12 +166,36 @@ def test_draws_have_the_enumerated_laws(oracle, seed):
     )
     code, laws = np.array([3]), permanent_laws(chain, 5)
 
-    def p_value(draw, law):
-        drawn = [tuple(np.ravel(draw()).tolist()) for _ in range(1500)]
+    def p_value(reports, law):
+        drawn = [tuple(np.ravel(report).tolist()) for report in reports]
         observed = [drawn.count(y) for y in sorted(law)]
-        return stats.chisquare(observed, [1500 * float(law[y]) for y in sorted(law)]).pvalue
+        return stats.chisquare(observed, [3000 * float(law[y]) for y in sorted(law)]).pvalue
 
-    assert p_value(lambda: chain.permanent(code, coins), laws[3]) > 1e-4
-    assert p_value(lambda: chain.permanent(code, coins), laws[1]) < 1e-4
-    assert p_value(lambda: chain.uniform(code, coins), uniform_law(chain)) > 1e-4
-    assert p_value(lambda: chain.uniform(code, coins), laws[3]) < 1e-4
+    permanent, uniform = chain.permanent(code, coins, n=3000), chain.uniform(code, coins, n=3000)
+    assert len(chain.permanent(code, coins)) == len(chain.uniform(code, coins)) == 1
+    assert p_value(permanent, laws[3]) > 1e-4
+    assert p_value(permanent, laws[1]) < 1e-4
+    assert p_value(uniform, uniform_law(chain)) > 1e-4
+    assert p_value(uniform, laws[3]) < 1e-4
+
+
+@pytest.mark.parametrize("oracle", [OLH(), GRR()], ids=repr)
+def test_the_permanent_part_of_the_noise_does_not_average_out(oracle, seed):
+    """Within 6 standard errors of the sample variance; a mean of fresh reports is found."""
+    n, n_rounds, coins = 20_000, 8, SeededCoins(np.random.default_rng(seed))
+    channel, forever = channel_of(oracle, 1.0, 8), channel_of(oracle, 2.0, 8)
+    if isinstance(oracle, OLH):
+        forever = channel_of(clone(oracle).set_params(hash_range=channel.field.order), 2.0, 8)
+    chain, code, rare = Chain(channel, 1.0, 2.0), np.array([0]), np.array([5])
+    permanent, support = chain.permanent(code, coins, n=n), np.zeros(n)
+    for _ in range(n_rounds):
+        reports = chain.uniform(code, coins, n=n)
+        is_permanent = chain.are_permanent(n, coins)
+        reports[is_permanent] = permanent[is_permanent]
+        support += channel.supports(reports, rare)[:, 0] / n_rounds
+    q, q_forever = float(channel.q), float(forever.q)
+    stays = (chain.share / 2**64) ** 2 * q_forever * (1 - q_forever)
+    expected = stays + (q * (1 - q) - stays) / n_rounds
+    error = np.std((support - support.mean()) ** 2) / np.sqrt(n)
+    assert abs(support.var() - expected) < 6 * error
+    assert abs(support.var() - q * (1 - q) / n_rounds) > 6 * error
