@@ -161,50 +161,43 @@ def _drawn_risk(
         log_prior = np.log(prior)
     size = max(_MOST_TOGETHER // d, 1)
     for some in np.split(codes, range(size, n_users, size)):
-        if chain is None:
-            seen = _fresh_likelihoods(channel, epsilon, n_rounds, some, coins, d)
-        else:
-            seen = _linked_likelihoods(chain, epsilon, n_rounds, some, coins, d)
-        for n, logs in enumerate(seen):
+        for n, logs in enumerate(_likelihoods(channel, epsilon, n_rounds, some, chain, coins)):
             posterior = log_prior + logs
             risk[n] += np.exp(posterior.max(axis=1) - logsumexp(posterior, axis=1)).sum()
     return risk / n_users
 
 
-def _fresh_likelihoods(
-    channel: Any, epsilon: float, n_rounds: int, codes: np.ndarray, coins: SeededCoins, d: int
+def _likelihoods(
+    channel: Any,
+    epsilon: float,
+    n_rounds: int,
+    codes: np.ndarray,
+    chain: Chain | None,
+    coins: SeededCoins,
 ) -> Iterator[np.ndarray]:
-    """Yield, after each round, the logarithms of the likelihoods of all values, (n_users, d)."""
-    logs = np.zeros((len(codes), d))
-    for _ in range(n_rounds):
-        logs += epsilon * channel.supports(channel.privatize(codes, coins), np.arange(d))
-        yield logs
-
-
-def _linked_likelihoods(
-    chain: Chain, epsilon: float, n_rounds: int, codes: np.ndarray, coins: SeededCoins, d: int
-) -> Iterator[np.ndarray]:
-    """Yield the same for reports of which some are permanent.
+    """Yield, after each round, the logarithms of the likelihoods of all values, (n_users, d).
 
     Over the probability of the reports if none is permanent, the likelihood of a value is 1 plus,
     for each report y seen, its probability f(y) as the permanent one of the value times
     R(y)**m - 1. Here m is how often it was seen, and R = 1 + a / ((1 - a) c(y)). So one report more
     adds f(y) R**m (R - 1), which is f(y) / c(y) times R**m a / (1 - a).
     """
-    channel, a = chain.mechanism, chain.share / TWO_64
-    p, against = float(channel.own_support), chain.keep_against / TWO_64
+    every = np.arange(channel.n_categories)
+    logs = np.zeros((len(codes), len(every)))
+    if chain is None:
+        for _ in range(n_rounds):
+            logs += epsilon * channel.supports(channel.privatize(codes, coins), every)
+            yield logs
+        return
+    a, p, against = chain.share / TWO_64, float(channel.own_support), chain.keep_against / TWO_64
     s, forever = p / (p + math.exp(epsilon) * (1 - p)), p / (p + (1 - p) * against)
-    odds, kept = math.log(a / (1 - a)), (math.log((1 - forever) / (1 - s)), math.log(forever / s))
-    values, places, n_users = *np.unique(codes, return_inverse=True), len(codes)
-    drawn = [
-        chain.permanent(values[i : i + 1], coins, n=n) for i, n in enumerate(np.bincount(places))
-    ]
-    permanent = np.concatenate(drawn)  # the codes are sorted
+    odds, kept = math.log(a / (1 - a)), (math.log(forever / s), math.log((1 - forever) / (1 - s)))
+    runs = np.split(codes, np.flatnonzero(np.diff(codes)) + 1)  # the codes are sorted
+    permanent = np.concatenate([chain.permanent(run[:1], coins, n=len(run)) for run in runs])
     earlier: list[np.ndarray] = []
-    logs = np.zeros((n_users, d))
     for _ in range(n_rounds):
-        reports = chain.uniform(codes[:1], coins, n=n_users)
-        is_permanent = chain.are_permanent(n_users, coins)
+        reports = chain.uniform(codes[:1], coins, n=len(codes))
+        is_permanent = chain.are_permanent(len(codes), coins)
         reports[is_permanent] = permanent[is_permanent]
         base = channel.log_base(reports)
         if base is None:  # all reports are as likely: from their entropy under a value
@@ -212,9 +205,8 @@ def _linked_likelihoods(
             base = -inside - channel.report_entropy() * math.log(2)
         times = sum((np.all(np.atleast_2d((reports == one).T), axis=0) for one in earlier), 0)
         added = odds + times * np.logaddexp(0, odds - base)
-        supported = channel.supports(reports, np.arange(d))
-        logs = np.logaddexp(
-            logs, np.reshape(added, (-1, 1)) + np.where(supported, kept[1], kept[0])
-        )
+        supported = channel.supports(reports, every)
+        added = np.reshape(added, (-1, 1)) + np.where(supported, *kept)
+        logs = np.logaddexp(logs, added)
         earlier.append(reports)
         yield logs
