@@ -233,10 +233,10 @@ class RepeatedClient(BaseClient):
         protocol = oracle.protocol() if hasattr(oracle, "protocol") else None
         mechanism: Any = None if protocol is None else protocol.mechanism
         own = mechanism.mechanisms if asks_one_column(mechanism) else [mechanism]
-        if protocol is None or not all(hasattr(one, "own_support") for one in own):
+        if protocol is None or any(getattr(one, "own_support", None) is None for one in own):
             raise TypeError(
-                "RepeatedClient needs a frequency oracle, or a survey whose users are asked for "
-                f"one column each, got {oracle!r}."
+                "RepeatedClient needs a frequency oracle whose reports have two likelihoods, or a "
+                f"survey whose users are asked for one column each, got {oracle!r}."
             )
         if fixed_part and not any(map(_has_part, own)):
             raise TypeError(

@@ -48,6 +48,10 @@ class Channel(Mechanism):
     #: epsilon of such a mechanism is exact nevertheless.
     has_exact_support = True
 
+    #: Probability that `supports` holds of a report and the user's own category, if nothing else
+    #: about the category decides how likely the report is; None if that is not so, or not known.
+    own_support: Fraction | None = None
+
     def __init__(self, n_categories: int, p: Fraction, q: Fraction):
         self.n_categories = n_categories
         self.p = p
@@ -60,11 +64,6 @@ class Channel(Mechanism):
     def is_informative(self) -> bool:
         """Whether a report supports the user's own category more often than another one."""
         return self.q < self.p
-
-    @property
-    def own_support(self) -> Fraction:
-        """Probability that `supports` holds of a report and the user's own category."""
-        return self.p
 
     def log_base(self, reports: np.ndarray) -> np.ndarray | None:
         """Return the logarithm of c(y) for each report y, whose likelihood is c(y) or E c(y).
@@ -560,7 +559,7 @@ class IndexChannel(Channel):
         super().__init__(n_categories, p, q)
         self.threshold, self.n_reports, self.n_inside = threshold, n_reports, n_inside
         # Probabilities of the set, and of as many other numbers.
-        self.inside = Fraction(threshold, TWO_64)
+        self.inside = self.own_support = Fraction(threshold, TWO_64)
         self.against = (1 - self.inside) * n_inside / (n_reports - n_inside)
 
     @abstractmethod

@@ -82,8 +82,11 @@ def repeated_collection_risk(
     """
     protocol = oracle.protocol()
     channel, epsilon = cast("Any", protocol.mechanism), oracle.epsilon
-    if not hasattr(channel, "own_support"):
-        raise TypeError(f"repeated_collection_risk needs a frequency oracle, got {oracle!r}.")
+    if getattr(channel, "own_support", None) is None:
+        raise TypeError(
+            "repeated_collection_risk needs a frequency oracle whose reports have two likelihoods, "
+            f"got {oracle!r}."
+        )
     if not isinstance(n_rounds, Integral) or n_rounds < 1:
         raise ValueError(f"Argument n_rounds must be an integer of at least 1, got {n_rounds!r}.")
     forever = epsilon if epsilon_forever is None else epsilon_forever

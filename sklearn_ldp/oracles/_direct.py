@@ -66,6 +66,7 @@ class DirectChannel(Channel):
         keep = Fraction(threshold, TWO_64)
         super().__init__(n_categories, p=keep, q=(1 - keep) / (n_categories - 1))
         self.threshold = threshold
+        self.own_support = self.p
 
     @property
     def report_fields(self):

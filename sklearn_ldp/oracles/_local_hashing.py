@@ -249,6 +249,7 @@ class LinearHashChannel(Channel):
         super().__init__(n_categories, p=Fraction(threshold, TWO_64), q=Fraction(1, g))
         self.field = field
         self.threshold = threshold
+        self.own_support = self.p
         # With this probability a user hashes her category; otherwise any report is as likely.
         self.share = self.p - (1 - self.p) / (g - 1)
         self.n_digits = n_digits_for(n_categories, g)
@@ -583,6 +584,7 @@ class MixingHash(Mechanism):
     def __init__(self, hash_range: int, threshold: int):
         self.hash_range = hash_range
         self.threshold = threshold
+        self.own_support = Fraction(threshold, TWO_64)
         self.n_seeds = 1 << 63
 
     @property
@@ -617,10 +619,6 @@ class MixingHash(Mechanism):
         reports[:, 1] = randomised_response(value, self.hash_range, self.threshold, coins)
         return reports
 
-    @property
-    def own_support(self):
-        return Fraction(self.threshold, TWO_64)
-
     def supports(self, reports, digests):
         """Tell which digests each report supports, as a channel does of codes."""
         return self.hash(reports[:, :1], digests) == reports[:, 1:].astype(np.uint64)
@@ -653,6 +651,7 @@ class MixingHashChannel(IndependentChannel):
         super().__init__(len(digests), p, q)
         self.digests = digests
         self.client = client
+        self.own_support = p
 
     def _identity(self):
         return *super()._identity(), self.digests.tobytes()

@@ -148,6 +148,7 @@ class SubsetChannel(Channel):
         super().__init__(n_categories, p, q)
         self.size = size
         self.threshold = threshold
+        self.own_support = self.p
         self.report_bytes = 2 * n_categories + 16 * size
 
     @property

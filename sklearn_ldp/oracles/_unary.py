@@ -110,6 +110,7 @@ class UnaryChannel(IndependentChannel):
 
     def __init__(self, n_categories: int, one: int, zero: int):
         super().__init__(n_categories, p=Fraction(one, TWO_64), q=Fraction(zero, TWO_64))
+        self.own_support = self.p
         self.one = one
         self.zero = zero
         self.report_bytes = 4 * n_categories

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 from estimators import ORACLES, ways
+from random_question import RandomQuestion
 from scipy import stats
 from sklearn.base import clone
 
@@ -168,9 +169,17 @@ def test_parameters_that_are_refused(options, message, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("oracle", [3, MarginalOracle(1.0, domains=DOMAINS), survey(n_sampled=2)])
+@pytest.mark.parametrize(
+    "oracle",
+    [
+        3,
+        MarginalOracle(1.0, domains=DOMAINS),
+        survey(n_sampled=2),
+        RandomQuestion(1.0, categories=3),  # a third party's, which says nothing of two likelihoods
+    ],
+)
 def test_what_has_no_permanent_reports(oracle, tmp_path):
-    with pytest.raises(TypeError, match="RepeatedClient needs a frequency oracle, or a survey"):
+    with pytest.raises(TypeError, match="needs a frequency oracle whose reports have two"):
         client_of(tmp_path / "memo.json", oracle)
     assert not list(tmp_path.iterdir())
 
