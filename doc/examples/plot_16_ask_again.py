@@ -52,6 +52,8 @@ for label, forever in budgets.items():
     right.plot(rounds, np.sqrt(variances), ".-", label=label)
 left.set(xlabel="rounds", ylabel="share of users whose value is found", ylim=(0, None))
 right.set(xlabel="rounds that are averaged", ylabel="standard error, 100,000 users", ylim=(0, None))
+for ax in (left, right):
+    ax.set_xticks(range(0, 21, 5))
 _ = left.legend()
 
 # %%
