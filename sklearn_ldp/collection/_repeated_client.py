@@ -233,7 +233,7 @@ class RepeatedClient(BaseClient):
         protocol = oracle.protocol() if hasattr(oracle, "protocol") else None
         mechanism: Any = None if protocol is None else protocol.mechanism
         own = mechanism.mechanisms if asks_one_column(mechanism) else [mechanism]
-        if protocol is None or any(getattr(one, "own_support", None) is None for one in own):
+        if protocol is None or not all(getattr(one, "has_two_likelihoods", False) for one in own):
             raise TypeError(
                 "RepeatedClient needs a frequency oracle whose reports have two likelihoods, or a "
                 f"survey whose users are asked for one column each, got {oracle!r}."

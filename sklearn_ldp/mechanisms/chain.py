@@ -32,7 +32,7 @@ class Chain:
     Parameters
     ----------
     mechanism : Channel, or other mechanism with `supports` and `own_support`
-        Its ratio of likelihoods is at most exp(epsilon).
+        One with ``has_two_likelihoods``, whose ratio is at most exp(epsilon).
     epsilon : float
         Budget of a single report.
     epsilon_forever : float

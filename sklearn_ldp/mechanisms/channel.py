@@ -47,10 +47,9 @@ class Channel(Mechanism):
     #: Whether `p` and `q` are exact. It is False for a mechanism whose q assumes an ideal hash; the
     #: epsilon of such a mechanism is exact nevertheless.
     has_exact_support = True
-
-    #: Probability that `supports` holds of a report and the user's own category, if nothing else
-    #: about the category decides how likely the report is; None if that is not so, or not known.
-    own_support: Fraction | None = None
+    #: Whether each report has two likelihoods, of which that of the categories that it supports is
+    #: exp(epsilon) times the other: see :func:`~sklearn_ldp.metrics.shuffled_epsilon`.
+    has_two_likelihoods = False
 
     def __init__(self, n_categories: int, p: Fraction, q: Fraction):
         self.n_categories = n_categories
@@ -64,6 +63,11 @@ class Channel(Mechanism):
     def is_informative(self) -> bool:
         """Whether a report supports the user's own category more often than another one."""
         return self.q < self.p
+
+    @property
+    def own_support(self) -> Fraction:
+        """Probability that `supports` holds of a report and the user's own category."""
+        return self.p
 
     def log_base(self, reports: np.ndarray) -> np.ndarray | None:
         """Return the logarithm of c(y) for each report y, whose likelihood is c(y) or E c(y).
@@ -547,6 +551,8 @@ class IndexChannel(Channel):
         Number of numbers in all, and in the set of a category.
     """
 
+    has_two_likelihoods = True
+
     def __init__(
         self,
         n_categories: int,
@@ -559,7 +565,7 @@ class IndexChannel(Channel):
         super().__init__(n_categories, p, q)
         self.threshold, self.n_reports, self.n_inside = threshold, n_reports, n_inside
         # Probabilities of the set, and of as many other numbers.
-        self.inside = self.own_support = Fraction(threshold, TWO_64)
+        self.inside = Fraction(threshold, TWO_64)
         self.against = (1 - self.inside) * n_inside / (n_reports - n_inside)
 
     @abstractmethod

@@ -82,7 +82,7 @@ def repeated_collection_risk(
     """
     protocol = oracle.protocol()
     channel, epsilon = cast("Any", protocol.mechanism), oracle.epsilon
-    if getattr(channel, "own_support", None) is None:
+    if not getattr(channel, "has_two_likelihoods", False):
         raise TypeError(
             "repeated_collection_risk needs a frequency oracle whose reports have two likelihoods, "
             f"got {oracle!r}."

@@ -244,12 +244,13 @@ _MAX_LAW = 1 << 22  # the most vectors of a space over whose reports covariances
 class LinearHashChannel(Channel):
     """Report a uniform linear function on GF(g)^k, and its value after randomised response."""
 
+    has_two_likelihoods = True
+
     def __init__(self, n_categories: int, field: FiniteField, threshold: int):
         g = field.order
         super().__init__(n_categories, p=Fraction(threshold, TWO_64), q=Fraction(1, g))
         self.field = field
         self.threshold = threshold
-        self.own_support = self.p
         # With this probability a user hashes her category; otherwise any report is as likely.
         self.share = self.p - (1 - self.p) / (g - 1)
         self.n_digits = n_digits_for(n_categories, g)
@@ -581,10 +582,11 @@ class MixingHash(Mechanism):
     not be on any list.
     """
 
+    has_two_likelihoods = True
+
     def __init__(self, hash_range: int, threshold: int):
         self.hash_range = hash_range
         self.threshold = threshold
-        self.own_support = Fraction(threshold, TWO_64)
         self.n_seeds = 1 << 63
 
     @property
@@ -619,6 +621,10 @@ class MixingHash(Mechanism):
         reports[:, 1] = randomised_response(value, self.hash_range, self.threshold, coins)
         return reports
 
+    @property
+    def own_support(self):
+        return Fraction(self.threshold, TWO_64)
+
     def supports(self, reports, digests):
         """Tell which digests each report supports, as a channel does of codes."""
         return self.hash(reports[:, :1], digests) == reports[:, 1:].astype(np.uint64)
@@ -645,13 +651,13 @@ class MixingHashChannel(IndependentChannel):
     """
 
     has_exact_support = False
+    has_two_likelihoods = True
 
     def __init__(self, digests: np.ndarray, client: MixingHash):
         p, q = Fraction(client.threshold, TWO_64), Fraction(1, client.hash_range)
         super().__init__(len(digests), p, q)
         self.digests = digests
         self.client = client
-        self.own_support = p
 
     def _identity(self):
         return *super()._identity(), self.digests.tobytes()

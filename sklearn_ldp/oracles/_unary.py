@@ -108,9 +108,10 @@ class SUE(BaseOracle):
 class UnaryChannel(IndependentChannel):
     """Report bits: 1 with ``one / 2**64`` at the user's code, with ``zero / 2**64`` elsewhere."""
 
+    has_two_likelihoods = True
+
     def __init__(self, n_categories: int, one: int, zero: int):
         super().__init__(n_categories, p=Fraction(one, TWO_64), q=Fraction(zero, TWO_64))
-        self.own_support = self.p
         self.one = one
         self.zero = zero
         self.report_bytes = 4 * n_categories
