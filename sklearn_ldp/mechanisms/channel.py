@@ -69,21 +69,6 @@ class Channel(Mechanism):
         """Probability that `supports` holds of a report and the user's own category."""
         return self.p
 
-    def log_base(self, reports: np.ndarray) -> np.ndarray | None:
-        """Return the logarithm of c(y) for each report y, whose likelihood is c(y) or E c(y).
-
-        Parameters
-        ----------
-        reports : ndarray of shape (n,) or (n, width)
-            Checked reports.
-
-        Returns
-        -------
-        ndarray of shape (n,) or None
-            None if c is the same for all reports. The sum of c over all reports is 1.
-        """
-        return None
-
     # -- what a report supports ---------------------------------------------------------------
     @abstractmethod
     def supports(self, reports: np.ndarray, codes: np.ndarray) -> np.ndarray:
@@ -467,6 +452,21 @@ class Channel(Mechanism):
     def law_of_reports(self) -> ReportLaw | None:
         """The law of all kinds of reports if these are few enough to be listed, otherwise None."""
         return self.report_law
+
+    def log_base(self, reports: np.ndarray) -> np.ndarray | None:
+        """Return the logarithm of c(y) for each report y, whose likelihood is c(y) or E c(y).
+
+        Parameters
+        ----------
+        reports : ndarray of shape (n,) or (n, width)
+            Checked reports.
+
+        Returns
+        -------
+        ndarray of shape (n,) or None
+            None if c is the same for all reports. The sum of c over all reports is 1.
+        """
+        return None
 
     def contributions(self, law: ReportLaw, weights: np.ndarray) -> np.ndarray:
         """Return what each kind of report adds to n times a linear answer.
