@@ -3,6 +3,7 @@
 from ..mechanisms import Protocol
 from ._aggregator import Aggregator, CollectionSummary, Refusal
 from ._batches import Caps, RefusedBatchError, RepeatedBatchError, report_configuration
+from ._repeated_client import RepeatedClient
 from ._report_files import describe_reports, read_reports, tally_file, write_reports
 from ._stream import aggregate, aggregate_dask
 from ._survey_client import SurveyClient
@@ -18,6 +19,7 @@ __all__ = [
     "Refusal",
     "RefusedBatchError",
     "RepeatedBatchError",
+    "RepeatedClient",
     "SurveyClient",
     "Tally",
     "aggregate",

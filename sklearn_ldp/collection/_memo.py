@@ -17,6 +17,7 @@ from .checkpoints import lock_file, locked
 
 _MAX_BYTES = 1 << 24
 _LOCK_SECONDS = 60.0
+_WITHOUT_DIGEST = "sklearn_ldp survey client 1"  # the first files of which had none
 
 
 class Memo:
@@ -39,6 +40,8 @@ class Memo:
     is_fine : callable
         Whether the entries of a file can be those of such a client. It may raise ValueError,
         KeyError or TypeError.
+    **settings : numbers
+        What else must stay as it was.
     """
 
     def __init__(
@@ -48,10 +51,13 @@ class Memo:
         form: str,
         protocol: Protocol,
         is_fine: Callable[[dict[str, Any]], bool],
+        **settings: float,
     ) -> None:
         self._path, self._client, self._is_fine = Path(path), client, is_fine
         configuration = {k: v for k, v in protocol.configuration.items() if k != "collection_round"}
-        self._head = {"format": form, "survey": _digest(configuration)}
+        self._head = {"format": form, "survey": _digest(_text({**configuration, **settings}))}
+        self._known: tuple[bytes | None, dict[str, Any]] = (None, {})
+        self._written: dict[str, tuple[Any, str]] = {}
 
     def read(self) -> dict[str, Any] | None:
         """Return the entries of the file.
@@ -59,27 +65,41 @@ class Memo:
         Returns
         -------
         dict or None
-            None if there is no file.
+            None if there is no file. What is in an entry must be replaced and not changed.
 
         Raises
         ------
         ValueError
-            If the file is damaged, or of another client or survey.
+            If the file is damaged, of a newer version, or of another client or survey.
         """
         if not os.path.lexists(self._path):
             return None
+        content = read_regular(self._path, _MAX_BYTES)
+        if content != self._known[0]:  # thousands of rounds take milliseconds to parse
+            self._known = content, self._parsed(content)
+        return dict(self._known[1])
+
+    def _parsed(self, content: bytes) -> dict[str, Any]:
         found: dict[str, Any] = {}
         try:
-            entries = json.loads(read_regular(self._path, _MAX_BYTES), parse_constant=_no_constant)
+            entries = json.loads(content, parse_constant=_no_constant)
             found = {name: entries.pop(name) for name in self._head}
-            digest = entries.pop("sha256", None)  # the first files had none
-            if digest is not None and digest != _digest(entries):
+            digest = entries.pop("sha256", None)
+            may_lack = digest is None and found["format"] == _WITHOUT_DIGEST
+            if not may_lack and digest != _digest(_text(entries)):
                 raise ValueError("another digest")
             is_other = found["survey"] != self._head["survey"]
             is_fine = found["format"] == self._head["format"] and type(found["survey"]) is str
             is_fine = is_fine and (is_other or self._is_fine(entries))
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             is_fine = False
+        form, _, version = str(found.get("format")).rpartition(" ")
+        ours, _, newest = self._head["format"].rpartition(" ")
+        if form == ours and version.isdecimal() and int(version[:9]) > int(newest):
+            raise ValueError(
+                f"{self._path} is the memo of a newer {self._client}: install the release of "
+                "sklearn_ldp that has written it."
+            )
         if not is_fine:
             raise ValueError(
                 f"{self._path} is not the memo of a {self._client}, or it is damaged. A new one "
@@ -87,9 +107,9 @@ class Memo:
             )
         if is_other:
             raise ValueError(
-                f"{self._path} is the memo of another survey: the domains, the oracles, epsilon "
-                "and weights must stay as they were. Give each survey a file of its own; its "
-                "users spend epsilon in each."
+                f"{self._path} is the memo of another survey or oracle: categories, epsilons and "
+                "all other parameters must stay as they were. Give each survey a file of its own; "
+                "its users spend epsilon in each."
             )
         return entries
 
@@ -105,7 +125,7 @@ class Memo:
         Raises
         ------
         ValueError
-            As for `read`, or if another process does not let the file go.
+            As for `read`, if another process does not let the file go, or if it is full.
         OSError
             If the file cannot be written. It is as before then.
         """
@@ -115,10 +135,33 @@ class Memo:
             entries = dict(before or {})
             yield entries
             if entries != before:
-                with replacing(self._path) as file:
-                    os.chmod(file.fileno(), 0o600)
-                    content = {**self._head, **entries, "sha256": _digest(entries)}
-                    file.write(json.dumps(content).encode())
+                self._write(entries)
+
+    def _write(self, entries: dict[str, Any]) -> None:
+        text = self._text_of(entries)
+        head = _text({**self._head, "sha256": _digest(text)})
+        content = f"{head[:-1]}, {text[1:]}".encode()
+        if len(content) > _MAX_BYTES:
+            raise ValueError(
+                f"{self._path} is full: it would have more than {_MAX_BYTES:,} bytes, so nothing "
+                "is reported or written. Use an oracle with smaller reports."
+            )
+        with replacing(self._path) as file:
+            os.chmod(file.fileno(), 0o600)
+            file.write(content)
+        self._known = content, entries
+
+    def _text_of(self, entries: dict[str, Any]) -> str:
+        """Return what `_text` does; of a list that has grown, only the new end is encoded."""
+        for name, value in entries.items():
+            known, text = self._written.get(name, (None, ""))
+            if known and type(value) is list and value[: len(known)] == known:
+                text = ", ".join([text[:-1], *map(json.dumps, value[len(known) :])]) + "]"
+            else:
+                text = json.dumps(value)
+            self._written[name] = value, text
+        named = (f"{json.dumps(name)}: {self._written[name][1]}" for name in sorted(entries))
+        return f"{{{', '.join(named)}}}"
 
     def is_left_locked(self) -> bool:
         """Return whether there is a lock, which may be that of a client that was killed.
@@ -131,8 +174,11 @@ class Memo:
         return os.path.lexists(lock_file(self._path))
 
 
-def _digest(entries: dict[str, Any]) -> str:
-    text = json.dumps(entries, sort_keys=True, default=str)
+def _text(entries: dict[str, Any]) -> str:
+    return json.dumps(entries, sort_keys=True, default=str)
+
+
+def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 

@@ -8,16 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from ..domains import codes_on_client
 from ..mechanisms.coins import SecureCoins
-from ..mechanisms.several import Several
 from ..surveys import BaseColumnSurvey
-from ._memo import Memo
-
-_FORMAT = "sklearn_ldp survey client 1"
+from ._repeated_client import BaseClient, asks_one_column
 
 
-class SurveyClient:
+class SurveyClient(BaseClient):
     """One user's side of a survey that is repeated: always the same column, the same report.
 
     If a survey is repeated and each user draws a new column every time, she spends epsilon every
@@ -57,6 +53,7 @@ class SurveyClient:
 
     See Also
     --------
+    RepeatedClient : Where values change: a report of each value that is paid for once.
     sklearn_ldp.robustness.assigned_parts : Columns that nobody can choose.
 
     Notes
@@ -69,11 +66,12 @@ class SurveyClient:
 
     A report that was made once stays, so estimates are of the values that users had then. Where
     values change, `renew` makes a new report for the same column. It spends epsilon again: n
-    reports that can be linked spend n times epsilon on that column, and nothing on the others.
+    reports that can be linked spend n times epsilon on that column, and nothing on the others. A
+    :class:`RepeatedClient` of the survey follows the values and knows its limit.
 
-    A file that is lost, or copied to two devices before the first report, means another report.
-    The report is in the file before `report` returns it, so a crash spends nothing twice. Several
-    clients and processes may share the file: it is locked and read again before it is changed.
+    The report is in the file before `report` returns it, so a crash spends nothing twice, and
+    several clients and processes may share the file. A file that is lost, or copied to two devices
+    before the first report, means another report.
 
     Examples
     --------
@@ -93,38 +91,16 @@ class SurveyClient:
     >>> folder.cleanup()
     """
 
+    _form, _mark = "sklearn_ldp survey client 1", "part"
+
     def __init__(self, survey: BaseColumnSurvey[Any], memo: str | PathLike[str]) -> None:
-        protocol = survey.protocol() if isinstance(survey, BaseColumnSurvey) else None
-        mechanism: Any = None if protocol is None else protocol.mechanism
-        public = None if mechanism is None else mechanism.public_part
-        is_of_columns = (
-            isinstance(mechanism, Several) and mechanism.views is None and mechanism.n_drawn == 1
-        )
-        can_be_assigned = public is not None and public.privatize is not None
-        if protocol is None or not is_of_columns or not can_be_assigned:
+        is_survey = isinstance(survey, BaseColumnSurvey)
+        if not is_survey or not asks_one_column(survey.protocol().mechanism):
             raise TypeError(
                 "SurveyClient needs a survey whose users are asked for one column each, such as "
                 f"ColumnOracle(1.0, domains=domains), got {survey!r}."
             )
-        if survey.random_state is not None:
-            raise ValueError(
-                "SurveyClient refuses a survey with a random_state, because predictable reports "
-                "protect nobody: leave it out. To simulate, use privatize."
-            )
-        self._survey, self._protocol = survey, protocol
-        self._file = Memo(memo, "SurveyClient", _FORMAT, protocol, self._is_fine)
-        entries = None if self._file.is_left_locked() else self._file.read()
-        if entries is None:
-            with self._file.changing() as entries:
-                if not entries:
-                    drawn = int(mechanism.draw_samples(1, SecureCoins())[0])
-                    entries.update(part=drawn, report=None, n_reports=0)
-        self._part = entries["part"]
-
-    @property
-    def column(self) -> Any:
-        """The column that this user is asked for."""
-        return list(self._domain.columns)[self._part]
+        super().__init__(survey, memo)
 
     @property
     def n_reports(self) -> int:
@@ -155,7 +131,7 @@ class SurveyClient:
             If the file cannot be written; nothing is reported then.
         """
         report = self._own(self._file.read())["report"]
-        return np.array([report], dtype=np.int64) if report else self._reported(record, False)
+        return self._report(report) if report else self._reported(record, False)
 
     def renew(self, record: Mapping[Any, Any]) -> np.ndarray:
         """Make a new report for the same column, which replaces the old one.
@@ -182,45 +158,22 @@ class SurveyClient:
     def __repr__(self) -> str:
         return f"SurveyClient(column={self.column!r}, n_reports={self.n_reports})"
 
-    @property
-    def _domain(self) -> Any:
-        return self._protocol.domain
-
     def _reported(self, record: Mapping[Any, Any], is_renewed: bool) -> np.ndarray:
         """The report in the file; a new one is there before it is returned."""
         with self._file.changing() as entries:
             self._own(entries)
             if is_renewed or entries["report"] is None:
-                entries["report"] = self._privatized(record)
-                entries["n_reports"] += 1
-        return np.array([entries["report"]], dtype=np.int64)
+                own = self._mechanism(self._part).privatize(self._code(record), SecureCoins())
+                entries.update(report=self._row(own), n_reports=entries["n_reports"] + 1)
+        return self._report(entries["report"])
 
-    def _privatized(self, record: Mapping[Any, Any]) -> list[int]:
-        if self.column not in record:
-            raise ValueError(
-                f"SurveyClient is to report the column {self.column!r}, which the record does not "
-                f"have: {', '.join(map(repr, record))}."
-            )
-        name, of_column = type(self._survey).__name__, self._domain.columns[self.column]
-        codes = np.zeros((1, len(self._domain.columns)), dtype=np.int64)
-        value = [record[self.column]]
-        name = f"{name}, in the column {self.column!r},"
-        codes[0, self._part] = codes_on_client(of_column, value, name)[0]
-        public: Any = self._protocol.mechanism.public_part
-        return public.privatize(codes, np.array([self._part]), SecureCoins())[0].tolist()
-
-    def _own(self, entries: dict[str, Any] | None) -> dict[str, Any]:
-        """The entries, if they still are of this client."""
-        if not entries or entries["part"] != self._part:
-            raise ValueError(
-                "The memo of this SurveyClient has been deleted, or another one is in its place, "
-                "so nothing is reported: make a new client of the file that is meant."
-            )
-        return entries
+    def _new(self, coins: SecureCoins) -> dict[str, Any]:
+        return {**super()._new(coins), "report": None, "n_reports": 0}
 
     def _is_fine(self, entries: dict[str, Any]) -> bool:
         part, report, n_reports = entries["part"], entries["report"], entries["n_reports"]
-        if type(part) is not int or not 0 <= part < len(self._domain.columns):
+        mechanism: Any = self._protocol.mechanism
+        if type(part) is not int or not 0 <= part < len(mechanism.mechanisms):
             return False
         if type(n_reports) is not int or not 0 <= n_reports < 2**53 or len(entries) != 3:
             return False
@@ -229,5 +182,4 @@ class SurveyClient:
         is_row = type(report) is list and all(type(one) is int for one in report)
         if not is_row or not report or max(map(abs, report)) >= 2**63:
             return False
-        row = np.array([report], dtype=np.int64)
-        return int(self._protocol.check(row)[0, 0]) == part
+        return int(self._protocol.check(np.array([report], dtype=np.int64))[0, 0]) == part

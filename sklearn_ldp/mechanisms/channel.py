@@ -47,6 +47,9 @@ class Channel(Mechanism):
     #: Whether `p` and `q` are exact. It is False for a mechanism whose q assumes an ideal hash; the
     #: epsilon of such a mechanism is exact nevertheless.
     has_exact_support = True
+    #: Whether each report has two likelihoods, of which that of the categories that it supports is
+    #: exp(epsilon) times the other: see :func:`~sklearn_ldp.metrics.shuffled_epsilon`.
+    has_two_likelihoods = False
 
     def __init__(self, n_categories: int, p: Fraction, q: Fraction):
         self.n_categories = n_categories
@@ -64,6 +67,11 @@ class Channel(Mechanism):
     def is_informative(self) -> bool:
         """Whether a report supports the user's own category more often than another one."""
         return self.q < self.p
+
+    @property
+    def own_support(self) -> Fraction:
+        """Probability that `supports` holds of a report and the user's own category."""
+        return self.p
 
     # -- what a report supports ---------------------------------------------------------------
     @abstractmethod
@@ -449,6 +457,21 @@ class Channel(Mechanism):
         """The law of all kinds of reports if these are few enough to be listed, otherwise None."""
         return self.report_law
 
+    def log_base(self, reports: np.ndarray) -> np.ndarray | None:
+        """Return the logarithm of c(y) for each report y, whose likelihood is c(y) or E c(y).
+
+        Parameters
+        ----------
+        reports : ndarray of shape (n,) or (n, width)
+            Checked reports.
+
+        Returns
+        -------
+        ndarray of shape (n,) or None
+            None if c is the same for all reports. The sum of c over all reports is 1.
+        """
+        return None
+
     def contributions(self, law: ReportLaw, weights: np.ndarray) -> np.ndarray:
         """Return what each kind of report adds to n times a linear answer.
 
@@ -531,6 +554,8 @@ class IndexChannel(Channel):
     n_reports, n_inside : int
         Number of numbers in all, and in the set of a category.
     """
+
+    has_two_likelihoods = True
 
     def __init__(
         self,

@@ -10,6 +10,7 @@ from ._errors import (
     heavy_hitter_scores,
     query_errors,
 )
+from ._repetition import repeated_collection_risk
 from ._scorer import BaseScorer as BaseScorer
 from ._scorer import held_out_score, make_frequency_scorer, make_held_out_scorer
 
@@ -25,4 +26,5 @@ __all__ = [
     "make_frequency_scorer",
     "make_held_out_scorer",
     "query_errors",
+    "repeated_collection_risk",
 ]

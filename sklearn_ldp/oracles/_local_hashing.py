@@ -244,6 +244,8 @@ _MAX_LAW = 1 << 22  # the most vectors of a space over whose reports covariances
 class LinearHashChannel(Channel):
     """Report a uniform linear function on GF(g)^k, and its value after randomised response."""
 
+    has_two_likelihoods = True
+
     def __init__(self, n_categories: int, field: FiniteField, threshold: int):
         g = field.order
         super().__init__(n_categories, p=Fraction(threshold, TWO_64), q=Fraction(1, g))
@@ -580,6 +582,8 @@ class MixingHash(Mechanism):
     not be on any list.
     """
 
+    has_two_likelihoods = True
+
     def __init__(self, hash_range: int, threshold: int):
         self.hash_range = hash_range
         self.threshold = threshold
@@ -617,6 +621,14 @@ class MixingHash(Mechanism):
         reports[:, 1] = randomised_response(value, self.hash_range, self.threshold, coins)
         return reports
 
+    @property
+    def own_support(self):
+        return Fraction(self.threshold, TWO_64)
+
+    def supports(self, reports, digests):
+        """Tell which digests each report supports, as a channel does of codes."""
+        return self.hash(reports[:, :1], digests) == reports[:, 1:].astype(np.uint64)
+
     def check_reports(self, reports):
         return check_hash_reports(reports, self.n_seeds, self.hash_range)
 
@@ -639,6 +651,7 @@ class MixingHashChannel(IndependentChannel):
     """
 
     has_exact_support = False
+    has_two_likelihoods = True
 
     def __init__(self, digests: np.ndarray, client: MixingHash):
         p, q = Fraction(client.threshold, TWO_64), Fraction(1, client.hash_range)
@@ -675,8 +688,7 @@ class MixingHashChannel(IndependentChannel):
         return self.client.check_reports(reports)
 
     def supports(self, reports, codes):
-        values = self.client.hash(reports[:, :1], self.digests[codes])
-        return values == reports[:, 1:].astype(np.uint64)
+        return self.client.supports(reports, self.digests[codes])
 
     @property
     def public_part(self):

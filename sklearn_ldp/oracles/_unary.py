@@ -74,8 +74,8 @@ class SUE(BaseOracle):
     variance, and is better at every budget when d is large.
 
     Privacy: one `fit`, `partial_fit`, `privatize` or `transform` on values spends epsilon of each
-    user; all that is done with reports is free. (RAPPOR's permanent and instantaneous responses,
-    for repeated collections, are not part of the basic variant.)
+    user; all that is done with reports is free. (RAPPOR's permanent responses, for repeated
+    collections, are those of :class:`~sklearn_ldp.collection.RepeatedClient` for any oracle.)
 
     %(parameters)s
 
@@ -108,6 +108,8 @@ class SUE(BaseOracle):
 class UnaryChannel(IndependentChannel):
     """Report bits: 1 with ``one / 2**64`` at the user's code, with ``zero / 2**64`` elsewhere."""
 
+    has_two_likelihoods = True
+
     def __init__(self, n_categories: int, one: int, zero: int):
         super().__init__(n_categories, p=Fraction(one, TWO_64), q=Fraction(zero, TWO_64))
         self.one = one
@@ -127,6 +129,10 @@ class UnaryChannel(IndependentChannel):
 
     def supports(self, reports, codes):
         return reports[:, codes] == 1
+
+    def log_base(self, reports):
+        ones, q = reports.sum(axis=1, dtype=float), float(self.q)
+        return ones * np.log(q) + (self.n_categories - ones) * np.log1p(-q)
 
     def privatize(self, codes, coins):
         n = len(codes)

@@ -123,6 +123,28 @@ def test_records_that_are_refused_spend_nothing(tmp_path):
     assert SurveyClient(survey(), tmp_path / "memo.json").n_reports == 0
 
 
+def test_memos_of_the_first_releases_are_read(tmp_path):
+    """As they were written before RepeatedClient shared their code, digest included."""
+    memo = {
+        "format": "sklearn_ldp survey client 1",
+        "survey": "f3227b0c5e5cf5f94fc0c7686b003c8bc7ece3bec97735bf143bdc4c1b906c5f",
+        "part": 2,
+        "report": [2, 539, 3, *[0] * 14],
+        "n_reports": 1,
+        "sha256": "b7c74d87e5ffc36d84b4bc2452fad6ac2993e6502a849a5c58ec2f1997543952",
+    }
+    path = tmp_path / "memo.json"
+    path.write_text(json.dumps(memo))
+    client = SurveyClient(survey(), path)
+    assert (client.column, client.n_reports) == ("state", 1)
+    assert client.report(RECORD).tolist() == [memo["report"]]
+    client.renew(RECORD)
+    assert SurveyClient(survey(), path).n_reports == 2
+    path.write_text(json.dumps({**memo, "format": "sklearn_ldp survey client 2"}))
+    with pytest.raises(ValueError, match="is the memo of a newer SurveyClient"):
+        SurveyClient(survey(), path)
+
+
 def test_memos_that_are_refused(tmp_path):
     path = tmp_path / "memo.json"
     SurveyClient(survey(), path).report(RECORD)
@@ -172,7 +194,7 @@ def test_memos_that_are_refused(tmp_path):
 
 
 def test_seeds_and_pipes_are_refused(tmp_path):
-    with pytest.raises(ValueError, match="refuses a survey with a random_state"):
+    with pytest.raises(ValueError, match="refuses ColumnOracle with a random_state"):
         SurveyClient(survey(random_state=0), tmp_path / "memo.json")
     assert not list(tmp_path.iterdir())
     if hasattr(os, "mkfifo"):

@@ -1,0 +1,127 @@
+"""Reports for users who are asked again: a permanent report of a value, and uniform ones."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from .coins import TWO_64, Coins, exp_lower_bound
+
+_MOST_TRIES = 1 << 12  # reports drawn at a time
+
+
+class Chain:
+    """The two kinds of reports whose mixture has the law of a mechanism's single report.
+
+    Each report y of the mechanism has one of two likelihoods: E c(y) if it supports the user's
+    value, otherwise c(y), where E = exp(epsilon). A *permanent* report has exp(epsilon_forever) in
+    the place of E, and a *uniform* one has 1. Both are drawn from the mechanism's own reports by
+    rejection. With s for the share of c that supports a value, and p for the probability that a
+    report does, a report that is permanent with probability
+
+    .. math:: a = \\frac{p - s}{p_\\infty - s}, \\qquad s = \\frac{p}{p + E (1 - p)}, \\qquad
+              p_\\infty = \\frac{E_\\infty s}{E_\\infty s + 1 - s}
+
+    and otherwise uniform is distributed as the mechanism's. Uniform reports do not depend on the
+    value, so any number of reports reveals at most what the permanent one does.
+
+    All probabilities are integers over 2**64, rounded so that neither epsilon is exceeded.
+
+    Parameters
+    ----------
+    mechanism : Channel, or other mechanism with `supports` and `own_support`
+        One with ``has_two_likelihoods``, whose ratio is at most exp(epsilon).
+    epsilon : float
+        Budget of a single report.
+    epsilon_forever : float
+        Budget of any number of reports of one value, at least `epsilon`.
+
+    Attributes
+    ----------
+    keep_against, keep_for : int
+        Probability, over 2**64, with which a report that does not support the value is kept as the
+        permanent one, and a report that supports a fixed value is kept as a uniform one.
+    share : int
+        The probability a, over 2**64.
+    """
+
+    def __init__(self, mechanism: Any, epsilon: float, epsilon_forever: float) -> None:
+        ratio, forever = exp_lower_bound(epsilon), exp_lower_bound(epsilon_forever)
+        self.mechanism = mechanism
+        self.keep_against = min(_ceil(TWO_64 * ratio / forever), TWO_64)
+        self.keep_for = min(_ceil(TWO_64 / ratio), TWO_64)
+        self.share = self._share(ratio) if self.keep_against < TWO_64 else TWO_64
+
+    def _share(self, ratio: Fraction) -> int:
+        """The largest a, over 2**64, for which a single report stays within the ratio.
+
+        A uniform report is one of a fixed value that is kept, so its likelihood over c is off by up
+        to 2**-64. The worst case is that of a mechanism that reaches the ratio, and of a report
+        whose uniform likelihood is the least. Let 1 / `against` be the factor by which the ratio
+        grows, and `least` that likelihood over the permanent one of a report against the value.
+        Then the ratio of a single report is (a ratio / against + (1 - a) least) over
+        (a + (1 - a) least), which grows with a.
+        """
+        p = self.mechanism.own_support
+        against, kept = Fraction(self.keep_against, TWO_64), Fraction(self.keep_for, TWO_64)
+        least = (p + (1 - p) * against) / (against * (p * kept + 1 - p))
+        gain = (ratio - 1) * least
+        return max(int(TWO_64 * gain / (ratio / against - ratio + gain)), 0)
+
+    # -- drawing: a code is an array of shape (1,); a part is a hash function, None draws it ---
+    def permanent(
+        self, code: np.ndarray, coins: Coins, part: int | None = None, n: int = 1
+    ) -> np.ndarray:
+        """Draw n reports at `epsilon_forever`, as the mechanism reports."""
+        return self._kept(code, n, coins, part, TWO_64, self.keep_against)
+
+    def uniform(
+        self, like: np.ndarray, coins: Coins, part: int | None = None, n: int = 1
+    ) -> np.ndarray:
+        """Draw n reports that depend on no value; of `like` only the type is looked at."""
+        return self._kept(np.zeros_like(like), n, coins, part, self.keep_for, TWO_64)
+
+    def are_permanent(self, n: int, coins: Coins) -> np.ndarray:
+        """Draw whether each of n rounds sends the permanent report: with probability `share`."""
+        return _bernoulli(self.share, n, coins)
+
+    def _kept(self, code, n, coins, part, keep_for, keep_against):
+        found, missing, n_tries = [], n, 2 * n + 2
+        while missing:
+            reports, is_kept = self.tries(code, n_tries, coins, part, keep_for, keep_against)
+            found.append(reports[is_kept][:missing])
+            missing -= len(found[-1])
+            n_tries = min(2 * n_tries, max(_MOST_TRIES, n))
+        return np.concatenate(found)
+
+    def tries(self, code, n, coins, part, keep_for, keep_against):
+        """Draw n reports of a code, and booleans that tell which are kept.
+
+        Those that support the code are kept with probability ``keep_for / 2**64``, the others with
+        ``keep_against / 2**64``.
+        """
+        codes = np.repeat(code, n)
+        if part is None:
+            reports = self.mechanism.privatize(codes, coins)
+        else:
+            reports = self.mechanism.public_part.privatize(codes, np.full(n, part), coins)
+        is_for = self.mechanism.supports(reports, code)[:, 0]
+        kept = _bernoulli(keep_for, n, coins), _bernoulli(keep_against, n, coins)
+        return reports, np.where(is_for, *kept)
+
+    def image(self, code: np.ndarray, part: int) -> int:
+        """Return the hash value of a code, which is all that reports with this part depend on."""
+        values = np.arange(self.mechanism.report_fields[1].n_values)
+        reports = np.column_stack([np.full_like(values, part), values])
+        return int(self.mechanism.supports(reports, code)[:, 0].argmax())
+
+
+def _ceil(value: Fraction) -> int:
+    return -(-value.numerator // value.denominator)
+
+
+def _bernoulli(threshold: int, n: int, coins: Coins) -> np.ndarray:
+    """Coins that may also be certain."""
+    return np.ones(n, dtype=bool) if threshold == TWO_64 else coins.bernoulli(threshold, n)

@@ -1,0 +1,215 @@
+"""What the reports of a user who is asked again reveal."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from itertools import combinations_with_replacement
+from numbers import Integral, Real
+from typing import Any, cast
+
+import numpy as np
+from scipy.special import gammaln, logsumexp
+
+from .._utils.random import RandomState, as_generator
+from .._utils.typing import Frequencies
+from ..domains.values import in_order
+from ..mechanisms.chain import Chain
+from ..mechanisms.coins import TWO_64, SeededCoins
+from ..mechanisms.laws import ReportLaw
+from ..oracles import BaseOracle
+
+_MOST_LISTED = 1 << 22  # numbers in the lists of all sets of reports
+_MOST_DRAWN, _LEAST_USERS, _MOST_USERS = 1 << 26, 1000, 20_000
+_MOST_TOGETHER = 1 << 20  # users times categories worked on at a time
+
+
+def repeated_collection_risk(
+    oracle: BaseOracle,
+    n_rounds: int,
+    epsilon_forever: float | None = None,
+    frequencies: Frequencies | None = None,
+    *,
+    random_state: RandomState = None,
+) -> np.ndarray:
+    """Return the share of users whose value is found by whoever can link their reports.
+
+    The attacker knows the frequencies of the values and all reports of a user, whose value stays
+    the same, and guesses the most probable value. Without reports he finds the largest frequency.
+
+    The share is exact where all sets of reports can be listed: GRR, Hadamard and projective
+    geometry response, and OLH over few categories, for few rounds. Otherwise it is the mean, over
+    1,000 to 20,000 drawn users, of the probability of the best guess, with a standard error of at
+    most 0.016 (20,000 users: 0.0035).
+
+    Parameters
+    ----------
+    oracle : oracle
+        What a single report is made by, with declared categories.
+    n_rounds : int
+        Number of rounds.
+    epsilon_forever : float, default=None
+        That of a :class:`~sklearn_ldp.collection.RepeatedClient` without a fixed part. None means a
+        new report in each round.
+    frequencies : array-like of shape (d,), or mapping by category, default=None
+        The frequencies of the values; None means that they are equal.
+    random_state : int, RandomState, Generator or None, default=None
+        Seed for users who are drawn.
+
+    Returns
+    -------
+    ndarray of shape (n_rounds,)
+        The share after 1, 2, .. reports.
+
+    Raises
+    ------
+    ValueError
+        If the oracle's categories are not declared, or an argument is not valid.
+
+    References
+    ----------
+    .. [1] H. H. Arcolezi, S. Gambs, "Revisiting locally differentially private protocols",
+       https://arxiv.org/abs/2503.01482 (the attacker who sees one report).
+
+    Examples
+    --------
+    >>> from sklearn_ldp import GRR
+    >>> from sklearn_ldp.metrics import repeated_collection_risk
+    >>> repeated_collection_risk(GRR(1.0, categories=5), 6).round(2)
+    array([0.4 , 0.4 , 0.47, 0.52, 0.56, 0.59])
+    >>> repeated_collection_risk(GRR(1.0, categories=5), 6, epsilon_forever=2.0).round(2)
+    array([0.4 , 0.4 , 0.47, 0.51, 0.53, 0.55])
+    """
+    protocol = oracle.protocol()
+    channel, epsilon = cast("Any", protocol.mechanism), oracle.epsilon
+    if not getattr(channel, "has_two_likelihoods", False):
+        raise TypeError(
+            "repeated_collection_risk needs a frequency oracle whose reports have two likelihoods, "
+            f"got {oracle!r}."
+        )
+    if not isinstance(n_rounds, Integral) or n_rounds < 1:
+        raise ValueError(f"Argument n_rounds must be an integer of at least 1, got {n_rounds!r}.")
+    forever = epsilon if epsilon_forever is None else epsilon_forever
+    if not isinstance(forever, Real) or not epsilon <= forever < math.inf:
+        raise ValueError(
+            "Argument epsilon_forever must be at least the epsilon of one report, "
+            f"{epsilon:g}, and finite, got {epsilon_forever!r}."
+        )
+    prior = _prior(frequencies, protocol.domain.closed().categories)
+    chain = None if epsilon_forever is None else Chain(channel, epsilon, forever)
+    if chain is not None and chain.share in (0, TWO_64):  # a single report tells all
+        once = repeated_collection_risk(oracle, 1, None, frequencies, random_state=random_state)
+        return np.repeat(once, n_rounds)
+    law = channel.law_of_reports
+    if law is not None:
+        n_kinds = len(law.spread(prior))
+        n_sets = math.comb(n_kinds + n_rounds - 1, n_rounds)
+        if n_sets * (n_kinds + len(prior)) <= _MOST_LISTED:
+            return _listed_risk(law, n_rounds, prior, chain)
+    return _drawn_risk(channel, epsilon, n_rounds, prior, chain, as_generator(random_state))
+
+
+def _prior(frequencies: Frequencies | None, categories: np.ndarray) -> np.ndarray:
+    d, what = len(categories), "Argument frequencies"
+    if frequencies is None:
+        return np.full(d, 1 / d)
+    prior = np.asarray(in_order(frequencies, categories, what), dtype=float)
+    if prior.shape != (d,) or not (prior >= 0).all() or not 0 < prior.sum() < math.inf:
+        raise ValueError(f"{what} must be {d} numbers of at least 0, not all 0, got {prior!r}.")
+    return prior / prior.sum()
+
+
+# -- all sets of reports ------------------------------------------------------------------------
+def _listed_risk(
+    law: ReportLaw, n_rounds: int, prior: np.ndarray, chain: Chain | None
+) -> np.ndarray:
+    supported = np.column_stack([law.spread(of_one) for of_one in np.eye(len(prior))]) > 0.5
+    against = np.broadcast_to(law.unsupported, len(supported))
+    base = against / against.sum()
+    once = np.where(supported, np.broadcast_to(law.supported, len(base))[:, None], against[:, None])
+    if chain is not None:
+        share = chain.share / TWO_64
+        permanent = once * np.where(supported, 1, chain.keep_against / TWO_64)
+        permanent /= permanent.sum(axis=0)
+        fresh = (1 - share) * base
+    risk = np.empty(n_rounds)
+    for n in range(1, n_rounds + 1):
+        sets = np.array(list(combinations_with_replacement(range(len(base)), n)))
+        counts = np.zeros((len(sets), len(base)))
+        np.add.at(counts, (np.arange(len(sets))[:, None], sets), 1)
+        ways = np.exp(gammaln(n + 1) - gammaln(counts + 1).sum(axis=1))
+        if chain is None:
+            given = np.exp(counts @ np.log(once))
+        else:
+            # If the permanent report is y, a report is it with a, or any one with 1 - a.
+            ways *= np.exp(counts @ np.log(fresh))
+            given = ((fresh + share) / fresh) ** counts @ permanent
+        risk[n - 1] = ways @ (given * prior).max(axis=1)
+    return risk
+
+
+# -- users who are drawn ------------------------------------------------------------------------
+def _drawn_risk(
+    channel: Any,
+    epsilon: float,
+    n_rounds: int,
+    prior: np.ndarray,
+    chain: Chain | None,
+    rng: np.random.Generator,
+) -> np.ndarray:
+    d, coins, risk = len(prior), SeededCoins(rng), np.zeros(n_rounds)
+    n_users = min(max(_MOST_DRAWN // (d * n_rounds), _LEAST_USERS), _MOST_USERS)
+    codes = np.sort(rng.choice(d, n_users, p=prior))
+    with np.errstate(divide="ignore"):
+        log_prior = np.log(prior)
+    size = max(_MOST_TOGETHER // d, 1)
+    for some in np.split(codes, range(size, n_users, size)):
+        for n, logs in enumerate(_likelihoods(channel, epsilon, n_rounds, some, chain, coins)):
+            posterior = log_prior + logs
+            risk[n] += np.exp(posterior.max(axis=1) - logsumexp(posterior, axis=1)).sum()
+    return risk / n_users
+
+
+def _likelihoods(
+    channel: Any,
+    epsilon: float,
+    n_rounds: int,
+    codes: np.ndarray,
+    chain: Chain | None,
+    coins: SeededCoins,
+) -> Iterator[np.ndarray]:
+    """Yield, after each round, the logarithms of the likelihoods of all values, (n_users, d).
+
+    Over the probability of the reports if none is permanent, the likelihood of a value is 1 plus,
+    for each report y seen, its probability f(y) as the permanent one of the value times
+    R(y)**m - 1. Here m is how often it was seen, and R = 1 + a / ((1 - a) c(y)). So one report more
+    adds f(y) R**m (R - 1), which is f(y) / c(y) times R**m a / (1 - a).
+    """
+    every = np.arange(channel.n_categories)
+    logs = np.zeros((len(codes), len(every)))
+    if chain is None:
+        for _ in range(n_rounds):
+            logs += epsilon * channel.supports(channel.privatize(codes, coins), every)
+            yield logs
+        return
+    a, p, against = chain.share / TWO_64, float(channel.own_support), chain.keep_against / TWO_64
+    s, forever = p / (p + math.exp(epsilon) * (1 - p)), p / (p + (1 - p) * against)
+    odds, kept = math.log(a / (1 - a)), (math.log(forever / s), math.log((1 - forever) / (1 - s)))
+    runs = np.split(codes, np.flatnonzero(np.diff(codes)) + 1)  # the codes are sorted
+    permanent = np.concatenate([chain.permanent(run[:1], coins, n=len(run)) for run in runs])
+    earlier: list[np.ndarray] = []
+    for _ in range(n_rounds):
+        reports = chain.uniform(codes[:1], coins, n=len(codes))
+        is_permanent = chain.are_permanent(len(codes), coins)
+        reports[is_permanent] = permanent[is_permanent]
+        base = channel.log_base(reports)
+        if base is None:  # all reports are as likely: from their entropy under a value
+            inside = p * math.log(p / s) + (1 - p) * math.log((1 - p) / (1 - s))
+            base = -inside - channel.report_entropy() * math.log(2)
+        times = sum((np.all(np.atleast_2d((reports == one).T), axis=0) for one in earlier), 0)
+        added = odds + times * np.logaddexp(0, odds - base)
+        supported = channel.supports(reports, every)
+        added = np.reshape(added, (-1, 1)) + np.where(supported, *kept)
+        logs = np.logaddexp(logs, added)
+        earlier.append(reports)
+        yield logs

@@ -1,0 +1,335 @@
+"""A client that remembers: permanent reports, its account, and its file; kills and bad input."""
+
+import json
+import multiprocessing
+import os
+import stat
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+from estimators import ORACLES, ways
+from random_question import RandomQuestion
+from scipy import stats
+from sklearn.base import clone
+
+from benchmarks.security.repeated_clients import kills
+from sklearn_ldp import BLH, GRR, OLH, OUE, ColumnOracle, Domain, MarginalOracle
+from sklearn_ldp._utils.files import replacing
+from sklearn_ldp.collection import CheckpointError, RepeatedClient, SurveyClient, checkpoints
+from sklearn_ldp.mechanisms.chain import Chain
+
+BROWSERS = ["chrome", "edge", "firefox", "safari"]
+DOMAINS = {"sex": ["F", "M"], "age": 16, "state": 40}
+RECORD = {"sex": "F", "age": 3, "state": 7, "name": "nobody asks"}
+
+
+def client_of(path, oracle=None, **options):
+    oracle = OLH(1.0, categories=BROWSERS) if oracle is None else oracle
+    return RepeatedClient(oracle, path, **{"epsilon_forever": 2.0, **options})
+
+
+def survey(**parameters):
+    return ColumnOracle(1.0, domains=DOMAINS, oracle={"age": OUE(), "state": OLH()}, **parameters)
+
+
+# -- reports ------------------------------------------------------------------------------------
+@pytest.mark.parametrize("oracle", ways(ORACLES), ids=repr)
+@pytest.mark.parametrize("fixed_part", [False, True])
+def test_reports_are_those_of_the_oracle(oracle, fixed_part, tmp_path):
+    """The same shape, type and configuration, so the server's files and sums take them."""
+    oracle = clone(oracle).set_params(categories=BROWSERS)
+    if fixed_part and oracle.channel().public_part is None:
+        with pytest.raises(TypeError, match="no hash function that could be fixed"):
+            client_of(tmp_path / "memo.json", oracle, epsilon_forever=4.0, fixed_part=True)
+        assert not list(tmp_path.iterdir())
+        return
+    options = {"epsilon_forever": oracle.epsilon + 1, "fixed_part": fixed_part}
+    client = client_of(tmp_path / "memo.json", oracle, **options)
+    once = oracle.privatize(["edge"])
+    reports = [client.report("edge", collection_round=str(i)) for i in range(5)]
+    again = client_of(tmp_path / "memo.json", oracle, **options)
+    for i, report in enumerate(reports):
+        assert (report.shape, report.dtype) == (once.shape, once.dtype)
+        np.testing.assert_array_equal(again.report("safari", collection_round=str(i)), report)
+    assert clone(oracle).aggregate(np.concatenate(reports)).n_samples_seen_ == 5
+    if fixed_part:
+        assert len({int(report[0, 0]) for report in reports}) == 1
+
+
+def test_the_account(tmp_path):
+    path = tmp_path / "memo.json"
+    client = client_of(path, most_epsilon=4.0)
+    assert (client.spent, client.n_values, client.history, client.column) == (0.0, 0, {}, None)
+    for value, name in [("edge", "may"), ("edge", "june"), ("chrome", "july"), ("edge", "august")]:
+        client.report(value, collection_round=name)
+    again = client_of(path, most_epsilon=9.0)  # the limit may change
+    assert (again.spent, again.n_values) == (4.0, 2)
+    assert again.history == {"may": 2.0, "june": 0.0, "july": 2.0, "august": 0.0}
+    assert list(again.history) == ["may", "june", "july", "august"]
+    assert repr(client) == "RepeatedClient(n_values=2, spent=4)"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert not any(value in path.read_text() for value in BROWSERS)
+    assert [file.name for file in tmp_path.iterdir()] == ["memo.json"]
+
+
+def test_a_value_beyond_the_limit_is_refused(tmp_path):
+    path = tmp_path / "memo.json"
+    client = client_of(path, GRR(0.1, categories=5), epsilon_forever=0.1, most_epsilon=0.3)
+    for value in range(3):  # in floats three times 0.1 is above 0.3
+        client.report(value, collection_round=str(value))
+    before = path.read_bytes()
+    with pytest.raises(ValueError, match="nothing is reported or written: leave this round out"):
+        client.report(3, collection_round="new")
+    assert path.read_bytes() == before
+    client.report(2, collection_round="new")
+    assert client.n_values == 3
+
+
+def test_a_permanent_report_is_sent_as_often_as_the_chain_says(tmp_path):
+    """Binomial test at 1e-4; the share of other budgets is the negative control."""
+    oracle = BLH(1.0, categories=200)  # uniform reports are hardly ever the permanent one
+    client = client_of(tmp_path / "memo.json", oracle)
+    sent = [tuple(client.report(7, collection_round=str(i))[0].tolist()) for i in range(160)]
+    n_permanent = max(map(sent.count, sent))
+    share = Chain(oracle.channel(), 1.0, 2.0).share / 2**64
+    other = Chain(oracle.channel(), 1.0, 1.2).share / 2**64
+    assert stats.binomtest(n_permanent, 160, share).pvalue > 1e-4
+    assert stats.binomtest(n_permanent, 160, other).pvalue < 1e-4
+
+
+def test_a_fixed_function_needs_one_permanent_report_for_each_hash_value(tmp_path):
+    """Two at most with hash values of one bit, whatever the values are."""
+    oracle = BLH(1.0, categories=50)
+    fixed = client_of(tmp_path / "fixed.json", oracle, fixed_part=True, most_epsilon=4.0)
+    reports = [fixed.report(i, collection_round=str(i)) for i in range(50)]
+    assert fixed.n_values <= 2
+    assert fixed.spent <= 4.0
+    assert len({tuple(report[0].tolist()) for report in reports}) <= 2
+    free = client_of(tmp_path / "free.json", oracle)
+    for i in range(10):
+        free.report(i, collection_round=str(i))
+    assert free.n_values == 10  # the negative control
+
+
+def test_values_that_are_on_no_list(tmp_path):
+    """Clients of an open domain; the server lists the categories."""
+    oracle = OLH(1.0, categories="open", hash_family="mixing")
+    for fixed_part in (False, True):
+        client = client_of(tmp_path / f"{fixed_part}.json", oracle, fixed_part=fixed_part)
+        words = ["a", "b", "a", ("c", 3)]
+        reports = [client.report(v, collection_round=str(i)) for i, v in enumerate(words)]
+        server = OLH(1.0, categories=["a", "b"], hash_family="mixing")
+        assert server.aggregate(np.concatenate(reports)).n_samples_seen_ == 4
+        assert client.n_values <= 3
+    joint = Domain.product([[0, 1], ["x", "y"]])
+    client = client_of(tmp_path / "joint.json", GRR(1.0, categories=joint))
+    assert client.report((1, "x"), collection_round="").shape == (1,)
+
+
+@pytest.mark.parametrize("fixed_part", [False, True])
+def test_users_of_a_survey(fixed_part, tmp_path):
+    """The column is drawn once, and its own oracle has the permanent reports."""
+    columns = set()
+    for i in range(12):
+        path = tmp_path / f"{i}.json"
+        client = client_of(path, survey(), fixed_part=fixed_part)
+        columns.add(client.column)
+        first = client.report(RECORD, collection_round="may")
+        assert first[0, 0] == list(DOMAINS).index(client.column)
+        assert (first.shape, first.dtype) == (survey().privatize([["F", 3, 7]]).shape, np.int64)
+        again = client_of(path, survey(), fixed_part=fixed_part)
+        np.testing.assert_array_equal(again.report({}, collection_round="may"), first)
+        later = again.report({**RECORD, "name": "another"}, collection_round="june")
+        assert survey().aggregate(np.concatenate([first, later])).n_samples_seen_ == 2
+        assert (again.n_values, again.column) == (1, client.column)
+        with pytest.raises(ValueError, match="which the record does not have"):
+            again.report({}, collection_round="july")
+    assert 1 < len(columns) <= 3
+    assert "column=" in repr(client)
+
+
+# -- bad input: one sentence each, nothing spent and nothing written -------------------------------
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"epsilon_forever": 0.9}, "expects epsilon_forever to be at least the epsilon of one"),
+        ({"epsilon_forever": np.inf}, "expects epsilon_forever to be at least"),
+        ({"epsilon_forever": np.nan}, "expects epsilon_forever to be at least"),
+        ({"epsilon_forever": "2"}, "expects epsilon_forever to be at least"),
+        ({"most_epsilon": 1.9}, "expects most_epsilon to be at least epsilon_forever, 2"),
+        ({"most_epsilon": np.nan}, "expects most_epsilon to be at least epsilon_forever, 2"),
+        ({"oracle": OLH(1.0, categories=3, random_state=0)}, "refuses OLH with a random"),
+        ({"oracle": OLH(1.0)}, "categories"),
+    ],
+)
+def test_parameters_that_are_refused(options, message, tmp_path):
+    with pytest.raises(ValueError, match=message):
+        client_of(tmp_path / "memo.json", **options)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    "oracle",
+    [
+        3,
+        MarginalOracle(1.0, domains=DOMAINS),
+        survey(n_sampled=2),
+        RandomQuestion(1.0, categories=3),  # a third party's, which says nothing of two likelihoods
+    ],
+)
+def test_what_has_no_permanent_reports(oracle, tmp_path):
+    with pytest.raises(TypeError, match="needs a frequency oracle whose reports have two"):
+        client_of(tmp_path / "memo.json", oracle)
+    assert not list(tmp_path.iterdir())
+
+
+def test_reports_that_are_refused_write_nothing(tmp_path):
+    path = tmp_path / "memo.json"
+    of_may = OLH(1.0, categories=BROWSERS).protocol("may")
+    client = client_of(path, of_may)
+    before = path.read_bytes()
+    with pytest.raises(ValueError, match="is of the round 'may', not of 'june'"):
+        client.report("edge", collection_round="june")
+    with pytest.raises(ValueError, match="is no category|not") as caught:
+        client.report("SECRET", collection_round="may")
+    assert "SECRET" not in str(caught.value)
+    with pytest.raises(TypeError, match="collection_round must be a string"):
+        client.report("edge", collection_round=5)
+    assert path.read_bytes() == before
+    assert client.n_values == 0
+
+
+def test_files_of_others(tmp_path):
+    path = tmp_path / "memo.json"
+    client = client_of(path)
+    client.report("edge", collection_round="may")
+    before = path.read_bytes()
+    for options in (
+        {"oracle": OLH(1.1, categories=BROWSERS)},
+        {"oracle": OLH(1.0, categories=BROWSERS[::-1])},
+        {"oracle": OUE(1.0, categories=BROWSERS)},
+        {"epsilon_forever": 2.5},
+        {"fixed_part": True},
+    ):
+        with pytest.raises(ValueError, match="is the memo of another survey or oracle"):
+            client_of(path, **options)
+    newer = json.loads(before)
+    newer["format"] = "sklearn_ldp repeated client 2"
+    path.write_text(json.dumps(newer))
+    with pytest.raises(ValueError, match="is the memo of a newer RepeatedClient: install"):
+        client_of(path)
+    path.write_bytes(before)
+    with pytest.raises(ValueError, match="is not the memo of a SurveyClient"):
+        SurveyClient(survey(), path)
+    SurveyClient(survey(), tmp_path / "survey.json")
+    with pytest.raises(ValueError, match="is not the memo of a RepeatedClient"):
+        client_of(tmp_path / "survey.json", survey())
+    # Another user's file in the place of the own one.
+    other = client_of(tmp_path / "other.json")
+    other.report("edge", collection_round="may")
+    os.replace(tmp_path / "other.json", path)
+    foreign = path.read_bytes()
+    for ask in (
+        lambda: client.report("edge", collection_round="may"),
+        lambda: client.report("edge", collection_round="june"),
+        lambda: client.spent,
+    ):
+        with pytest.raises(ValueError, match="or another one is in its place"):
+            ask()
+    assert path.read_bytes() == foreign
+
+
+def test_files_that_are_damaged(tmp_path):
+    path = tmp_path / "memo.json"
+    client = client_of(path)
+    for i in range(12):
+        client.report(BROWSERS[i % 2], collection_round=str(i))
+    text = path.read_text()
+    whole = json.loads(text)
+    for damaged in (
+        "",
+        text[:-30],
+        text.replace('"rounds": ["0"', '"rounds": ["1"'),
+        json.dumps({name: entry for name, entry in whole.items() if name != "sha256"}),
+        json.dumps({**whole, "sha256": None}),
+        json.dumps({**whole, "values": []}),
+        json.dumps({**whole, "also": 1}),
+        json.dumps({**whole, "format": "?"}),
+        json.dumps({**whole, "format": 3}),
+        "[" * 100_000,
+    ):
+        path.write_text(damaged)
+        with pytest.raises(ValueError, match=r"is not the memo of .* or it is damaged"):
+            client_of(path)
+        with pytest.raises(ValueError, match=r"is not the memo of .* or it is damaged"):
+            client.report("edge", collection_round="new")
+        assert path.read_text() == damaged
+
+
+def test_a_file_that_is_full(tmp_path, monkeypatch):
+    path = tmp_path / "memo.json"
+    client = client_of(path)
+    client.report("edge", collection_round="may")
+    before = path.read_bytes()
+    with pytest.raises(ValueError, match="is full"):
+        client.report("edge", collection_round="j" * (1 << 24))
+    assert path.read_bytes() == before
+    client.report("edge", collection_round="june")
+    assert client.n_values == 1
+
+
+# -- several processes, and kills ------------------------------------------------------------------
+def use_shared(path, start, number):
+    start.wait()
+    client = client_of(path)
+    for value in BROWSERS:
+        client.report(value, collection_round=f"{number} {value}")
+        client.report(value, collection_round=f"all {value}")
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="starts processes by fork")
+def test_processes_that_share_a_file_draw_each_permanent_report_once(tmp_path):
+    context = multiprocessing.get_context("fork")
+    path, start = tmp_path / "memo.json", context.Event()
+    users = [context.Process(target=use_shared, args=(path, start, i)) for i in range(4)]
+    for user in users:
+        user.start()
+    start.set()
+    for user in users:
+        user.join()
+    assert [user.exitcode for user in users] == [0] * 4
+    client = client_of(path)
+    assert (client.n_values, client.spent, len(client.history)) == (4, 8.0, 20)
+
+
+def test_a_second_process_waits(tmp_path, monkeypatch):
+    path = tmp_path / "memo.json"
+    client = client_of(path)
+    monkeypatch.setattr("sklearn_ldp.collection._memo._LOCK_SECONDS", 0.05)
+    with checkpoints.locked(path, 0), pytest.raises(CheckpointError, match="is in use by"):
+        client.report("edge", collection_round="may")
+    client.report("edge", collection_round="may")
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="starts processes by fork")
+@pytest.mark.parametrize("n_kills", [10, pytest.param(1000, marks=pytest.mark.slow)])
+def test_kills(n_kills, tmp_path):
+    """No second permanent report of a value, no report beyond the cap, no unreadable file."""
+    done = kills(tmp_path, n_kills)
+    assert done.n_kills >= n_kills
+    assert done.n_handed_out > 0
+
+
+def test_a_forgetful_client_is_found(tmp_path, monkeypatch):
+    """Negative control: half of the time the memo is not written before the report leaves."""
+
+    @contextmanager
+    def forgetful(path):
+        with replacing(path) if os.urandom(1)[0] < 128 else open(os.devnull, "wb") as file:
+            yield file
+
+    monkeypatch.setattr("sklearn_ldp.collection._memo.os.chmod", lambda *_: None)
+    monkeypatch.setattr("sklearn_ldp.collection._memo.replacing", forgetful)
+    with pytest.raises(AssertionError):
+        kills(tmp_path, 40)
