@@ -47,6 +47,10 @@ class Channel(Mechanism):
     #: Whether `p` and `q` are exact. It is False for a mechanism whose q assumes an ideal hash; the
     #: epsilon of such a mechanism is exact nevertheless.
     has_exact_support = True
+    #: Whether each report has two likelihoods: that of the categories that it supports is
+    #: exp(epsilon) times that of the others. Only then is a shuffle worth more than it is for any
+    #: mechanism, see :func:`~sklearn_ldp.metrics.shuffled_epsilon`.
+    has_two_likelihoods = False
 
     def __init__(self, n_categories: int, p: Fraction, q: Fraction):
         self.n_categories = n_categories
@@ -60,6 +64,16 @@ class Channel(Mechanism):
     def is_informative(self) -> bool:
         """Whether a report supports the user's own category more often than another one."""
         return self.q < self.p
+
+    @property
+    def own_support(self) -> Fraction:
+        """Probability that `supports` holds of a report and the user's own category."""
+        return self.p
+
+    @property
+    def least_other_support(self) -> Fraction:
+        """The least probability that it holds of a report and another category; or a bound."""
+        return self.q if self.has_exact_support else Fraction(0)
 
     # -- what a report supports ---------------------------------------------------------------
     @abstractmethod
@@ -527,6 +541,8 @@ class IndexChannel(Channel):
     n_reports, n_inside : int
         Number of numbers in all, and in the set of a category.
     """
+
+    has_two_likelihoods = True
 
     def __init__(
         self,

@@ -62,6 +62,8 @@ class GRR(BaseOracle):
 class DirectChannel(Channel):
     """Keep a code with probability ``threshold / 2**64``, otherwise report a uniform other one."""
 
+    has_two_likelihoods = True
+
     def __init__(self, n_categories: int, threshold: int):
         keep = Fraction(threshold, TWO_64)
         super().__init__(n_categories, p=keep, q=(1 - keep) / (n_categories - 1))

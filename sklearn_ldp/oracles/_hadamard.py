@@ -233,6 +233,14 @@ class BlockHadamardChannel(HadamardChannel):
         super().__init__(n_categories, epsilon)
         self.p, self.q = self.inside - self.against, Fraction(0)
 
+    @property
+    def own_support(self):
+        return self.inside
+
+    @property
+    def least_other_support(self):
+        return self.against  # of one in another block, of which a report supports one half
+
     def _outside(self, codes, index):
         against = self._member(codes, np.minimum(index, self.n_inside - 1), 1)
         # Columns of other blocks are numbered as if the user's block were not there.

@@ -244,6 +244,8 @@ _MAX_LAW = 1 << 22  # the most vectors of a space over whose reports covariances
 class LinearHashChannel(Channel):
     """Report a uniform linear function on GF(g)^k, and its value after randomised response."""
 
+    has_two_likelihoods = True
+
     def __init__(self, n_categories: int, field: FiniteField, threshold: int):
         g = field.order
         super().__init__(n_categories, p=Fraction(threshold, TWO_64), q=Fraction(1, g))
@@ -639,6 +641,7 @@ class MixingHashChannel(IndependentChannel):
     """
 
     has_exact_support = False
+    has_two_likelihoods = True
 
     def __init__(self, digests: np.ndarray, client: MixingHash):
         p, q = Fraction(client.threshold, TWO_64), Fraction(1, client.hash_range)

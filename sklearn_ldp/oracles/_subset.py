@@ -141,6 +141,8 @@ def _best_subset_size(n_categories: int, epsilon: float) -> int:
 class SubsetChannel(Channel):
     """Report a uniform set of fixed size; it holds the user's code with ``threshold / 2**64``."""
 
+    has_two_likelihoods = True
+
     def __init__(self, n_categories: int, size: int, epsilon: float):
         threshold = group_threshold(epsilon, size, n_categories - size)
         p = Fraction(threshold, TWO_64)

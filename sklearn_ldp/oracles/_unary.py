@@ -108,6 +108,8 @@ class SUE(BaseOracle):
 class UnaryChannel(IndependentChannel):
     """Report bits: 1 with ``one / 2**64`` at the user's code, with ``zero / 2**64`` elsewhere."""
 
+    has_two_likelihoods = True
+
     def __init__(self, n_categories: int, one: int, zero: int):
         super().__init__(n_categories, p=Fraction(one, TWO_64), q=Fraction(zero, TWO_64))
         self.one = one
