@@ -19,8 +19,7 @@ _ERROR_RATE = 0.01  # of the warning that the groups differ, over all categories
 def combine(estimates: Sequence[Estimate], weights: str = "precision") -> Any:
     """Return the weighted mean of raw estimates of one population, from collections of other users.
 
-    The collections may have other oracles, epsilons and numbers of users, but each user took part
-    in one of them only.
+    The collections may have other oracles and epsilons. Each user took part in one of them only.
 
     Privacy: costs none.
 
@@ -40,14 +39,6 @@ def combine(estimates: Sequence[Estimate], weights: str = "precision") -> Any:
         A raw estimate with the noise of the mean. It has no oracle and no shards, so that it can be
         post-processed and has intervals, but the searches that simulate or hold out do not take it.
 
-    Warns
-    -----
-    UserWarning
-        If the groups differ, and weights by precision thus estimate a population in which a group
-        with a larger epsilon counts more than its users. Cochran's test compares the groups as
-        random samples of a population, for each category; the least p-value of all categories and
-        rows is multiplied by their number. So a warning is wrong with a probability of at most 1 %.
-
     Raises
     ------
     TypeError
@@ -55,6 +46,13 @@ def combine(estimates: Sequence[Estimate], weights: str = "precision") -> Any:
     ValueError
         If an estimate is post-processed, or its noise or number of users is not known; if the
         categories or the numbers of rows differ; or if `weights` is something else.
+
+    Warns
+    -----
+    UserWarning
+        If weights by precision estimate another population, as the groups differ by Cochran's test
+        [1]_ of random samples, for each category. The least p-value times the number of categories
+        and rows is then below 1 %, which happens by chance in at most 1 % of all calls.
 
     See Also
     --------

@@ -47,9 +47,8 @@ class Channel(Mechanism):
     #: Whether `p` and `q` are exact. It is False for a mechanism whose q assumes an ideal hash; the
     #: epsilon of such a mechanism is exact nevertheless.
     has_exact_support = True
-    #: Whether each report has two likelihoods: that of the categories that it supports is
-    #: exp(epsilon) times that of the others. Only then is a shuffle worth more than it is for any
-    #: mechanism, see :func:`~sklearn_ldp.metrics.shuffled_epsilon`.
+    #: Whether each report has two likelihoods, of which that of the categories that it supports is
+    #: exp(epsilon) times the other: see :func:`~sklearn_ldp.metrics.shuffled_epsilon`.
     has_two_likelihoods = False
 
     def __init__(self, n_categories: int, p: Fraction, q: Fraction):
@@ -69,11 +68,6 @@ class Channel(Mechanism):
     def own_support(self) -> Fraction:
         """Probability that `supports` holds of a report and the user's own category."""
         return self.p
-
-    @property
-    def least_other_support(self) -> Fraction:
-        """The least probability that it holds of a report and another category; or a bound."""
-        return self.q if self.has_exact_support else Fraction(0)
 
     # -- what a report supports ---------------------------------------------------------------
     @abstractmethod
@@ -435,6 +429,11 @@ class Channel(Mechanism):
         A channel can give it if it depends only on whether the user has one of the two.
         """
         return None
+
+    @property
+    def least_other_support(self) -> Fraction:
+        """The least probability that a report supports a given other category, or a lower bound."""
+        return self.q if self.has_exact_support else Fraction(0)
 
     @property
     def largest_support(self) -> int:

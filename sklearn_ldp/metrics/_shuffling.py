@@ -25,15 +25,12 @@ _NEGLIGIBLE = 90.0  # minus the logarithm of a coefficient that is far below rou
 def shuffled_epsilon(oracle: OracleOrProtocol, n_samples: int, delta: float) -> Any:
     """Return the epsilon that a user's report spends if all reports are shuffled together.
 
-    A party that neither server nor users can see into mixes the reports of `n_samples` users, and
-    passes them on without their order. Whoever sees the mixture has more reports to confuse a
-    user's own with, so that much less is revealed: the mixture is (epsilon', delta)-differentially
-    private for each user, with the epsilon' that is returned.
-
-    This holds for honest users, whose reports nobody can link to them: reports of those who lie,
-    or work with the server, hide nobody, so subtract them from `n_samples`. One batch is one
-    shuffle: give the number of users of a batch, not of the collection. A client that sends one
-    permanent report again and again links its rounds, and what they spend adds up.
+    A party that neither server nor users can see into mixes the reports of `n_samples` users. The
+    mixture is (epsilon', delta)-differentially private for each of them, with the epsilon' that is
+    returned. This holds for honest users whose reports nobody can link to them: those who lie, or
+    work with the server, hide nobody, so leave them out of `n_samples`. One batch is one shuffle:
+    give the users of a batch, not of the collection. A client that sends a permanent report again
+    links its rounds, and what they spend adds up.
 
     Privacy: costs none.
 
@@ -65,25 +62,24 @@ def shuffled_epsilon(oracle: OracleOrProtocol, n_samples: int, delta: float) -> 
 
     Notes
     -----
-    Each report y has the likelihood E c(y) for the categories it supports, and c(y) for others,
-    with E = exp(epsilon). So with a probability of at least c(y) a user reports y whatever her
+    A report y has the likelihood E c(y) for the categories that it supports, and c(y) for others,
+    with E = exp(epsilon). So with a probability of c(y), at least, a user reports y whatever her
     value is, and such reports hide a user's own [1]_. With X = (P(y | v) - exp(epsilon') P(y | w))
-    / c(y), taken with probability c(y), and otherwise X = 0,
+    / c(y) with the probability c(y), and otherwise X = 0,
 
     .. math:: \\delta(\\epsilon') \\le \\frac 1n \\mathrm{E} \\Big(\\sum_{i=1}^n X_i\\Big)_+ .
 
-    X takes four values, whose probabilities follow from the p and q of the two values v and w that
-    are most easily told apart. No other choice of c makes the bound less [2]_. It is computed by
-    the fast Fourier transform on a lattice. A value between two points is split between them, which
-    keeps its mean and can only raise the expectation, as the function is convex. What falls off the
-    lattice is bounded by Chernoff's inequality, and added, as is a bound on rounding errors. If
-    questions are drawn, X is 0 for those who were asked another one.
+    X takes four values, whose probabilities follow from the p and q of the two values that are most
+    easily told apart; where q assumes an ideal hash, these never share a hash value. No other c
+    makes less of it [2]_. It is computed by the fast Fourier transform on a lattice. A value is
+    split between the two points beside it, which keeps the mean and can only raise a convex
+    function. What is off the lattice is bounded by Chernoff's inequality, and added, as is a bound
+    on rounding errors. If questions are drawn, X is 0 for those who were asked another one.
 
-    Any mechanism is a two-likelihood mechanism whose report is processed further: likelihoods
-    between 1 and E are a mixture of those that are 1 or E, by a threshold. Among these, the law of
-    X that is largest in convex order has E c = E / (E + 1) on reports for v, and the same for w:
-    the general clones of [3]_, for whatever is no oracle, or does not state `has_two_likelihoods`.
-    Where q assumes an ideal hash, no two values are taken to share a hash value, which is safe.
+    Any mechanism is one of two likelihoods whose reports are processed further, as likelihoods from
+    1 to E are a mixture of 1 and E, by a threshold. The X that is largest in convex order has c of
+    1 / (E + 1) on reports for v, and as much for w: the general clones of [3]_. They are taken for
+    mechanisms that do not state `has_two_likelihoods`, and for reports on several questions.
 
     References
     ----------
@@ -124,8 +120,8 @@ def local_epsilon(oracle: Any, shuffled_epsilon: float, n_samples: int, delta: f
     Returns
     -------
     float
-        The epsilon to collect with, to within a thousandth: what :func:`shuffled_epsilon`, whose
-        assumptions it shares, makes of it is at most the given one. It is at most 200.
+        The epsilon to collect with, at most 200, to within a thousandth. Where the structure of
+        reports changes with epsilon, as the hash range of OLH, a larger one may do as well.
 
     Raises
     ------
@@ -175,14 +171,9 @@ def _boundary(
 
 # -- the bound ------------------------------------------------------------------------------------
 class _Law(NamedTuple):
-    """A mechanism as far as two values are concerned: epsilon, and the sums of c(y) over reports.
+    """A mechanism as far as two values v and w are concerned: the sums of c(y) over reports y.
 
-    Parameters
-    ----------
-    epsilon : float
-        Logarithm of E.
-    both, one, neither : float
-        The sum over the reports that support both values, a given one only, or neither.
+    They are those that support both, a given one only, or neither. E is exp(epsilon).
     """
 
     epsilon: float
@@ -232,25 +223,9 @@ def _least(law: _Law, share: float, n: int, delta: float) -> float:
 
 
 def _delta(law: _Law, share: float, n: int, epsilon: float, delta: float) -> float:
-    """Return an upper bound of delta(epsilon) for those of n users who are asked.
+    """Return an upper bound of delta(epsilon) for those of n users who are asked, by a share.
 
-    Parameters
-    ----------
-    law : _Law
-        What they report by.
-    share : float
-        Probability of being asked.
-    n : int
-        Number of users.
-    epsilon : float
-        At most that of the law.
-    delta : float
-        The bound is exact up to a thousandth of this, and rounding.
-
-    Returns
-    -------
-    float
-        The bound.
+    The given delta says what is negligible: the lattice and its ends add about a thousandth of it.
     """
     ratio, gain, lost = math.exp(law.epsilon), math.expm1(law.epsilon), math.expm1(epsilon)
     values = np.array([gain - lost, -gain - ratio * lost, -ratio * lost, -lost])
@@ -280,8 +255,8 @@ def _delta(law: _Law, share: float, n: int, epsilon: float, delta: float) -> flo
 def _range(values: np.ndarray, chances: np.ndarray, n: int, beyond: float) -> tuple[float, float]:
     """Return two ends that sums of n terms are beyond with a probability of exp(-beyond) each.
 
-    Chernoff's bound holds for any rate, so the best of some is taken. For the upper end, also the
-    mean of the sums that exceed it, with 0 for the others, is at most the end times exp(-beyond).
+    Chernoff's bound holds for any rate, so the best of some is taken. It makes the mean of what is
+    beyond the upper end, with 0 for the rest, at most that end times the same.
     """
     ends = []
     for sign, farthest in ((-1, values.min()), (1, values.max())):
@@ -297,23 +272,8 @@ def _positive_sums(
 ) -> tuple[float, float]:
     """Return the mean of the positive part of a sum of n terms, and a bound on rounding errors.
 
-    Parameters
-    ----------
-    places : ndarray of shape (n_values,)
-        The values of a term, which is 0 otherwise.
-    chances : ndarray of shape (n_values,)
-        Their probabilities.
-    n : int
-        Number of terms.
-    top : int
-        The largest sum.
-    size : int
-        Number of points, a power of two.
-
-    Returns
-    -------
-    (float, float)
-        The mean and the bound.
+    A term has these values, at places of a circle of `size` points, and is otherwise 0. The largest
+    sum is `top`.
     """
     rough = np.zeros(size)
     rough[0] = 1 - chances.sum()

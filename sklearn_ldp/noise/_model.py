@@ -505,7 +505,7 @@ class CombinedNoise(Noise):
         return self._sum(lambda noise: noise.covariance_product(vector, frequencies))
 
     def of_rows(self, rows: Rows) -> CombinedNoise:
-        weights: Any = self.weights if self.weights.ndim == 1 else self.weights[:, rows]
+        weights: Any = self.weights if self.weights.ndim == 1 else self.weights[:, np.asarray(rows)]
         return CombinedNoise(tuple(noise.of_rows(rows) for noise in self.noises), weights)
 
 

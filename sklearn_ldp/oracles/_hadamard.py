@@ -237,10 +237,6 @@ class BlockHadamardChannel(HadamardChannel):
     def own_support(self):
         return self.inside
 
-    @property
-    def least_other_support(self):
-        return self.against  # of one in another block, of which a report supports one half
-
     def _outside(self, codes, index):
         against = self._member(codes, np.minimum(index, self.n_inside - 1), 1)
         # Columns of other blocks are numbered as if the user's block were not there.
@@ -251,6 +247,10 @@ class BlockHadamardChannel(HadamardChannel):
 
     def _supports_of(self, signed, tallies):
         return signed
+
+    @property
+    def least_other_support(self):
+        return self.against  # that of a category in another block
 
     @property
     def blocks(self) -> np.ndarray:
