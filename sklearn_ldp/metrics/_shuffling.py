@@ -15,6 +15,7 @@ from ..mechanisms import OracleOrProtocol, as_protocol
 
 _MOST = 200.0  # no mechanism exceeds this epsilon at a resolution of 2**-64
 _POINTS, _MOST_POINTS = 1 << 15, 1 << 21  # of the lattice
+_MOST_USERS = 1e10  # as more of them hide a user no worse
 _SPARE = 1e-3  # share of delta for what is beyond the lattice
 _PRECISION = 1e-4  # of epsilon
 _RATES = np.geomspace(1e-10, 100, 361)  # of Chernoff's bounds
@@ -39,7 +40,7 @@ def shuffled_epsilon(oracle: OracleOrProtocol, n_samples: int, delta: float) -> 
     oracle : oracle, survey or Protocol
         What makes the reports; its categories must be declared.
     n_samples : int
-        Number n of users whose reports are shuffled together.
+        Number n of users whose reports are shuffled together; more than 10**10 count as that many.
     delta : float
         Probability with which epsilon' may be exceeded, in (0, 1); well below 1 / n.
 
@@ -99,7 +100,9 @@ def shuffled_epsilon(oracle: OracleOrProtocol, n_samples: int, delta: float) -> 
     0.0034
     """
     _check(n_samples, delta)
-    spent = {name: _least(*one, int(n_samples), delta) for name, one in _laws(oracle).items()}
+    spent = {
+        name: _least(*one, float(n_samples), float(delta)) for name, one in _laws(oracle).items()
+    }
     return spent[None] if list(spent) == [None] else spent
 
 
@@ -144,7 +147,7 @@ def local_epsilon(oracle: Any, shuffled_epsilon: float, n_samples: int, delta: f
     def is_allowed(epsilon: float) -> bool:
         laws = _laws(clone(oracle).set_params(epsilon=epsilon)).values()
         spent = float(shuffled_epsilon)
-        return all(_delta(*one, int(n_samples), spent, delta) <= delta for one in laws)
+        return all(_delta(*one, float(n_samples), spent, float(delta)) <= delta for one in laws)
 
     low = high = min(float(shuffled_epsilon), _MOST)  # a shuffle never makes it more
     while high < _MOST and is_allowed(high := min(2 * high, _MOST)):
@@ -213,7 +216,7 @@ def _laws(oracle: Any) -> dict[Any, tuple[_Law, float]]:
 
 
 @lru_cache(maxsize=1 << 10)  # the questions of a survey have few laws
-def _least(law: _Law, share: float, n: int, delta: float) -> float:
+def _least(law: _Law, share: float, n: float, delta: float) -> float:
     """Return the least epsilon' at which the bound is at most delta, and no more than epsilon."""
 
     def holds(epsilon: float) -> bool:
@@ -222,18 +225,19 @@ def _least(law: _Law, share: float, n: int, delta: float) -> float:
     return 0.0 if holds(0.0) else _boundary(law.epsilon, 0.0, _PRECISION, holds)
 
 
-def _delta(law: _Law, share: float, n: int, epsilon: float, delta: float) -> float:
+def _delta(law: _Law, share: float, n: float, epsilon: float, delta: float) -> float:
     """Return an upper bound of delta(epsilon) for those of n users who are asked, by a share.
 
     The given delta says what is negligible: the lattice and its ends add about a thousandth of it.
     """
+    n = min(n, _MOST_USERS)
     ratio, gain, lost = math.exp(law.epsilon), math.expm1(law.epsilon), math.expm1(epsilon)
     values = np.array([gain - lost, -gain - ratio * lost, -ratio * lost, -lost])
     chances = share * np.array([law.one, law.one, law.both, law.neither])
     largest = values[0]
     if largest <= 0:
         return 0.0
-    beyond = math.log(largest / (_SPARE * share * delta))
+    beyond = math.log(largest) - math.log(_SPARE * share) - math.log(delta)
     bottom, top = _range(values, chances, n, beyond)
     # A sum with a term that is so far below 0 is hardly above it, and raising it keeps the bound.
     values = np.maximum(values, -2 * max(top, largest))
@@ -252,7 +256,7 @@ def _delta(law: _Law, share: float, n: int, epsilon: float, delta: float) -> flo
     return float(step * (sums + error + outside) / (n * share))
 
 
-def _range(values: np.ndarray, chances: np.ndarray, n: int, beyond: float) -> tuple[float, float]:
+def _range(values: np.ndarray, chances: np.ndarray, n: float, beyond: float) -> tuple[float, float]:
     """Return two ends that sums of n terms are beyond with a probability of exp(-beyond) each.
 
     Chernoff's bound holds for any rate, so the best of some is taken. It makes the mean of what is
@@ -268,7 +272,7 @@ def _range(values: np.ndarray, chances: np.ndarray, n: int, beyond: float) -> tu
 
 
 def _positive_sums(
-    places: np.ndarray, chances: np.ndarray, n: int, top: int, size: int
+    places: np.ndarray, chances: np.ndarray, n: float, top: int, size: int
 ) -> tuple[float, float]:
     """Return the mean of the positive part of a sum of n terms, and a bound on rounding errors.
 

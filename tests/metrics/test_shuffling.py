@@ -209,6 +209,8 @@ def test_few_users_and_large_budgets():
             assert min(epsilon, 40) - 10 < spent <= epsilon
             if epsilon < 40:
                 assert_bounds(small(oracle), 2, spent, 1e-3)
+    assert 0 < shuffled_epsilon(SubsetSelection(100.0, categories=D), 2, 1e-290) <= 100
+    assert 0 < shuffled_epsilon(GRR(1.0, categories=D), 10**30, 1e-8) < 1e-4
     assert shuffled_epsilon(ProjectiveGeometryResponse(1e-4, categories=D), 5, 1e-3) == 0
 
 
