@@ -36,16 +36,8 @@ def combine(estimates: Sequence[Estimate], weights: str = "precision") -> Any:
     Returns
     -------
     FrequencyEstimate of shape (n_estimates, d)
-        A raw estimate with the noise of the mean. It has no oracle and no shards, so that it can be
-        post-processed and has intervals, but the searches that simulate or hold out do not take it.
-
-    Raises
-    ------
-    TypeError
-        If one of them is no estimate.
-    ValueError
-        If an estimate is post-processed, or its noise or number of users is not known; if the
-        categories or the numbers of rows differ; or if `weights` is something else.
+        A raw estimate with the noise of the mean, for post-processors and intervals. It has no
+        oracle, no shards and no counts, which some searches, `detected` and ExactMLE need.
 
     Warns
     -----
