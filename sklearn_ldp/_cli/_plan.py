@@ -14,11 +14,14 @@ a given precision takes. Nothing is collected.
   users_needed         users with which the half width is --target
   users_to_tell        users with which a difference of --gap is told with probability --power
                        (with --gap only; --to says a difference of what)
+  shuffled_epsilon     what a report still spends, but for a probability of --delta, if those of all
+                       users are shuffled together (with --shuffled only)
   fake_gain            what a share --fake-share of fake users can add to one category
 
 With --domains, for every column of a survey in which each user is asked for one of them: the oracle
 of the column, the probability of being asked for it, and of these numbers rmse, half_width,
-detection_threshold, users_needed and users_to_tell, which contain the noise of drawing whom to ask.
+detection_threshold, users_needed and users_to_tell, which contain the noise of drawing whom to ask;
+and shuffled_epsilon, which holds even if everybody knows who was asked for it.
 fake_gain is that of fake users who all claim to have been asked for the column, and
 fake_gain_assigned what is left of it if the collector assigns the columns.
 
@@ -32,6 +35,7 @@ examples:
   sklearn-ldp plan --epsilon 1 --like last_year.csv --n-samples 50000
   sklearn-ldp plan --epsilon 1 --domains domains.json --n-samples 1000000
   sklearn-ldp plan --epsilon 2 --n-categories 50 --n-samples 100000 --gap 0.01 --to order
+  sklearn-ldp plan --epsilon 4 --n-categories 50 --n-samples 100000 --shuffled --delta 1e-8
 """
 
 from __future__ import annotations
@@ -44,6 +48,7 @@ import numpy as np
 
 from ..datasets import read_histogram
 from ..domains import Domain
+from ..metrics import shuffled_epsilon
 from ..model_selection import simulate_errors
 from ..oracles import profile_oracle
 from ..postprocessing import Base, EmpiricalBayes
@@ -98,6 +103,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--to", choices=["change", "order", "detection"], help=text)
     text = "probability of telling it (default: 0.8)"
     parser.add_argument("--power", type=unit, metavar="P", help=text)
+    text = "say what a report spends after a shuffle of all --n-samples of them"
+    parser.add_argument("--shuffled", action="store_true", help=text)
+    text = "with --shuffled: probability with which more may be spent, well below 1 / N"
+    parser.add_argument("--delta", type=unit, metavar="P", help=text)
     add_shared(parser, "--output")
 
 
@@ -106,6 +115,8 @@ def run(arguments: argparse.Namespace) -> None:
     check_table_output(arguments.output)
     if arguments.gap is None and (arguments.to, arguments.power) != (None, None):
         raise ValueError("--to and --power need --gap F, the difference of frequencies to tell.")
+    if arguments.shuffled != (arguments.delta is not None):
+        raise ValueError("--shuffled and --delta need each other.")
     if arguments.domains is not None:
         _plan_survey(arguments)
         return
@@ -138,6 +149,14 @@ def _figures(plan: Plan, arguments: argparse.Namespace) -> dict[str, Any]:
     }
 
 
+def _shuffled(oracles: list[Any], arguments: argparse.Namespace) -> dict[str, np.ndarray]:
+    """Return what reports spend after a shuffle: for each oracle, or each column of a survey."""
+    if not arguments.shuffled:
+        return {}
+    spent = [shuffled_epsilon(one, arguments.n_samples, arguments.delta) for one in oracles]
+    return {"shuffled_epsilon": np.array(list(spent[0].values()) if len(spent) == 1 else spent)}
+
+
 def _plan_survey(arguments: argparse.Namespace) -> None:
     """Write what to expect of each column of a survey."""
     from ..planning import Plan
@@ -155,6 +174,7 @@ def _plan_survey(arguments: argparse.Namespace) -> None:
         "oracle": np.array([type(oracle).__name__ for oracle in plan.oracle.values()]),
         "probability": survey.protocol().mechanism.probabilities,
         **{name: np.array(list(by_column.values())) for name, by_column in figures.items()},
+        **_shuffled([survey], arguments),
         "fake_gain": poisoning_gain(survey, arguments.fake_share, 1),
         "fake_gain_assigned": poisoning_gain(survey, arguments.fake_share, 1, attack="assigned"),
     }
@@ -207,5 +227,6 @@ def _columns(arguments: argparse.Namespace, presumed: np.ndarray) -> dict[str, n
         "rmse": rmse,
         "processed_rmse": rmse * np.sqrt(_processed_share(oracles, presumed, arguments.n_samples)),
         **figures,
+        **_shuffled(oracles, arguments),
         "fake_gain": poisoning_gain(oracles, arguments.fake_share, 1),
     }

@@ -8,6 +8,7 @@ are a random sample of those whom it is about, as two collections have different
 hypothesis is rarely about those who happened to report.
 """
 
+from ._combined import combine
 from ._confidence import confidence_interval as confidence_interval
 from ._covariances import DifferenceCovariances as DifferenceCovariances
 from ._covariances import Estimate as Estimate
@@ -31,6 +32,7 @@ __all__ = [
     "RankInterval",
     "TopCategories",
     "WaldTest",
+    "combine",
     "goodness_of_fit",
     "independence",
     "ranks",

@@ -435,6 +435,11 @@ class Channel(Mechanism):
         return None
 
     @property
+    def least_other_support(self) -> Fraction:
+        """The least probability that a report supports a given other category, or a lower bound."""
+        return self.q if self.has_exact_support else Fraction(0)
+
+    @property
     def largest_support(self) -> int:
         """The most categories that one report supports; an upper bound where it is not known."""
         return self.n_categories

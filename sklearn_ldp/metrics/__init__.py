@@ -1,4 +1,4 @@
-"""Errors of estimates, and scorers for searches."""
+"""Errors of estimates, scorers for searches, and what a shuffle is worth."""
 
 from ._errors import (
     BiasVariance,
@@ -13,6 +13,7 @@ from ._errors import (
 from ._repetition import repeated_collection_risk
 from ._scorer import BaseScorer as BaseScorer
 from ._scorer import held_out_score, make_frequency_scorer, make_held_out_scorer
+from ._shuffling import local_epsilon, shuffled_epsilon
 
 __all__ = [
     "BiasVariance",
@@ -23,8 +24,10 @@ __all__ = [
     "frequency_mse",
     "heavy_hitter_scores",
     "held_out_score",
+    "local_epsilon",
     "make_frequency_scorer",
     "make_held_out_scorer",
     "query_errors",
     "repeated_collection_risk",
+    "shuffled_epsilon",
 ]

@@ -1,6 +1,7 @@
 """Noise: the covariance of any linear answers to an estimate, whatever made it."""
 
 from ._model import ChannelNoise as ChannelNoise
+from ._model import CombinedNoise as CombinedNoise
 from ._model import ConstantNoise as ConstantNoise
 from ._model import Noise as Noise
 from ._model import NoiseModel as NoiseModel

@@ -431,6 +431,84 @@ class ConstantNoise(Noise):
         )
 
 
+@dataclass(frozen=True, eq=False)
+class CombinedNoise(Noise):
+    """The noise of a weighted mean of independent estimates, of different users.
+
+    Parameters
+    ----------
+    noises : tuple of Noise
+        Those of the estimates.
+    weights : ndarray of shape (n_noises,) or (n_noises, n_estimates)
+        Their weights, which sum to 1.
+    """
+
+    noises: tuple[Any, ...]
+    weights: np.ndarray
+
+    def _sum(self, of_one: Callable[[Any], Any]) -> Any:
+        both = zip(self.weights, self.noises, strict=True)
+        return sum(weight**2 * of_one(noise) for weight, noise in both)
+
+    @property
+    def n_samples(self) -> Any:
+        """Number of users who reported, in all collections."""
+        return sum(np.asarray(noise.n_samples) for noise in self.noises)
+
+    @property
+    def n_users(self) -> Any:
+        """Number of users whose mean differs as much from the population as the weighted one."""
+        return 1 / self._sum(lambda noise: 1 / np.asarray(noise.n_users, dtype=float))
+
+    @property
+    def std(self) -> Any:
+        """Standard deviation of the estimate of a category that nobody has."""
+        return np.sqrt(self._sum(lambda noise: np.square(noise.std)))
+
+    @property
+    def growth(self) -> Any:
+        """How much the variance of a category's estimate grows with its frequency."""
+        return self._sum(lambda noise: np.asarray(noise.growth))
+
+    @property
+    def curvature(self) -> Any:
+        """How much the variance of a category falls with the square of its frequency."""
+        return self._sum(lambda noise: np.asarray(noise.curvature))
+
+    @property
+    def null_variance(self) -> float:
+        """The square of `std`, times the number of users."""
+        return float(np.mean(np.square(self.std) * self.n_samples))
+
+    @property
+    def slope(self) -> float:
+        """`growth`, times the number of users."""
+        return float(np.mean(self.growth * self.n_samples))
+
+    @property
+    def half_count(self) -> Any:
+        """Half the finest of the grids."""
+        both = zip(self.weights, self.noises, strict=True)
+        return np.min([weight * noise.half_count for weight, noise in both], axis=0)
+
+    def variance(self, frequencies: ArrayLike) -> np.ndarray:
+        both = zip(self.weights, self.noises, strict=True)
+        return sum(np.square(weight)[..., None] * one.variance(frequencies) for weight, one in both)
+
+    def _covariance(self, rows: sparse.csr_array, frequencies: np.ndarray) -> np.ndarray:
+        return self._sum(lambda noise: noise._covariance(rows, frequencies))
+
+    def _answer_variance(self, rows: sparse.csr_array, frequencies: np.ndarray) -> np.ndarray:
+        return self._sum(lambda noise: noise._answer_variance(rows, frequencies))
+
+    def covariance_product(self, vector: np.ndarray, frequencies: np.ndarray) -> np.ndarray:
+        return self._sum(lambda noise: noise.covariance_product(vector, frequencies))
+
+    def of_rows(self, rows: Rows) -> CombinedNoise:
+        weights: Any = self.weights if self.weights.ndim == 1 else self.weights[:, np.asarray(rows)]
+        return CombinedNoise(tuple(noise.of_rows(rows) for noise in self.noises), weights)
+
+
 def variances_after_norm(
     noise: Noise, rows: sparse.csr_array, frequencies: np.ndarray
 ) -> np.ndarray:

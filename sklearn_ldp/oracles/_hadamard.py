@@ -249,6 +249,10 @@ class BlockHadamardChannel(HadamardChannel):
         return signed
 
     @property
+    def least_other_support(self):
+        return self.against  # that of a category in another block
+
+    @property
     def blocks(self) -> np.ndarray:
         """The block of each category."""
         return np.arange(self.n_categories) % self.n_blocks

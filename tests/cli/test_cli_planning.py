@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 from test_cli import assert_fails, rows_of
 
-from sklearn_ldp import GRR, OLH, OUE, Base, EmpiricalBayes, NormSub
+from sklearn_ldp import GRR, OLH, OUE, Base, ColumnOracle, EmpiricalBayes, NormSub
 from sklearn_ldp.__main__ import main
 from sklearn_ldp.datasets import load_us_states
+from sklearn_ldp.metrics import shuffled_epsilon
 from sklearn_ldp.model_selection import simulate_errors
 from sklearn_ldp.planning import Plan
 from sklearn_ldp.queries import full_domain, groups, random_sets, ranges, top_k
@@ -215,3 +216,22 @@ def test_groups_need_a_histogram(tmp_path, capsys):
     histogram.write_text("value,count\na,10\nb,20\n")
     argv = ["study", histogram, "--queries", "groups:region"]
     assert_fails(argv, capsys, "needs a histogram FILE with a column 'region'")
+
+
+def test_plan_of_a_shuffle(few_simulated, tmp_path, capsys):
+    shuffle = ["--shuffled", "--delta", "1e-8"]
+    assert main([*PLAN, "--n-categories", "50", *shuffle]) == 0
+    rows = {row["oracle"]: row for row in rows_of(capsys.readouterr().out)}
+    expected = shuffled_epsilon(OUE(0.5, categories=50), 20_000, 1e-8)
+    assert float(rows["oue"]["shuffled_epsilon"]) == pytest.approx(expected)
+    domains = tmp_path / "domains.json"
+    domains.write_text('{"sex": ["F", "M"], "age": 10}')
+    assert main([*PLAN, "--domains", str(domains), *shuffle]) == 0
+    survey = ColumnOracle(0.5, domains={"sex": ["F", "M"], "age": 10})
+    by_column = shuffled_epsilon(survey, 20_000, 1e-8)
+    for row in rows_of(capsys.readouterr().out):
+        assert float(row["shuffled_epsilon"]) == pytest.approx(by_column[row["column"]])
+    for options in (["--shuffled"], ["--delta", "0.1"]):
+        assert_fails([*PLAN, "--n-categories", "50", *options], capsys, "need each other")
+    options = ["--shuffled", "--delta", "0"]
+    assert_fails([*PLAN, "--n-categories", "50", *options], capsys, "0 < delta < 1")

@@ -1,0 +1,135 @@
+"""Several collections of one population in one estimate."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from scipy.special import chdtrc
+
+from ..noise import CombinedNoise
+from ..numerics.simplex import norm_sub
+from ._covariances import Estimate, EstimateCovariances, refuse_without_law
+
+_ERROR_RATE = 0.01  # of the warning that the groups differ, over all categories
+
+
+def combine(estimates: Sequence[Estimate], weights: str = "precision") -> Any:
+    """Return the weighted mean of raw estimates of one population, from collections of other users.
+
+    The collections may have other oracles and epsilons. Each user took part in one of them only.
+
+    Privacy: costs none.
+
+    Parameters
+    ----------
+    estimates : list of FrequencyEstimate of shape (n_estimates, d)
+        Raw estimates of the same categories, each with its noise.
+    weights : {"precision", "users"}, default="precision"
+        "precision" weights by the inverse variances of the estimate of a category that nobody has:
+        the most accurate mean whose weights do not depend on the reports, hence unbiased, if the
+        groups of users do not differ. "users" weights by the numbers of users: an estimate of all
+        users together, who may have chosen their epsilon by their values.
+
+    Returns
+    -------
+    FrequencyEstimate of shape (n_estimates, d)
+        A raw estimate with the noise of the mean, for post-processors and intervals. It has no
+        oracle, no shards and no counts, which some searches, `detected` and ExactMLE need.
+
+    Warns
+    -----
+    UserWarning
+        If weights by precision estimate another population, as the groups differ by Cochran's test
+        [1]_ of random samples, for each category. The least p-value times the number of categories
+        and rows is then below 1 %, which happens by chance in at most 1 % of all calls.
+
+    See Also
+    --------
+    EstimateDifference : What differs between two of them.
+
+    References
+    ----------
+    .. [1] W. G. Cochran, "The combination of estimates from different experiments", Biometrics
+       10(1), 1954, :doi:`10.2307/3001666`.
+
+    Examples
+    --------
+    >>> from sklearn_ldp import OLH, OUE
+    >>> from sklearn_ldp.inference import combine
+    >>> colours = ["red"] * 6000 + ["blue"] * 4000
+    >>> careful = OLH(0.5, categories=["red", "blue"], random_state=0).fit(colours)
+    >>> relaxed = OUE(2.0, categories=["red", "blue"], random_state=1).fit(colours[::4])
+    >>> combine([careful.estimate_, relaxed.estimate_]).values.round(1)
+    array([[0.6, 0.4]])
+    """
+    estimates = list(estimates)
+    _check(estimates)
+    if weights not in ("precision", "users"):
+        raise ValueError(f'Argument weights must be "precision" or "users", got {weights!r}.')
+    noises: list[Any] = [estimate.noise for estimate in estimates]
+    precisions = np.array(
+        np.broadcast_arrays(*(1 / np.maximum(np.square(noise.std), 1e-300) for noise in noises))
+    )
+    users = np.array(np.broadcast_arrays(*(np.asarray(one.n_users, dtype=float) for one in noises)))
+    if weights == "precision":
+        _warn_of_groups(estimates, precisions / precisions.sum(axis=0))
+    chosen = precisions if weights == "precision" else users
+    shares = chosen / chosen.sum(axis=0)
+    first: Any = estimates[0]
+    noise = CombinedNoise(tuple(noises), shares)
+    return first.with_values(_mean(estimates, shares), noise=noise, oracle=None, shards=None)
+
+
+def _mean(estimates: list[Any], shares: np.ndarray) -> np.ndarray:
+    both = zip(shares, estimates, strict=True)
+    return sum(np.asarray(share)[..., None] * one.values for share, one in both)
+
+
+def _check(estimates: list[Any]) -> None:
+    if not estimates:
+        raise ValueError("combine needs at least one estimate, got none.")
+    for estimate in estimates:
+        if not hasattr(estimate, "is_raw"):
+            raise TypeError(
+                f"combine needs a list of FrequencyEstimates, got {type(estimate).__name__}."
+            )
+        refuse_without_law(estimate, "combination of estimates")
+        if estimate.noise.n_samples is None:
+            raise ValueError(
+                "combine needs the number of users of each estimate: give it a NoiseModel(p, q, "
+                "n_samples)."
+            )
+        if len(estimate) != len(estimates[0]):
+            raise ValueError(
+                "combine needs as many rows in each estimate, got "
+                f"{len(estimates[0])} and {len(estimate)}."
+            )
+        if estimate.categories.tolist() != estimates[0].categories.tolist():
+            raise ValueError("combine needs estimates of the same categories in the same order.")
+
+
+def _warn_of_groups(estimates: list[Any], shares: np.ndarray) -> None:
+    """Warn if Cochran's test tells that the groups are not of one population."""
+    mean, p_values = _mean(estimates, shares), []
+    for i, row in enumerate(mean):
+        pooled, values = norm_sub(row), np.array([estimate.values[i] for estimate in estimates])
+        noises = (estimate.noise.of_rows(i) for estimate in estimates)
+        variances = np.array(
+            [EstimateCovariances(one, "population", pooled).variances() for one in noises]
+        )
+        variances = np.maximum(variances, 1e-300)
+        middle = np.average(values, axis=0, weights=1 / variances)
+        p_values.append(
+            chdtrc(len(estimates) - 1, np.sum((values - middle) ** 2 / variances, axis=0))
+        )
+    if len(estimates) > 1 and np.min(p_values) * np.size(p_values) < _ERROR_RATE:
+        _, worst = np.unravel_index(np.argmin(p_values), np.shape(p_values))
+        warnings.warn(
+            f"The groups differ, most of all in {estimates[0].categories[worst]!r}: weights by "
+            'precision estimate another population than all users; take weights="users", which '
+            "estimates these, or compare the groups (estimate_1 - estimate_2).",
+            stacklevel=3,
+        )
