@@ -26,6 +26,7 @@ from sklearn_ldp import (
     GRR,
     OLH,
     OUE,
+    SUE,
     Base,
     BaseCut,
     ColumnOracle,
