@@ -26,6 +26,7 @@ from sklearn_ldp import (
     GRR,
     OLH,
     OUE,
+    SUE,
     Base,
     BaseCut,
     ColumnOracle,
@@ -733,3 +734,29 @@ def test_what_is_merged_is_checked():
     with pytest.raises(ValueError, match=r"users of this GRR must add up to at most 2\*\*53"):
         server.partial_fit([0], sample_weight=[2**52])
     assert 2**52 < server.n_samples_seen_ < 2**53
+
+
+@pytest.mark.parametrize(
+    ("n_states", "epsilon", "flipped"),
+    [
+        (2, np.log(3), 0.5),
+        (3, np.log(3), 0.6),
+        (2925, 14, 0.0024263221679834087),
+        (3, 14, 2.494582008677539e-06),
+    ],
+)
+def test_randomised_response_is_that_of_attribution_reporting(n_states, epsilon, flipped):
+    """Vectors of the Attribution Reporting API: a state is replaced with a random one."""
+    channel = GRR(float(epsilon), categories=n_states).channel(n_states)
+    assert n_states * float(channel.q) == pytest.approx(flipped, rel=1e-10)
+
+
+def test_flipped_bits_are_those_of_the_distributed_aggregation_protocol():
+    """A vector of draft-wang-ppm-differential-privacy, whose epsilon is that of deletion."""
+    bits = np.array([2, 1, 0, 1])
+    expected = [2.0006711504, 1, -0.0006711504, 1]
+    for epsilon, agrees in ((16.0, True), (8.0, False)):
+        channel = SUE(epsilon, categories=4).channel(4)
+        p, q = float(channel.p), float(channel.q)
+        counts = 2 * (bits / 2 - q) / (p - q)
+        assert np.allclose(counts, expected, rtol=0, atol=1e-9) is agrees
