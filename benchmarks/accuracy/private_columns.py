@@ -96,8 +96,8 @@ def tables(n_repeats: int) -> Iterator[str]:
         for one in repeats(n_repeats, epsilon):
             train, test = slice(0, N_TRAIN), slice(N_TRAIN, None)
             for name, fitted_on, private in (
-                ("true values", "true", None),
-                ("Ridge", "noisy", None),
+                ("true values", "true", []),
+                ("Ridge", "noisy", []),
                 ("CorrectedRidge", "noisy", one["blocks"]),
             ):
                 model = CorrectedRidge(private=private).fit(one[fitted_on][train], one["y"][train])

@@ -128,6 +128,10 @@ class EmpiricalBayes(LearntPrior):
     categories mean nothing. If the estimates are nearly as likely (within a factor of 20) when no
     frequency exceeds the k-th largest of the prior, the usual posterior mean is returned.
 
+    **Cost.** Seconds of CPU a row, measured for 100 to 42,178 categories (OLH, epsilon 1 and 4,
+    100,000 and a million users): .007 to .025; with ``top_k(10)`` up to .22, with 20 groups .02 to
+    .29, with ``ranges(10)`` .03 to 1.6 (1,024 categories at epsilon 4 take longest).
+
     The methods for few reports, groups, an order and the most frequent are unpublished.
 
     References
