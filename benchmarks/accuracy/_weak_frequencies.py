@@ -1,6 +1,7 @@
 """Frequencies from few reports a category: EmpiricalBayes against the best of 12 in hindsight.
 
     python -m benchmarks.accuracy._weak_frequencies
+    python -m benchmarks.accuracy._weak_frequencies --users    (300 and 1,000 users a category)
 
 GRR (and OLH) collect so few users that the number of reports that support a category nobody has,
 ``n q (1 - q)`` under GRR, is 2 to 100. Nothing was tuned on these populations: words and pairs of
@@ -44,7 +45,7 @@ from sklearn_ldp.queries import full_domain
 
 from .fixed_questions import Population, questions
 
-BUDGETS, SUPPORTS = (0.5, 1, 2, 4), (2, 10, 40, 95)
+BUDGETS, SUPPORTS, USERS = (0.5, 1, 2, 4), (2, 10, 40, 95), (300, 1000)
 OTHERS = {
     "Calibrate": Calibrate(),
     "Calibrate, gaussian": Calibrate("gaussian"),
@@ -137,14 +138,14 @@ def errors_in(population, oracle, epsilon, n, repeats) -> dict[str, dict[str, fl
     return sums
 
 
-def regrets(oracle, found, repeats) -> dict[str, dict[str, float]]:
+def regrets(oracle, found, repeats, users=()) -> dict[str, dict[str, float]]:
     """Return the error of EmpiricalBayes over that of the best of 12, by kind and cell."""
     result: dict[str, dict[str, float]] = {}
     for name, population in found.items():
         for epsilon in BUDGETS:
             q = 1 / (np.exp(epsilon) + len(population.counts) - 1)
-            for support in SUPPORTS:
-                n = max(round(support / (q * (1 - q))), 50)
+            sizes = [max(round(support / (q * (1 - q))), 50) for support in SUPPORTS]
+            for n in [each * len(population.counts) for each in users] or sizes:
                 errors = errors_in(population, oracle, epsilon, n, repeats)
                 for question, of in errors.items():
                     kind = " ".join(question.split()[:2])
@@ -204,7 +205,7 @@ def beside_norm_sub(oracle, found, repeats) -> list[list[str]]:
     return rows
 
 
-def main(quick: bool = False) -> None:
+def main(quick: bool = False, users=()) -> None:
     """Print the tables."""
     found, repeats = populations(), 1 if quick else 4
     if quick:
@@ -215,12 +216,14 @@ def main(quick: bool = False) -> None:
             print(f"\n{oracle.__name__}: error over that of the best of 12 in hindsight")
             print("| question | cells | geometric mean | 90 % | greatest | where |")
             print("|---|---|---|---|---|---|")
-            for kind, cells in regrets(oracle, found, repeats).items():
+            for kind, cells in regrets(oracle, found, repeats, users).items():
                 ratios, worst = np.array(list(cells.values())), max(cells, key=cells.__getitem__)
                 print(
                     f"| {kind} | {len(ratios)} | {np.exp(np.log(ratios).mean()):.2f} "
                     f"| {np.quantile(ratios, 0.9):.2f} | {ratios.max():.2f} | {worst} |"
                 )
+        if users:
+            return
         for oracle in (GRR, OLH):
             print(f"\n{oracle.__name__}: every category, error over that of NormSub")
             print("| method | cells | geometric mean | above 1.05 | greatest | value | sums |")
@@ -236,4 +239,4 @@ def main(quick: bool = False) -> None:
 
 
 if __name__ == "__main__":
-    main("--quick" in sys.argv)
+    main("--quick" in sys.argv, USERS if "--users" in sys.argv else ())

@@ -14,7 +14,7 @@ from sklearn.utils.validation import column_or_1d
 from .._utils.random import RandomState
 from ..domains import Domain, codes_on_client
 from ..domains.values import is_missing
-from ..oracles import GRR
+from ..oracles import GRR, SubsetSelection
 
 
 def corrected_labels(reports: ArrayLike, *, epsilon: float, classes: ArrayLike) -> np.ndarray:
@@ -27,12 +27,13 @@ def corrected_labels(reports: ArrayLike, *, epsilon: float, classes: ArrayLike) 
 
     whose expectation is 1 for the true class and 0 for the others (a backward correction [1]_).
     So the mean of anything that is linear in the indicators of the labels is unbiased: log losses,
-    accuracies, sums of features by class.
+    accuracies, sums of features by class. If reports are sets, 1 stands for "k is in the set", and
+    p and q are the probabilities that the true class, and another one, is.
 
     Parameters
     ----------
-    reports : array-like of shape (n_samples,)
-        Randomised labels, as :meth:`LabelDPClassifier.privatize` returns them.
+    reports : array-like of shape (n_samples,) or (n_samples, subset_size)
+        Randomised labels, or sets of labels, as :meth:`LabelDPClassifier.privatize` returns them.
     epsilon : float
         The budget that they were randomised with, > 0.
     classes : array-like of shape (n_classes,)
@@ -62,8 +63,10 @@ def corrected_labels(reports: ArrayLike, *, epsilon: float, classes: ArrayLike) 
     array([[ 1.5, -0.5],
            [-0.5,  1.5]])
     """
-    channel = LabelChannel(epsilon, checked_classes(classes, "corrected_labels"))
-    return channel.corrected(channel.encode(reports, "corrected_labels"))
+    labels = checked_reports(reports, "corrected_labels")
+    size = labels[:1].size or 1
+    channel = LabelChannel(epsilon, checked_classes(classes, "corrected_labels"), size)
+    return channel.corrected(channel.encode(labels, "corrected_labels"))
 
 
 class LabelChannel:
@@ -75,30 +78,46 @@ class LabelChannel:
         Budget of a label.
     classes : ndarray of shape (n_classes,)
         The labels, sorted.
+    subset_size : int or "auto", default=1
+        Number of classes in a report, as :class:`~sklearn_ldp.SubsetSelection` has it.
     """
 
-    def __init__(self, epsilon: float, classes: np.ndarray) -> None:
-        self.classes = classes
+    def __init__(self, epsilon: float, classes: np.ndarray, subset_size: int | str = 1) -> None:
+        self.classes, n = classes, len(classes)
         self._domain = Domain.of(classes, "classes")
-        self._protocol = GRR(epsilon, categories=len(classes)).protocol()
+        oracle: Any = GRR(epsilon, categories=n)
+        if subset_size != 1:
+            oracle = SubsetSelection(epsilon, categories=n, subset_size=subset_size)
+        self._protocol = oracle.protocol()
         mechanism: Any = self._protocol.mechanism
         p, q = mechanism.p, mechanism.q
+        #: Number of classes in a report.
+        self.size = int(getattr(mechanism, "size", 1))
         self.q = float(q)
         #: p - q: the weight of the true label in a report.
         self.signal = float(p - q)
+        # The likelihood of a report has two levels; times the number of sets around a class.
+        outside = (1 - p) / (n - self.size)
+        #: That of a report without the true class, and what one with it has more.
+        self.levels = float(outside), float(p / self.size - outside)
 
     def encode(self, y: ArrayLike, name: str) -> np.ndarray:
-        """Return the code of each label, of shape (n,)."""
+        """Return the code of each label, of the shape of the labels."""
         labels = np.asarray(y)
-        codes = np.full(len(labels), -1)
+        codes = np.full(labels.shape, -1)
         for code, label in enumerate(self.classes):  # a few comparisons beat a lookup of each row
             codes[labels == label] = code
         # What equals none of them may still be one, such as the text of a number.
-        return codes if np.all(codes >= 0) else encoded_labels(self._domain, labels, name)
+        if np.any(codes < 0):
+            codes = encoded_labels(self._domain, labels.ravel(), name).reshape(labels.shape)
+        if codes.ndim > 1 and np.any(np.diff(np.sort(codes, axis=1), axis=1) == 0):
+            raise ValueError(f"{name} got a report with the same class twice: a report is a set.")
+        return codes
 
     def privatize(self, codes: np.ndarray, random_state: RandomState) -> np.ndarray:
-        """Randomise codes of labels into labels."""
-        return self.classes[self._protocol.privatize(codes, random_state)]
+        """Randomise codes of labels into labels, or into rows of labels if a report has several."""
+        reports = self.classes[self._protocol.privatize(codes, random_state)]
+        return reports.reshape(len(codes)) if self.size == 1 else reports
 
     def error_of_rates(self, n_samples: float) -> float:
         """Return the standard error of the estimated rate of a class that nobody has."""
@@ -107,7 +126,7 @@ class LabelChannel:
     def corrected(self, codes: np.ndarray) -> np.ndarray:
         """Return unbiased indicators of the true labels, of shape (n, n_classes)."""
         indicators = np.full((len(codes), len(self.classes)), -self.q / self.signal)
-        indicators[np.arange(len(codes)), codes] += 1 / self.signal
+        indicators[np.arange(len(codes))[:, None], codes.reshape(len(codes), -1)] += 1 / self.signal
         return indicators
 
     def corrected_probabilities(self, reported: np.ndarray, n_samples: float) -> np.ndarray:
@@ -180,6 +199,20 @@ def checked_labels(y: Any, name: str) -> np.ndarray:
             "as None: drop those users, or give missing labels a class of their own."
         ) from None
     return labels
+
+
+def checked_reports(reports: Any, name: str) -> np.ndarray:
+    """Return users' randomised labels as a vector, or as a row of labels for each user.
+
+    Raises
+    ------
+    ValueError
+        As `checked_labels`.
+    """
+    rows = np.asarray(reports)
+    if rows.ndim != 2 or rows.shape[1] < 2:
+        return checked_labels(reports, name)
+    return checked_labels(rows.ravel(), name).reshape(rows.shape)
 
 
 def checked_classes(classes: Any, name: str) -> np.ndarray:

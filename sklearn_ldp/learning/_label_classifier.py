@@ -25,7 +25,7 @@ from sklearn.base import (
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_predict
 from sklearn.utils import Bunch, get_tags
-from sklearn.utils._param_validation import HasMethods, StrOptions
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.metadata_routing import (
     MetadataRouter,
     MethodMapping,
@@ -40,7 +40,13 @@ from .._utils.privacy import WatchesRefits, warn_of_epsilon, warn_of_learned
 from .._utils.random import RandomState
 from ..oracles.collector import Budget
 from ._corrected_models import minimised
-from ._label_channel import LabelChannel, checked_classes, checked_labels, steps_to_last
+from ._label_channel import (
+    LabelChannel,
+    checked_classes,
+    checked_labels,
+    checked_reports,
+    steps_to_last,
+)
 from ._label_scores import make_label_dp_scorer
 
 _N_FOLDS = 5  # of the reports that judge
@@ -76,8 +82,8 @@ class LabelDPClassifier(
     The features are public, or the server's own; the label is a secret of the user, who sends her
     class with probability p and any other one with probability q (randomised response, the exact
     mechanism of :class:`~sklearn_ldp.GRR`). A classifier that is trained on such labels as if they
-    were true has the right ranking, and probabilities that are far too close to each other. Two
-    corrections are offered:
+    were true has the right ranking, and probabilities that are far too close to each other. Among
+    many classes a report may be a set of them (`subset_size`). Two corrections are offered:
 
     - "likelihood": the maximum likelihood of the reports under the logistic model, with the penalty
       of the LogisticRegression. It is not convex, and starts from zero coefficients.
@@ -112,6 +118,11 @@ class LabelDPClassifier(
         classifiers the constant, "probabilities", the reports' probabilities as they are, mixtures
         of these, and powers of what the classifier has beyond the constant. It fits the classifier
         six times.
+    subset_size : int or "auto", default=1
+        Number of classes in a report, which clients and servers must share. From about ten classes
+        on, "auto" learns more at a small epsilon: a report is then a set, which has the true class
+        in it more often than it should by chance (:class:`~sklearn_ldp.SubsetSelection`, whose rule
+        it is). Sets are for logistic regression, by "auto" or "likelihood".
     input : {"values", "reports"}, default="values"
         Whether the labels in `fit` are true, to be randomised there, or reports already.
     random_state : int, RandomState, Generator or None, default=None
@@ -199,6 +210,7 @@ class LabelDPClassifier(
         "estimator": [None, HasMethods(["fit", "predict"])],
         "epsilon": [Budget()],
         "correction": [StrOptions({"auto", "likelihood", "probabilities"})],
+        "subset_size": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "input": [StrOptions({"values", "reports"})],
         "random_state": ["random_state", np.random.Generator],
     }
@@ -213,6 +225,7 @@ class LabelDPClassifier(
         *,
         classes: ArrayLike | None = None,
         correction: str = "auto",
+        subset_size: int | str = 1,
         input: str = "values",
         random_state: RandomState = None,
     ) -> None:
@@ -220,6 +233,7 @@ class LabelDPClassifier(
         self.epsilon = epsilon
         self.classes = classes
         self.correction = correction
+        self.subset_size = subset_size
         self.input = input
         self.random_state = random_state
 
@@ -237,8 +251,8 @@ class LabelDPClassifier(
 
         Returns
         -------
-        ndarray of shape (n_samples,)
-            The reports: labels.
+        ndarray of shape (n_samples,) or (n_samples, subset_size)
+            The reports: labels; or, if a report has several, a row of labels for each user.
 
         Raises
         ------
@@ -274,8 +288,8 @@ class LabelDPClassifier(
         ----------
         X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
             Features, as the classifier takes them.
-        y : array-like of shape (n_samples,)
-            Labels; or, with ``input="reports"``, randomised labels.
+        y : array-like of shape (n_samples,) or (n_samples, subset_size)
+            Labels; or, with ``input="reports"``, what `privatize` returned.
         sample_weight : array-like of shape (n_samples,), default=None
             Weight of each row, which must not depend on the true labels.
         **fit_params : dict
@@ -298,7 +312,7 @@ class LabelDPClassifier(
                 f"{self._name} trains classifiers, got the regressor {self._base()!r}: take "
                 "LogisticRegression() or another classifier."
             )
-        channel, codes = self._encoded(y, learn=True)
+        channel, codes = self._encoded(y, learn=True, is_reported=self.input == "reports")
         routed = self._routed(sample_weight, fit_params)
         error = channel.error_of_rates(len(codes))
         if error > 1:
@@ -314,12 +328,24 @@ class LabelDPClassifier(
             warn_of_epsilon(self._name, self.epsilon, self.random_state)
             self._warn_of_refit(self.random_state)
             reports = channel.privatize(codes, self.random_state)
+        if reports.size != len(reports) * channel.size:
+            raise ValueError(
+                f"{self._name}(subset_size={self.subset_size!r}) expects reports of {channel.size} "
+                f"of {len(channel.classes)} classes, got reports of shape {reports.shape}: give "
+                "clients and servers the same epsilon, classes and subset_size."
+            )
         weights = _check_sample_weight(
             sample_weight, reports, dtype=float, ensure_non_negative=True
         )
         base, correction = self._base(), self._correction()
         self._channel_, self._n_reports = channel, float(weights.sum())
         if correction == "probabilities":
+            if channel.size > 1:
+                raise ValueError(
+                    f"{self._name}(subset_size={self.subset_size!r}) trains a LogisticRegression "
+                    'by "auto" or "likelihood", since a set of labels is no label for other '
+                    f"classifiers, got {base!r}: take subset_size=1."
+                )
             fitted = clone(base).fit(X, reports, **routed)
             self.weights_: dict[Any, Any] = {"probabilities": 1.0}
             if self.correction == "auto" and hasattr(fitted, "predict_proba"):
@@ -479,7 +505,7 @@ class LabelDPClassifier(
         if self.input == "values":
             return float(super().score(X, y, sample_weight))
         score: float = make_label_dp_scorer("accuracy")(self, X, y, sample_weight)
-        n, signal = len(self._encoded(y)[1]), self._channel_.signal
+        n, signal = len(self._encoded(y, is_reported=True)[1]), self._channel_.signal
         if sample_weight is None and score > 1 + _SURELY / math.sqrt(n) / signal:
             raise ValueError(
                 f"{self._name}.score expects reports, since input is 'reports', got labels that "
@@ -528,12 +554,16 @@ class LabelDPClassifier(
     def _base(self) -> Any:
         return LogisticRegression() if self.estimator is None else self.estimator
 
-    def _encoded(self, y: ArrayLike, *, learn: bool = False) -> tuple[LabelChannel, np.ndarray]:
+    def _encoded(
+        self, y: ArrayLike, *, learn: bool = False, is_reported: bool = False
+    ) -> tuple[LabelChannel, np.ndarray]:
         """Return the channel and the codes of labels, which may say what the classes are."""
-        labels, classes = checked_labels(y, self._name), self.classes
+        labels = (checked_reports if is_reported else checked_labels)(y, self._name)
+        classes = self.classes
         if classes is None:
             classes = np.unique(labels) if learn else self.classes_
-        channel = LabelChannel(self.epsilon, checked_classes(classes, self._name))
+        classes = checked_classes(classes, self._name)
+        channel = LabelChannel(self.epsilon, classes, self.subset_size)
         if channel.signal <= 0:
             raise ValueError(
                 f"{self._name} needs an epsilon that is large enough for a report to tell anything "
@@ -588,9 +618,8 @@ class _CorrectedFit(ClassifierMixin, BaseEstimator):
 
     def fit(self, X: Any, y: np.ndarray, sample_weight: ArrayLike | None = None) -> Self:
         model, channel = clone(self.model), self.channel
-        X, y = validate_data(
-            model, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], order="C"
-        )
+        kinds: dict[str, Any] = {"dtype": [np.float64, np.float32], "multi_output": y.ndim > 1}
+        X, y = validate_data(model, X, y, accept_sparse="csr", order="C", **kinds)
         weights = _check_sample_weight(sample_weight, X, dtype=float, ensure_non_negative=True)
         codes = np.searchsorted(channel.classes, y)
         if self.correction == "auto":
@@ -656,7 +685,7 @@ def _splits(codes: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
     """The rows to learn from and to judge by, with like shares of reported classes."""
     # Rows may be sorted by something that the model does not know.
     order = np.random.default_rng(0).permutation(len(codes))
-    order = order[np.argsort(codes[order], kind="stable")]
+    order = order[np.argsort(codes.reshape(len(codes), -1)[order, 0], kind="stable")]
     folds = np.empty(len(codes), dtype=int)
     folds[order] = np.arange(len(codes)) % _N_FOLDS
     return [(np.flatnonzero(folds != k), np.flatnonzero(folds == k)) for k in np.unique(folds)]
@@ -706,7 +735,7 @@ def with_known_labels(
         How the labels were randomised.
     X : ndarray or sparse matrix of shape (n, n_features)
         Features.
-    codes : ndarray of int of shape (n,)
+    codes : ndarray of int of shape (n,) or (n, size)
         The classes reported.
     weights : ndarray of shape (n,)
         Weight of each row.
@@ -716,17 +745,21 @@ def with_known_labels(
     (callable, ndarray or sparse matrix of shape (n + n_classes, n_features), ndarray)
         The objective, the features, and the weights of the rows.
     """
-    n_classes, total = len(channel.classes), weights.sum()
-    shares = np.bincount(codes, weights, n_classes) / total
-    spread = np.sum((shares - 1 / n_classes) ** 2) - shares @ (1 - shares) / total
+    n, n_classes, total = len(codes), len(channel.classes), weights.sum()
+    shares = np.bincount(codes.ravel(), np.repeat(weights, channel.size), n_classes) / total
+    spread = np.sum((shares - channel.size / n_classes) ** 2) - shares @ (1 - shares) / total
     # A Dirichlet distribution with a for each of K classes has the spread (1 - 1 / K) / (a K + 1).
     most = (1 - 1 / n_classes) * channel.signal**2
     strength = most / max(spread, most / (n_classes * total + 1)) - 1
     # With true labels there is none, as LogisticRegression has none.
     known = max(strength / n_classes, 1) * (1 - channel.signal)
-    chances = [[channel.q, np.finfo(float).tiny], [channel.signal, 1]]
-    q, signal = np.repeat(chances, [len(codes), n_classes], axis=1)
-    objective = report_likelihood(np.append(codes, np.arange(n_classes)), q, signal, n_classes)
+    of_reports = _likelihood(channel, codes)
+    of_known = report_likelihood(np.arange(n_classes), np.finfo(float).tiny, 1, n_classes)
+
+    def objective(scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        loss, slope = zip(of_reports(scores[:n]), of_known(scores[n:]), strict=True)
+        return np.concatenate(loss), np.concatenate(slope)
+
     stack = sparse.vstack if sparse.issparse(X) else np.vstack
     rows = stack([X, np.tile(X.T @ weights / total, (n_classes, 1))])
     return objective, rows, np.append(weights, np.full(n_classes, known))
@@ -734,7 +767,7 @@ def with_known_labels(
 
 # -- the objective, and how it is minimised ---------------------------------------------------
 def report_likelihood(codes: np.ndarray, q: Any, signal: Any, n_classes: int) -> Objective:
-    """Return minus the log likelihood of reports: ``-log(q + signal P(class reported))``.
+    """Return minus the log likelihood of reports: ``-log(q + signal P(classes reported))``.
 
     It is not convex, but it weighs each row by what its report can tell, and no row by more. Its
     minimum is the maximum likelihood estimate, which no other estimate beats in large samples if
@@ -742,10 +775,10 @@ def report_likelihood(codes: np.ndarray, q: Any, signal: Any, n_classes: int) ->
 
     Parameters
     ----------
-    codes : ndarray of int of shape (n,)
-        The classes reported.
-    q, signal : float or ndarray of shape (n,)
-        Probability of a false class, and p - q.
+    codes : ndarray of int of shape (n,) or (n, size)
+        The classes reported: one, or a set.
+    q, signal : float
+        Probability of a report without the true class, and what one with it has more.
     n_classes : int
         Number of classes.
 
@@ -754,15 +787,16 @@ def report_likelihood(codes: np.ndarray, q: Any, signal: Any, n_classes: int) ->
     callable
         The objective.
     """
-    rows = np.arange(len(codes))
+    rows, codes = np.arange(len(codes))[:, None], codes.reshape(len(codes), -1)
 
     def objective(scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         P = _probabilities(scores)
-        reported = P[rows, codes]
+        each = P[rows, codes]
+        reported = each.sum(axis=1)
         likelihood = q + signal * reported
-        weight = signal * reported / likelihood
-        slope = weight[:, None] * P
-        slope[rows, codes] -= weight
+        weight = signal / likelihood
+        slope = (weight * reported)[:, None] * P
+        slope[rows, codes] -= weight[:, None] * each
         return -np.log(likelihood), slope[:, n_classes - scores.shape[1] :]
 
     return objective
@@ -777,7 +811,7 @@ def _probabilities(scores: np.ndarray) -> np.ndarray:
 
 def _likelihood(channel: LabelChannel, codes: np.ndarray) -> Objective:
     """The same of reports that all came through one channel."""
-    return report_likelihood(codes, channel.q, channel.signal, len(channel.classes))
+    return report_likelihood(codes, *channel.levels, len(channel.classes))
 
 
 def minimise(

@@ -13,7 +13,7 @@ from scipy import stats
 from sklearn.utils.validation import _check_sample_weight
 
 from ..metrics import BaseScorer
-from ._label_channel import LabelChannel, checked_classes, steps_to_last
+from ._label_channel import LabelChannel, checked_classes, checked_reports, steps_to_last
 
 _N_GROUPS = 20  # of users, of which one at a time is left out
 _LEAST_NOISE = 1e-6  # share of the variance, below which labels count as true
@@ -123,8 +123,8 @@ def label_dp_score(
 "precision", "recall", "roc_auc"}
         As scikit-learn has them; greater is better. "f1", "precision", "recall" and "roc_auc" are
         for two classes, of which the second is the positive one.
-    reports : array-like of shape (n_samples,)
-        Randomised labels of users whom the classifier was not trained on.
+    reports : array-like of shape (n_samples,) or (n_samples, subset_size)
+        Randomised labels, or sets of labels, of users whom the classifier was not trained on.
     predictions : array-like of shape (n_samples,) or (n_samples, n_classes)
         Predicted labels; probabilities in the order of the sorted classes for "neg_brier_score" and
         "neg_log_loss"; for "roc_auc", decisions that increase with the probability of the second
@@ -177,11 +177,12 @@ def label_dp_score(
     (0.9, 0.003)
     """
     found, who = _metric(metric), f"The score {metric!r} on randomised labels"
-    channel = LabelChannel(epsilon, checked_classes(classes, who))
+    reported = checked_reports(reports, who)
+    channel = LabelChannel(epsilon, checked_classes(classes, who), reported[:1].size or 1)
     n_classes = len(channel.classes)
     if found.is_binary and n_classes > 2:
         raise ValueError(f"The score {metric!r} is for two classes, got {n_classes}.")
-    labels, given = channel.corrected(channel.encode(reports, who)), np.asarray(predictions)
+    labels, given = channel.corrected(channel.encode(reported, who)), np.asarray(predictions)
     shape = (len(labels), n_classes) if found.needs == "probabilities" else (len(labels),)
     if given.shape != shape:
         raise ValueError(f"{who} needs predictions of shape {shape}, got {given.shape}.")

@@ -71,6 +71,13 @@ class BootstrapSearch(NoisySearch):
     HeldOutSearch : Judges on held-out reports, whose noise need not be normal.
     SyntheticSearch : Judges the candidates on a synthetic data set, as the papers do.
 
+    Notes
+    -----
+    With as few reports as in the notes of :class:`~sklearn_ldp.Calibrate`, the chosen candidate's
+    error in every category exceeds that of NormSub by over 5 % in 1 of 72 cells, by a factor of
+    1.23. The noise of such estimates is skewed, so that the two copies are not
+    independent.
+
     References
     ----------
     .. [1] N. L. Oliveira, J. Lei, R. J. Tibshirani, "Unbiased risk estimation in the normal means

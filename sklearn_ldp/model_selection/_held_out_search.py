@@ -104,6 +104,12 @@ class HeldOutSearch(NoisySearch):
     BootstrapSearch : The same without shards, for other estimates and arrays.
     SyntheticSearch : Judges the candidates on a synthetic data set, as the papers do.
 
+    Notes
+    -----
+    With as few reports as in the notes of :class:`~sklearn_ldp.Calibrate`, the chosen candidate's
+    error in every category exceeds that of NormSub by over 5 % in 1 of 72 cells, by a factor of
+    1.66. Four fifths of few reports are fewer still, and judge for a smaller collection.
+
     Examples
     --------
     >>> from sklearn_ldp import HeldOutSearch, OLH

@@ -95,6 +95,12 @@ class SyntheticSearch(BaseSearch):
     HeldOutSearch : Judges the candidates on held-out reports instead.
     BootstrapSearch : Judges them on independent copies of the estimate.
 
+    Notes
+    -----
+    With as few reports as in the notes of :class:`~sklearn_ldp.Calibrate`, the chosen candidate's
+    error in every category exceeds that of NormSub by over 5 % in 1 of 72 cells, by a factor of
+    1.31. The synthetic users are then mostly made of noise.
+
     References
     ----------
     .. [1] T. Wang, M. Lopuhaä-Zwakenberg, Z. Li, B. Skoric, N. Li, "Locally differentially

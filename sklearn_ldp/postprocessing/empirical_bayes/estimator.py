@@ -126,7 +126,14 @@ class EmpiricalBayes(LearntPrior):
     expected. Methods that shrink every estimate are too low on these. The values answer this one
     question, on average over these k categories; they do not sum to 1, and those of other
     categories mean nothing. If the estimates are nearly as likely (within a factor of 20) when no
-    frequency exceeds the k-th largest of the prior, the usual posterior mean is returned.
+    frequency exceeds the k-th largest of the prior, the usual posterior mean is returned. Single
+    collections can be far off: with 300 or 1,000 users a category the error of the ten most
+    frequent is .9 times that of the best of 12 methods in hindsight by geometric mean, but 4.5
+    times in the worst of 96 cells through GRR, and 2.8 times through OLH.
+
+    **Cost.** Seconds of CPU a row, measured for 100 to 42,178 categories (OLH, epsilon 1 and 4,
+    100,000 and a million users): .007 to .025; with ``top_k(10)`` up to .22, with 20 groups .02 to
+    .29, with ``ranges(10)`` .03 to 1.6 (1,024 categories at epsilon 4 take longest).
 
     The methods for few reports, groups, an order and the most frequent are unpublished.
 

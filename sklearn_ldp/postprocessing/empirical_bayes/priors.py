@@ -125,6 +125,11 @@ class NPMLE(LearntPrior):
     --------
     EmpiricalBayes : Considers smooth priors as well.
 
+    Notes
+    -----
+    With as few reports as in the notes of :class:`Calibrate`, the error exceeds that of NormSub by
+    over 5 % in 8 of 144 cells, by a factor of 1.45 at most.
+
     References
     ----------
     .. [1] W. Jiang, C.-H. Zhang, "General maximum likelihood empirical Bayes estimation of normal
