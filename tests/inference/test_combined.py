@@ -47,7 +47,7 @@ def quiet(estimates, **options):
         return combine(estimates, **options)
 
 
-@pytest.mark.parametrize("weights", ["precision", "users"])
+@pytest.mark.parametrize("weights", ["precision", pytest.param("users", marks=pytest.mark.slow)])
 def test_noise_is_that_of_the_mean(weights, seed):
     """Standard deviations within 3 % of the formula, coverage 93 to 97 %, no bias.
 
