@@ -11,6 +11,7 @@ from scipy import stats
 from sklearn.base import clone
 
 from ..oracles import BaseOracle
+from ..oracles.channels import Channel
 from ..surveys import BaseColumnSurvey
 
 ATTACKS = ("maximal", "input", "assigned")
@@ -159,6 +160,11 @@ def poisoning_gain(
             raise ValueError("Argument n_categories is for oracles; a survey declares its domains.")
         return _gains_of_survey(planned, float(share), r, target_frequency, attack)
     channel: Any = planned.channel(n_categories)
+    if not isinstance(channel, Channel):
+        raise TypeError(
+            f"poisoning_gain is for mechanisms whose reports support categories; those of "
+            f"{type(oracle).__name__} do not."
+        )
     d = channel.n_categories
     if not (isinstance(r, Integral) and 1 <= r <= d):
         raise ValueError(f"Argument n_targets must be an integer from 1 to {d}, got {r!r}.")
