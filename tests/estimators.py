@@ -41,7 +41,8 @@ from sklearn_ldp import (
 )
 from sklearn_ldp.queries import ranges
 
-ORACLES = [
+# Oracles whose reports support categories.
+SUPPORTING = [
     GRR(),
     OUE(),
     OLH(),
@@ -59,6 +60,10 @@ ORACLES = [
     ProjectiveGeometryResponse(),
     ProjectiveGeometryResponse(epsilon=2.0, field_order=4),
     ProjectiveGeometryResponse(epsilon=2.0, field_order=9),
+]
+
+ORACLES = [
+    *SUPPORTING,
     MatrixOracle(),
     MatrixOracle(epsilon=2.0, strategy="square-wave"),
     MatrixOracle(queries=ranges(2)),

@@ -35,8 +35,8 @@ class MatrixChannel(Mechanism):
 
     #: Whether the noise tells the covariances exactly.
     has_exact_covariance = True
-    #: Whether there are exact p and q; there are none.
-    has_exact_support = False
+    #: Whether the estimate is exactly unbiased, which assumes no ideal hash.
+    has_exact_support = True
 
     def __init__(self, integers: np.ndarray) -> None:
         self.integers = np.ascontiguousarray(integers, dtype="<u8")
