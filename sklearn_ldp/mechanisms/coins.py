@@ -251,7 +251,8 @@ class Coins:
         words = self.bytes(8 * len(laws)).view("<u8")
         result = np.empty(len(laws), dtype=np.int64)
         # Integers of 16 bits are sorted by their digits, in linear time.
-        order = np.argsort(laws.astype(np.uint16 if len(bounds) < 1 << 16 else np.int64), kind="stable")
+        small = np.uint16 if len(bounds) < 1 << 16 else np.int64
+        order = np.argsort(laws.astype(small), kind="stable")
         ends = np.cumsum(np.bincount(laws, minlength=len(bounds)))
         for law, rows in enumerate(np.split(order, ends[:-1])):
             result[rows] = np.searchsorted(bounds[law], words[rows], side="right")

@@ -185,19 +185,17 @@ class MatrixOracle(BaseOracle):
         if not isinstance(self.strategy, str):
             return self._given(d)
         if self._is("square-wave"):
-            channel = strategies.square_wave(d, epsilon)
-        elif self.queries is None or _is_like(self._gram(domain), np.eye(d)):
-            channel = strategies.subset_channel(d, epsilon, _MOST_SETS)
-            if channel is None:
-                channel = strategies.cyclic_subsets(d, epsilon, _MOST_SETS)
-        else:
-            gram, starts = self._gram(domain), []
-            if _is_like(gram, np.tri(d)):
-                stored, starts = _stored(d, epsilon)
-                if stored is not None:
-                    return stored
-            channel = strategies.optimised_channel(gram, epsilon, starts=starts)
-        return integer_channel(channel, self.epsilon)
+            return integer_channel(strategies.square_wave(d, epsilon), self.epsilon)
+        gram = self._gram(domain)
+        if _is_like(gram, np.eye(d)):
+            listed = strategies.subset_channel(d, epsilon, _MOST_SETS)
+            few = strategies.cyclic_subsets(d, epsilon, _MOST_SETS) if listed is None else listed
+            return integer_channel(few, self.epsilon)
+        stored, starts = _stored(d, epsilon) if _is_like(gram, np.tri(d)) else (None, [])
+        if stored is not None:
+            return stored
+        made = strategies.optimised_channel(gram, epsilon, starts=starts)
+        return integer_channel(made, self.epsilon)
 
     def _given(self, n_categories: int) -> np.ndarray:
         try:
