@@ -37,7 +37,8 @@ def shortened(channel: np.ndarray, epsilon: float) -> np.ndarray:
     """Round the entries that are at no bound of their row to 2**-28, which halves the file."""
     low = channel.min(axis=1, keepdims=True)
     is_bound = (channel == low) | (channel > low * np.exp(epsilon) * (1 - 1e-12))
-    return np.where(is_bound, channel, np.rint(channel * 2.0**28) / 2.0**28)
+    rounded = np.rint(channel * 2.0**28) / 2.0**28
+    return np.where(is_bound, channel, np.clip(rounded, low, low * np.exp(epsilon)))
 
 
 if __name__ == "__main__":

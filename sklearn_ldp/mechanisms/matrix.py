@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections.abc import Iterator
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -15,7 +16,7 @@ from scipy import sparse
 from .._utils.typing import Matrix
 from ..noise import MatrixNoise, as_rows
 from ..numerics.strategies import decoding_matrix
-from .coins import TWO_64, exp_lower_bound
+from .coins import TWO_64, Coins, exp_lower_bound
 from .laws import ReportLaw
 from .mechanism import Mechanism, ReportField, check_indices, counted_by_group
 
@@ -77,10 +78,10 @@ class MatrixChannel(Mechanism):
         """Where the share of each output of each code ends, but for the last output's."""
         return np.cumsum(self.integers[:-1], axis=0, dtype=np.uint64).T.copy()
 
-    def privatize(self, codes, coins):
+    def privatize(self, codes: np.ndarray, coins: Coins) -> np.ndarray:
         return coins.choices(self._ends, codes)
 
-    def check_reports(self, reports):
+    def check_reports(self, reports: np.ndarray) -> np.ndarray:
         return check_indices(reports, self.n_reports)
 
     @property
@@ -91,10 +92,12 @@ class MatrixChannel(Mechanism):
     def tally_sum(self) -> int:
         return 1
 
-    def tally(self, reports):
+    def tally(self, reports: np.ndarray) -> np.ndarray:
         return np.bincount(reports, minlength=self.n_reports)
 
-    def tally_each(self, reports, groups):
+    def tally_each(
+        self, reports: np.ndarray, groups: np.ndarray
+    ) -> Iterator[tuple[int, np.ndarray]]:
         yield from counted_by_group(reports, groups, self.n_reports)
 
     def simulate(self, counts: np.ndarray, n_repeats: int, rng: np.random.Generator) -> np.ndarray:
@@ -185,7 +188,9 @@ class MatrixChannel(Mechanism):
             The frequencies, one row per collection, and their noise.
         """
         noise = self.noise(sizes if len(sizes) > 1 else int(sizes[0]))
-        return tallies / np.reshape(sizes, (-1, 1)) @ self.decoding.T, noise
+        shares = tallies / np.reshape(sizes, (-1, 1))
+        # One product for each row, so that its digits do not depend on the others.
+        return np.stack([self.decoding @ share for share in shares]), noise
 
     def noise(self, n_samples: ArrayLike) -> MatrixNoise:
         """Return the noise of estimates from a given number of users.

@@ -21,6 +21,7 @@ from sklearn_ldp import (
     Base,
     BaseCut,
     BootstrapSearch,
+    ColumnOracle,
     EmpiricalBayes,
     HadamardResponse,
     HeldOutSearch,
@@ -39,6 +40,7 @@ from sklearn_ldp.collection import (
     write_reports,
 )
 from sklearn_ldp.inspection import FrequencyDisplay, SearchDisplay
+from sklearn_ldp.learning import PrivatizedColumns
 from sklearn_ldp.metrics import (
     held_out_score,
 )
@@ -159,6 +161,8 @@ def test_what_needs_support_refuses_reports_without_it(oracle):
         lambda: support_size_test(reports, declared(oracle)),
         lambda: joint_support_test(reports, declared(oracle)),
         lambda: MLEApx().fit(estimate),
+        lambda: poisoning_gain(ColumnOracle(2.0, domains={"a": 2}, oracle=oracle), 0.01, 1),
+        lambda: PrivatizedColumns(2.0, domains={"a": 2}, oracle=oracle).fit([[0], [1]]),
     ):
         with pytest.raises((TypeError, ValueError), match="Matrix"):
             call()
