@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
+from .._utils.docs import inherit_docstrings
 from .._utils.typing import Matrix
 from ..noise import MatrixNoise, as_rows
 from ..numerics.strategies import decoding_matrix
@@ -21,6 +22,7 @@ from .laws import ReportLaw
 from .mechanism import Mechanism, ReportField, check_indices, counted_by_group
 
 
+@inherit_docstrings
 class MatrixChannel(Mechanism):
     """Report output y with the probability ``integers[y, x] / 2**64``, where x is the user's code.
 
@@ -64,7 +66,7 @@ class MatrixChannel(Mechanism):
     def report_entropy(self, order: int = 1) -> float:
         chances = self.probabilities
         if order == 1:
-            return float(-np.sum(chances * np.log2(chances), axis=0).max(initial=-math.inf))
+            return float(-np.sum(chances * np.log2(chances), axis=0).max())
         return float(-np.log2(np.sum(chances**2, axis=0).max()))
 
     @cached_property
@@ -152,7 +154,13 @@ class MatrixChannel(Mechanism):
         return n_samples + self.integers.size
 
     def for_enumeration(self) -> MatrixChannel:
-        """Return the channel itself, which draws once for each report."""
+        """Return the channel itself, which draws once for each report.
+
+        Returns
+        -------
+        MatrixChannel
+            The channel.
+        """
         return self
 
     # -- estimates and their noise ------------------------------------------------------------
@@ -325,7 +333,8 @@ def integer_channel(probabilities: np.ndarray, epsilon: float) -> np.ndarray:
     """Round a channel to integers over 2**64 that keep epsilon exactly.
 
     The least entry of a row is rounded down, and no other one may exceed exp(epsilon) times it.
-    What a column then lacks (or has too much) is added to the entries with the most room.
+    What a column then lacks (or has too much) is added to entries that have room, first of all to
+    those at neither bound.
 
     Parameters
     ----------
@@ -362,7 +371,9 @@ def _with_sum(entries: list[int], low: list[int], high: list[int]) -> list[int]:
     lacking = TWO_64 - sum(entries)
     ends = high if lacking > 0 else low
     rooms = [end - x for end, x in zip(ends, entries, strict=True)]
-    for place in sorted(range(len(rooms)), key=lambda i: -abs(rooms[i])):
+    # Those at a bound come last, as they may be what uses the budget up.
+    is_bound = [x in ends for x, *ends in zip(entries, low, high, strict=True)]
+    for place in sorted(range(len(rooms)), key=lambda i: (is_bound[i], -abs(rooms[i]))):
         change = min(lacking, rooms[place]) if lacking > 0 else max(lacking, rooms[place])
         entries[place] += change
         lacking -= change

@@ -340,6 +340,28 @@ def _perturbed(rows: np.ndarray, share: float, rng: np.random.Generator) -> np.n
     return rows / rows.sum(axis=0)
 
 
+def sharpened(channel: np.ndarray, epsilon: float) -> np.ndarray:
+    """Return the channel moved away from the uninformative one, as far as epsilon allows.
+
+    Parameters
+    ----------
+    channel : ndarray of shape (m, d)
+        A channel that keeps epsilon.
+    epsilon : float
+        Privacy budget of one report.
+
+    Returns
+    -------
+    ndarray of shape (m, d)
+        A channel in which some row has two entries whose ratio is E.
+    """
+    ratio, mean = math.exp(epsilon), channel.mean(axis=1, keepdims=True)
+    low, high = channel.min(axis=1), channel.max(axis=1)
+    rates = high - ratio * low + (ratio - 1) * mean[:, 0]
+    length = np.min((ratio * low - high) / np.maximum(rates, np.finfo(float).tiny))
+    return channel + max(length, 0.0) * (channel - mean)
+
+
 def optimised_channel(
     gram: np.ndarray, epsilon: float, n_steps: int = 600, starts: Iterable[np.ndarray] = ()
 ) -> np.ndarray:
@@ -380,7 +402,7 @@ def optimised_channel(
     ]
     ends = [descended(start, target, epsilon, n_steps // 4) for start in tried]
     best, _ = min(ends, key=lambda end: end[1])
-    return descended(best, target, epsilon, n_steps)[0]
+    return sharpened(descended(best, target, epsilon, n_steps)[0], epsilon)
 
 
 def cyclic_subsets(n_inputs: int, epsilon: float, n_outputs: int) -> np.ndarray:
