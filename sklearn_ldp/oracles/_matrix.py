@@ -36,9 +36,10 @@ class MatrixOracle(BaseOracle):
     frequencies, by projected gradient descent. The problem is not convex, so that the result is
     good but not proved to be the best. For prefixes of 16, 32, 64, 128 and 256 bins at epsilon 0.5,
     0.7, 1, 1.5, 2, 3, 4 and 6 it is in the package; others are computed once in a process, in about
-    a second for 64 categories, half a minute for 256 and minutes for 512. Machines differ in the last digits of such a
-    computation. So make the protocol once, and give servers and clients its integers,
-    ``strategy=oracle.channel().integers``. A report of another channel's is refused in any case.
+    a second for 64 categories, half a minute for 256 and minutes for 512. Machines differ in the
+    last digits of such a computation. So make the protocol once, and give servers and clients its
+    integers, ``strategy=oracle.channel().integers``. Files of another channel are refused in any
+    case.
 
     Privacy: one `fit`, `partial_fit`, `privatize` or `transform` on values spends epsilon of each
     user; all that is done with reports is free.
