@@ -23,6 +23,7 @@ from sklearn_ldp import (
     HeldOutSearch,
     LatentClasses,
     MarginalOracle,
+    MatrixOracle,
     MLEApx,
     NoiseModel,
     Norm,
@@ -38,8 +39,10 @@ from sklearn_ldp import (
     SubsetSelection,
     SyntheticSearch,
 )
+from sklearn_ldp.queries import ranges
 
-ORACLES = [
+# Oracles whose reports support categories.
+SUPPORTING = [
     GRR(),
     OUE(),
     OLH(),
@@ -57,6 +60,13 @@ ORACLES = [
     ProjectiveGeometryResponse(),
     ProjectiveGeometryResponse(epsilon=2.0, field_order=4),
     ProjectiveGeometryResponse(epsilon=2.0, field_order=9),
+]
+
+ORACLES = [
+    *SUPPORTING,
+    MatrixOracle(),
+    MatrixOracle(epsilon=2.0, strategy="square-wave"),
+    MatrixOracle(queries=ranges(2)),
 ]
 
 # Oracles of several columns; scikit-learn's checks have data with a single one.

@@ -10,20 +10,29 @@ import subprocess
 import sys
 
 import pytest
-from estimators import ORACLES
+from estimators import SUPPORTING
 
-from sklearn_ldp import OLH, OUE, HadamardResponse, ProjectiveGeometryResponse, SubsetSelection
+from sklearn_ldp import (
+    OLH,
+    OUE,
+    HadamardResponse,
+    MatrixOracle,
+    ProjectiveGeometryResponse,
+    SubsetSelection,
+)
 
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(sys.platform != "linux", reason="reads the peak from /proc"),
 ]
 
+# Channels are made for queries over at most 512 categories.
+ORACLES = [*SUPPORTING, MatrixOracle(2.0, strategy="square-wave")]
 LIMIT = 300  # MB
 SCRIPT = """
 import json, sys
 import numpy as np
-from sklearn_ldp import *
+from sklearn_ldp import MatrixOracle, *
 
 def memory(kind):
     with open("/proc/self/status") as status:

@@ -21,9 +21,16 @@ from ._files import TABLE_SUFFIXES, check_parquet, is_csv, read_categories, read
 
 # -- oracles, post-processors and searches, by name ----------------------------------------------
 def all_oracles() -> dict[str, type[oracles.BaseOracle]]:
-    """Return every oracle that the package exports, such as ``{"olh": OLH, ..}``."""
+    """Return every oracle that the package exports, such as ``{"olh": OLH, ..}``.
+
+    One that is made for queries is left out, as there is no option to give them.
+    """
     exported = (getattr(oracles, name) for name in oracles.__all__)
-    return {kebab(found.__name__): found for found in exported if _is_oracle(found)}
+    return {
+        kebab(found.__name__): found
+        for found in exported
+        if _is_oracle(found) and "queries" not in found._get_param_names()
+    }
 
 
 def oracle_class(name: str) -> type[oracles.BaseOracle]:

@@ -25,6 +25,7 @@ from ..domains import RecordDomain
 from ..domains.values import column_names, declares_levels, read_once
 from ..mechanisms import CoinStreams, Protocol, privatize
 from ..oracles import PrivacyWarning
+from ..oracles.channels import Channel
 from ..oracles.collector import Budget
 from ..surveys import ColumnOracle
 
@@ -375,7 +376,17 @@ class PrivatizedColumns(Documented, WatchesRefits, TransformerMixin, BaseEstimat
 
     def _protocol(self, collection_round: str = "") -> Protocol:
         self._validate_params()
-        return self._collector(self._domain()).protocol(collection_round)
+        return self._supporting(self._collector(self._domain()).protocol(collection_round))
+
+    def _supporting(self, protocol: Protocol) -> Protocol:
+        """Return a protocol whose reports support categories, or raise TypeError."""
+        several: Any = protocol.mechanism
+        if not all(isinstance(one, Channel) for one in several.mechanisms):
+            raise TypeError(
+                f"{type(self).__name__} needs reports that support categories, with known p and q; "
+                f"those of {self.oracle!r} do not."
+            )
+        return protocol
 
     def _fit(self, X: Any, *, releases: bool = False) -> np.ndarray:
         """Fit, and return the codes of the values, or the checked reports."""
@@ -388,7 +399,7 @@ class PrivatizedColumns(Documented, WatchesRefits, TransformerMixin, BaseEstimat
         else:
             domain = RecordDomain.declared(self.domains, name)
         collector = self._collector(domain)
-        protocol = collector.protocol()
+        protocol = self._supporting(collector.protocol())
         rows = self._rows(protocol, X)
         if self.input == "values" and releases:
             warn_of_epsilon(name, self.epsilon, self.random_state)

@@ -233,6 +233,32 @@ class Coins:
         words = self.bytes(8 * size).view("<u8")
         return np.searchsorted(np.array(bounds[:-1], dtype=np.uint64), words, side="right")
 
+    def choices(self, bounds: np.ndarray, laws: np.ndarray) -> np.ndarray:
+        """Draw from a few outcomes by one of several laws, as `choice` does by a single one.
+
+        Parameters
+        ----------
+        bounds : ndarray of shape (n_laws, n_outcomes - 1)
+            For each law the `bounds` of `choice`, without the last one, uint64.
+        laws : ndarray of int of shape (size,)
+            The law of each draw.
+
+        Returns
+        -------
+        ndarray of shape (size,)
+            int64, in ``range(n_outcomes)``.
+        """
+        # All coins are drawn before anybody looks at the laws.
+        words = self.bytes(8 * len(laws)).view("<u8")
+        result = np.empty(len(laws), dtype=np.int64)
+        # Integers of 16 bits are sorted by their digits, in linear time.
+        small = np.uint16 if len(bounds) < 1 << 16 else np.int64
+        order = np.argsort(laws.astype(small), kind="stable")
+        ends = np.cumsum(np.bincount(laws, minlength=len(bounds)))
+        for law, rows in enumerate(np.split(order, ends[:-1])):
+            result[rows] = np.searchsorted(bounds[law], words[rows], side="right")
+        return result
+
     def subsets(self, sizes: np.ndarray, n_items: int, n_columns: int | None = None) -> np.ndarray:
         """Draw subsets of given sizes exactly uniformly.
 

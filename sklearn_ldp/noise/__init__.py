@@ -1,5 +1,6 @@
 """Noise: the covariance of any linear answers to an estimate, whatever made it."""
 
+from ._matrix import MatrixNoise as MatrixNoise
 from ._model import ChannelNoise as ChannelNoise
 from ._model import CombinedNoise as CombinedNoise
 from ._model import ConstantNoise as ConstantNoise

@@ -124,9 +124,9 @@ class BaseOracle(BaseCollector[FrequencyEstimate]):
             raise ValueError(f"{self._name}.simulate expects n_repeats >= 1, got {n_repeats!r}.")
         channel: Any = self._protocol_over(domain).mechanism
         support = channel.simulate(users, int(n_repeats), as_generator(self.random_state))
-        noise = channel.noise(int(users.sum()))
+        values, noise = channel.estimate_decoded(support, users.sum(keepdims=True))
         oracle = self._unfitted(self.get_params(deep=False), domain)
-        return FrequencyEstimate(noise.debias(support), domain, noise, oracle)
+        return FrequencyEstimate(values, domain, noise, oracle)
 
     def true_frequencies(self, X: Values, sample_weight: ArrayLike | None = None) -> np.ndarray:
         """Return the raw frequencies of users' values, to judge estimates in simulations.

@@ -22,6 +22,7 @@ from ..mechanisms.laws import (
     independent_sizes,
     independent_support,
 )
+from ..mechanisms.matrix import MatrixChannel, integer_channel
 from ..mechanisms.mechanism import Mechanism, PublicPart, ReportField, bits_for, expect
 
 __all__ = [
@@ -29,6 +30,7 @@ __all__ = [
     "Channel",
     "Coins",
     "JointSupport",
+    "MatrixChannel",
     "Mechanism",
     "PublicPart",
     "ReportField",
@@ -40,6 +42,7 @@ __all__ = [
     "group_threshold",
     "independent_sizes",
     "independent_support",
+    "integer_channel",
     "randomised_response",
     "symmetric_threshold",
     "zero_bit_threshold",

@@ -11,6 +11,7 @@ from scipy import stats
 from sklearn.base import clone
 
 from ..oracles import BaseOracle
+from ..oracles.channels import Channel
 from ..surveys import BaseColumnSurvey
 
 ATTACKS = ("maximal", "input", "assigned")
@@ -162,7 +163,9 @@ def poisoning_gain(
     d = channel.n_categories
     if not (isinstance(r, Integral) and 1 <= r <= d):
         raise ValueError(f"Argument n_targets must be an integer from 1 to {d}, got {r!r}.")
-    supported: float = min(r, channel.largest_support)
+    if attack == "input":
+        return float(share * (1 - target_frequency))
+    supported = _most_supported(channel, r, type(oracle).__name__)
     if attack == "assigned":
         part = channel.public_part
         if part is None or part.privatize is None:
@@ -171,8 +174,17 @@ def poisoning_gain(
                 f"{type(oracle).__name__} draw none. Use OLH or BLH."
             )
         supported = _fullest_box(int(r), round(1 / channel.q))
-    weight = 1.0 if attack == "input" else _weight(channel, r, supported)
-    return float(share * (weight - target_frequency))
+    return float(share * (_weight(channel, r, supported) - target_frequency))
+
+
+def _most_supported(channel: Any, n_targets: int, name: str) -> float:
+    """The most targets that a report supports, if reports do so; otherwise raise TypeError."""
+    if not isinstance(channel, Channel):
+        raise TypeError(
+            "poisoning_gain is for mechanisms whose reports support categories; those of "
+            f'{name} do not, so that only the attack "input" is known.'
+        )
+    return min(n_targets, channel.largest_support)
 
 
 def _weight(channel: Any, n_targets: int, supported: float) -> float:
@@ -200,7 +212,7 @@ def _gains_of_survey(
     if attack != "input":
         for j, channel in enumerate(mechanism.mechanisms):
             r = min(n_targets, channel.n_categories)
-            weights[j] = _weight(channel, r, min(r, channel.largest_support))
+            weights[j] = _weight(channel, r, _most_supported(channel, r, repr(survey)))
     shares = np.full(len(weights), share)
     if attack == "maximal" and share:
         shares = share / (share + (1 - share) * mechanism.probabilities)

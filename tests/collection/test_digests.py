@@ -173,7 +173,7 @@ def test_reports_agree_no_more_often_than_the_bound_says(oracle):
         return 2.0 ** -channel.report_entropy(order=2), np.array(agree, dtype=float)
 
     bound, agree = agreements(2.0)
-    np.testing.assert_allclose(np.diag(agree), bound, rtol=1e-9)
+    np.testing.assert_allclose(np.diag(agree).max(), bound, rtol=1e-9)
     assert agree.max() <= bound * (1 + 1e-9)
     assert abs(agreements(1.0)[0] / bound - 1) > 1e-2
 

@@ -169,7 +169,8 @@ def test_no_interval_is_a_single_end(oracle, coverage):
     for level in (0.5, 0.95, 0.999):
         low, high = estimate.confidence_interval(level, coverage=coverage)
         reach = min(0.24 * two_sided(level) * float(noise.std), 0.5)
-        if coverage == "each":
+        # Without p and q the errors differ from category to category.
+        if coverage == "each" and noise.support_law is not None:
             assert high.min() >= reach
             assert low.max() <= 1 - reach
         assert np.all((low >= 0) & (low < high) & (high <= 1))

@@ -10,7 +10,7 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
-from estimators import ORACLES, slow_but, ways
+from estimators import ORACLES, SUPPORTING, slow_but, ways
 from random_question import RandomQuestion
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
@@ -21,9 +21,11 @@ from sklearn_ldp import (
     Base,
     BaseCut,
     BootstrapSearch,
+    ColumnOracle,
     EmpiricalBayes,
     HadamardResponse,
     HeldOutSearch,
+    MLEApx,
     NormSub,
     ProjectiveGeometryResponse,
     SyntheticSearch,
@@ -38,6 +40,7 @@ from sklearn_ldp.collection import (
     write_reports,
 )
 from sklearn_ldp.inspection import FrequencyDisplay, SearchDisplay
+from sklearn_ldp.learning import PrivatizedColumns
 from sklearn_ldp.metrics import (
     held_out_score,
 )
@@ -47,6 +50,7 @@ from sklearn_ldp.planning import Plan
 from sklearn_ldp.queries import groups, random_sets
 from sklearn_ldp.robustness import (
     audit_epsilon,
+    joint_support_test,
     poisoning_gain,
     support_size_test,
 )
@@ -131,7 +135,7 @@ def test_audit(oracle):
     assert not result.is_violated
 
 
-@every_oracle
+@pytest.mark.parametrize("oracle", [*SUPPORTING, *EVERY[len(ORACLES) :]], ids=repr)
 def test_poisoning_and_tests_of_reports(oracle):
     reports = declared(oracle).privatize(VALUES)
     server = declared(oracle, random_state=None)
@@ -145,6 +149,23 @@ def test_poisoning_and_tests_of_reports(oracle):
     supported = server.channel().supports(reports, np.arange(D)).sum(axis=1)
     fake = np.repeat(reports[[np.argmax(supported)]], N, axis=0)
     assert support_size_test(np.concatenate([reports, fake]), server).p_value < 1e-6
+
+
+@pytest.mark.parametrize("oracle", ORACLES[len(SUPPORTING) :], ids=repr)
+def test_what_needs_support_refuses_reports_without_it(oracle):
+    """By one sentence, which names the oracle."""
+    reports = declared(oracle).privatize(VALUES)
+    estimate = declared(oracle).fit_transform(VALUES)
+    for call in (
+        lambda: poisoning_gain(declared(oracle), 0.01, 2),
+        lambda: support_size_test(reports, declared(oracle)),
+        lambda: joint_support_test(reports, declared(oracle)),
+        lambda: MLEApx().fit(estimate),
+        lambda: poisoning_gain(ColumnOracle(2.0, domains={"a": 2}, oracle=oracle), 0.01, 1),
+        lambda: PrivatizedColumns(2.0, domains={"a": 2}, oracle=oracle).fit([[0], [1]]),
+    ):
+        with pytest.raises((TypeError, ValueError), match="Matrix"):
+            call()
 
 
 @every_oracle

@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 import pytest
-from estimators import ORACLES
+from estimators import SUPPORTING
 from scipy import stats
 from sklearn.base import clone
 
@@ -101,7 +101,7 @@ def attacked(oracle, r, seed):
     return server.frequencies_[targets].sum() - truth, truth, spread
 
 
-@pytest.mark.parametrize("oracle", ORACLES, ids=repr)
+@pytest.mark.parametrize("oracle", SUPPORTING, ids=repr)
 def test_attacks_gain_what_the_formula_says(oracle, seed):
     """Within 5 bounds of the standard deviation: fails by chance less than once in 10**6 runs."""
     oracle, r = over(oracle, 9), 2
@@ -160,7 +160,7 @@ def test_fake_users_of_a_survey_claim_one_question(survey, attack, seed):
 
 
 def test_gain_grows_with_privacy_and_with_targets():
-    for oracle in ORACLES:
+    for oracle in SUPPORTING:
         gains = poisoning_gain([over(oracle, 50, epsilon=e) for e in (0.5, 1, 2)], 0.01, 1)
         if not isinstance(oracle, OLH) or isinstance(oracle.hash_range, str):
             assert np.all(np.diff(gains) < 0)
@@ -188,7 +188,7 @@ def test_gain_refuses():
 
 # -- sizes: honest users ------------------------------------------------------------------------
 @pytest.mark.parametrize("d", [12, 100])
-@pytest.mark.parametrize("oracle", ORACLES, ids=repr)
+@pytest.mark.parametrize("oracle", SUPPORTING, ids=repr)
 def test_honest_reports_pass(oracle, d, seed):
     """Fails by chance once in 10,000 runs of each."""
     reports, _ = honest_reports(over(oracle, d), 20_000, 10 * seed)

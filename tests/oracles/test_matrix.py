@@ -1,0 +1,304 @@
+"""MatrixOracle: channels made for queries, given by an array, or loaded from the package."""
+
+import itertools
+import pickle
+from fractions import Fraction
+from importlib.resources import files
+
+import numpy as np
+import pytest
+from estimators import slow_but
+from sklearn.base import clone
+
+from sklearn_ldp import ExactMLE, MatrixOracle, SubsetSelection
+from sklearn_ldp.collection import Aggregator, read_reports, write_reports
+from sklearn_ldp.mechanisms.coins import exp_lower_bound
+from sklearn_ldp.numerics import strategies
+from sklearn_ldp.oracles.channels import TWO_64, Coins, MatrixChannel, integer_channel
+from sklearn_ldp.queries import groups, ranges, top_k
+from sklearn_ldp.utils.estimator_checks import check_exact_epsilon_of
+
+BUDGETS = (0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0)
+STORED = list(itertools.product((16, 32, 64, 128, 256), BUDGETS))
+
+
+def for_prefixes(d, epsilon, **options):
+    return MatrixOracle(epsilon, categories=d, queries=np.tri(d), random_state=0, **options)
+
+
+def worst_ratio(integers):
+    """The largest ratio within a row, as a rational number."""
+    most, least = integers.max(axis=1).tolist(), integers.min(axis=1).tolist()
+    return max(Fraction(y, x) for y, x in zip(most, least, strict=True))
+
+
+def mean_variance(channel, matrix):
+    uniform = np.full(channel.n_categories, 1 / channel.n_categories)
+    return channel.answer_variances(matrix, uniform).mean()
+
+
+# -- the channels themselves ------------------------------------------------------------------
+@pytest.mark.parametrize(("d", "epsilon"), slow_but([(16, 1.0), (64, 4.0), (256, 0.5)], STORED))
+def test_stored_channels_keep_epsilon(d, epsilon, monkeypatch):
+    """By enumeration: every column sums to 2**64, and no ratio exceeds epsilon, nor wastes it.
+
+    They are read and not computed. The negative control is one unit more of the largest entry.
+    """
+    monkeypatch.setattr(strategies, "optimised_channel", None)
+    integers = for_prefixes(d, epsilon).channel().integers
+    assert all(sum(column) == TWO_64 for column in integers.T.tolist())
+    bound = exp_lower_bound(epsilon)
+    assert bound * (1 - Fraction(1, 10**12)) <= worst_ratio(integers) <= bound
+    largest = np.argmax(integers.max(axis=1) / integers.min(axis=1))
+    least, most = int(integers[largest].min()), int(integers[largest].max())
+    assert Fraction(most + most // 10**12, least) > bound
+
+
+def test_stored_channels_are_small():
+    source = files("sklearn_ldp.oracles").joinpath("data", "prefix_channels.npz")
+    assert len(source.read_bytes()) < 2e6
+
+
+@pytest.mark.parametrize(
+    ("d", "epsilon", "most"),
+    [(64, 1.0, 12.2), (64, 2.0, 2.8), (64, 4.0, 0.40), (256, 1.0, 22.0)],
+)
+def test_variance_of_prefixes(d, epsilon, most):
+    """n times the mean variance under uniform users; the negative control is a square wave."""
+    assert mean_variance(for_prefixes(d, epsilon).channel(), np.tri(d)) <= most
+    wave = for_prefixes(d, epsilon, strategy="square-wave").channel()
+    assert mean_variance(wave, np.tri(d)) > most
+
+
+def test_a_channel_between_two_stored_ones_is_no_worse_than_the_lower():
+    variance = [mean_variance(for_prefixes(16, e).channel(), np.tri(16)) for e in (1.0, 1.2, 1.5)]
+    assert variance[0] > variance[1] > variance[2]
+
+
+@pytest.mark.parametrize(("d", "epsilon"), [(2, 1.0), (8, 2.0), (13, 0.3), (16, 1.0), (40, 1.0)])
+def test_single_categories_are_as_accurate_as_by_subset_selection(d, epsilon):
+    variance = MatrixOracle(epsilon).channel(d).total_variance()
+    assert variance <= 1.001 * SubsetSelection(epsilon).channel(d).total_variance()
+
+
+def test_groups_are_more_accurate_than_by_subset_selection():
+    """And single categories stay unbiased, if noisy."""
+    labels = np.arange(16) // 4
+    matrix = groups(labels).matrix(16)
+    channel = MatrixOracle(1.0, queries=groups(labels)).channel(16)
+    other = SubsetSelection(1.0).channel(16)
+    best = SubsetSelection(1.0).channel(4).total_variance() / 4  # of the groups as categories
+    assert mean_variance(channel, matrix) < 1.1 * best < 0.6 * mean_variance(other, matrix)
+    np.testing.assert_allclose(channel.decoding @ channel.probabilities, np.eye(16), atol=1e-6)
+
+
+def test_the_gradient_is_that_of_the_loss():
+    """Against central differences; the negative control lacks the term of the row sums."""
+    rng = np.random.default_rng(0)
+    channel = rng.uniform(1, 2, size=(6, 4))
+    gram = np.tri(4).T @ np.tri(4)
+    _, gradient = strategies.channel_loss(channel, gram)
+    steps = np.eye(24).reshape(24, 6, 4) * 1e-6
+    loss = [
+        strategies.channel_loss(channel + step, gram)[0]
+        - strategies.channel_loss(channel - step, gram)[0]
+        for step in steps
+    ]
+    expected = np.reshape(loss, (6, 4)) / 2e-6
+    np.testing.assert_allclose(gradient, expected, rtol=1e-4, atol=1e-5)
+    assert np.abs(gradient - gradient.mean(axis=1, keepdims=True) - expected).max() > 1e-2
+
+
+def test_columns_are_projected_onto_the_nearest_ones():
+    """A point is the projection if no feasible point lies on the other side of it."""
+    rng = np.random.default_rng(0)
+    low = rng.dirichlet(np.ones(7))[:, None] / 2
+    columns = rng.normal(size=(7, 40))
+    nearest = strategies.nearest_columns(columns, low, 3 * low)
+    np.testing.assert_allclose(nearest.sum(axis=0), 1)
+    assert np.all((nearest >= low) & (nearest <= 3 * low))
+    others = strategies.nearest_columns(rng.normal(size=(7, 40)), low, 3 * low)
+    assert np.all(np.sum((columns - nearest) * (others - nearest), axis=0) < 1e-9)
+
+
+@pytest.mark.parametrize("epsilon", [1e-5, 0.1, 1.0, 3.0, 10.0])
+def test_width_of_the_wave_has_the_most_information(epsilon):
+    """The bound on the mutual information of a number and its report, which is on [-b, 1 + b]."""
+    near = np.exp(epsilon)
+
+    def information(b):
+        mass = 2 * b * near / (2 * b * near + 1)
+        return np.log((2 * b + 1) / (2 * b * near + 1)) + mass * epsilon
+
+    b = strategies.wave_width(epsilon)
+    # At a maximum the slope is 0: rounding errors hide it only for the least epsilon.
+    if epsilon > 1e-3:
+        assert information(b) > max(information(0.99 * b), information(1.01 * b))
+    assert 0 < b <= 0.5
+
+
+# -- integers ---------------------------------------------------------------------------------
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 20.0, 1000.0])
+def test_rounding_keeps_epsilon(epsilon):
+    rng = np.random.default_rng(1)
+    for d in (2, 5):
+        low = rng.dirichlet(np.ones(9))[:, None] * 2 / (1 + np.exp(min(epsilon, 40)))
+        channel = strategies.nearest_columns(
+            rng.normal(size=(9, d)), low, np.exp(min(epsilon, 40)) * low
+        )
+        integers = integer_channel(channel, epsilon)
+        assert all(sum(column) == TWO_64 for column in integers.T.tolist())
+        assert worst_ratio(integers) <= exp_lower_bound(epsilon)
+        assert np.abs(integers / 2.0**64 - channel).max() < 1e-9
+
+
+def test_every_fall_of_the_coins():
+    channel = MatrixOracle(1.0, queries=ranges(3)).channel(5)
+    check_exact_epsilon_of(channel, range(5), 1.0)
+    broken = channel.integers.copy()
+    broken[[0, 1], 0] += np.array([1 << 60, -(1 << 60)], dtype=np.int64).view(np.uint64)
+    with pytest.raises(AssertionError, match="epsilon is exceeded"):
+        check_exact_epsilon_of(MatrixChannel(broken), range(5), 1.0)
+
+
+def test_draws_at_the_ends_of_shares():
+    """Words just below, at and above where a share ends."""
+
+    class Given(Coins):
+        def bytes(self, n):
+            return words.view(np.uint8)
+
+    ends = np.array([[5, 1 << 63], [6, (1 << 64) - 1]], dtype=np.uint64)
+    words = np.array([4, 5, 5, 6, 1 << 63, (1 << 64) - 1, (1 << 64) - 2, 0], dtype=np.uint64)
+    laws = np.array([0, 0, 1, 1, 0, 1, 1, 1])
+    assert Given().choices(ends, laws).tolist() == [0, 1, 0, 1, 2, 2, 1, 0]
+
+
+# -- estimates --------------------------------------------------------------------------------
+def coverage(oracle, truth, matrix, shrink, n=100_000, n_runs=60):
+    """Share of the 95 % intervals, over collections and queries, that hold the true answers."""
+    counts = np.round(truth * n).astype(int)
+    simulated = oracle.simulate(counts, n_runs)
+    answers = simulated.answer(matrix)
+    low, high = simulated.confidence_interval(0.95, queries=matrix)[:2]
+    low, high = (answers + shrink * (end - answers) for end in (low, high))
+    exact = matrix @ (counts / counts.sum())
+    return np.mean((low <= exact) & (exact <= high))
+
+
+def test_intervals_of_ranges(seed):
+    """Of 200 random ranges 95 % intervals cover 93 to 97 %.
+
+    A run's share has a standard deviation of at most .03, their mean of .004: error rate below
+    1e-5. The negative control has intervals of three quarters of the length.
+    """
+    rng = np.random.default_rng([seed, 34])
+    bounds = np.sort([rng.choice(65, 2, replace=False) for _ in range(200)], axis=1)
+    matrix = ranges(bounds).matrix(64).toarray()
+    truth = rng.dirichlet(np.full(64, 0.5))
+    oracle = for_prefixes(64, 1.0).set_params(random_state=rng)
+    assert 0.93 < coverage(oracle, truth, matrix, 1.0) < 0.97
+    assert coverage(oracle, truth, matrix, 0.75) < 0.93
+
+
+def test_exact_mle_takes_its_reports():
+    oracle = for_prefixes(16, 2.0)
+    estimate = oracle.fit_transform(np.arange(4000) % 7)
+    mle = ExactMLE().fit(estimate)
+    assert mle.gap_ <= 1e-9
+    assert mle.frequencies_.min() >= 0
+    # The sufficient condition: no category would gain likelihood.
+    chances = oracle.channel().probabilities
+    share = oracle.support_counts_ / 4000
+    assert (chances.T @ (share / (chances @ mle.frequencies_))).max() < 1 + 1e-8
+
+
+# -- the integers travel ----------------------------------------------------------------------
+def test_servers_compute_nothing_again(monkeypatch, tmp_path):
+    """Neither from a pickle nor from the integers, and reports of others are refused."""
+    client = MatrixOracle(0.9, categories=6, queries=ranges(3))
+    integers = client.channel().integers
+    pickled = pickle.dumps(client.fit(np.arange(600) % 6))
+    monkeypatch.setattr(strategies, "optimised_channel", None)
+    monkeypatch.setattr("sklearn_ldp.oracles._matrix._KEPT", {})
+    server = pickle.loads(pickled).partial_fit(np.arange(600) % 6)
+    assert server.n_samples_seen_ == 1200
+    np.save(tmp_path / "integers.npy", integers)
+    of_array = MatrixOracle(0.9, categories=6, strategy=np.load(tmp_path / "integers.npy"))
+    assert of_array.protocol().difference(server.protocol()) == ""
+    reports = of_array.privatize(np.arange(600) % 6)
+    write_reports(tmp_path / "a.parquet", reports, of_array, batch_id="a")
+    assert len(read_reports(tmp_path / "a.parquet", server.protocol())) == 600
+    Aggregator(of_array).add(reports, "a").save(tmp_path / "state.npz")
+    assert Aggregator.load(tmp_path / "state.npz", server.protocol()).n_samples == 600
+    other = MatrixOracle(0.9, categories=6, strategy=integers[::-1])
+    with pytest.raises(ValueError, match="channel_sha256"):
+        read_reports(tmp_path / "a.parquet", other)
+
+
+def test_a_computed_channel_is_kept(monkeypatch):
+    oracle = MatrixOracle(1.1, categories=7, queries=ranges(2))
+    channel = oracle.channel()
+    monkeypatch.setattr(strategies, "optimised_channel", None)
+    assert clone(oracle).channel() is channel
+    with pytest.raises(TypeError):
+        clone(oracle).set_params(epsilon=1.2).channel()
+
+
+# -- what is refused --------------------------------------------------------------------------
+def test_arrays_that_are_no_channel():
+    good = strategies.square_wave(4, 1.0)
+    thrice = integer_channel(good, 1.0)
+    for array, what in [
+        (good[:, :3], r"expected an array of shape \(m, 4\)"),
+        (good[0], "expected an array of shape"),
+        (good * 0.9, "column 0 sums to"),
+        (strategies.square_wave(4, 1.1), "output 0 is 3.004.* more than exp"),
+        (np.eye(4), "expected probabilities above 0"),
+        (np.where(good == good.max(), np.nan, good), "expected probabilities above 0"),
+        (np.full((4, 4), 0.25), "do not tell all categories apart"),
+        (thrice - np.uint64(1), "column 0 sums to"),
+        (np.array([list("abcd")] * 4), "expected numbers"),
+    ]:
+        with pytest.raises(ValueError, match=what) as error:
+            MatrixOracle(1.0, categories=4, strategy=array).fit([0, 1])
+        assert "MatrixOracle" in str(error.value)
+        assert "\n" not in str(error.value)
+    assert MatrixOracle(1.0, categories=4, strategy=good.tolist()).channel().n_reports == len(good)
+    same = MatrixOracle(1.0, categories=4, strategy=thrice.astype(object)).channel()
+    np.testing.assert_array_equal(same.integers, thrice)
+
+
+@pytest.mark.parametrize("queries", [np.zeros((2, 4)), np.ones((1, 4)), 1e-200 * np.zeros((1, 4))])
+def test_queries_of_rank_0(queries):
+    with pytest.raises(ValueError, match="MatrixOracle must ask for something, got .* rank 0"):
+        MatrixOracle(1.0, categories=4, queries=queries).protocol()
+
+
+def test_other_refusals():
+    with pytest.raises(ValueError, match="at most 512 categories, got 1,000,000"):
+        MatrixOracle(1.0, categories=10**6).protocol()
+    with pytest.raises(ValueError, match="at most 2048 categories"):
+        MatrixOracle(1.0, categories=10**6, strategy="square-wave").protocol()
+    with pytest.raises(ValueError, match="truly"):
+        MatrixOracle(1.0, categories=6, queries=top_k(2)).protocol()
+    with pytest.raises(ValueError, match="Queries are for 4 categories"):
+        MatrixOracle(1.0, categories=6, queries=np.eye(4)).protocol()
+    for options in ({}, {"strategy": "square-wave"}, {"queries": np.tri(6)}):
+        with pytest.raises(ValueError, match="large enough for a report to carry information"):
+            MatrixOracle(1e-12, categories=6, **options).protocol()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"strategy": "square-wave"}, {"queries": np.tri(6)}],
+    ids=["none", "wave", "tri"],
+)
+@pytest.mark.parametrize("epsilon", [1e-3, 30.0, 800.0, 1e9])
+def test_extreme_budgets(options, epsilon):
+    """The estimate of a huge epsilon is exact."""
+    channel = MatrixOracle(epsilon, categories=6, **options).channel()
+    assert worst_ratio(channel.integers) <= exp_lower_bound(epsilon)
+    np.testing.assert_allclose(channel.decoding @ channel.probabilities, np.eye(6), atol=1e-4)
+    if epsilon > 1:
+        assert channel.total_variance() < 1e-3
