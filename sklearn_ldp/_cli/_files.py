@@ -256,6 +256,7 @@ _NO_VALUE = (
     "Give a missing value a category, which is null in a domain in JSON, or a name such as unknown"
 )
 _EXAMPLE = '{"sex": ["F", "M"], "age": 10}'
+_BIN_KEYS = {"bins", "bounds", "clip", "labels", "missing"}
 _LARGEST = 2**63 - 1
 _MAX_CATEGORIES, _MAX_CHARACTERS = 10**6, 1 << 26  # of all columns of a survey
 
@@ -268,7 +269,8 @@ def read_domains(path: Path) -> dict[str, Any]:
     path : Path
         JSON: an object whose keys are the columns, and whose values are lists of categories (text
         or integers, and null for a missing answer), numbers of categories, or bins of a number,
-        ``{"bins": [18, 65], "labels": ["young", "middle", "old"], "missing": true}``.
+        ``{"bins": [18, 65], "labels": ["young", "middle", "old"], "missing": true}`` or
+        ``{"bins": 64, "bounds": [0, 100], "clip": true}``.
 
     Returns
     -------
@@ -332,10 +334,10 @@ def _read_domain(domain: Any, where: str) -> Any:
     if type(domain) is int and domain >= 1:
         return domain
     if isinstance(domain, dict):
-        if "bins" not in domain or not set(domain) <= {"bins", "labels", "missing"}:
+        if "bins" not in domain or not set(domain) <= _BIN_KEYS:
             raise ValueError(
-                f'{where} must have the key "bins", and may have "labels" and "missing", got '
-                f"{shorten(domain)}."
+                f'{where} must have the key "bins", and may have "bounds", "clip", "labels" and '
+                f'"missing", got {shorten(domain)}.'
             )
         options = {key: value for key, value in domain.items() if key != "bins"}
         try:

@@ -343,7 +343,7 @@ class FrequencyEstimate:
         fish    0.25
         mammal  0.75
         """
-        query_set = as_query_set(queries).aligned(self.categories)
+        query_set = as_query_set(queries).aligned(self.categories, self.domain)
         answers = np.asarray((query_set.matrix(self.shape[1]) @ self.values.T).T)
         answers = np.maximum(answers, 0) if self.clip_answers else answers
         return answers if query_set.names is None else Answers(answers, query_set.names)

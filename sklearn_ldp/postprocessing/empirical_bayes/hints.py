@@ -9,7 +9,9 @@ import numpy as np
 from scipy import sparse
 
 from ...noise import as_rows
+from ...domains import Domain
 from ...queries import QuerySet, as_query_set, query_matrix
+from ...domains import Domain
 from ...queries import groups as groups_by
 
 _MOST_PARTITIONS = 8  # into which sets that overlap are sorted
@@ -167,7 +169,9 @@ class QueryHints(NamedTuple):
     top: int | None
 
     @classmethod
-    def of(cls, queries: Any, categories: np.ndarray, name: str) -> QueryHints:
+    def of(
+        cls, queries: Any, categories: np.ndarray, name: str, domain: Domain | None = None
+    ) -> QueryHints:
         """Return what a parameter `queries` says about the estimate that is wanted.
 
         Parameters
@@ -178,15 +182,17 @@ class QueryHints(NamedTuple):
             The domain.
         name : str
             The class to name in errors.
+        domain : Domain, default=None
+            The domain itself, if it is known.
 
         Returns
         -------
         QueryHints
             Nothing, if all categories are treated alike.
         """
-        query_set, d = as_query_set(queries).aligned(categories), len(categories)
+        query_set, d = as_query_set(queries).aligned(categories, domain), len(categories)
         if query_set.parts:
-            hints = [cls.of(one, categories, name) for one in query_set.parts]
+            hints = [cls.of(one, categories, name, domain) for one in query_set.parts]
             found = {p.codes.tobytes(): p for one in hints for p in one.partitions}
             return cls([*found.values()], any(one.ordered for one in hints), None)
         if query_set.top is not None:
