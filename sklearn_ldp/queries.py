@@ -599,12 +599,14 @@ def between(pairs: ArrayLike) -> QuerySet:
         array = np.empty(0)
     if array.ndim != 2 or array.shape[1] != 2 or not len(array):
         raise ValueError(
-            f"between needs a list of pairs of numbers, such as [(20, 40), (65, 100)], got {pairs!r}."
+            "between needs a list of pairs of numbers, such as [(20, 40), (65, 100)], got "
+            f"{pairs!r}."
         )
     is_range = array[:, 0] < array[:, 1]
     if not is_range.all():
         raise ValueError(
-            f"between needs pairs whose second number is larger, got {array[~is_range][0].tolist()}."
+            "between needs pairs whose second number is larger, got "
+            f"{array[~is_range][0].tolist()}."
         )
     return _Between(array)
 
@@ -852,8 +854,8 @@ def as_query_set(queries: Queries | None) -> QuerySet:
         return query_matrix(given)
     raise TypeError(
         "Queries must come from sklearn_ldp.queries (full_domain, random_sets, groups, ranges, "
-        "prefixes, between, mean, top_k), be a list of categories or of query sets, or a matrix of shape (n_queries, "
-        f"n_categories), got {type(queries).__name__}."
+        "prefixes, between, mean, top_k), be a list of categories or of query sets, or a matrix of "
+        f"shape (n_queries, n_categories), got {type(queries).__name__}."
     )
 
 

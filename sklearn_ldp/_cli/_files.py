@@ -11,7 +11,6 @@ import shlex
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from math import isnan
 from pathlib import Path
 from typing import Any
 
@@ -446,7 +445,7 @@ class Codes:
     """
 
     def __init__(self, file: str, column: str, domain: Domain, is_client: bool = False) -> None:
-        self.file, self.column, self.edges = file, column, domain.edges
+        self.file, self.column, self.domain = file, column, domain
         self.is_client = is_client
         self.categories = domain.categories
         self.places = {text_of(one): i for i, one in enumerate(self.categories.tolist())}
@@ -454,12 +453,11 @@ class Codes:
     def find(self, value: str) -> int | None:
         """Return the place of a value; None if it has none."""
         place = self.places.get(value)
-        if place is None and self.edges is not None:
+        if place is None and self.domain.edges is not None:
             try:
-                number = float(value)
+                return self.domain.bin_of(float(value))
             except ValueError:
                 return None
-            return None if isnan(number) else int(np.searchsorted(self.edges, number, side="right"))
         return place
 
     def of(self, value: str, where: str) -> int:

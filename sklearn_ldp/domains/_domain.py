@@ -742,6 +742,22 @@ class Domain(Uncached):
         edges = [("edges", *one) for one in self._own_edges()]
         return list_digest([*self.categories.tolist(), *edges])
 
+    def bin_of(self, number: float) -> int | None:
+        """Return the code of the bin that a number is in, in a domain of `bins`.
+
+        Parameters
+        ----------
+        number : float
+            A number.
+
+        Returns
+        -------
+        int or None
+            None if it is NaN, outside of the bounds, or if the domain has no bins.
+        """
+        place = -1 if self._bins is None else int(self._bins.places(np.array([float(number)]))[0])
+        return None if place < 0 or number != number else place
+
     def _own_edges(self) -> list[list[float]]:
         """Edges that the names of the bins do not tell."""
         bins = [part for part in self._parts if isinstance(part, BinList) and part.own_names]

@@ -11,6 +11,7 @@ from ._choice import (
 from ._direct import GRR
 from ._hadamard import HadamardResponse
 from ._local_hashing import BLH, OLH
+from ._local_mean import LocalMean, MeanEstimate
 from ._projective import ProjectiveGeometryResponse
 from ._subset import SubsetSelection
 from ._unary import OUE, SUE
@@ -24,6 +25,8 @@ __all__ = [
     "SUE",
     "BaseOracle",
     "HadamardResponse",
+    "LocalMean",
+    "MeanEstimate",
     "OracleProfile",
     "PrivacyWarning",
     "ProjectiveGeometryResponse",

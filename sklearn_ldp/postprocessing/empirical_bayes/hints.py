@@ -8,10 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
+from ...domains import Domain
 from ...noise import as_rows
-from ...domains import Domain
 from ...queries import QuerySet, as_query_set, query_matrix
-from ...domains import Domain
 from ...queries import groups as groups_by
 
 _MOST_PARTITIONS = 8  # into which sets that overlap are sorted
