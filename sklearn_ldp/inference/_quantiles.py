@@ -91,10 +91,9 @@ def quantiles(
         raise ValueError(f"Quantiles need probabilities in (0, 1), got {probabilities!r}.")
     raw = estimate.as_raw()
     low, high = confidence_interval(raw, level, prefixes(), simultaneous, of, "each")
-    rows = zip(estimate.answer(prefixes()), low, high, strict=True)
     found = [
-        (quantile_values(row, ends, asked), *_inverted(*band, ends, asked, simultaneous))
-        for row, *band in rows
+        (quantile_values(row, ends, asked), *_inverted(start, stop, ends, asked, simultaneous))
+        for row, start, stop in zip(estimate.answer(prefixes()), low, high, strict=True)
     ]
     value, low, high = (np.reshape(one, (-1, asked.size)) for one in zip(*found, strict=True))
     return Quantiles(value, np.minimum(low, value), np.maximum(high, value))

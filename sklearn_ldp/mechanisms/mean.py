@@ -129,10 +129,10 @@ def solved_table(epsilon: float) -> tuple[list[list[int]], list[int], int]:
     chances, least = _programme(outputs / scale, growth * (1 - _SLACK))
     used = least > 1e-7
     outputs, chances = outputs[used], chances[:, used]
-    least = [int(z * (1 - _SLACK / 2) * TWO_64) for z in least[used].tolist()]
-    most = [int(exp_lower_bound(epsilon) * z) for z in least]
+    lower = [int(z * (1 - _SLACK / 2) * TWO_64) for z in least[used].tolist()]
+    upper = [int(exp_lower_bound(epsilon) * z) for z in lower]
     rows = [
-        _exact_row(row, outputs.tolist(), i * scale * TWO_64 // _HALF, least, most)
+        _exact_row(row, outputs.tolist(), i * scale * TWO_64 // _HALF, lower, upper)
         for i, row in enumerate(chances.tolist())
     ]
     return rows, outputs.tolist(), scale

@@ -44,8 +44,8 @@ class MeanEstimate:
     >>> ages, region = [20, 60, 40, 80] * 2500, ["east", "east", "west", "west"] * 2500
     >>> estimate_by_group(oracle, ages, region)
     MeanEstimate of 2 groups, 10,000 users
-      east 37.86 +- 0.66
-      west 60.02 +- 0.66
+      east  40.55 +- 0.66
+      west  59.35 +- 0.66
     """
 
     mean: np.ndarray
