@@ -91,8 +91,8 @@ def test_intervals_need_the_noise():
 def missed(seed, simultaneous, noise_of=1):
     """Which of 300 collections have an interval that misses its quantile, for each quantile.
 
-    There are 60 with a band, which takes longer. An interval covers if it has the whole bin, as the users may be anywhere in it. The noise is
-    taken as that of `noise_of` times as many users.
+    There are 60 with a band, which takes longer. An interval covers if it has the whole bin, as the
+    users may be anywhere in it. The noise is taken as that of `noise_of` times as many users.
     """
     counts = COUNTS // 20
     oracle = HadamardResponse(1.0, categories=AGES, random_state=seed)
