@@ -17,6 +17,7 @@ from .oracles import OLH as OLH
 from .oracles import OUE as OUE
 from .oracles import SUE as SUE
 from .oracles import HadamardResponse as HadamardResponse
+from .oracles import LocalMean as LocalMean
 from .oracles import MatrixOracle as MatrixOracle
 from .oracles import PrivacyWarning as PrivacyWarning
 from .oracles import ProjectiveGeometryResponse as ProjectiveGeometryResponse

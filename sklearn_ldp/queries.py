@@ -19,6 +19,7 @@ from scipy import sparse
 from ._utils.random import RandomState, as_generator
 from ._utils.text import labelled_lines
 from ._utils.typing import Column, Matrix
+from .domains import Domain
 from .domains.values import (
     as_vector,
     comparable,
@@ -33,14 +34,19 @@ __all__ = [
     "Answers",
     "QuerySet",
     "as_query_set",
+    "between",
     "full_domain",
     "groups",
     "mean",
+    "prefixes",
     "query_matrix",
     "random_sets",
     "ranges",
     "top_k",
 ]
+
+
+_MOST_PREFIXES = 1 << 13  # categories: their queries have half the square of it as weights
 
 
 class Answers(np.ndarray):
@@ -151,18 +157,25 @@ class QuerySet:
         """
         raise NotImplementedError
 
-    def aligned(self, categories: np.ndarray) -> QuerySet:
+    def aligned(self, categories: np.ndarray, domain: Domain | None = None) -> QuerySet:
         """Return the queries in the order of a domain's categories.
 
         Parameters
         ----------
         categories : ndarray of shape (d,)
-            The domain.
+            The categories.
+        domain : Domain, default=None
+            The domain itself, which knows where bins end; None if only the categories are known.
 
         Returns
         -------
         QuerySet
-            Itself, unless it was made of labels by category.
+            Itself, unless it was made of labels by category, or asks in the units of bins.
+
+        Raises
+        ------
+        ValueError
+            If the queries are about other categories, or about bins and these are none.
         """
         return self
 
@@ -255,7 +268,7 @@ class _MatrixQueries(QuerySet):
         self._description = description or f"query_matrix of shape {matrix.shape}"
         self._categories = categories  # what the columns are of, if they say so
 
-    def aligned(self, categories):
+    def aligned(self, categories, domain=None):
         if self._categories is None:
             return self
         order = order_of(self._categories, categories, repr(self))
@@ -291,7 +304,7 @@ class _NamedCategories(QuerySet):
                 "weights make a matrix, with one row per query: [[1, 1, 0]]."
             )
 
-    def aligned(self, categories):
+    def aligned(self, categories, domain=None):
         d, m = len(categories), len(self.names)
         places = places_of(self.names, categories, "The estimate")
         matrix = sparse.csr_array((np.ones(m), places, np.arange(m + 1)), shape=(m, d))
@@ -319,8 +332,8 @@ class _SeveralSets(QuerySet):
         named = [one.names for one in self.parts if one.names is not None]
         self.names = [*chain(*named)] if len(named) == len(self.parts) else None
 
-    def aligned(self, categories):
-        return _SeveralSets([one.aligned(categories) for one in self.parts])
+    def aligned(self, categories, domain=None):
+        return _SeveralSets([one.aligned(categories, domain) for one in self.parts])
 
     def matrix(self, n_categories, frequencies=None):
         matrices = [one.matrix(n_categories, frequencies) for one in self.parts]
@@ -392,6 +405,81 @@ class _Ranges(QuerySet):
     def __repr__(self):
         of_each = self.bounds if isinstance(self.bounds, int) else f"{len(self.bounds)} ranges"
         return f"ranges({of_each})"
+
+
+class _Prefixes(QuerySet):
+    ordered = True
+
+    def matrix(self, n_categories, frequencies=None):
+        if n_categories > _MOST_PREFIXES:
+            raise ValueError(
+                f"prefixes() of {n_categories:,} categories do not fit in memory, at most "
+                f"{_MOST_PREFIXES:,}: ask for some of them, ranges([(0, stop), ..])."
+            )
+        rows = np.tri(n_categories, dtype=bool)
+        columns = np.nonzero(rows)[1]
+        starts = np.r_[0, np.cumsum(np.arange(1, n_categories + 1))]
+        shape = (n_categories, n_categories)
+        return sparse.csr_array((np.ones(columns.size), columns, starts), shape=shape)
+
+    def __repr__(self):
+        return "prefixes()"
+
+
+class _OfBins(QuerySet):
+    """Queries about a number, whose weights come from where the bins begin and end."""
+
+    def weights(self, ends: np.ndarray) -> np.ndarray:
+        raise NotImplementedError
+
+    def aligned(self, categories, domain=None):
+        ends = None if domain is None else domain.ends
+        if ends is None:
+            return self
+        asked = _MatrixQueries(sparse.csr_array(self.weights(ends)), repr(self), self.names)
+        asked.ordered = self.ordered
+        return asked
+
+    def matrix(self, n_categories, frequencies=None):
+        raise ValueError(
+            f"{self!r} asks in the units of bins, so it needs an estimate whose categories are "
+            "bins between bounds, such as Domain.bins(64, bounds=(0, 100)). For other categories "
+            "use ranges of positions, or mean(numbers) with the number of each."
+        )
+
+
+class _Between(_OfBins):
+    ordered = True
+    names: list[str]
+
+    def __init__(self, pairs: np.ndarray) -> None:
+        self.pairs = pairs
+        self.names = [f"[{low:g}, {high:g})" for low, high in pairs.tolist()]
+
+    def weights(self, ends):
+        low = np.maximum(self.pairs[:, :1], ends[:-1])
+        high = np.minimum(self.pairs[:, 1:], ends[1:])
+        shares = np.maximum(high - low, 0) / np.diff(ends)
+        outside = np.flatnonzero(~shares.any(axis=1))
+        if outside.size:
+            raise ValueError(
+                f"between got {self.names[outside[0]]}, which is outside of the bins: they cover "
+                f"{ends[0]:g} to {ends[-1]:g}."
+            )
+        return shares
+
+    def __repr__(self):
+        return f"between({len(self.pairs)} ranges)"
+
+
+class _MeanOfBins(_OfBins):
+    names = ["mean"]
+
+    def weights(self, ends):
+        return (ends[None, :-1] + ends[None, 1:]) / 2
+
+    def __repr__(self):
+        return "mean()"
 
 
 class _TopK(QuerySet):
@@ -474,15 +562,65 @@ def groups(labels: Column | Mapping[Any, Any]) -> QuerySet:
     )
 
 
-def mean(numbers: Column | Mapping[Any, Any]) -> QuerySet:
+def between(pairs: ArrayLike) -> QuerySet:
+    """Ask for the share of users between two numbers, in the units of the bins.
+
+    A bin that is cut counts in proportion, as if its users were spread evenly over it. That is a
+    guess: the true share lies between those of the uncut bins inside and of all bins touched.
+
+    Parameters
+    ----------
+    pairs : array-like of shape (n_queries, 2)
+        Where each range starts and stops. An end may be infinite.
+
+    Returns
+    -------
+    QuerySet
+        One query per range, which is named after it.
+
+    Raises
+    ------
+    ValueError
+        If there is no range, one is empty, or (when they are asked) the categories are no bins
+        between bounds, or a range is outside of the bounds.
+
+    Examples
+    --------
+    >>> from sklearn_ldp import Domain, FrequencyEstimate
+    >>> from sklearn_ldp.queries import between
+    >>> ages = Domain.bins(4, bounds=(0, 100))
+    >>> FrequencyEstimate([[0.3, 0.4, 0.2, 0.1]], ages).answer(between([(20, 40), (65, 100)]))
+    [20, 40)   0.3
+    [65, 100)  0.18
+    """
+    try:
+        array = np.asarray(pairs, dtype=float)
+    except (TypeError, ValueError):
+        array = np.empty(0)
+    if array.ndim != 2 or array.shape[1] != 2 or not len(array):
+        raise ValueError(
+            "between needs a list of pairs of numbers, such as [(20, 40), (65, 100)], got "
+            f"{pairs!r}."
+        )
+    is_range = array[:, 0] < array[:, 1]
+    if not is_range.all():
+        raise ValueError(
+            "between needs pairs whose second number is larger, got "
+            f"{array[~is_range][0].tolist()}."
+        )
+    return _Between(array)
+
+
+def mean(numbers: Column | Mapping[Any, Any] | None = None) -> QuerySet:
     """Ask for the mean of a number that each category stands for, such as the middle of a bin.
 
     Parameters
     ----------
-    numbers : array-like of shape (d,), or mapping
+    numbers : array-like of shape (d,), or mapping, default=None
         The number of each category, in the order of the categories; a pandas Series with an index
-        of its own, or a mapping, in any order. The first and the last bin have one end only, so
-        that nobody but you knows their middle.
+        of its own, or a mapping, in any order. None takes the centres of bins between bounds.
+        Without bounds the first and the last bin have one end only, so that nobody but you knows
+        their middle.
 
     Returns
     -------
@@ -492,7 +630,12 @@ def mean(numbers: Column | Mapping[Any, Any]) -> QuerySet:
     Raises
     ------
     ValueError
-        If a category has no finite number.
+        If a category has no finite number, or (when it is asked) there are no centres.
+
+    Notes
+    -----
+    The error of the sum of all frequencies counts as well, if an oracle's estimates do not sum to
+    1: the farther the numbers are from 0, the more.
 
     Examples
     --------
@@ -507,6 +650,8 @@ def mean(numbers: Column | Mapping[Any, Any]) -> QuerySet:
     ConfidenceInterval of 1 answer
       mean  38.77 to  42.5
     """
+    if numbers is None:
+        return _MeanOfBins()
     plain = list(numbers.values()) if isinstance(numbers, Mapping) else as_vector(numbers).tolist()
     if any(is_missing(number) for number in plain):
         raise ValueError(
@@ -516,6 +661,24 @@ def mean(numbers: Column | Mapping[Any, Any]) -> QuerySet:
         )
     row = query_matrix([plain]).matrix(len(plain))
     return _MatrixQueries(row, "mean", ["mean"], own_categories(numbers))
+
+
+def prefixes() -> QuerySet:
+    """Ask for the distribution function of an ordered domain: the total of the first categories.
+
+    Returns
+    -------
+    QuerySet
+        d queries; row i asks for the first i + 1 categories.
+
+    Examples
+    --------
+    >>> from sklearn_ldp import FrequencyEstimate
+    >>> from sklearn_ldp.queries import prefixes
+    >>> FrequencyEstimate([[0.5, 0.25, 0.25]], ["low", "middle", "high"]).answer(prefixes())
+    array([[0.5 , 0.75, 1.  ]])
+    """
+    return _Prefixes()
 
 
 def query_matrix(matrix: Matrix) -> QuerySet:
@@ -691,8 +854,8 @@ def as_query_set(queries: Queries | None) -> QuerySet:
         return query_matrix(given)
     raise TypeError(
         "Queries must come from sklearn_ldp.queries (full_domain, random_sets, groups, ranges, "
-        "mean, top_k), be a list of categories or of query sets, or a matrix of shape (n_queries, "
-        f"n_categories), got {type(queries).__name__}."
+        "prefixes, between, mean, top_k), be a list of categories or of query sets, or a matrix of "
+        f"shape (n_queries, n_categories), got {type(queries).__name__}."
     )
 
 

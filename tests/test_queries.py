@@ -15,15 +15,26 @@ from scipy import sparse
 from scipy.stats import norm
 from sklearn.base import clone
 
-from sklearn_ldp import GRR, OUE, Base, Domain, FrequencyEstimate, NormSub, SyntheticSearch
+from sklearn_ldp import (
+    GRR,
+    OUE,
+    Base,
+    Domain,
+    EmpiricalBayes,
+    FrequencyEstimate,
+    NormSub,
+    SyntheticSearch,
+)
 from sklearn_ldp.metrics import frequency_mse, query_errors
 from sklearn_ldp.planning import Plan
 from sklearn_ldp.queries import (
     QuerySet,
     as_query_set,
+    between,
     full_domain,
     groups,
     mean,
+    prefixes,
     query_matrix,
     random_sets,
     ranges,
@@ -37,6 +48,7 @@ ALL_QUERIES = [
     random_sets(0.4, n_sets=7),
     random_sets(2),
     ranges(2),
+    prefixes(),
     ranges([(0, 2), (1, 5)]),
     top_k(3),
 ]
@@ -435,3 +447,75 @@ def test_the_mean_of_binned_numbers_is_an_answer(seed):
     np.testing.assert_allclose(raw.answer(mean(names)), answers)
     with pytest.raises(ValueError, match=r"of those who answered, .* 1 - estimate\[None\]"):
         mean([1.0, None])
+
+
+AGES = Domain.bins(4, bounds=(0, 100))
+OF_AGES = FrequencyEstimate([[0.3, 0.4, 0.2, 0.1]], AGES, OUE(1.0).channel(4).noise(1000))
+
+
+def test_between_counts_cut_bins_in_proportion():
+    asked = between([(0, 100), (20, 40), (25, 75), (-np.inf, 10), (99, 1e9)])
+    answers = OF_AGES.answer(asked)
+    assert np.allclose(answers, [[1, 0.06 + 0.24, 0.6, 0.12, 0.004]])
+    assert answers.names == ["[0, 100)", "[20, 40)", "[25, 75)", "[-inf, 10)", "[99, 1e+09)"]
+    uneven = FrequencyEstimate([[0.5, 0.5]], Domain.bins([10], bounds=(0, 100)))
+    assert np.allclose(uneven.answer(between([(5, 55)])), [[0.25 + 0.25]])
+
+
+def test_between_goes_where_other_queries_go():
+    asked = between([(0, 50), (50, 100)])
+    matrix = ranges([(0, 2), (2, 4)])
+    for simultaneous in (False, True):
+        both = (
+            OF_AGES.confidence_interval(0.9, q, simultaneous=simultaneous) for q in (asked, matrix)
+        )
+        one, other = both
+        assert np.array_equal(one, other)
+    truth = [0.25] * 4
+    errors = (query_errors(truth, OF_AGES, queries=q)[0] for q in (asked, matrix))
+    assert next(errors) == next(errors)
+    several = OF_AGES.answer([asked, mean()])
+    assert several.names == ["[0, 50)", "[50, 100)", "mean"]
+    estimate = OUE(1.0, categories=Domain.bins(32, bounds=(0, 1)), random_state=0).simulate(
+        [99] * 32
+    )
+    cut = between([(0.01, 0.3), (0.3, 0.9)])
+    assert EmpiricalBayes(queries=cut).fit_transform(estimate).shape == (1, 32)
+
+
+@pytest.mark.parametrize(
+    ("pairs", "what"),
+    [
+        ([], "list of pairs"),
+        ((20, 40), "list of pairs"),
+        ("auto", "list of pairs"),
+        ([(40, 20)], "second number is larger, got \\[40.0, 20.0\\]"),
+        ([(np.nan, 20)], "second number is larger"),
+        ([(0, 20), (100, 120)], "outside of the bins: they cover 0 to 100"),
+    ],
+)
+def test_ranges_of_numbers_that_are_none(pairs, what):
+    with pytest.raises(ValueError, match=what):
+        OF_AGES.answer(between(pairs))
+
+
+@pytest.mark.parametrize("domain", [["a", "b"], Domain.bins([18]), Domain.product([AGES, 2])])
+@pytest.mark.parametrize("asked", [between([(0, 1)]), mean()])
+def test_numbers_are_asked_of_bins_with_two_ends(domain, asked):
+    d = len(Domain.of(domain))
+    with pytest.raises(ValueError, match="bins between bounds"):
+        FrequencyEstimate([np.full(d, 1 / d)], domain).answer(asked)
+
+
+def test_the_mean_of_bins_takes_their_centres():
+    centres = [12.5, 37.5, 62.5, 87.5]
+    assert OF_AGES.answer(mean()) == OF_AGES.answer(mean(centres))
+    one, other = (OF_AGES.confidence_interval(0.9, q) for q in (mean(), mean(centres)))
+    assert np.array_equal(one, other)
+
+
+def test_prefixes_are_sums_of_the_first_categories():
+    assert np.allclose(OF_AGES.answer(prefixes()), np.cumsum(OF_AGES.values, axis=1))
+    assert np.array_equal(prefixes().matrix(3).toarray(), np.tri(3))
+    with pytest.raises(ValueError, match="prefixes\\(\\) of 10,000 categories do not fit"):
+        prefixes().matrix(10_000)

@@ -196,7 +196,7 @@ _SHARED: dict[str, dict[str, Any]] = {
         "help": "instead of --categories, for several columns of which each user is asked for one: "
         'JSON with the public domain of each, {"sex": ["F", "M", null], "visits": 10, "age": '
         '{"bins": [18, 65]}}; an integer is a number of categories, from 0, null is a missing '
-        "answer (an empty cell), and bins may have labels and missing",
+        "answer (an empty cell), and bins may have bounds, clip, labels and missing",
     },
     "--round": {
         "default": "",

@@ -11,7 +11,6 @@ import shlex
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from math import isnan
 from pathlib import Path
 from typing import Any
 
@@ -256,6 +255,7 @@ _NO_VALUE = (
     "Give a missing value a category, which is null in a domain in JSON, or a name such as unknown"
 )
 _EXAMPLE = '{"sex": ["F", "M"], "age": 10}'
+_BIN_KEYS = {"bins", "bounds", "clip", "labels", "missing"}
 _LARGEST = 2**63 - 1
 _MAX_CATEGORIES, _MAX_CHARACTERS = 10**6, 1 << 26  # of all columns of a survey
 
@@ -268,7 +268,8 @@ def read_domains(path: Path) -> dict[str, Any]:
     path : Path
         JSON: an object whose keys are the columns, and whose values are lists of categories (text
         or integers, and null for a missing answer), numbers of categories, or bins of a number,
-        ``{"bins": [18, 65], "labels": ["young", "middle", "old"], "missing": true}``.
+        ``{"bins": [18, 65], "labels": ["young", "middle", "old"], "missing": true}`` or
+        ``{"bins": 64, "bounds": [0, 100], "clip": true}``.
 
     Returns
     -------
@@ -332,10 +333,10 @@ def _read_domain(domain: Any, where: str) -> Any:
     if type(domain) is int and domain >= 1:
         return domain
     if isinstance(domain, dict):
-        if "bins" not in domain or not set(domain) <= {"bins", "labels", "missing"}:
+        if "bins" not in domain or not set(domain) <= _BIN_KEYS:
             raise ValueError(
-                f'{where} must have the key "bins", and may have "labels" and "missing", got '
-                f"{shorten(domain)}."
+                f'{where} must have the key "bins", and may have "bounds", "clip", "labels" and '
+                f'"missing", got {shorten(domain)}.'
             )
         options = {key: value for key, value in domain.items() if key != "bins"}
         try:
@@ -444,7 +445,7 @@ class Codes:
     """
 
     def __init__(self, file: str, column: str, domain: Domain, is_client: bool = False) -> None:
-        self.file, self.column, self.edges = file, column, domain.edges
+        self.file, self.column, self.domain = file, column, domain
         self.is_client = is_client
         self.categories = domain.categories
         self.places = {text_of(one): i for i, one in enumerate(self.categories.tolist())}
@@ -452,12 +453,11 @@ class Codes:
     def find(self, value: str) -> int | None:
         """Return the place of a value; None if it has none."""
         place = self.places.get(value)
-        if place is None and self.edges is not None:
+        if place is None and self.domain.edges is not None:
             try:
-                number = float(value)
+                return self.domain.bin_of(float(value))
             except ValueError:
                 return None
-            return None if isnan(number) else int(np.searchsorted(self.edges, number, side="right"))
         return place
 
     def of(self, value: str, where: str) -> int:

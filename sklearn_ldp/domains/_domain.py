@@ -118,8 +118,12 @@ class BinList(CategoryList):
 
     Parameters
     ----------
-    edges : array-like of shape (n_bins - 1,)
-        Inner edges, rising; each belongs to the bin above it.
+    edges : array-like of shape (n_bins - 1,) or int
+        Inner edges, rising; each belongs to the bin above it. An int is a number of equal bins.
+    bounds : (float, float) or None, default=None
+        The ends of the first and of the last bin; None lets them reach to infinity.
+    clip : bool, default=False
+        Whether a number outside of the bounds counts in the bin that is nearest to it.
     labels : sequence of n_bins strings or None, default=None
         Names of the bins.
     missing : bool, default=False
@@ -128,31 +132,42 @@ class BinList(CategoryList):
     Raises
     ------
     ValueError
-        If the edges are not finite numbers that rise, or the labels are not names.
+        If the edges are not finite numbers that rise between the bounds, or the labels are not
+        names.
     """
 
     def __init__(
-        self, edges: ArrayLike, labels: Sequence[str] | None = None, missing: bool = False
+        self,
+        edges: ArrayLike,
+        bounds: Any = None,
+        clip: bool = False,
+        labels: Sequence[str] | None = None,
+        missing: bool = False,
     ) -> None:
-        try:
-            array = np.asarray(edges, dtype=float)
-        except (TypeError, ValueError):
-            array = np.empty(0)
-        if array.ndim != 1 or not array.size or not np.isfinite(array).all():
-            raise ValueError(f"Domain.bins needs a list of finite edges, got {edges!r}.")
-        if np.any(np.diff(array) <= 0):
-            raise ValueError(f"Domain.bins needs edges that rise, got {edges!r}.")
-        shown = [_shortest(float(edge)) for edge in array]
-        between = [f"[{low}, {high})" for low, high in pairwise(shown)]
-        names = [f"< {shown[0]}", *between, f">= {shown[-1]}"]
-        self.own_names = labels is not None
+        if not isinstance(clip, bool) or (clip and bounds is None):
+            raise ValueError(
+                f"Domain.bins needs clip= to be True or False, and True only with bounds=, got "
+                f"{clip!r} with bounds={bounds!r}."
+            )
+        low, high = (-np.inf, np.inf) if bounds is None else checked_bounds(bounds, "Domain.bins")
+        array = _inner_edges(edges, low, high)
+        ends = np.array([low, *array, high])
+        if np.any(np.diff(ends) <= 0):
+            between = "" if bounds is None else f" between the bounds {low:g} and {high:g}"
+            raise ValueError(f"Domain.bins needs edges that rise{between}, got {edges!r}.")
+        names = list(_bin_names(ends) if labels is None else labels)
         if labels is not None:
-            _check_labels(labels, len(names))
-            names = list(labels)
+            _check_labels(labels, len(ends) - 1)
         super().__init__(distinct(objects([*names, *[None] * missing]), "Domain.bins"))
         self.of_missing = len(names) if missing else -1
-        self.edges = array
-        self.edges.flags.writeable = False
+        self.own_names, self.clip = labels is not None, clip
+        self.edges, self.ends = array, ends
+        self.edges.flags.writeable = self.ends.flags.writeable = False
+
+    @property
+    def bounds(self) -> tuple[float, float] | None:
+        """The ends of the first and of the last bin; None if they reach to infinity."""
+        return (float(self.ends[0]), float(self.ends[-1])) if np.isfinite(self.ends[0]) else None
 
     def places(self, values: np.ndarray) -> np.ndarray:
         if values.dtype.kind in "OUS":
@@ -161,9 +176,115 @@ class BinList(CategoryList):
             except (TypeError, ValueError):  # names of bins, or no numbers
                 return super().places(values)
         places = np.searchsorted(self.edges, values, side="right")
+        if self.bounds is not None and not self.clip:
+            outside = (values < self.ends[0]) | (values > self.ends[-1])
+            places = np.where(outside, -1, places)
         if values.dtype.kind != "f":
             return places
         return np.where(np.isnan(values), self.of_missing, places)
+
+    def _refuse(self, value, position, name, where):
+        low, high = self.ends[0], self.ends[-1]
+        try:
+            is_outside = not is_missing(value) and not low <= float(value) <= high
+        except (TypeError, ValueError):  # no number
+            is_outside = False
+        if is_outside:
+            refuse_outside(value, position, f"{name}{where}", low, high)
+        super()._refuse(value, position, name, where)
+
+
+def checked_bounds(bounds: Any, name: str) -> tuple[float, float]:
+    """Return two finite numbers that rise, which the values of a number lie between.
+
+    Parameters
+    ----------
+    bounds : (float, float)
+        What a user gave.
+    name : str
+        The class to name in errors.
+
+    Returns
+    -------
+    (float, float)
+        The bounds.
+
+    Raises
+    ------
+    ValueError
+        If they are no such pair.
+    """
+    try:
+        is_pair = not isinstance(bounds, str) and np.asarray(bounds).dtype.kind in "iuf"
+        array = np.asarray(bounds, dtype=float) if is_pair else np.empty(0)
+    except (TypeError, ValueError):
+        array = np.empty(0)
+    with np.errstate(over="ignore", invalid="ignore"):
+        if array.shape == (2,) and 0 < array[1] - array[0] < np.inf:
+            return float(array[0]), float(array[1])
+    raise ValueError(
+        f"{name} needs bounds= to be two finite numbers, of which the second is larger, such as "
+        "(0, 100), which are public: bounds that are learnt from users' values would reveal some "
+        f"of them. Got {bounds!r}."
+    )
+
+
+def refuse_outside(value: Any, position: int, name: str, low: float, high: float) -> None:
+    """Raise UnknownValueError for a number outside of the bounds.
+
+    Parameters
+    ----------
+    value : float
+        The number, for the text that shows it.
+    position : int
+        Its row.
+    name : str
+        The class to name in errors.
+    low, high : float
+        The bounds.
+
+    Raises
+    ------
+    UnknownValueError
+        Always.
+    """
+    bounds = f"its bounds {_shortest(low)} and {_shortest(high)}"
+    remedy = "clip it before (numpy.clip, or clip=True of Domain.bins), or give wider bounds"
+    raise UnknownValueError(
+        f"{name} got the number {value!r} at position {position}, outside of {bounds}: {remedy}.",
+        f"{name} got a number outside of {bounds} at position {position}, which is not shown "
+        f"because errors of clients are logged: {remedy}.",
+    )
+
+
+def _inner_edges(edges: Any, low: float, high: float) -> np.ndarray:
+    """Return the edges between bins, of shape (n_bins - 1,)."""
+    if isinstance(edges, Integral) and not isinstance(edges, bool):
+        n = int(edges)
+        if not np.isfinite(low):
+            raise ValueError(
+                f"Domain.bins needs bounds= for a number of equal bins, got {n} without bounds: "
+                f"Domain.bins({n}, bounds=(0, 100)). An edge stands in a list: Domain.bins([{n}])."
+            )
+        if not 2 <= n <= _MAX_BINS:
+            raise ValueError(f"Domain.bins makes 2 to {_MAX_BINS:,} equal bins, got {n:,}.")
+        return low + (high - low) * (np.arange(1, n) / n)
+    try:
+        array = np.array(edges, dtype=float)
+    except (TypeError, ValueError):
+        array = np.empty(0)
+    if array.ndim != 1 or not array.size or not np.isfinite(array).all():
+        raise ValueError(f"Domain.bins needs a list of finite edges, got {edges!r}.")
+    return array
+
+
+def _bin_names(ends: np.ndarray) -> list[str]:
+    """Return names such as "< 18", "[18, 40)" and ">= 40", or "[40, 100]" of the last bin."""
+    shown = [_shortest(end) for end in ends.tolist()]
+    names = [f"[{low}, {high})" for low, high in pairwise(shown)]
+    if np.isfinite(ends[0]):
+        return [*names[:-1], f"[{shown[-2]}, {shown[-1]}]"]
+    return [f"< {shown[1]}", *names[1:-1], f">= {shown[-2]}"]
 
 
 def _check_labels(labels: Any, n_bins: int) -> None:
@@ -331,6 +452,7 @@ def codes_on_client(domain: Domain, X: Values, name: str) -> np.ndarray:
 
 
 # -- domains ---------------------------------------------------------------------------------------
+_MAX_BINS = 1 << 20  # each has a name, and takes some hundred bytes
 _MAX_LISTED = 1 << 27  # categories in a list: beyond that, the list alone takes gigabytes
 
 # Users from which on a learned domain is worth a warning, if so many of them are alone.
@@ -452,7 +574,13 @@ class Domain(Uncached):
 
     @classmethod
     def bins(
-        cls, edges: ArrayLike, *, labels: Sequence[str] | None = None, missing: bool = False
+        cls,
+        edges: ArrayLike,
+        *,
+        bounds: tuple[float, float] | None = None,
+        clip: bool = False,
+        labels: Sequence[str] | None = None,
+        missing: bool = False,
     ) -> Domain:
         """Return the domain of the bins of a number, whose edges are public.
 
@@ -460,9 +588,16 @@ class Domain(Uncached):
 
         Parameters
         ----------
-        edges : array-like of shape (n_bins - 1,)
-            Inner edges, rising. An edge belongs to the bin above it; the first bin has all numbers
-            below the first edge, and the last one all others.
+        edges : int, or array-like of shape (n_bins - 1,)
+            Number of equal bins between the bounds; or inner edges, rising. An edge belongs to the
+            bin above it. Without bounds the first bin has all numbers below the first edge, and the
+            last one all others.
+        bounds : (float, float), default=None
+            The lower end of the first bin and the upper end of the last one, which belongs to it.
+            With them the bins have centres, so that the estimate has a mean and quantiles.
+        clip : bool, default=False
+            Whether a number outside of the bounds counts in the first or the last bin; otherwise it
+            is refused. A client says this for itself: servers need not know it.
         labels : sequence of n_bins strings, default=None
             Names of the bins; None makes names of the edges, such as "[18, 40)". Edges under names
             of their own are a part of what clients and servers must agree on.
@@ -477,8 +612,9 @@ class Domain(Uncached):
         Raises
         ------
         ValueError
-            If the edges are not finite numbers that rise, or there is not one label for each bin,
-            all different and no numbers.
+            If the edges are not finite numbers that rise, between bounds that are, too; if there
+            are more than 2**20 equal bins; or if there is not one label for each bin, all different
+            and no numbers.
 
         Examples
         --------
@@ -490,8 +626,16 @@ class Domain(Uncached):
         [0, 1, 2, 3]
         >>> Domain.bins([18], labels=["minor", "adult"], missing=True).decode([0, 2]).tolist()
         ['minor', None]
+
+        Equal bins with finite ends, which have a mean and quantiles:
+
+        >>> fifths = Domain.bins(5, bounds=(0, 100), clip=True)
+        >>> fifths.categories.tolist()
+        ['[0, 20)', '[20, 40)', '[40, 60)', '[60, 80)', '[80, 100]']
+        >>> fifths.encode([19.5, 100, 130]).tolist(), fifths.ends.tolist()
+        ([0, 4, 4], [0.0, 20.0, 40.0, 60.0, 80.0, 100.0])
         """
-        return cls._of_parts([BinList(edges, labels, missing)], "Domain.bins")
+        return cls._of_parts([BinList(edges, bounds, clip, labels, missing)], "Domain.bins")
 
     @classmethod
     def open(cls) -> Domain:
@@ -568,9 +712,24 @@ class Domain(Uncached):
 
     @property
     def edges(self) -> np.ndarray | None:
-        """The edges that `bins` was given, of shape (n_bins - 1,); None for any other domain."""
+        """The edges between `bins`, of shape (n_bins - 1,); None for any other domain."""
+        bins = self._bins
+        return None if bins is None else bins.edges
+
+    @property
+    def ends(self) -> np.ndarray | None:
+        """Where bins between bounds begin and end, of shape (n_bins + 1,).
+
+        None for any other domain, and if one category is a missing number.
+        """
+        bins = self._bins
+        is_line = bins is not None and bins.bounds is not None and bins.of_missing < 0
+        return bins.ends if bins is not None and is_line else None
+
+    @property
+    def _bins(self) -> BinList | None:
         parts: Any = getattr(self, "_parts", ())
-        return getattr(parts[0], "edges", None) if len(parts) == 1 else None
+        return parts[0] if len(parts) == 1 and isinstance(parts[0], BinList) else None
 
     @property
     def names(self) -> np.ndarray:
@@ -583,10 +742,26 @@ class Domain(Uncached):
         edges = [("edges", *one) for one in self._own_edges()]
         return list_digest([*self.categories.tolist(), *edges])
 
+    def bin_of(self, number: float) -> int | None:
+        """Return the code of the bin that a number is in, in a domain of `bins`.
+
+        Parameters
+        ----------
+        number : float
+            A number.
+
+        Returns
+        -------
+        int or None
+            None if it is NaN, outside of the bounds, or if the domain has no bins.
+        """
+        place = -1 if self._bins is None else int(self._bins.places(np.array([float(number)]))[0])
+        return None if place < 0 or number != number else place
+
     def _own_edges(self) -> list[list[float]]:
         """Edges that the names of the bins do not tell."""
-        bins = [part for part in self._parts if getattr(part, "own_names", False)]
-        return [part.edges.tolist() for part in bins if isinstance(part, BinList)]
+        bins = [part for part in self._parts if isinstance(part, BinList) and part.own_names]
+        return [(part.edges if part.bounds is None else part.ends).tolist() for part in bins]
 
     def __len__(self) -> int:
         return self.size

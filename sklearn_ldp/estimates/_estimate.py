@@ -25,7 +25,7 @@ from ..inference import (
 )
 from ..inspection import FrequencyDisplay
 from ..noise import Noise
-from ..queries import Answers, Queries, as_query_set
+from ..queries import Answers, Queries, as_query_set, mean
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -343,7 +343,7 @@ class FrequencyEstimate:
         fish    0.25
         mammal  0.75
         """
-        query_set = as_query_set(queries).aligned(self.categories)
+        query_set = as_query_set(queries).aligned(self.categories, self.domain)
         answers = np.asarray((query_set.matrix(self.shape[1]) @ self.values.T).T)
         answers = np.maximum(answers, 0) if self.clip_answers else answers
         return answers if query_set.names is None else Answers(answers, query_set.names)
@@ -366,6 +366,49 @@ class FrequencyEstimate:
         row = self._single_row("top")
         order = np.argsort(-row, kind="stable")[:k]
         return [(_plain(self.categories[i]), float(row[i])) for i in order]
+
+    def mean(self) -> np.ndarray:
+        """Return the mean of a number from the centres of its bins.
+
+        It is the answer to ``queries.mean()``, for which `confidence_interval` has the interval.
+
+        Returns
+        -------
+        ndarray of shape (n_estimates,)
+            The means, in the units of the bins.
+
+        Raises
+        ------
+        ValueError
+            If the categories are no bins between bounds.
+
+        Examples
+        --------
+        >>> from sklearn_ldp import Domain, FrequencyEstimate
+        >>> ages = FrequencyEstimate([[0.5, 0.25, 0.25]], Domain.bins(3, bounds=(0, 90)))
+        >>> ages.mean().tolist(), ages.std().round(2).tolist()
+        ([37.5], [24.87])
+        """
+        return np.asarray(self.answer(mean()))[:, 0]
+
+    def std(self) -> np.ndarray:
+        """Return the standard deviation of a number from the centres of its bins.
+
+        Returns
+        -------
+        ndarray of shape (n_estimates,)
+            The standard deviations, in the units of the bins; 0 where the noise of a raw estimate
+            makes the variance negative.
+
+        Raises
+        ------
+        ValueError
+            If the categories are no bins between bounds.
+        """
+        means = self.mean()
+        ends: Any = None if self.domain is None else self.domain.ends
+        squares = ((ends[:-1] + ends[1:]) / 2 - means[:, None]) ** 2
+        return np.sqrt(np.maximum(np.sum(self.values * squares, axis=1), 0))
 
     def to_series(self) -> Series:
         """Return the frequencies as a pandas Series indexed by category.

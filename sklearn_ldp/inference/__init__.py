@@ -17,6 +17,7 @@ from ._difference import EstimateDifference
 from ._discoveries import Discoveries
 from ._discoveries import detected as detected
 from ._intervals import ConfidenceInterval
+from ._quantiles import Quantiles, quantiles
 from ._ranks import RankInterval, TopCategories, ranks, top_categories
 from ._statements import check_level as check_level
 from ._statements import check_of as check_of
@@ -29,12 +30,14 @@ __all__ = [
     "ConfidenceInterval",
     "Discoveries",
     "EstimateDifference",
+    "Quantiles",
     "RankInterval",
     "TopCategories",
     "WaldTest",
     "combine",
     "goodness_of_fit",
     "independence",
+    "quantiles",
     "ranks",
     "top_categories",
 ]

@@ -104,7 +104,8 @@ def query_rows(queries: Any, estimate: Estimate) -> sparse.csr_array:
     d = estimate.shape[1]
     if queries is None:
         return every_category(d)
-    return as_rows(as_query_set(queries).aligned(estimate.categories).matrix(d))
+    query_set = as_query_set(queries).aligned(estimate.categories, estimate.domain)
+    return as_rows(query_set.matrix(d))
 
 
 def intervals(

@@ -184,7 +184,9 @@ class FrequencyDisplay(BaseDisplay):
         _check(estimate, k, truth, level, order, by, orientation)
         categories, values, noun = estimate.categories, estimate.values[0], "categories"
         truth = None if truth is None else np.asarray(truth)
-        asked = None if queries is None else as_query_set(queries).aligned(categories)
+        asked = None
+        if queries is not None:
+            asked = as_query_set(queries).aligned(categories, estimate.domain)
         if asked is not None:
             values = estimate.answer(asked)[0]
             truth = None if truth is None else asked.matrix(len(categories)) @ truth

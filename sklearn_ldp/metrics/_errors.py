@@ -111,7 +111,7 @@ def query_errors(
             f"Argument metric must be one of {METRICS}, or a function, got {metric!r}."
         )
     truth, estimate = as_truth_and_estimate(frequencies, estimate)
-    query_set = as_query_set(queries).aligned(estimate.categories)
+    query_set = as_query_set(queries).aligned(estimate.categories, estimate.domain)
     if metric == "mse" and not estimate.clip_answers:
         errors = query_set.expected_squared_error(estimate.values - truth)
         if errors is not None:
@@ -309,7 +309,11 @@ def bias_variance(
     n = len(estimate)
     if n < 2:
         raise ValueError(f"bias_variance needs at least 2 estimates (rows), got {n}.")
-    matrix = as_query_set(queries).aligned(estimate.categories).matrix(len(truth), truth)
+    matrix = (
+        as_query_set(queries)
+        .aligned(estimate.categories, estimate.domain)
+        .matrix(len(truth), truth)
+    )
     answers = estimate.answer(matrix)
     mean, variance = answers.mean(axis=0), answers.var(axis=0, ddof=1)
     # Var(s**2) = (m4 - (n - 3) / (n - 1) s**4) / n, where m4 is the sample's fourth moment.

@@ -352,7 +352,7 @@ def held_out_score(
             "held_out_score needs the noise of the held-out estimate for its variance: pass "
             "oracle.estimate_ itself, or FrequencyEstimate(..., noise=oracle.noise_)."
         )
-    query_set = as_query_set(queries).aligned(held_out.categories)
+    query_set = as_query_set(queries).aligned(held_out.categories, held_out.domain)
     if query_set.depends_on_truth:
         raise ValueError(
             f"held_out_score cannot ask {query_set!r}, which depends on the truth: choose the "

@@ -488,7 +488,8 @@ class NoisySearch(BaseSearch):
         The squared distance to a noisy response changes with the noise in proportion to how far
         the answers differ: by a linear answer of its own.
         """
-        query_set, d = as_query_set(self.queries).aligned(estimate.categories), estimate.shape[1]
+        query_set = as_query_set(self.queries).aligned(estimate.categories, estimate.domain)
+        d = estimate.shape[1]
         weights = query_set.square_weights(d)
         variances = np.zeros(len(differences))
         for i, values in enumerate(estimate.values):

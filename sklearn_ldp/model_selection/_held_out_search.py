@@ -49,7 +49,9 @@ class SetCase(NamedTuple):
         """The share of each part in the mean error over all answers."""
         n_answers = {}
         for name, case in self.parts.items():
-            queries = as_query_set(case.queries).aligned(case.estimate.categories)
+            queries = as_query_set(case.queries).aligned(
+                case.estimate.categories, case.estimate.domain
+            )
             n_answers[name] = queries.matrix(case.estimate.shape[1], case.frequencies).shape[0]
         total = sum(n_answers.values())
         return {name: n / total for name, n in n_answers.items()}

@@ -11,6 +11,7 @@ from ._choice import (
 from ._direct import GRR
 from ._hadamard import HadamardResponse
 from ._local_hashing import BLH, OLH
+from ._local_mean import LocalMean, MeanEstimate
 from ._matrix import MatrixOracle
 from ._projective import ProjectiveGeometryResponse
 from ._subset import SubsetSelection
@@ -25,7 +26,9 @@ __all__ = [
     "SUE",
     "BaseOracle",
     "HadamardResponse",
+    "LocalMean",
     "MatrixOracle",
+    "MeanEstimate",
     "OracleProfile",
     "PrivacyWarning",
     "ProjectiveGeometryResponse",

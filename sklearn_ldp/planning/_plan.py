@@ -462,7 +462,7 @@ class _Column:
     def __init__(self, planned: PlannedEstimate, queries: Any, frequencies: Any) -> None:
         self.domain, self.oracle, self.noise, self.weight = planned
         d, categories = self.domain.size, self.domain.categories
-        self.queries = as_query_set(queries).aligned(categories)
+        self.queries = as_query_set(queries).aligned(categories, self.domain)
         if self.queries.depends_on_truth and frequencies is None:
             raise ValueError(
                 f"{self.queries!r} needs the true frequencies: give presumed ones as frequencies."

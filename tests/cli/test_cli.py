@@ -1064,11 +1064,19 @@ def test_bins_of_one_column(tmp_path, capsys):
     assert main(["plan", "--categories", str(domain), "--n-samples", "1000"]) == 0
     capsys.readouterr()
     domain.write_text('{"bins": [18, 65], "label": ["young"]}')
-    assert_fails(argv, capsys, 'must have the key "bins", and may have "labels" and "missing"')
+    assert_fails(argv, capsys, 'must have the key "bins", and may have "bounds", "clip"')
     domain.write_text('{"bins": [65, 18]}')
     assert_fails(argv, capsys, "edges that rise")
     domain.write_text('{"bins": [18, 65]}')
     assert_fails(argv, capsys, "line 5: the value is empty")
+    domain.write_text('{"bins": 2, "bounds": [0, 80], "clip": true, "missing": true}')
+    assert main([*argv, "--epsilon", "20", "--oracle", "grr", "--post", "base"]) == 0
+    found = {row["value"]: row["count"] for row in rows_of(capsys.readouterr().out)}
+    assert found == {"[0, 40)": "2", "[40, 80]": "2", "": "1"}
+    domain.write_text('{"bins": 2, "bounds": [0, 80], "missing": true}')
+    assert_fails(argv, capsys, "the value '90'")
+    domain.write_text('{"bins": 2, "bounds": "auto"}')
+    assert_fails(argv, capsys, "bounds= to be two finite numbers")
 
 
 @pytest.mark.parametrize("form", ["parquet", "arrows", "jsonl"])

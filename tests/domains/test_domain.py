@@ -338,3 +338,82 @@ def test_a_missing_number_is_in_no_bin(value):
 def test_a_text_that_is_no_number_is_in_no_bin():
     with pytest.raises(ValueError, match="unknown category '20'; its 3"):
         Domain.bins([18, 65]).encode(["20", "old"], "GRR")
+
+
+def test_equal_bins_between_bounds():
+    ages = Domain.bins(4, bounds=(0, 100))
+    assert ages.categories.tolist() == ["[0, 25)", "[25, 50)", "[50, 75)", "[75, 100]"]
+    assert ages.ends.tolist() == [0, 25, 50, 75, 100]
+    assert ages.edges.tolist() == [25, 50, 75]
+    assert ages.encode([0, 24.9, 25, 75, 100]).tolist() == [0, 0, 1, 3, 3]
+    assert ages.encode(np.array([0, 100], dtype=np.uint8)).tolist() == [0, 3]
+    assert ages.encode(["25", 99.5]).tolist() == [1, 3]
+    assert ages == Domain.bins([25, 50, 75], bounds=(0, 100)) != Domain.bins([25, 50, 75])
+    copy = pickle.loads(pickle.dumps(ages))
+    assert copy == ages
+    assert copy.digest == ages.digest
+    assert not copy.ends.flags.writeable
+
+
+def test_bounds_under_names_of_ones_own_are_agreed_on():
+    names = {"labels": ["young", "old"]}
+    ages = Domain.bins([50], bounds=(0, 100), **names)
+    others = Domain.bins([50], **names), Domain.bins([50], bounds=(0, 90), **names)
+    assert all(ages != one and ages.digest != one.digest for one in others)
+
+
+def test_ends_are_those_of_bins_on_a_line():
+    assert Domain.bins([18]).ends is None
+    assert Domain(3).ends is None
+    assert Domain.bins(3, bounds=(0, 1), missing=True).ends is None
+    assert Domain.product([Domain.bins(3, bounds=(0, 1)), 2]).ends is None
+
+
+@pytest.mark.parametrize("outside", [-0.01, 100.5, "130", 1e5])
+def test_a_number_outside_of_the_bounds_is_refused_by_its_row(outside):
+    ages = Domain.bins(4, bounds=(0, 100))
+    with pytest.raises(ValueError, match=f"{outside!r} at position 2, outside of its bounds 0 and"):
+        ages.encode([5, 7, outside], "GRR")
+    with pytest.raises(ValueError, match="outside of its bounds 0 and 100 at position 2") as found:
+        GRR(1.0, categories=ages, random_state=None).privatize([5, 7, outside])
+    assert str(outside) not in str(found.value)
+    assert Domain.bins(4, bounds=(0, 100), clip=True).encode([outside]).tolist() in ([0], [3])
+
+
+def test_what_is_no_number_is_not_outside():
+    ages = Domain.bins(4, bounds=(0, 100), clip=True)
+    for value in (np.nan, None):
+        with pytest.raises(ValueError, match="NaN"):
+            ages.encode([20, value], "GRR")
+    with pytest.raises(ValueError, match="unknown category"):
+        ages.encode(["20", "old"], "GRR")
+    with_missing = Domain.bins(4, bounds=(0, 100), missing=True)
+    assert with_missing.encode([np.nan, 3]).tolist() == [4, 0]
+
+
+@pytest.mark.parametrize(
+    ("edges", "options", "what"),
+    [
+        (64, {}, "needs bounds= for a number of equal bins"),
+        (1, {"bounds": (0, 1)}, "makes 2 to 1,048,576 equal bins, got 1"),
+        (2**40, {"bounds": (0, 1)}, "makes 2 to 1,048,576 equal bins"),
+        (True, {"bounds": (0, 1)}, "list of finite edges"),
+        (4.0, {"bounds": (0, 1)}, "list of finite edges"),
+        (4, {"bounds": (1, 0)}, "two finite numbers, of which the second is larger"),
+        (4, {"bounds": (0, 0)}, "two finite numbers"),
+        (4, {"bounds": (0, np.inf)}, "two finite numbers"),
+        (4, {"bounds": (-1e308, 1e308)}, "two finite numbers"),
+        (4, {"bounds": (np.nan, 1)}, "two finite numbers"),
+        (4, {"bounds": "auto"}, "learnt from users' values would reveal .* Got 'auto'"),
+        (4, {"bounds": 7}, "two finite numbers"),
+        (4, {"bounds": [[0], [1, 2]]}, "two finite numbers"),
+        (4, {"bounds": ("0", "1")}, "two finite numbers"),
+        (4, {"bounds": (1.0, 1.0 + 2**-52)}, "rise between the bounds"),
+        ([5, 100], {"bounds": (0, 100)}, "rise between the bounds 0 and 100"),
+        ([18], {"clip": True}, "clip= .* only with bounds="),
+        ([18], {"clip": "no", "bounds": (0, 100)}, "clip= to be True or False"),
+    ],
+)
+def test_bins_that_are_none(edges, options, what):
+    with pytest.raises(ValueError, match=what):
+        Domain.bins(edges, **options)

@@ -215,7 +215,9 @@ class EmpiricalBayes(LearntPrior):
                     f"{name} takes a mapping as {parameter} for a set of estimates, by the names "
                     f"of its parts, got a single estimate: pass what holds for it alone."
                 )
-        partitions, ordered, top = QueryHints.of(self.queries, estimate.categories, name)
+        partitions, ordered, top = QueryHints.of(
+            self.queries, estimate.categories, name, estimate.domain
+        )
         if self.groups is not None:
             partitions = as_partitions(self.groups, estimate.categories, name) + partitions
         ordered = (self.ordered or ordered) and len(estimate.categories) >= FEWEST

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
+from ...domains import Domain
 from ...noise import as_rows
 from ...queries import QuerySet, as_query_set, query_matrix
 from ...queries import groups as groups_by
@@ -167,7 +168,9 @@ class QueryHints(NamedTuple):
     top: int | None
 
     @classmethod
-    def of(cls, queries: Any, categories: np.ndarray, name: str) -> QueryHints:
+    def of(
+        cls, queries: Any, categories: np.ndarray, name: str, domain: Domain | None = None
+    ) -> QueryHints:
         """Return what a parameter `queries` says about the estimate that is wanted.
 
         Parameters
@@ -178,15 +181,17 @@ class QueryHints(NamedTuple):
             The domain.
         name : str
             The class to name in errors.
+        domain : Domain, default=None
+            The domain itself, if it is known.
 
         Returns
         -------
         QueryHints
             Nothing, if all categories are treated alike.
         """
-        query_set, d = as_query_set(queries).aligned(categories), len(categories)
+        query_set, d = as_query_set(queries).aligned(categories, domain), len(categories)
         if query_set.parts:
-            hints = [cls.of(one, categories, name) for one in query_set.parts]
+            hints = [cls.of(one, categories, name, domain) for one in query_set.parts]
             found = {p.codes.tobytes(): p for one in hints for p in one.partitions}
             return cls([*found.values()], any(one.ordered for one in hints), None)
         if query_set.top is not None:

@@ -1,0 +1,245 @@
+"""Errors of numbers: means, quantiles and distributions, and the time of a million users.
+
+    python -m benchmarks.accuracy.numbers [--sections mean quantiles shapes ranges speed]
+
+"mean" compares LocalMean with the optimum, exactly. "quantiles" collects real ages (ADULT_TRAIN of
+--data) in 64 bins. "shapes" and "ranges" draw numbers in [0, 1) and compare distributions by their
+Wasserstein distance, and 400 random ranges by their mean squared error.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import gzip
+import time
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sklearn_ldp import OLH, Domain, EmpiricalBayes, HadamardResponse, LocalMean, SubsetSelection
+from sklearn_ldp.inference import quantiles
+from sklearn_ldp.mechanisms.coins import TWO_64, exp_lower_bound
+from sklearn_ldp.mechanisms.mean import MeanMechanism, mean_table
+from sklearn_ldp.queries import between, prefixes
+
+from .._command import add_data_argument, command
+from .._tables import markdown
+
+OPTIMA = {0.5: 16.00, 0.7: 8.170, 1.0: 3.991, 1.5: 1.692, 2.0: 0.865, 3.0: 0.304, 4.0: 0.127}
+ORACLES = (HadamardResponse, SubsetSelection, OLH)
+N_USERS, EPSILON = 100_000, 1.0
+
+
+def main() -> None:
+    """Print the tables of the sections that are asked for."""
+    parser = command(__doc__, __spec__)
+    add_data_argument(parser)
+    parser.add_argument("--sections", nargs="+", default=list(SECTIONS), choices=list(SECTIONS))
+    parser.add_argument("--repeats", type=int, default=20, help="collections per cell")
+    parser.add_argument("--seed", type=int, default=0, help="(default: 0)")
+    arguments = parser.parse_args()
+    for name in arguments.sections:
+        print(f"\n{name}\n")
+        SECTIONS[name](arguments)
+
+
+# -- means ------------------------------------------------------------------------------------
+def mean_section(arguments: argparse.Namespace) -> None:
+    """Print worst variances over 1,001 numbers, and what is proved in rational numbers."""
+    rows = []
+    for epsilon, optimum in OPTIMA.items():
+        table = mean_table(epsilon)
+        worst = MeanMechanism(table).variance(np.linspace(-1, 1, 1001)).max()
+        ratio = max(Fraction(max(c), min(c)) for c in zip(*table.rows, strict=True))
+        unbiased = sum(
+            _exact_mean(table, Fraction(i, 50) - 1) == Fraction(i, 50) - 1 for i in range(101)
+        )
+        within = "yes" if ratio <= exp_lower_bound(epsilon) else "NO"
+        rows.append(
+            [
+                f"{epsilon:g}",
+                f"{optimum:g}",
+                f"{worst:.4g}",
+                f"{worst / optimum:.4f}",
+                f"{_hybrid(epsilon):.4g}",
+                f"{unbiased} of 101",
+                within,
+                str(len(table.values)),
+            ]
+        )
+    header = [
+        "epsilon",
+        "optimum",
+        "LocalMean",
+        "ratio",
+        "hybrid",
+        "unbiased",
+        "private",
+        "outputs",
+    ]
+    print(markdown(header, rows))
+
+
+def _exact_mean(table: Any, number: Fraction) -> Fraction:
+    place = (number + 1) * 16
+    low = min(int(place), 31)
+    one, other = (
+        sum(v * n for v, n in zip(table.values, table.rows[i], strict=True)) for i in (low, low + 1)
+    )
+    return (one + (place - low) * (other - one)) / TWO_64
+
+
+def _hybrid(epsilon: float) -> float:
+    """Return the worst variance of the hybrid mechanism (Wang et al., ICDE 2019)."""
+    whole, half = np.exp(epsilon), np.exp(epsilon / 2)
+    if epsilon <= 0.61:
+        return float(((whole + 1) / (whole - 1)) ** 2)
+    return float(
+        (half + 3) / (3 * half * (half - 1)) + (whole + 1) ** 2 / (half * (whole - 1) ** 2)
+    )
+
+
+# -- quantiles --------------------------------------------------------------------------------
+def quantiles_section(arguments: argparse.Namespace) -> None:
+    """Print errors of the median of real ages, and what its intervals cover."""
+    path = Path(arguments.data) / "ADULT_TRAIN.csv.gz"
+    if not path.exists():
+        print(f"(needs {path})")
+        return
+    with gzip.open(path, "rt", encoding="utf-8") as file:
+        ages = np.array([int(row["age"]) for row in csv.DictReader(file)][:30_000])
+    bins, repeats = Domain.bins(64, bounds=(0, 100)), 10 * arguments.repeats
+    counts = np.bincount(bins.encode(ages), minlength=64)
+    truth = float(np.median(ages))
+    rows = []
+    for oracle in ORACLES:
+        estimate = oracle(EPSILON, categories=bins, random_state=arguments.seed).simulate(
+            counts, repeats
+        )
+        for simultaneous in (False, True):
+            value, low, high = quantiles(estimate, [0.5], simultaneous=simultaneous)
+            covered = np.mean((low <= truth) & (truth <= high))
+            rows.append(
+                [
+                    f"{oracle.__name__}, {'all at once' if simultaneous else 'each'}",
+                    f"{np.mean(np.abs(value - truth)):.2f}",
+                    f"{100 * covered:.1f} %",
+                    f"{np.mean(high - low):.2f}",
+                ]
+            )
+    print(f"Median {truth:g} of 30,000 ages, epsilon {EPSILON:g}, {repeats} collections\n")
+    print(markdown(["oracle, intervals", "error (years)", "covered", "width (years)"], rows))
+
+
+# -- distributions ----------------------------------------------------------------------------
+def shapes(rng: np.random.Generator) -> dict[str, np.ndarray]:
+    """Return users' numbers in [0, 1) of three shapes."""
+    n = N_USERS
+    peaks = np.where(rng.random(n) < 0.5, rng.normal(0.3, 0.03, n), rng.normal(0.7, 0.05, n))
+    spikes = np.where(rng.random(n) < 0.5, rng.choice([0.1, 0.35, 0.6, 0.85], n), rng.random(n))
+    found = {"Beta(5, 2)": rng.beta(5, 2, n), "two peaks": peaks, "four spikes": spikes}
+    return {name: np.clip(numbers, 0, 1 - 1e-9) for name, numbers in found.items()}
+
+
+def methods() -> dict[str, Callable[[np.ndarray, Any], Any]]:
+    """Return what turns users' numbers and a seed into an estimate."""
+
+    def of(oracle: Any, d: int, post: Any) -> Callable[[np.ndarray, Any], Any]:
+        bins = Domain.bins(d, bounds=(0, 1))
+
+        def estimate(numbers: np.ndarray, seed: Any) -> Any:
+            counts = np.bincount(bins.encode(numbers), minlength=d)
+            raw = oracle(EPSILON, categories=bins, random_state=seed).simulate(counts)
+            return post.fit_transform(raw)
+
+        return estimate
+
+    ordered = EmpiricalBayes(ordered=True)
+    return {
+        "OLH, 256 bins, ordered prior": of(OLH, 256, ordered),
+        "HadamardResponse, 256 bins, ordered prior": of(HadamardResponse, 256, ordered),
+        "HadamardResponse, 64 bins, ordered prior": of(HadamardResponse, 64, ordered),
+        "HadamardResponse, 16 bins, ordered prior": of(HadamardResponse, 16, ordered),
+    }
+
+
+def wasserstein(numbers: np.ndarray, estimate: Any) -> float:
+    """Return the distance of two distribution functions at the ends of 256 bins."""
+    grid = np.arange(1, 257) / 256
+    truth = np.searchsorted(np.sort(numbers), grid, side="left") / len(numbers)
+    found = np.r_[0, estimate.answer(prefixes())[0]]
+    return float(np.mean(np.abs(np.interp(grid, estimate.domain.ends, found) - truth)))
+
+
+def range_error(numbers: np.ndarray, estimate: Any) -> float:
+    """Return the mean squared error of 400 random ranges of [0, 1)."""
+    ends = np.sort(np.random.default_rng(0).random((400, 2)), axis=1)
+    ordered = np.sort(numbers)
+    truth = (np.searchsorted(ordered, ends[:, 1]) - np.searchsorted(ordered, ends[:, 0])) / len(
+        numbers
+    )
+    return float(np.mean((estimate.answer(between(ends))[0] - truth) ** 2))
+
+
+def _compared(
+    arguments: argparse.Namespace, measure: Callable[[np.ndarray, Any], float], scale: float
+) -> None:
+    errors: dict[tuple[str, str], list[float]] = {}
+    for repeat in range(arguments.repeats):
+        rng = np.random.default_rng([arguments.seed, repeat])
+        for shape, numbers in shapes(rng).items():
+            for method, estimate in methods().items():
+                error = measure(numbers, estimate(numbers, rng)) * scale
+                errors.setdefault((method, shape), []).append(error)
+    names = list(dict.fromkeys(shape for _, shape in errors))
+    rows = [
+        [method]
+        + [
+            f"{np.mean(e := errors[method, shape]):.4f} ({np.std(e) / np.sqrt(len(e)):.4f})"
+            for shape in names
+        ]
+        for method in methods()
+    ]
+    print(f"n {N_USERS:,}, epsilon {EPSILON:g}, {arguments.repeats} runs (standard errors)\n")
+    print(markdown(["method", *names], rows))
+
+
+def shapes_section(arguments: argparse.Namespace) -> None:
+    """Print mean Wasserstein distances."""
+    _compared(arguments, wasserstein, 1.0)
+
+
+def ranges_section(arguments: argparse.Namespace) -> None:
+    """Print mean squared errors of ranges, times 100,000."""
+    _compared(arguments, range_error, 1e5)
+
+
+# -- speed ------------------------------------------------------------------------------------
+def speed_section(arguments: argparse.Namespace) -> None:
+    """Print the seconds that a million users take."""
+    numbers = np.random.default_rng(arguments.seed).random(10**6)
+    oracle = LocalMean(EPSILON, bounds=(0, 1))
+    start = time.perf_counter()
+    reports = oracle.privatize(numbers)
+    middle = time.perf_counter()
+    oracle.aggregate(reports)
+    error = abs(oracle.mean_ - numbers.mean())
+    end = time.perf_counter()
+    print(f"LocalMean: privatize {middle - start:.2f} s, decode {end - middle:.2f} s")
+    print(f"error {error:.5f}, standard error {oracle.standard_error_:.5f}")
+
+
+SECTIONS: dict[str, Callable[[argparse.Namespace], None]] = {
+    "mean": mean_section,
+    "quantiles": quantiles_section,
+    "shapes": shapes_section,
+    "ranges": ranges_section,
+    "speed": speed_section,
+}
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,86 @@
+"""The public domain of a number between bounds, as codes on a fine grid."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ._domain import Domain, checked_bounds, refuse_missing, refuse_outside
+from .canonical import list_digest
+from .values import is_missing
+
+
+class NumberDomain(Domain):
+    """Numbers between bounds: codes are the nearest points of a grid that is too fine to list.
+
+    Parameters
+    ----------
+    bounds : (float, float)
+        The least and the largest number.
+    n_levels : int
+        Number of points of the grid, of which the first and the last are the bounds.
+    name : str, default="NumberDomain"
+        The class to name in errors.
+
+    Raises
+    ------
+    ValueError
+        If the bounds are not two finite numbers that rise.
+    """
+
+    def __init__(self, bounds: Any, n_levels: int, name: str = "NumberDomain") -> None:
+        self.bounds = checked_bounds(bounds, name)
+        self.size = n_levels
+
+    @property
+    def categories(self) -> np.ndarray:
+        """Not listed: the grid is too fine."""
+        raise ValueError("A number between bounds has no list of categories: use Domain.bins.")
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the bounds and the grid, the same on every machine."""
+        return list_digest([("numbers", *self.bounds, self.size)])
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, NumberDomain)
+            and self.bounds == other.bounds
+            and self.size == other.size
+        )
+
+    def __hash__(self) -> int:
+        return hash((type(self), self.bounds, self.size))
+
+    def __repr__(self) -> str:
+        return f"NumberDomain({self.bounds!r}, {self.size})"
+
+    def encode_columns(self, columns: list[np.ndarray], name: str) -> np.ndarray:
+        if len(columns) != 1:
+            raise ValueError(
+                f"{name} takes one number per user, got {len(columns)} columns: use one "
+                f"{name} for each column."
+            )
+        numbers = _as_floats(columns[0], name)
+        low, high = self.bounds
+        if np.isnan(numbers).any():
+            refuse_missing(name)
+        outside = np.flatnonzero((numbers < low) | (numbers > high))
+        if outside.size:
+            row = int(outside[0])
+            refuse_outside(columns[0][row : row + 1].tolist()[0], row, name, low, high)
+        return np.rint((numbers - low) / (high - low) * (self.size - 1)).astype(np.int64)
+
+    encode_columns.__doc__ = Domain.encode_columns.__doc__
+
+
+def _as_floats(column: np.ndarray, name: str) -> np.ndarray:
+    """Return numbers as floats, NaN where one is missing, or raise ValueError."""
+    if column.dtype.kind in "iuf":
+        return column.astype(float)
+    try:
+        return np.array([float("nan" if is_missing(v) else v) for v in column.tolist()])
+    except (TypeError, ValueError, OverflowError):
+        pass  # the error would show a value, and those of clients are logged
+    raise ValueError(f"{name} takes one number per user, and got something that is no number.")

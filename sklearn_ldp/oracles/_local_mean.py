@@ -1,0 +1,242 @@
+"""The mean of a number, without bins."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtri
+
+from .._utils.random import RandomState
+from .._utils.text import labelled_lines
+from .._utils.typing import Values
+from ..domains import NumberDomain
+from ..inference import check_level, check_of
+from ..mechanisms.mean import N_LEVELS, MeanMechanism, mean_table
+from .collector import BaseCollector, Collected, inherit_survey_parameters
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class MeanEstimate:
+    """Estimated means of a number, one for each group of users.
+
+    Parameters
+    ----------
+    mean : ndarray of shape (n_estimates,)
+        Unbiased means; with few users one may lie outside of the bounds.
+    standard_error : ndarray of shape (n_estimates,)
+        Their standard errors about the mean of those who reported.
+    population_error : ndarray of shape (n_estimates,)
+        Their standard errors about the mean of a population that the users are a sample of.
+    n_samples : ndarray of int of shape (n_estimates,)
+        Numbers of users.
+    bounds : (float, float)
+        The bounds of the number.
+    row_names : list, default=None
+        Names of the groups.
+
+    Examples
+    --------
+    >>> from sklearn_ldp import LocalMean
+    >>> from sklearn_ldp.oracles import estimate_by_group
+    >>> oracle = LocalMean(2.0, bounds=(0, 100), random_state=1)
+    >>> ages, region = [20, 60, 40, 80] * 2500, ["east", "east", "west", "west"] * 2500
+    >>> estimate_by_group(oracle, ages, region)
+    MeanEstimate of 2 groups, 10,000 users
+      east  40.55 +- 0.66
+      west  59.35 +- 0.66
+    """
+
+    mean: np.ndarray
+    standard_error: np.ndarray
+    population_error: np.ndarray
+    n_samples: np.ndarray
+    bounds: tuple[float, float]
+    row_names: list[Any] | None = None
+
+    def __len__(self) -> int:
+        return len(self.mean)
+
+    def confidence_interval(
+        self, level: float = 0.95, *, of: str = "users"
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return confidence intervals of the means, within the bounds.
+
+        Parameters
+        ----------
+        level : float, default=0.95
+            Probability that an interval covers its mean.
+        of : {"users", "population"}, default="users"
+            Whose mean it is, see :mod:`sklearn_ldp.inference`.
+
+        Returns
+        -------
+        low, high : ndarray of shape (n_estimates,)
+            The ends.
+
+        Raises
+        ------
+        ValueError
+            If the level is not in (0, 1), or `of` is something else.
+        """
+        check_level(level)
+        check_of(of)
+        error = self.standard_error if of == "users" else self.population_error
+        half_width = ndtri(0.5 + level / 2) * error
+        least, most = self.bounds
+        # A mean outside of the bounds leaves an interval that is more than a point.
+        low = np.minimum(self.mean - half_width, most - half_width / 4)
+        high = np.maximum(self.mean + half_width, least + half_width / 4)
+        return np.clip(low, least, most), np.clip(high, least, most)
+
+    def __repr__(self) -> str:
+        names = ["mean"] if self.row_names is None else self.row_names
+        both = zip(self.mean.tolist(), self.standard_error.tolist(), strict=True)
+        lines = labelled_lines(names, [f"{mean:.4g} +- {error:.2g}" for mean, error in both])
+        groups = "" if self.row_names is None else f" of {len(self)} groups"
+        return "\n  ".join(
+            [f"MeanEstimate{groups}, {int(self.n_samples.sum()):,} users", *lines[:20]]
+        )
+
+
+@inherit_survey_parameters
+class LocalMean(BaseCollector[MeanEstimate]):
+    """The mean of a number between public bounds.
+
+    Each user's number is randomised by the channel whose worst variance is the least of all private
+    and unbiased ones, to within 1 %: a linear programme finds it. For a budget that is not among
+    the common ones (such as 0.5, 1 or 2) this takes some seconds, once in a process.
+
+    Privacy: one report spends epsilon of its user. A channel is enumerated in integers: no report
+    is more than exp(epsilon) times as likely under one number as under another.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        Privacy budget of one report, > 0. Below 0.2 a report is one bit, beyond 8 the channel of 8
+        is used.
+    bounds : (float, float)
+        The least and the largest number, which are public. The standard error grows with their
+        distance, so clip a few extreme numbers (``numpy.clip``) before they widen it.
+    %(collection)s
+
+    Attributes
+    ----------
+    mean_ : float
+        The unbiased mean.
+    standard_error_ : float
+        Its standard error about those who reported.
+    estimate_ : MeanEstimate of length 1
+        Both, with the intervals.
+    n_samples_seen_ : int
+        Number of users.
+
+    See Also
+    --------
+    sklearn_ldp.Domain.bins : For histograms and quantiles, whose estimate has a mean as well.
+
+    Notes
+    -----
+    The standard error is that of the largest variance that a report may have, which nearly all
+    numbers have.
+
+    Examples
+    --------
+    >>> from sklearn_ldp import LocalMean
+    >>> oracle = LocalMean(1.0, bounds=(0, 100), random_state=0).fit([20, 30, 50, 80] * 2500)
+    >>> round(oracle.mean_, 1), round(oracle.standard_error_, 1)
+    (43.4, 1.0)
+    >>> low, high = oracle.confidence_interval(0.95)
+    >>> round(low, 1), round(high, 1)
+    (41.5, 45.4)
+    """
+
+    _parameter_constraints: dict = {
+        **BaseCollector._parameter_constraints,
+        "bounds": "no_validation",  # NumberDomain checks them, and says what is wrong
+    }
+    _domain_parameter = "bounds"
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        *,
+        bounds: Any = None,
+        input: str = "values",
+        n_shards: int = 10,
+        random_state: RandomState = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.bounds = bounds
+        self.input = input
+        self.n_shards = n_shards
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    # -- what is known after fit --------------------------------------------------------------
+    @property
+    def mean_(self) -> float:
+        """The unbiased mean."""
+        return float(self._estimate_of(self._fitted("mean_")).mean[0])
+
+    @property
+    def standard_error_(self) -> float:
+        """The standard error of the mean about those who reported."""
+        return float(self._estimate_of(self._fitted("standard_error_")).standard_error[0])
+
+    def confidence_interval(self, level: float = 0.95, *, of: str = "users") -> tuple[float, float]:
+        """Return a confidence interval of the mean, within the bounds.
+
+        Parameters
+        ----------
+        level : float, default=0.95
+            Probability that the interval covers the mean.
+        of : {"users", "population"}, default="users"
+            Whose mean it is, see :mod:`sklearn_ldp.inference`.
+
+        Returns
+        -------
+        (float, float)
+            The ends.
+
+        Raises
+        ------
+        ValueError
+            If the level is not in (0, 1), or `of` is something else.
+        """
+        estimate = self._estimate_of(self._fitted("confidence interval"))
+        low, high = estimate.confidence_interval(level, of=of)
+        return float(low[0]), float(high[0])
+
+    # -- the hooks ----------------------------------------------------------------------------
+    def _domain_of(self, declared: Any) -> NumberDomain:
+        return NumberDomain(declared, N_LEVELS, self._name)
+
+    def _learned_domain(self, X: Values) -> NumberDomain:
+        return self._domain_of(self.bounds)  # refuses "auto"
+
+    def _make_mechanism(self, domain: Any) -> MeanMechanism:
+        return MeanMechanism(mean_table(float(self.epsilon)))
+
+    def _estimate_of(self, state: Collected) -> MeanEstimate:
+        """The raw estimate of what was collected."""
+        domain: Any = state.protocol.domain
+        low, high = domain.bounds
+        tallies, sizes = state.decoded
+        values, worst = state.mechanism.values, state.mechanism.worst_variance
+        n = np.maximum(np.ravel(sizes), 1)
+        means = tallies @ values / n
+        # The variance of one report of a random user is at least that, and at most 1 more.
+        spread = (tallies @ values**2 - n * means**2) / np.maximum(n - 1, 1)
+        spread = np.where(n > 1, np.clip(spread, worst, worst + 1), worst + 1)
+        scale = (high - low) / 2
+        return MeanEstimate(
+            (low + high) / 2 + scale * means,
+            scale * np.sqrt(worst / n),
+            scale * np.sqrt(spread / n),
+            np.ravel(sizes),
+            domain.bounds,
+            None if state.groups is None else state.groups.names,
+        )

@@ -1,0 +1,129 @@
+"""Quantiles against users whose numbers are known, and their intervals against their level."""
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+from sklearn_ldp import Domain, FrequencyEstimate, HadamardResponse, NoiseModel, NormSub
+from sklearn_ldp.inference import quantiles
+from sklearn_ldp.queries import mean, prefixes
+
+AGES = Domain.bins(20, bounds=(0, 100))
+COUNTS = np.round(20_000 * np.exp(-0.5 * ((np.arange(20) - 7) / 3) ** 2)).astype(int)
+N = COUNTS.sum()
+ASKED = [0.1, 0.5, 0.9]
+
+
+def exact(values):
+    """An estimate without noise, of many users."""
+    return FrequencyEstimate(np.asarray(values, dtype=float), AGES, NOISE)
+
+
+NOISE = HadamardResponse(1.0).channel(20).noise(10**13)
+
+
+def test_quantiles_of_known_users():
+    value, low, high = quantiles(exact([COUNTS / N]), ASKED)
+    users = np.repeat(np.arange(20), COUNTS) * 5.0 + np.concatenate(
+        [5 * (np.arange(n) + 0.5) / n for n in COUNTS]  # spread evenly over their bin
+    )
+    assert np.allclose(value, np.quantile(users, ASKED), atol=0.01)
+    bins = np.searchsorted(np.cumsum(COUNTS) / N, ASKED)
+    assert low.tolist() == [AGES.ends[bins].tolist()]
+    assert high.tolist() == [AGES.ends[bins + 1].tolist()]
+
+
+def test_values_and_intervals_are_in_order():
+    estimate = HadamardResponse(1.0, categories=AGES, random_state=0).simulate(COUNTS // 500, 15)
+    for simultaneous in (False, True):
+        value, low, high = quantiles(estimate, ASKED, simultaneous=simultaneous)
+        assert np.all((low <= value) & (value <= high))
+        assert np.all(np.diff(value, axis=1) >= 0)
+        assert np.all((low >= 0) & (high <= 100))
+    wider, all_at_once = (
+        quantiles(estimate, ASKED, 0.999),
+        quantiles(estimate, ASKED, simultaneous=True),
+    )
+    plain = quantiles(estimate, ASKED)
+    for one in (wider, all_at_once):
+        assert np.mean(one.high - one.low) > np.mean(plain.high - plain.low)
+
+
+def test_values_may_be_post_processed():
+    raw = HadamardResponse(1.0, categories=AGES, random_state=0).simulate(COUNTS, 3)
+    done = quantiles(NormSub().fit_transform(raw), ASKED)
+    plain = quantiles(raw, ASKED)
+    assert np.allclose(done.value, plain.value, atol=5)
+    assert np.all(done.low <= plain.low + 5)
+
+
+def test_mean_and_std():
+    centres = np.arange(2.5, 100, 5)
+    users = np.repeat(centres, COUNTS)
+    estimate = exact([COUNTS / N, np.eye(20)[0]])
+    assert np.allclose(estimate.mean(), [users.mean(), 2.5])
+    assert np.allclose(estimate.std(), [users.std(), 0])
+    assert np.array_equal(estimate.mean(), estimate.answer(mean())[:, 0])
+
+
+@pytest.mark.parametrize("asked", [[], [0.0], [1.0], [np.nan], [[0.5]], [0.5, 2]])
+def test_probabilities_that_are_none(asked):
+    with pytest.raises(ValueError, match=r"probabilities in \(0, 1\)"):
+        quantiles(exact([COUNTS / N]), asked)
+
+
+@pytest.mark.parametrize("domain", [range(20), Domain.bins(np.arange(1, 20)), ["a", "b"]])
+def test_only_bins_with_ends_have_quantiles(domain):
+    d = Domain.of(domain).size
+    estimate = FrequencyEstimate([np.full(d, 1 / d)], domain)
+    for ask in (lambda one: quantiles(one, [0.5]), lambda one: one.mean(), lambda one: one.std()):
+        with pytest.raises(ValueError, match="bins between bounds"):
+            ask(estimate)
+
+
+def test_intervals_need_the_noise():
+    with pytest.raises(ValueError, match="noise model"):
+        quantiles(FrequencyEstimate([COUNTS / N], AGES), [0.5])
+    with pytest.raises(ValueError, match="covariance"):
+        quantiles(FrequencyEstimate([COUNTS / N], AGES, NoiseModel(0.75, 0.25, 100)), [0.5])
+
+
+def missed(seed, simultaneous, noise_of=1):
+    """Which of 300 collections have an interval that misses its quantile, for each quantile.
+
+    There are 60 with a band, which takes longer. An interval covers if it has the whole bin, as the
+    users may be anywhere in it. The noise is taken as that of `noise_of` times as many users.
+    """
+    counts = COUNTS // 20
+    oracle = HadamardResponse(1.0, categories=AGES, random_state=seed)
+    estimate = oracle.simulate(counts, 60 if simultaneous else 300)
+    noise = oracle.channel().noise(noise_of * int(counts.sum()))
+    estimate = FrequencyEstimate(estimate.values, AGES, noise)
+    found = quantiles(estimate, ASKED, 0.9, simultaneous=simultaneous)
+    bins = np.searchsorted(np.cumsum(counts) / counts.sum(), ASKED)
+    return (found.low > AGES.ends[bins]) | (found.high < AGES.ends[bins + 1])
+
+
+def is_rejected(misses):
+    """Whether more intervals of a level of 90 % missed than happens once in 10,000 tests."""
+    return misses.sum() > binom.isf(1e-4, misses.size, 0.1)
+
+
+def test_intervals_cover_as_often_as_they_say(seed):
+    """Error rate: 1e-4 for each of four tests, with any seed."""
+    for one in missed(seed, False).T:
+        assert not is_rejected(one)
+    assert not is_rejected(missed(seed, True).any(axis=1))
+
+
+def test_intervals_of_too_little_noise_are_rejected(seed):
+    """Negative control: with a 25th of the variance the same tests find too many misses."""
+    assert is_rejected(missed(seed, False, 25).any(axis=1))
+    assert is_rejected(missed(seed, True, 25).any(axis=1))
+
+
+def test_prefixes_have_a_band():
+    estimate = HadamardResponse(1.0, categories=AGES, random_state=0).simulate(COUNTS, 1)
+    low, high = estimate.confidence_interval(0.95, prefixes(), simultaneous=True)
+    truth = np.cumsum(COUNTS) / N
+    assert np.all((low <= truth + 1e-12) & (truth <= high + 1e-12))
