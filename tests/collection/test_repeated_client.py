@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import numpy as np
 import pytest
-from estimators import ORACLES, ways
+from estimators import SUPPORTING, ways
 from random_question import RandomQuestion
 from scipy import stats
 from sklearn.base import clone
@@ -34,7 +34,7 @@ def survey(**parameters):
 
 
 # -- reports ------------------------------------------------------------------------------------
-@pytest.mark.parametrize("oracle", ways(ORACLES), ids=repr)
+@pytest.mark.parametrize("oracle", ways(SUPPORTING), ids=repr)
 @pytest.mark.parametrize("fixed_part", [False, True])
 def test_reports_are_those_of_the_oracle(oracle, fixed_part, tmp_path):
     """The same shape, type and configuration, so the server's files and sums take them."""

@@ -9,7 +9,7 @@ from math import log
 
 import numpy as np
 import pytest
-from estimators import ORACLES, slow_but, ways
+from estimators import SUPPORTING, slow_but, ways
 from scipy import stats
 from sklearn.base import clone
 
@@ -53,13 +53,13 @@ def check_single_report(oracle, epsilon, forever, d=4, **tampered):
 QUICK = [GRR(), SubsetSelection()]
 
 
-@pytest.mark.parametrize("oracle", slow_but(QUICK, ORACLES), ids=repr)
+@pytest.mark.parametrize("oracle", slow_but(QUICK, SUPPORTING), ids=repr)
 @pytest.mark.parametrize(("epsilon", "forever"), BUDGETS)
 def test_one_report_is_that_of_the_oracle(oracle, epsilon, forever):
     check_single_report(oracle, epsilon, forever)
 
 
-@pytest.mark.parametrize("oracle", ways(ORACLES), ids=repr)
+@pytest.mark.parametrize("oracle", ways(SUPPORTING), ids=repr)
 def test_one_report_of_every_class_is_that_of_the_oracle(oracle):
     check_single_report(oracle, 1.0, 2.0, d=3)
 
@@ -111,7 +111,7 @@ def test_what_several_reports_reveal(oracle, expected):
     assert max(found) <= 2
 
 
-@pytest.mark.parametrize("oracle", slow_but([GRR()], ways(ORACLES)), ids=repr)
+@pytest.mark.parametrize("oracle", slow_but([GRR()], ways(SUPPORTING)), ids=repr)
 @pytest.mark.parametrize(("epsilon", "forever"), BUDGETS)
 def test_no_number_of_reports_reveals_more_than_the_permanent_one(oracle, epsilon, forever):
     found = leaks(Chain(channel_of(oracle, epsilon, 3), epsilon, forever), 3, (1, 2))
