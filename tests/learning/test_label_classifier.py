@@ -305,7 +305,13 @@ def weak_users(seed, n=3000):
 
 
 @pytest.mark.parametrize(
-    "base", [LogisticRegression(), RandomForestClassifier(30, min_samples_leaf=5, random_state=0)]
+    "base",
+    [
+        LogisticRegression(),
+        pytest.param(
+            RandomForestClassifier(30, min_samples_leaf=5, random_state=0), marks=pytest.mark.slow
+        ),
+    ],
 )
 @pytest.mark.parametrize("epsilon", [0.5, pytest.param(1.0, marks=pytest.mark.slow)])
 def test_the_default_is_not_worse_than_the_constant(base, epsilon, seed):

@@ -520,7 +520,7 @@ def test_views_without_users_are_no_reason_to_fail(n_columns, epsilon, n_users):
     assert all(len(table) == 1 for table in tables.values())
 
 
-@pytest.mark.parametrize("n_plans", [12, pytest.param(1000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("n_plans", [6, pytest.param(1000, marks=pytest.mark.slow)])
 def test_no_plan_fails(n_plans):
     """Every table has an estimate, or the plan is refused; a plan leaves out one of 1,000 draws.
 
