@@ -47,7 +47,8 @@ def quiet(estimates, **options):
         return combine(estimates, **options)
 
 
-@pytest.mark.parametrize("weights", ["precision", pytest.param("users", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("weights", ["precision", "users"])
 def test_noise_is_that_of_the_mean(weights, seed):
     """Standard deviations within 3 % of the formula, coverage 93 to 97 %, no bias.
 

@@ -824,7 +824,7 @@ LISTS = {
     ),
 }
 SLOW_ORACLES = [
-    pytest.param(oracle, marks=() if type(oracle) in (GRR, OUE) else pytest.mark.slow)
+    pytest.param(oracle, marks=() if type(oracle) is GRR else pytest.mark.slow)
     for oracle in ORACLES
 ]
 
