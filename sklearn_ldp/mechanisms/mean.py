@@ -18,7 +18,8 @@ from scipy import sparse
 from scipy.optimize import linprog
 
 from .coins import TWO_64, exp_lower_bound
-from .mechanism import Mechanism, ReportField, check_indices
+from .matrix import MatrixChannel
+from .mechanism import Mechanism, ReportField
 
 _HALF = 16  # inputs on each side of 0
 _STEPS = 16_000_000  # codes between two inputs: decimals of bounds such as (0, 100) are exact
@@ -229,14 +230,7 @@ class MeanMechanism(Mechanism):
         self.table, self.n_steps = table, n_steps
         #: What each output stands for, of shape (m,).
         self.values = np.array([float(value) for value in table.values])
-        ends = np.array(table.rows, dtype=object).cumsum(axis=1)
-        # All rows are drawn from by one choice among the intervals between the ends of all shares.
-        self._bounds = sorted(set(ends.ravel().tolist()))
-        starts = np.array([0, *self._bounds[:-1]], dtype=np.uint64)
-        self._outputs = np.array(
-            [np.searchsorted(row[:-1].astype(np.uint64), starts, side="right") for row in ends]
-        )
-        self._chances = np.array(table.rows, dtype=float) / TWO_64
+        self._channel = MatrixChannel(np.array(table.rows, dtype=np.uint64).T)
 
     @property
     def configuration(self) -> dict[str, Any]:
@@ -260,18 +254,18 @@ class MeanMechanism(Mechanism):
         return 1
 
     def report_entropy(self, order: int = 1) -> float:
-        return float(-np.log2(np.max(np.sum(self._chances**2, axis=1))))  # of order 2
+        return self._channel.report_entropy(2)  # no more than that of order 1
 
     def privatize(self, codes: np.ndarray, coins: Any) -> np.ndarray:
         inputs, rest = np.divmod(np.asarray(codes, dtype=np.int64), self.n_steps)
         inputs += coins.integers(self.n_steps, len(codes)) < rest
-        return self._outputs[inputs, coins.choice(self._bounds, len(codes))]
+        return self._channel.privatize(inputs, coins)
 
     def check_reports(self, reports: np.ndarray) -> np.ndarray:
-        return check_indices(reports, len(self.values))
+        return self._channel.check_reports(reports)
 
     def tally(self, reports: np.ndarray) -> np.ndarray:
-        return np.bincount(reports, minlength=len(self.values))
+        return self._channel.tally(reports)
 
     def for_enumeration(self) -> MeanMechanism:
         """Return the mechanism on a coarse grid, whose coins have few outcomes.
@@ -297,7 +291,8 @@ class MeanMechanism(Mechanism):
             The variances.
         """
         inputs = np.arange(-_HALF, _HALF + 1) / _HALF
-        return np.interp(numbers, inputs, self._chances @ self.values**2) - numbers**2
+        of_inputs = self.values**2 @ self._channel.probabilities
+        return np.interp(numbers, inputs, of_inputs) - numbers**2
 
     @property
     def worst_variance(self) -> float:
