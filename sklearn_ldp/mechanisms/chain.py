@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from typing import Any
 
@@ -50,8 +51,8 @@ class Chain:
     def __init__(self, mechanism: Any, epsilon: float, epsilon_forever: float) -> None:
         ratio, forever = exp_lower_bound(epsilon), exp_lower_bound(epsilon_forever)
         self.mechanism = mechanism
-        self.keep_against = min(_ceil(TWO_64 * ratio / forever), TWO_64)
-        self.keep_for = min(_ceil(TWO_64 / ratio), TWO_64)
+        self.keep_against = min(math.ceil(TWO_64 * ratio / forever), TWO_64)
+        self.keep_for = min(math.ceil(TWO_64 / ratio), TWO_64)
         self.share = self._share(ratio) if self.keep_against < TWO_64 else TWO_64
 
     def _share(self, ratio: Fraction) -> int:
@@ -116,10 +117,6 @@ class Chain:
         values = np.arange(self.mechanism.report_fields[1].n_values)
         reports = np.column_stack([np.full_like(values, part), values])
         return int(self.mechanism.supports(reports, code)[:, 0].argmax())
-
-
-def _ceil(value: Fraction) -> int:
-    return -(-value.numerator // value.denominator)
 
 
 def _bernoulli(threshold: int, n: int, coins: Coins) -> np.ndarray:
