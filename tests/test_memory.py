@@ -32,7 +32,7 @@ LIMIT = 300  # MB
 SCRIPT = """
 import json, sys
 import numpy as np
-from sklearn_ldp import MatrixOracle, *
+from sklearn_ldp import *
 
 def memory(kind):
     with open("/proc/self/status") as status:

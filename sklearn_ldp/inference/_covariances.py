@@ -10,7 +10,6 @@ import numpy as np
 from scipy import sparse
 
 from ..noise import ChannelNoise, Noise, NoiseModel, as_rows
-from ..numerics.simplex import norm_sub
 from ._statements import check_of
 
 
@@ -246,7 +245,7 @@ def covariances_of_rows(
     Returns
     -------
     list of (ndarray of shape (d,), EstimateCovariances)
-        One pair for each row. The covariances are those at the distribution nearest to the values.
+        One pair for each row. The covariances are those at `frequencies_behind` the values.
 
     Raises
     ------
@@ -261,5 +260,5 @@ def covariances_of_rows(
 
 
 def covariances(values: np.ndarray, noise: Noise, of: str) -> EstimateCovariances:
-    """Return the covariances of a single raw estimate, at the nearest distribution."""
-    return EstimateCovariances(noise, of, norm_sub(values))
+    """Return the covariances of a single raw estimate, at a distribution that may be behind it."""
+    return EstimateCovariances(noise, of, noise.frequencies_behind(values))

@@ -62,6 +62,19 @@ class MatrixNoise(Noise):
         """Mean growth of a category's variance with its frequency."""
         return self.channel.level[1] / np.asarray(self.n_samples, dtype=float)
 
+    def frequencies_behind(self, values: np.ndarray) -> np.ndarray:
+        """Return a distribution that makes the outputs likely: ten steps of the EM algorithm.
+
+        Every category's variance depends on all frequencies, and where the raw estimate is very
+        noisy, the nearest distribution has a few users in a few categories that the noise chose.
+        """
+        law, frequencies = self.channel.report_law, np.full(len(values), 1 / len(values))
+        outputs = np.maximum(law.probabilities(values), 0)
+        for _ in range(10):
+            likely = np.maximum(law.probabilities(frequencies), np.finfo(float).tiny)
+            frequencies = frequencies * law.likelihoods(outputs / likely)
+        return frequencies / frequencies.sum()
+
     def variance(self, frequencies: ArrayLike) -> np.ndarray:
         n_samples = np.asarray(self.n_samples, dtype=float)[..., None]
         return self.channel.variances(np.asarray(frequencies, dtype=np.float64)) / n_samples

@@ -14,6 +14,7 @@ from scipy import sparse
 
 from .._utils.docs import inherit_docstrings
 from .._utils.typing import Matrix, Rows
+from ..numerics.simplex import norm_sub
 
 
 class Noise(ABC):
@@ -75,6 +76,21 @@ class Noise(ABC):
         """
         rows = as_rows(matrix)
         return self._of_each(frequencies, lambda noise, f: noise._covariance(rows, f))
+
+    def frequencies_behind(self, values: np.ndarray) -> np.ndarray:
+        """Return a distribution at which to take the covariances of a raw estimate.
+
+        Parameters
+        ----------
+        values : ndarray of shape (d,)
+            The raw estimate.
+
+        Returns
+        -------
+        ndarray of shape (d,)
+            The nearest distribution.
+        """
+        return norm_sub(values)
 
     def answer_variance(self, matrix: Matrix, frequencies: ArrayLike) -> np.ndarray:
         """Return only the variances of the answers, which are the diagonal of `covariance`.

@@ -839,6 +839,8 @@ def test_what_leads_a_list_is_covered(oracle, seed):
     """
     rng = np.random.default_rng(seed)
     for counts, epsilon in LISTS.values():
+        if getattr(oracle, "strategy", None) == "optimized" and len(counts) > 512:
+            continue  # it makes no such channels
         asked = clone(oracle).set_params(epsilon=epsilon, categories=len(counts), random_state=rng)
         raw, truth = asked.simulate(counts, n_repeats=100), counts / counts.sum()
         shuffled = raw.values + raw.noise.std * rng.normal(size=raw.shape) / 2
