@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from functools import lru_cache
 from numbers import Integral, Real
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.optimize import brentq
 from sklearn.base import clone
 
 from ..mechanisms import OracleOrProtocol, as_protocol
@@ -152,7 +152,10 @@ def local_epsilon(oracle: Any, shuffled_epsilon: float, n_samples: int, delta: f
     low = high = min(float(shuffled_epsilon), _MOST)  # a shuffle never makes it more
     while high < _MOST and is_allowed(high := min(2 * high, _MOST)):
         low = high
-    return _boundary(low, high, 1e-3, is_allowed)
+    while high - low > 1e-3 * low:
+        middle = (low + high) / 2
+        low, high = (middle, high) if is_allowed(middle) else (low, middle)
+    return low
 
 
 def _check(n_samples: Any, delta: Any) -> None:
@@ -160,16 +163,6 @@ def _check(n_samples: Any, delta: Any) -> None:
         raise ValueError(f"Argument n_samples must be an integer >= 1, got {n_samples!r}.")
     if not (isinstance(delta, Real) and 0 < float(delta) < 1):
         raise ValueError(f"Argument delta must fulfil 0 < delta < 1, got {delta!r}.")
-
-
-def _boundary(
-    inside: float, outside: float, precision: float, holds: Callable[[float], bool]
-) -> float:
-    """Return a number for which something holds, next to where it ceases to, by bisection."""
-    while abs(outside - inside) > precision * inside:
-        middle = (inside + outside) / 2 if min(inside, outside) else inside / 4
-        inside, outside = (middle, outside) if holds(middle) else (inside, middle)
-    return inside
 
 
 # -- the bound ------------------------------------------------------------------------------------
@@ -219,10 +212,16 @@ def _laws(oracle: Any) -> dict[Any, tuple[_Law, float]]:
 def _least(law: _Law, share: float, n: float, delta: float) -> float:
     """Return the least epsilon' at which the bound is at most delta, and no more than epsilon."""
 
-    def holds(epsilon: float) -> bool:
-        return _delta(law, share, n, epsilon, delta) <= delta
+    def excess(epsilon: float) -> float:
+        return math.log(max(_delta(law, share, n, epsilon, delta), 1e-308) / delta)
 
-    return 0.0 if holds(0.0) else _boundary(law.epsilon, 0.0, _PRECISION, holds)
+    if excess(0.0) <= 0:
+        return 0.0
+    outside = law.epsilon / 4
+    while excess(outside) <= 0:
+        outside /= 4
+    root = brentq(excess, outside, 4 * outside, xtol=1e-300, rtol=_PRECISION / 4)
+    return min(root * (1 + _PRECISION / 2), law.epsilon)
 
 
 def _delta(law: _Law, share: float, n: float, epsilon: float, delta: float) -> float:
