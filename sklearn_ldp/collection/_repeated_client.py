@@ -251,7 +251,7 @@ class RepeatedClient(BaseClient):
     # -- the account ----------------------------------------------------------------------------
     @property
     def n_values(self) -> int:
-        """Number of values, or of hash values, that have a permanent report."""
+        """Number of values (with a fixed part, of hash values) that have a permanent report."""
         return len(self._own(self._file.read())["values"])
 
     @property
@@ -298,9 +298,7 @@ class RepeatedClient(BaseClient):
         ValueError
             If the value is not in the domain, would spend more than `most_epsilon`, or the protocol
             is of another round; or if the file has changed otherwise than by clients, is full, or
-            is kept locked by another process. Nothing is spent or written then.
-        OSError
-            If the file cannot be written; nothing is reported then.
+            is kept locked by another process. Nothing is spent or written then, nor after OSError.
         """
         if not isinstance(collection_round, str):
             raise TypeError(f"collection_round must be a string, got {collection_round!r}.")

@@ -122,8 +122,8 @@ class SurveyClient(BaseClient):
         Raises
         ------
         ValueError
-            If the record has no value of the column, or the value is not in its domain; or if the
-            file has changed otherwise than by clients, or is kept locked by another process.
+            If the record has no valid value of the column, or if the file has changed otherwise
+            than by clients, or is kept locked by another process.
         OSError
             If the file cannot be written; nothing is reported then.
         """
@@ -143,12 +143,7 @@ class SurveyClient(BaseClient):
         Returns
         -------
         ndarray of shape (1, width)
-            The new report.
-
-        Raises
-        ------
-        ValueError
-            As for `report`.
+            The new report; it raises what `report` does.
         """
         return self._reported(record, True)
 

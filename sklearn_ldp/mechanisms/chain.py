@@ -62,12 +62,11 @@ class Chain:
     def _share(self, ratio: Fraction) -> int:
         """The largest a, over 2**64, for which a single report stays within the ratio.
 
-        A uniform report is one of a fixed value that is kept, so its likelihood over c is off by up
-        to 2**-64. The worst case is that of a mechanism that reaches the ratio, and of a report
-        whose uniform likelihood is the least. Let 1 / `against` be the factor by which the ratio
-        grows, and `least` that likelihood over the permanent one of a report against the value.
-        Then the ratio of a single report is (a ratio / against + (1 - a) least) over
-        (a + (1 - a) least), which grows with a.
+        The worst case is a mechanism that reaches the ratio, and a report whose uniform likelihood
+        is the least. Let 1 / `against` be the factor by which the ratio grows,
+        and `least` that likelihood over the permanent one of a report against the value. Then the
+        ratio of a single report is (a ratio / against + (1 - a) least) over (a + (1 - a) least),
+        which grows with a.
         """
         p = self.mechanism.own_support
         against, kept = Fraction(self.keep_against, TWO_64), Fraction(self.keep_for, TWO_64)
@@ -92,21 +91,17 @@ class Chain:
         """Draw whether each of n rounds sends the permanent report: with probability `share`."""
         return _bernoulli(self.share, n, coins)
 
-    def _kept(self, code, n, coins, part, keep_for, keep_against):
+    def _kept(self, code, n, coins, *way):
         found, missing, n_tries = [], n, 2 * n + 2
         while missing:
-            reports, is_kept = self.tries(code, n_tries, coins, part, keep_for, keep_against)
+            reports, is_kept = self.tries(code, n_tries, coins, *way)
             found.append(reports[is_kept][:missing])
             missing -= len(found[-1])
             n_tries = min(2 * n_tries, max(_MOST_TRIES, n))
         return np.concatenate(found)
 
     def tries(self, code, n, coins, part, keep_for, keep_against):
-        """Draw n reports of a code, and booleans that tell which are kept.
-
-        Those that support the code are kept with probability ``keep_for / 2**64``, the others with
-        ``keep_against / 2**64``.
-        """
+        """Draw n reports of a code, and whether each is kept, as it supports the code or not."""
         codes = np.repeat(code, n)
         if part is None:
             reports = self.mechanism.privatize(codes, coins)

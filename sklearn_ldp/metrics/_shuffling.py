@@ -28,10 +28,10 @@ def shuffled_epsilon(oracle: OracleOrProtocol, n_samples: int, delta: float) -> 
 
     A party that neither server nor users can see into mixes the reports of `n_samples` users. The
     mixture is (epsilon', delta)-differentially private for each of them, with the epsilon' that is
-    returned. This holds for honest users whose reports nobody can link to them: those who lie, or
-    work with the server, hide nobody, so leave them out of `n_samples`. One batch is one shuffle:
-    give the users of a batch, not of the collection. A client that sends a permanent report again
-    links its rounds, and what they spend adds up.
+    returned, if nobody can link reports to them. Users who lie, or work with the server, hide
+    nobody: leave them out of `n_samples`. One batch is one shuffle: give the users of a batch, not
+    of the collection. A permanent report that is sent again links rounds, and what they spend adds
+    up.
 
     Privacy: costs none.
 
@@ -72,15 +72,14 @@ def shuffled_epsilon(oracle: OracleOrProtocol, n_samples: int, delta: float) -> 
 
     X takes four values, whose probabilities follow from the p and q of the two values that are most
     easily told apart; where q assumes an ideal hash, these never share a hash value. No other c
-    makes less of it [2]_. It is computed by the fast Fourier transform on a lattice. A value is
+    makes less of it [2]_. It is computed by the fast Fourier transform on a lattice: a value is
     split between the two points beside it, which keeps the mean and can only raise a convex
-    function. What is off the lattice is bounded by Chernoff's inequality, and added, as is a bound
-    on rounding errors. If questions are drawn, X is 0 for those who were asked another one.
+    function. Bounds on what is off the lattice, and on rounding errors, are added. If questions are
+    drawn, X is 0 for those who were asked another one.
 
-    Any mechanism is one of two likelihoods whose reports are processed further, as likelihoods from
-    1 to E are a mixture of 1 and E, by a threshold. The X that is largest in convex order has c of
-    1 / (E + 1) on reports for v, and as much for w: the general clones of [3]_. They are taken for
-    mechanisms that do not state `has_two_likelihoods`, and for reports on several questions.
+    Mechanisms that do not state `has_two_likelihoods`, and reports on several questions, take the
+    general clones of [3]_: c of 1 / (E + 1) on reports for v, and as much for w, has the X that is
+    largest in convex order, as any mechanism processes the reports of one of two likelihoods.
 
     References
     ----------
