@@ -224,7 +224,7 @@ SLOW_PURE = [pytest.param(kind, marks=[] if kind is GRR else pytest.mark.slow) f
 
 
 @pytest.mark.parametrize("kind", SLOW_PURE)
-@pytest.mark.parametrize("of", ["users", "population"])
+@pytest.mark.parametrize("of", ["users", pytest.param("population", marks=pytest.mark.slow)])
 def test_answers_are_covered(kind, of, seed):
     """200 collections; each bound is missed with probability 1e-6 if 95 % are covered."""
     rng = np.random.default_rng(seed)
