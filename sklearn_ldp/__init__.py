@@ -2,50 +2,26 @@
 
 from typing import TYPE_CHECKING
 
-from ._utils.lazy import lazy_submodules
+from ._utils.lazy import lazy_names
 from ._version import __version__ as __version__
-from .domains import Domain as Domain
-from .estimates import EstimateSet as EstimateSet
-from .estimates import FrequencyEstimate as FrequencyEstimate
-from .model_selection import BootstrapSearch as BootstrapSearch
-from .model_selection import HeldOutSearch as HeldOutSearch
-from .model_selection import SyntheticSearch as SyntheticSearch
-from .noise import NoiseModel as NoiseModel
-from .oracles import BLH as BLH
-from .oracles import GRR as GRR
-from .oracles import OLH as OLH
-from .oracles import OUE as OUE
-from .oracles import SUE as SUE
-from .oracles import HadamardResponse as HadamardResponse
-from .oracles import LocalMean as LocalMean
-from .oracles import MatrixOracle as MatrixOracle
-from .oracles import PrivacyWarning as PrivacyWarning
-from .oracles import ProjectiveGeometryResponse as ProjectiveGeometryResponse
-from .oracles import SubsetSelection as SubsetSelection
-from .postprocessing import CLS as CLS
-from .postprocessing import NPMLE as NPMLE
-from .postprocessing import Base as Base
-from .postprocessing import BaseCut as BaseCut
-from .postprocessing import BasePos as BasePos
-from .postprocessing import Calibrate as Calibrate
-from .postprocessing import EmpiricalBayes as EmpiricalBayes
-from .postprocessing import ExactMLE as ExactMLE
-from .postprocessing import MLEApx as MLEApx
-from .postprocessing import Norm as Norm
-from .postprocessing import NormCut as NormCut
-from .postprocessing import NormHyb as NormHyb
-from .postprocessing import NormMul as NormMul
-from .postprocessing import NormSub as NormSub
-from .postprocessing import PostPos as PostPos
-from .postprocessing import Power as Power
-from .postprocessing import PowerNS as PowerNS
-from .postprocessing import Smooth as Smooth
-from .surveys import ColumnOracle as ColumnOracle
-from .surveys import Consistent as Consistent
-from .surveys import LatentClasses as LatentClasses
-from .surveys import MarginalOracle as MarginalOracle
 
-__all__ = sorted(name for name, value in vars().items() if isinstance(value, type))
+# Where the names are, which are imported when they are first asked for; type checkers read below.
+_HOMES = {
+    "domains": "Domain",
+    "estimates": "EstimateSet FrequencyEstimate",
+    "model_selection": "BootstrapSearch HeldOutSearch SyntheticSearch",
+    "noise": "NoiseModel",
+    "oracles": """
+        BLH GRR OLH OUE SUE HadamardResponse LocalMean MatrixOracle PrivacyWarning
+        ProjectiveGeometryResponse SubsetSelection
+    """,
+    "postprocessing": """
+        CLS NPMLE Base BaseCut BasePos Calibrate EmpiricalBayes ExactMLE MLEApx Norm NormCut NormHyb
+        NormMul NormSub PostPos Power PowerNS Smooth
+    """,
+    "surveys": "ColumnOracle Consistent LatentClasses MarginalOracle",
+}
+__all__ = sorted(name for names in _HOMES.values() for name in names.split())
 
 if TYPE_CHECKING:
     from . import collection as collection
@@ -59,5 +35,45 @@ if TYPE_CHECKING:
     from . import robustness as robustness
     from . import surveys as surveys
     from . import utils as utils
+    from .domains import Domain as Domain
+    from .estimates import EstimateSet as EstimateSet
+    from .estimates import FrequencyEstimate as FrequencyEstimate
+    from .model_selection import BootstrapSearch as BootstrapSearch
+    from .model_selection import HeldOutSearch as HeldOutSearch
+    from .model_selection import SyntheticSearch as SyntheticSearch
+    from .noise import NoiseModel as NoiseModel
+    from .oracles import BLH as BLH
+    from .oracles import GRR as GRR
+    from .oracles import OLH as OLH
+    from .oracles import OUE as OUE
+    from .oracles import SUE as SUE
+    from .oracles import HadamardResponse as HadamardResponse
+    from .oracles import LocalMean as LocalMean
+    from .oracles import MatrixOracle as MatrixOracle
+    from .oracles import PrivacyWarning as PrivacyWarning
+    from .oracles import ProjectiveGeometryResponse as ProjectiveGeometryResponse
+    from .oracles import SubsetSelection as SubsetSelection
+    from .postprocessing import CLS as CLS
+    from .postprocessing import NPMLE as NPMLE
+    from .postprocessing import Base as Base
+    from .postprocessing import BaseCut as BaseCut
+    from .postprocessing import BasePos as BasePos
+    from .postprocessing import Calibrate as Calibrate
+    from .postprocessing import EmpiricalBayes as EmpiricalBayes
+    from .postprocessing import ExactMLE as ExactMLE
+    from .postprocessing import MLEApx as MLEApx
+    from .postprocessing import Norm as Norm
+    from .postprocessing import NormCut as NormCut
+    from .postprocessing import NormHyb as NormHyb
+    from .postprocessing import NormMul as NormMul
+    from .postprocessing import NormSub as NormSub
+    from .postprocessing import PostPos as PostPos
+    from .postprocessing import Power as Power
+    from .postprocessing import PowerNS as PowerNS
+    from .postprocessing import Smooth as Smooth
+    from .surveys import ColumnOracle as ColumnOracle
+    from .surveys import Consistent as Consistent
+    from .surveys import LatentClasses as LatentClasses
+    from .surveys import MarginalOracle as MarginalOracle
 else:
-    __getattr__, __dir__ = lazy_submodules(__name__)
+    __getattr__, __dir__ = lazy_names(__name__, _HOMES)

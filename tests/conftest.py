@@ -62,6 +62,12 @@ def shared_data():
     return find
 
 
+@pytest.fixture
+def few_simulated(monkeypatch):
+    """The command `plan` simulates as few collections as it does of a large domain."""
+    monkeypatch.setattr("sklearn_ldp._cli._plan._MOST", 3)
+
+
 @pytest.fixture(scope="session")
 def fresh_processes():
     """Processes that have imported nothing but what scikit-learn imports; all tests share them."""

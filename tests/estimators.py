@@ -158,13 +158,14 @@ def slow_but(quick, values):
     ]
 
 
-def _first(estimators):
+def first_of_each(estimators):
+    """Return the first estimator of each class."""
     return list({type(estimator): estimator for estimator in reversed(estimators)}.values())
 
 
 def ways(oracles):
     """Return one oracle for each way through the code."""
-    return [*_first(oracles), *OTHER_WAYS]
+    return [*first_of_each(oracles), *OTHER_WAYS]
 
 
 def each_way(oracles):

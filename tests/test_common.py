@@ -8,7 +8,10 @@ from estimators import (
     SURVEYS,
     TABLE_ORACLES,
     TABLE_PROCESSORS,
+    each_way,
+    first_of_each,
     is_ordinal,
+    slow_but,
 )
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -30,17 +33,27 @@ ORDINAL_FAILURES = {
 
 @pytest.mark.filterwarnings("ignore::sklearn_ldp.PrivacyWarning")
 @parametrize_with_checks(
-    [clone(oracle).set_params(random_state=0) for oracle in [*ORACLES[:3], *SURVEYS]],
+    [clone(oracle).set_params(random_state=0) for oracle in [*ORACLES[:3], *SURVEYS[::2]]],
     expected_failed_checks=expected_failed_checks,  # strict, as pytest is told
 )
 def test_scikit_learn_checks_of_oracles(estimator, check):
     check(estimator)
 
 
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::sklearn_ldp.PrivacyWarning")
+@parametrize_with_checks(
+    [clone(oracle).set_params(random_state=0) for oracle in SURVEYS[1::2]],
+    expected_failed_checks=expected_failed_checks,
+)
+def test_scikit_learn_checks_of_other_surveys(estimator, check):
+    check(estimator)
+
+
 # The noise of the checks' data makes a search for a prior quick or long; NPMLE and EmpiricalBayes
 # differ in that search alone.
-LONG = [post for post in POSTPROCESSORS if isinstance(post, (EmpiricalBayes, NPMLE))]
-QUICK = [post for post in POSTPROCESSORS if post not in LONG]
+FIRST = first_of_each(POSTPROCESSORS)
+QUICK = [post for post in FIRST if not isinstance(post, (EmpiricalBayes, NPMLE))]
 
 
 @parametrize_with_checks(
@@ -52,13 +65,16 @@ def test_scikit_learn_checks_of_postprocessors(estimator, check):
 
 
 @pytest.mark.slow
-@parametrize_with_checks(LONG, expected_failed_checks=expected_failed_checks)
-def test_scikit_learn_checks_of_long_searches_for_a_prior(estimator, check):
+@parametrize_with_checks(
+    [post for post in POSTPROCESSORS if post not in QUICK],
+    expected_failed_checks=expected_failed_checks,
+)
+def test_scikit_learn_checks_of_the_other_postprocessors(estimator, check):
     check(estimator)
 
 
 @pytest.mark.parametrize("check", oracle_checks(), ids=lambda check: check.__name__)
-@pytest.mark.parametrize("oracle", ORACLES, ids=repr)
+@pytest.mark.parametrize("oracle", each_way(ORACLES), ids=repr)
 def test_checks_of_oracles(oracle, check):
     check(oracle)
 
@@ -70,7 +86,11 @@ def test_checks_of_table_oracles(oracle, check):
 
 
 @pytest.mark.parametrize("check", postprocessor_checks(), ids=lambda check: check.__name__)
-@pytest.mark.parametrize("postprocessor", [*POSTPROCESSORS, *TABLE_PROCESSORS], ids=repr)
+@pytest.mark.parametrize(
+    "postprocessor",
+    [*slow_but(FIRST, POSTPROCESSORS), *TABLE_PROCESSORS],
+    ids=repr,
+)
 def test_checks_of_postprocessors(postprocessor, check, request):
     if is_ordinal(postprocessor) and check.__name__ in ORDINAL_FAILURES:
         reason = ORDINAL_FAILURES[check.__name__]

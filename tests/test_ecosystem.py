@@ -1,5 +1,6 @@
 """What a user of scikit-learn, pandas, polars or Arrow tries in the first hour."""
 
+import ast
 from pathlib import Path
 
 import numpy as np
@@ -144,7 +145,10 @@ def test_labels_of_many_categories_are_looked_up():
 # -- discovery ------------------------------------------------------------------------------------
 def test_submodules_are_imported_when_they_are_asked_for(fresh_processes):
     code = (
-        "import sys, sklearn_ldp; assert 'sklearn_ldp.datasets' not in sys.modules; "
+        "import sys, sklearn_ldp; assert 'sklearn_ldp.oracles' not in sys.modules; "
+        "from sklearn_ldp import OLH, NormSub; rooms = 'collection datasets learning metrics '"
+        "'model_selection planning robustness surveys'.split(); "
+        "assert not {f'sklearn_ldp.{room}' for room in rooms} & set(sys.modules), sys.modules; "
         "sklearn_ldp.datasets.load_us_states; sklearn_ldp.collection.Aggregator; "
         "sklearn_ldp.utils.discovery.all_estimators; print('datasets' in dir(sklearn_ldp))"
     )
@@ -152,6 +156,17 @@ def test_submodules_are_imported_when_they_are_asked_for(fresh_processes):
     assert done.stdout.strip() == "True", done.stderr
     with pytest.raises(AttributeError, match="has no attribute 'dataset'"):
         sklearn_ldp.dataset  # noqa: B018
+
+
+def test_type_checkers_see_the_names_where_they_are():
+    tree = ast.parse(Path(sklearn_ldp.__file__).read_text(encoding="utf-8"))
+    found = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.level]
+    seen = [(node.module, one.name) for node in found if node.module for one in node.names]
+    homes = sklearn_ldp._HOMES.items()
+    exported = [(home, name) for home, names in homes for name in names.split()]
+    assert sorted(exported) == sorted(one for one in seen if not one[0].startswith("_"))
+    for _, name in exported:
+        assert getattr(sklearn_ldp, name).__name__ == name
 
 
 def test_all_estimators():

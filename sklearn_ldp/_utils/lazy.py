@@ -1,30 +1,50 @@
-"""Submodules that are imported when they are first asked for, as in scikit-learn."""
+"""Names and submodules of a package that are imported when they are first asked for."""
 
 from __future__ import annotations
 
 import importlib
 import pkgutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
 
 
-def lazy_submodules(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Return the functions ``__getattr__`` and ``__dir__`` of a package with public submodules.
+def lazy_names(
+    package: str, homes: Mapping[str, str] | None = None
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """Return the functions ``__getattr__`` and ``__dir__`` of a package.
 
-    Type checkers must not see them, or they would take any name for one of the package: write
+    They find its public submodules, as scikit-learn's do, and the names that it exports. Type
+    checkers must not see them, or they would take any name for one of the package: write
     ``from . import ...`` for them, under ``TYPE_CHECKING``.
+
+    Parameters
+    ----------
+    package : str
+        The package's ``__name__``.
+    homes : mapping of str to str, default=None
+        For each submodule the names that the package exports from it, with spaces between them.
+
+    Returns
+    -------
+    (callable, callable)
+        The two functions.
     """
     module = sys.modules[package]
+    home_of = {name: home for home, names in (homes or {}).items() for name in names.split()}
 
     @cache
     def public() -> set[str]:
         return {info.name for info in pkgutil.iter_modules(module.__path__) if info.name[0] != "_"}
 
     def get(name: str) -> Any:
+        if name in home_of:
+            found = getattr(importlib.import_module(f"{package}.{home_of[name]}"), name)
+            setattr(module, name, found)
+            return found
         if not name.startswith("_") and name in public():
             return importlib.import_module(f"{package}.{name}")
         raise AttributeError(f"module {package!r} has no attribute {name!r}")
 
-    return get, lambda: sorted({*vars(module), *public()})
+    return get, lambda: sorted({*vars(module), *home_of, *public()})

@@ -27,21 +27,9 @@ class Memo:
     time, and it is on disk before `changing` ends. So what a client sends afterwards is known to
     all later clients, whenever a process is killed.
 
-    Parameters
-    ----------
-    path : path-like
-        The file. Its folder must exist.
-    client : str
-        The name of the client's class, for errors.
-    form : str
-        Name and version of the file's format.
-    protocol : Protocol
-        What the client reports by; its round does not matter.
-    is_fine : callable
-        Whether the entries of a file can be those of such a client. It may raise ValueError,
-        KeyError or TypeError.
-    **settings : numbers
-        What else must stay as it was.
+    `client` is the class's name for errors, and `form` the name and version of the format. The
+    `protocol`, but for its round, and the settings must stay as they were. `is_fine` tells whether
+    entries can be those of such a client, or raises ValueError, KeyError or TypeError.
     """
 
     def __init__(
@@ -60,17 +48,9 @@ class Memo:
         self._written: dict[str, tuple[Any, str]] = {}
 
     def read(self) -> dict[str, Any] | None:
-        """Return the entries of the file.
+        """Return the entries of the file, which must be replaced and not changed; None without one.
 
-        Returns
-        -------
-        dict or None
-            None if there is no file. What is in an entry must be replaced and not changed.
-
-        Raises
-        ------
-        ValueError
-            If the file is damaged, of a newer version, or of another client or survey.
+        Raises ValueError if it is damaged, of a newer version, or of another client or survey.
         """
         if not os.path.lexists(self._path):
             return None
@@ -115,19 +95,10 @@ class Memo:
 
     @contextmanager
     def changing(self) -> Iterator[dict[str, Any]]:
-        """Lock the file, and write the entries at the end of the block, if they have changed.
+        """Lock the file, yield its entries (none without one), and write them if they have changed.
 
-        Yields
-        ------
-        dict
-            The entries as they are now, to be changed; empty if there is no file.
-
-        Raises
-        ------
-        ValueError
-            As for `read`, if another process does not let the file go, or if it is full.
-        OSError
-            If the file cannot be written. It is as before then.
+        Raises ValueError as `read` does, if another process does not let the file go, or if it is
+        full; OSError if it cannot be written. It is as before then.
         """
         with locked(self._path, _LOCK_SECONDS):
             sweep(self._path)
@@ -164,13 +135,7 @@ class Memo:
         return f"{{{', '.join(named)}}}"
 
     def is_left_locked(self) -> bool:
-        """Return whether there is a lock, which may be that of a client that was killed.
-
-        Returns
-        -------
-        bool
-            Whether its file is there; `changing` waits for its owner, or removes it.
-        """
+        """Whether there is a lock: `changing` waits for its owner, or removes a dead one's."""
         return os.path.lexists(lock_file(self._path))
 
 

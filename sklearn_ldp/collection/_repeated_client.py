@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import math
 import secrets
 from fractions import Fraction
 from functools import cached_property
@@ -22,10 +21,7 @@ from ._memo import Memo
 
 
 class BaseClient:
-    """One user of an oracle, or of the column of a survey that is drawn for her once.
-
-    Subclasses say what else their file holds (`_new`, `_is_fine`), and what is reported.
-    """
+    """One user of an oracle, or of the column of a survey that is drawn for her once."""
 
     _form: str  # name and version of the format of the file
     _mark: str  # the entry that tells one user's file from another's
@@ -51,13 +47,19 @@ class BaseClient:
 
     def _new(self, coins: SecureCoins) -> dict[str, Any]:
         """The entries of a new file, of which "part" is the number of the column, or None."""
-        mechanism: Any = self._protocol.mechanism
-        is_survey = isinstance(mechanism, Several)
-        return {"part": int(mechanism.draw_samples(1, coins)[0]) if is_survey else None}
+        mechanism = self._protocol.mechanism
+        if isinstance(mechanism, Several):
+            self._part = int(mechanism.draw_samples(1, coins)[0])
+        return {"part": self._part}
 
     def _is_fine(self, entries: dict[str, Any]) -> bool:
         """Whether the entries of a file can be those of such a client."""
         raise NotImplementedError
+
+    @property
+    def _mechanism(self) -> Any:
+        mechanism: Any = self._protocol.mechanism
+        return mechanism if self._part is None else mechanism.mechanisms[self._part]
 
     @property
     def column(self) -> Any:
@@ -66,11 +68,6 @@ class BaseClient:
             return None
         domain: Any = self._protocol.domain
         return list(domain.columns)[self._part]
-
-    def _mechanism(self, part: int | None) -> Any:
-        """The mechanism of the oracle, or of a column."""
-        mechanism: Any = self._protocol.mechanism
-        return mechanism if part is None else mechanism.mechanisms[part]
 
     def _code(self, value: Any) -> np.ndarray:
         """The code of a value, or of that of the column in a record, of shape (1,)."""
@@ -103,7 +100,7 @@ class BaseClient:
     def _like(self) -> np.ndarray:
         """No reports, of the right type and shape."""
         codes = np.uint64 if self._protocol.domain.is_open else np.int64
-        return self._mechanism(None).privatize(np.zeros(0, dtype=codes), SecureCoins())
+        return self._mechanism.privatize(np.zeros(0, dtype=codes), SecureCoins())
 
     def _own(self, entries: dict[str, Any] | None) -> dict[str, Any]:
         """The entries, if they still are of this client."""
@@ -129,7 +126,7 @@ class RepeatedClient(BaseClient):
     Whoever reports in T rounds with `privatize` spends T times epsilon. This client draws a
     *permanent* report when a value first occurs. In each round it sends that report or, by a coin,
     one that does not depend on the value. A single report has exactly the law of the oracle's, so
-    nothing changes on the server, and all reports of a value together spend `epsilon_forever`.
+    nothing changes on the server.
 
     Privacy: one report spends the oracle's epsilon, any number of reports of one value at most
     `epsilon_forever`, and those of k values k times `epsilon_forever`, which `spent` counts.
@@ -137,8 +134,8 @@ class RepeatedClient(BaseClient):
     Parameters
     ----------
     oracle : oracle, ColumnOracle or Protocol
-        What a single report spends, over declared or open categories. Of a survey whose users are
-        asked for one column each, the column is drawn once. It must have no `random_state`.
+        What a single report spends, over declared or open categories, without a `random_state`. Of
+        a survey whose users are asked for one column each, the column is drawn once.
     memo : path-like
         The file that keeps the reports, created if missing. It is private, see the notes.
     epsilon_forever : float
@@ -148,10 +145,9 @@ class RepeatedClient(BaseClient):
         The most that all values may spend; a new value that would spend more is refused. None means
         no limit. It may be changed later.
     fixed_part : bool, default=False
-        Whether one hash function serves all values, where the oracle has one. The reports of values
-        with the same hash value are the same then, so at most `hash_range_` values are ever paid
-        for. Take it if values change often. All reports of a user then carry her function, so they
-        are linkable even if her value changes.
+        Whether one hash function serves all values, so that at most `hash_range_` values are ever
+        paid for. Take it if values change often. All reports of a user then carry her function, so
+        they are linkable even if her value changes.
 
     Attributes
     ----------
@@ -167,7 +163,7 @@ class RepeatedClient(BaseClient):
     Raises
     ------
     TypeError
-        If the oracle's reports have no permanent ones, or `fixed_part` finds no hash function.
+        If the reports have no two likelihoods, or `fixed_part` finds no hash function.
     ValueError
         If a budget is not valid; if the oracle has a `random_state`; or if the file is damaged, is
         of another oracle or a newer version, or is kept locked by another process for a minute.
@@ -181,18 +177,19 @@ class RepeatedClient(BaseClient):
     -----
     A permanent report is one of the oracle's with exp(epsilon_forever) in the place of
     exp(epsilon), and it is sent with the probability that makes a single report the oracle's:
-    published parameters [1]_ waste budget over more than two values.
+    published parameters [1]_ waste budget over more than two values. Its noise does not average out
+    over rounds.
 
     What is still linkable: a permanent report comes back unchanged, so with most oracles the rounds
     of one user can be found without her name, as can the round in which her value changed. A
-    refusal is visible, too: choose `most_epsilon` such that it is rare. The noise of a permanent
-    report does not average out over rounds.
+    refusal is visible, too: choose `most_epsilon` such that it is rare.
 
     The file holds a keyed digest of each value, its permanent report, and the report of each round.
     The key is in the file: whoever has the file can try all values of a small domain. It is on disk
     before a report is returned, so a crash draws no second permanent report, and a round that was
     reported before gets the same report again. Several processes may share the file. A file that is
-    lost or copied means new permanent reports, which spend again.
+    lost or copied means new permanent reports, which spend again. A client refuses another user's
+    file that takes the place of its own while it lives; a new client cannot tell whose a file is.
 
     References
     ----------
@@ -230,41 +227,31 @@ class RepeatedClient(BaseClient):
         most_epsilon: float | None = None,
         fixed_part: bool = False,
     ) -> None:
-        protocol = oracle.protocol() if hasattr(oracle, "protocol") else None
-        mechanism: Any = None if protocol is None else protocol.mechanism
+        if not hasattr(oracle, "protocol"):
+            raise TypeError(f"RepeatedClient needs a frequency oracle or Protocol, got {oracle!r}.")
+        protocol = oracle.protocol()
+        mechanism: Any = protocol.mechanism
         own = mechanism.mechanisms if asks_one_column(mechanism) else [mechanism]
-        if protocol is None or not all(getattr(one, "has_two_likelihoods", False) for one in own):
-            raise TypeError(
-                "RepeatedClient needs a frequency oracle whose reports have two likelihoods, or a "
-                f"survey whose users are asked for one column each, got {oracle!r}."
-            )
+        self._chains = [Chain(one, protocol.epsilon, epsilon_forever) for one in own]
         if fixed_part and not any(map(_has_part, own)):
             raise TypeError(
                 f"{protocol.name} has no hash function that could be fixed: leave fixed_part out, "
                 "or use OLH."
             )
-        self._check_budgets(protocol.epsilon, epsilon_forever, most_epsilon)
+        is_cap = most_epsilon is None or isinstance(most_epsilon, Real)
+        if not is_cap or (most_epsilon is not None and not most_epsilon >= epsilon_forever):
+            raise ValueError(
+                "Argument most_epsilon must be at least epsilon_forever, "
+                f"{epsilon_forever:g}, which the first value spends, got {most_epsilon!r}."
+            )
         self._forever, self._most = float(epsilon_forever), most_epsilon
         self._is_fixed = bool(fixed_part)
         super().__init__(oracle, memo, epsilon_forever=self._forever, fixed_part=self._is_fixed)
 
-    @staticmethod
-    def _check_budgets(epsilon: float, forever: float, most: float | None) -> None:
-        if not (isinstance(forever, Real) and epsilon <= forever < math.inf):
-            raise ValueError(
-                f"RepeatedClient expects epsilon_forever to be at least the epsilon of one report, "
-                f"{epsilon:g}, and finite, got {forever!r}."
-            )
-        if most is not None and not (isinstance(most, Real) and most >= forever):
-            raise ValueError(
-                "RepeatedClient expects most_epsilon to be at least epsilon_forever, "
-                f"{forever:g}, which the first value spends, got {most!r}."
-            )
-
     # -- the account ----------------------------------------------------------------------------
     @property
     def n_values(self) -> int:
-        """Number of values, or of hash values, that have a permanent report."""
+        """Number of values (with a fixed part, of hash values) that have a permanent report."""
         return len(self._own(self._file.read())["values"])
 
     @property
@@ -311,9 +298,7 @@ class RepeatedClient(BaseClient):
         ValueError
             If the value is not in the domain, would spend more than `most_epsilon`, or the protocol
             is of another round; or if the file has changed otherwise than by clients, is full, or
-            is kept locked by another process. Nothing is spent or written then.
-        OSError
-            If the file cannot be written; nothing is reported then.
+            is kept locked by another process. Nothing is spent or written then, nor after OSError.
         """
         if not isinstance(collection_round, str):
             raise TypeError(f"collection_round must be a string, got {collection_round!r}.")
@@ -329,39 +314,35 @@ class RepeatedClient(BaseClient):
 
     def _add_round(self, entries: dict[str, Any], code: np.ndarray, collection_round: str) -> None:
         """Draw the report of a round; a number in "sent" stands for a permanent report."""
-        coins, function = SecureCoins(), entries["function"]
-        looked_at = int(code[0]) if function is None else self._chain.image(code, function)
+        coins, function, chain = SecureCoins(), entries["function"], self._chains[self._part or 0]
+        looked_at = int(code[0]) if function is None else chain.image(code, function)
         key = bytes.fromhex(entries["key"])
         digest = hashlib.blake2b(b"%d" % looked_at, key=key, digest_size=16).hexdigest()
         if digest not in entries["values"]:
             self._refuse_beyond(len(entries["values"]))
-            permanent = self._row(self._chain.permanent(code, coins, function))
+            permanent = self._row(chain.permanent(code, coins, function))
             _append(entries, values=digest, permanent=permanent, first=len(entries["rounds"]))
         sent: Any = entries["values"].index(digest)
-        if not self._chain.are_permanent(1, coins)[0]:
-            sent = self._row(self._chain.uniform(code, coins, function))
+        if not chain.are_permanent(1, coins)[0]:
+            sent = self._row(chain.uniform(code, coins, function))
         _append(entries, rounds=collection_round, sent=sent)
 
     def _refuse_beyond(self, n_values: int) -> None:
         # Decimals as they are written, so that three times 0.1 is not above 0.3.
-        after = (n_values + 1) * _exact(self._forever)
-        if self._most is not None and after > _exact(self._most):
+        one, most = (Fraction(repr(float(x))) for x in (self._forever, self._most or 0))
+        if self._most is not None and (n_values + 1) * one > most:
             raise ValueError(
                 f"This value is new to RepeatedClient, and would spend epsilon_forever="
                 f"{self._forever:g} beyond most_epsilon={self._most:g} ({n_values} values have "
                 "spent before it), so nothing is reported or written: leave this round out."
             )
 
-    @cached_property
-    def _chain(self) -> Chain:
-        return Chain(self._mechanism(self._part), self._protocol.epsilon, self._forever)
-
     # -- the file -------------------------------------------------------------------------------
     def _new(self, coins: SecureCoins) -> dict[str, Any]:
-        entries = super()._new(coins)
-        mechanism, function = self._mechanism(entries["part"]), None
-        if self._is_fixed and _has_part(mechanism):
-            function = int(mechanism.public_part.draw(lambda high: coins.integers(high, 1))[0])
+        entries, function = super()._new(coins), None
+        if self._is_fixed and _has_part(self._mechanism):
+            part = self._mechanism.public_part
+            function = int(part.draw(lambda high: coins.integers(high, 1))[0])
         entries.update(key=secrets.token_hex(32), function=function)
         return {**entries, **{name: [] for name in _ENTRIES - entries.keys()}}
 
@@ -378,8 +359,3 @@ def _has_part(mechanism: Any) -> bool:
     """Whether a client can fix a hash function for all of its reports."""
     part = mechanism.public_part
     return part is not None and part.privatize is not None
-
-
-def _exact(epsilon: float) -> Fraction:
-    """The decimal fraction that a budget is written as."""
-    return Fraction(repr(float(epsilon)))

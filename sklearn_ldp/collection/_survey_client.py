@@ -16,10 +16,9 @@ from ._repeated_client import BaseClient, asks_one_column
 class SurveyClient(BaseClient):
     """One user's side of a survey that is repeated: always the same column, the same report.
 
-    If a survey is repeated and each user draws a new column every time, she spends epsilon every
-    time, and reports that can be linked (by an account or a device) tell more and more about her
-    whole record. This client draws a column once and keeps it in a file on the device, with the
-    report. Whatever is asked for how often, the user spends epsilon once.
+    If each user draws a new column every time, she spends epsilon every time, and reports that can
+    be linked tell more and more about her whole record. This client draws a column once and keeps
+    it in a file on the device, with the report.
 
     Privacy: making the client spends nothing; the first `report` spends epsilon of the whole
     record, and all further ones nothing, whatever has become of the values meanwhile. `renew`
@@ -28,12 +27,11 @@ class SurveyClient(BaseClient):
     Parameters
     ----------
     survey : ColumnOracle
-        Unfitted, with declared domains; each user is asked for one column (``n_sampled=1``).
-        It must have no `random_state`, which would make her reports predictable.
+        Unfitted, with declared domains and without a `random_state`; each user is asked for one
+        column (``n_sampled=1``).
     memo : path-like
         The file that keeps column and report, created if missing. It is private: whoever reads it
-        knows the report, and if the device is to forget the user, it is to be deleted. It does not
-        hold her values.
+        knows the report, but not her values. Delete it if the device is to forget the user.
 
     Attributes
     ----------
@@ -59,15 +57,14 @@ class SurveyClient(BaseClient):
     Notes
     -----
     What is still linkable: the reports of one user are equal, and with local hashing hardly two
-    users have the same one. So reports of several rounds that stand for one user can be found
-    without her name. This tells that it is the same user, and which column she is asked for, but
-    nothing more about her values. It also tells when a report was renewed. Send reports without
-    tokens, and shuffled (``write_reports`` shuffles), to make it harder.
+    users have the same one. So her rounds can be found without her name. They tell which column she
+    is asked for, and when a report was renewed, but nothing more about her values. Send reports
+    without tokens, and shuffled (``write_reports`` shuffles), to make it harder.
 
-    A report that was made once stays, so estimates are of the values that users had then. Where
-    values change, `renew` makes a new report for the same column. It spends epsilon again: n
-    reports that can be linked spend n times epsilon on that column, and nothing on the others. A
-    :class:`RepeatedClient` of the survey follows the values and knows its limit.
+    Estimates are of the values that users had when they first reported. `renew` makes a new report
+    for the same column: n reports that can be linked spend n times epsilon on that column, and
+    nothing on the others. A :class:`RepeatedClient` of the survey follows the values and knows its
+    limit.
 
     The report is in the file before `report` returns it, so a crash spends nothing twice, and
     several clients and processes may share the file. A file that is lost, or copied to two devices
@@ -125,8 +122,8 @@ class SurveyClient(BaseClient):
         Raises
         ------
         ValueError
-            If the record has no value of the column, or the value is not in its domain; or if the
-            file has changed otherwise than by clients, or is kept locked by another process.
+            If the record has no valid value of the column, or if the file has changed otherwise
+            than by clients, or is kept locked by another process.
         OSError
             If the file cannot be written; nothing is reported then.
         """
@@ -146,12 +143,7 @@ class SurveyClient(BaseClient):
         Returns
         -------
         ndarray of shape (1, width)
-            The new report.
-
-        Raises
-        ------
-        ValueError
-            As for `report`.
+            The new report; it raises what `report` does.
         """
         return self._reported(record, True)
 
@@ -163,7 +155,7 @@ class SurveyClient(BaseClient):
         with self._file.changing() as entries:
             self._own(entries)
             if is_renewed or entries["report"] is None:
-                own = self._mechanism(self._part).privatize(self._code(record), SecureCoins())
+                own = self._mechanism.privatize(self._code(record), SecureCoins())
                 entries.update(report=self._row(own), n_reports=entries["n_reports"] + 1)
         return self._report(entries["report"])
 

@@ -29,9 +29,9 @@ def combine(estimates: Sequence[Estimate], weights: str = "precision") -> Any:
         Raw estimates of the same categories, each with its noise.
     weights : {"precision", "users"}, default="precision"
         "precision" weights by the inverse variances of the estimate of a category that nobody has:
-        the most accurate mean whose weights do not depend on the reports, hence unbiased, if the
-        groups of users do not differ. "users" weights by the numbers of users: an estimate of all
-        users together, who may have chosen their epsilon by their values.
+        the most accurate mean whose weights do not depend on the reports, and unbiased if the
+        groups do not differ. "users" weights by the numbers of users: an estimate of all users
+        together, who may have chosen their epsilon by their values.
 
     Returns
     -------
@@ -70,14 +70,14 @@ def combine(estimates: Sequence[Estimate], weights: str = "precision") -> Any:
     if weights not in ("precision", "users"):
         raise ValueError(f'Argument weights must be "precision" or "users", got {weights!r}.')
     noises: list[Any] = [estimate.noise for estimate in estimates]
-    precisions = np.array(
-        np.broadcast_arrays(*(1 / np.maximum(np.square(noise.std), 1e-300) for noise in noises))
-    )
-    users = np.array(np.broadcast_arrays(*(np.asarray(one.n_users, dtype=float) for one in noises)))
+    if weights == "users":
+        chosen = [np.asarray(noise.n_users, dtype=float) for noise in noises]
+    else:
+        chosen = [1 / np.maximum(np.square(noise.std), 1e-300) for noise in noises]
+    shares = np.array(np.broadcast_arrays(*chosen))
+    shares /= shares.sum(axis=0)
     if weights == "precision":
-        _warn_of_groups(estimates, precisions / precisions.sum(axis=0))
-    chosen = precisions if weights == "precision" else users
-    shares = chosen / chosen.sum(axis=0)
+        _warn_of_groups(estimates, shares)
     first: Any = estimates[0]
     noise = CombinedNoise(tuple(noises), shares)
     return first.with_values(_mean(estimates, shares), noise=noise, oracle=None, shards=None)
@@ -116,15 +116,11 @@ def _warn_of_groups(estimates: list[Any], shares: np.ndarray) -> None:
     mean, p_values = _mean(estimates, shares), []
     for i, row in enumerate(mean):
         pooled, values = norm_sub(row), np.array([estimate.values[i] for estimate in estimates])
-        noises = (estimate.noise.of_rows(i) for estimate in estimates)
-        variances = np.array(
-            [EstimateCovariances(one, "population", pooled).variances() for one in noises]
-        )
-        variances = np.maximum(variances, 1e-300)
+        spreads = (EstimateCovariances(e.noise.of_rows(i), "population", pooled) for e in estimates)
+        variances = np.maximum([spread.variances() for spread in spreads], 1e-300)
         middle = np.average(values, axis=0, weights=1 / variances)
-        p_values.append(
-            chdtrc(len(estimates) - 1, np.sum((values - middle) ** 2 / variances, axis=0))
-        )
+        statistic = np.sum((values - middle) ** 2 / variances, axis=0)
+        p_values.append(chdtrc(len(estimates) - 1, statistic))
     if len(estimates) > 1 and np.min(p_values) * np.size(p_values) < _ERROR_RATE:
         _, worst = np.unravel_index(np.argmin(p_values), np.shape(p_values))
         warnings.warn(

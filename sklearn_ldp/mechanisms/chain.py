@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -28,27 +29,30 @@ class Chain:
     and otherwise uniform is distributed as the mechanism's. Uniform reports do not depend on the
     value, so any number of reports reveals at most what the permanent one does.
 
-    All probabilities are integers over 2**64, rounded so that neither epsilon is exceeded.
+    All probabilities are integers over 2**64, rounded so that neither epsilon is exceeded. `share`
+    is a; a report that does not support the value is kept as the permanent one with the probability
+    `keep_against`, and one that supports a fixed value as a uniform one with `keep_for`.
 
-    Parameters
-    ----------
-    mechanism : Channel, or other mechanism with `supports` and `own_support`
-        One with ``has_two_likelihoods``, whose ratio is at most exp(epsilon).
-    epsilon : float
-        Budget of a single report.
-    epsilon_forever : float
-        Budget of any number of reports of one value, at least `epsilon`.
-
-    Attributes
-    ----------
-    keep_against, keep_for : int
-        Probability, over 2**64, with which a report that does not support the value is kept as the
-        permanent one, and a report that supports a fixed value is kept as a uniform one.
-    share : int
-        The probability a, over 2**64.
+    Raises
+    ------
+    TypeError
+        If the mechanism does not state `has_two_likelihoods`.
+    ValueError
+        If `epsilon_forever` is below `epsilon`, that of a single report, or not finite.
     """
 
     def __init__(self, mechanism: Any, epsilon: float, epsilon_forever: float) -> None:
+        if not getattr(mechanism, "has_two_likelihoods", False):
+            raise TypeError(
+                "Asking again needs a frequency oracle whose reports have two likelihoods, or a "
+                f"survey with one such column a user, got {type(mechanism).__name__}."
+            )
+        is_budget = isinstance(epsilon_forever, Real) and epsilon <= epsilon_forever < math.inf
+        if not is_budget:
+            raise ValueError(
+                "Argument epsilon_forever must be at least the epsilon of one report, "
+                f"{epsilon:g}, and finite, got {epsilon_forever!r}."
+            )
         ratio, forever = exp_lower_bound(epsilon), exp_lower_bound(epsilon_forever)
         self.mechanism = mechanism
         self.keep_against = min(math.ceil(TWO_64 * ratio / forever), TWO_64)
@@ -58,12 +62,11 @@ class Chain:
     def _share(self, ratio: Fraction) -> int:
         """The largest a, over 2**64, for which a single report stays within the ratio.
 
-        A uniform report is one of a fixed value that is kept, so its likelihood over c is off by up
-        to 2**-64. The worst case is that of a mechanism that reaches the ratio, and of a report
-        whose uniform likelihood is the least. Let 1 / `against` be the factor by which the ratio
-        grows, and `least` that likelihood over the permanent one of a report against the value.
-        Then the ratio of a single report is (a ratio / against + (1 - a) least) over
-        (a + (1 - a) least), which grows with a.
+        The worst case is a mechanism that reaches the ratio, and a report whose uniform likelihood
+        is the least. Let 1 / `against` be the factor by which the ratio grows,
+        and `least` that likelihood over the permanent one of a report against the value. Then the
+        ratio of a single report is (a ratio / against + (1 - a) least) over (a + (1 - a) least),
+        which grows with a.
         """
         p = self.mechanism.own_support
         against, kept = Fraction(self.keep_against, TWO_64), Fraction(self.keep_for, TWO_64)
@@ -88,21 +91,17 @@ class Chain:
         """Draw whether each of n rounds sends the permanent report: with probability `share`."""
         return _bernoulli(self.share, n, coins)
 
-    def _kept(self, code, n, coins, part, keep_for, keep_against):
+    def _kept(self, code, n, coins, *way):
         found, missing, n_tries = [], n, 2 * n + 2
         while missing:
-            reports, is_kept = self.tries(code, n_tries, coins, part, keep_for, keep_against)
+            reports, is_kept = self.tries(code, n_tries, coins, *way)
             found.append(reports[is_kept][:missing])
             missing -= len(found[-1])
             n_tries = min(2 * n_tries, max(_MOST_TRIES, n))
         return np.concatenate(found)
 
     def tries(self, code, n, coins, part, keep_for, keep_against):
-        """Draw n reports of a code, and booleans that tell which are kept.
-
-        Those that support the code are kept with probability ``keep_for / 2**64``, the others with
-        ``keep_against / 2**64``.
-        """
+        """Draw n reports of a code, and whether each is kept, as it supports the code or not."""
         codes = np.repeat(code, n)
         if part is None:
             reports = self.mechanism.privatize(codes, coins)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from functools import lru_cache
 from numbers import Integral, Real
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.optimize import brentq
 from sklearn.base import clone
 
 from ..mechanisms import OracleOrProtocol, as_protocol
@@ -28,10 +28,10 @@ def shuffled_epsilon(oracle: OracleOrProtocol, n_samples: int, delta: float) -> 
 
     A party that neither server nor users can see into mixes the reports of `n_samples` users. The
     mixture is (epsilon', delta)-differentially private for each of them, with the epsilon' that is
-    returned. This holds for honest users whose reports nobody can link to them: those who lie, or
-    work with the server, hide nobody, so leave them out of `n_samples`. One batch is one shuffle:
-    give the users of a batch, not of the collection. A client that sends a permanent report again
-    links its rounds, and what they spend adds up.
+    returned, if nobody can link reports to them. Users who lie, or work with the server, hide
+    nobody: leave them out of `n_samples`. One batch is one shuffle: give the users of a batch, not
+    of the collection. A permanent report that is sent again links rounds, and what they spend adds
+    up.
 
     Privacy: costs none.
 
@@ -72,15 +72,14 @@ def shuffled_epsilon(oracle: OracleOrProtocol, n_samples: int, delta: float) -> 
 
     X takes four values, whose probabilities follow from the p and q of the two values that are most
     easily told apart; where q assumes an ideal hash, these never share a hash value. No other c
-    makes less of it [2]_. It is computed by the fast Fourier transform on a lattice. A value is
+    makes less of it [2]_. It is computed by the fast Fourier transform on a lattice: a value is
     split between the two points beside it, which keeps the mean and can only raise a convex
-    function. What is off the lattice is bounded by Chernoff's inequality, and added, as is a bound
-    on rounding errors. If questions are drawn, X is 0 for those who were asked another one.
+    function. Bounds on what is off the lattice, and on rounding errors, are added. If questions are
+    drawn, X is 0 for those who were asked another one.
 
-    Any mechanism is one of two likelihoods whose reports are processed further, as likelihoods from
-    1 to E are a mixture of 1 and E, by a threshold. The X that is largest in convex order has c of
-    1 / (E + 1) on reports for v, and as much for w: the general clones of [3]_. They are taken for
-    mechanisms that do not state `has_two_likelihoods`, and for reports on several questions.
+    Mechanisms that do not state `has_two_likelihoods`, and reports on several questions, take the
+    general clones of [3]_: c of 1 / (E + 1) on reports for v, and as much for w, has the X that is
+    largest in convex order, as any mechanism processes the reports of one of two likelihoods.
 
     References
     ----------
@@ -152,7 +151,10 @@ def local_epsilon(oracle: Any, shuffled_epsilon: float, n_samples: int, delta: f
     low = high = min(float(shuffled_epsilon), _MOST)  # a shuffle never makes it more
     while high < _MOST and is_allowed(high := min(2 * high, _MOST)):
         low = high
-    return _boundary(low, high, 1e-3, is_allowed)
+    while high - low > 1e-3 * low:
+        middle = (low + high) / 2
+        low, high = (middle, high) if is_allowed(middle) else (low, middle)
+    return low
 
 
 def _check(n_samples: Any, delta: Any) -> None:
@@ -160,16 +162,6 @@ def _check(n_samples: Any, delta: Any) -> None:
         raise ValueError(f"Argument n_samples must be an integer >= 1, got {n_samples!r}.")
     if not (isinstance(delta, Real) and 0 < float(delta) < 1):
         raise ValueError(f"Argument delta must fulfil 0 < delta < 1, got {delta!r}.")
-
-
-def _boundary(
-    inside: float, outside: float, precision: float, holds: Callable[[float], bool]
-) -> float:
-    """Return a number for which something holds, next to where it ceases to, by bisection."""
-    while abs(outside - inside) > precision * inside:
-        middle = (inside + outside) / 2 if min(inside, outside) else inside / 4
-        inside, outside = (middle, outside) if holds(middle) else (inside, middle)
-    return inside
 
 
 # -- the bound ------------------------------------------------------------------------------------
@@ -219,10 +211,16 @@ def _laws(oracle: Any) -> dict[Any, tuple[_Law, float]]:
 def _least(law: _Law, share: float, n: float, delta: float) -> float:
     """Return the least epsilon' at which the bound is at most delta, and no more than epsilon."""
 
-    def holds(epsilon: float) -> bool:
-        return _delta(law, share, n, epsilon, delta) <= delta
+    def excess(epsilon: float) -> float:
+        return math.log(max(_delta(law, share, n, epsilon, delta), 1e-308) / delta)
 
-    return 0.0 if holds(0.0) else _boundary(law.epsilon, 0.0, _PRECISION, holds)
+    if excess(0.0) <= 0:
+        return 0.0
+    outside = law.epsilon / 4
+    while excess(outside) <= 0:
+        outside /= 4
+    root = brentq(excess, outside, 4 * outside, xtol=1e-300, rtol=_PRECISION / 4)
+    return min(root * (1 + _PRECISION / 2), law.epsilon)
 
 
 def _delta(law: _Law, share: float, n: float, epsilon: float, delta: float) -> float:

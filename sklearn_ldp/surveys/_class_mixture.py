@@ -10,12 +10,12 @@ from __future__ import annotations
 import string
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import combinations
 
 import numpy as np
 from scipy.optimize import minimize
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from ._components import Subset
 
@@ -24,6 +24,16 @@ _LEAST = 1e-9  # frequencies below this count as this much, so that they have a 
 
 # The mixture that rows are drawn from: it is fitted to tables that are taken as they are.
 _ROW_CLASSES, _ROW_USERS, _ROW_STEPS = 32, 1e7, 500
+
+
+@cache
+def _libraries() -> ThreadpoolController:
+    """Return what limits the threads of BLAS, which only wait for each other here.
+
+    The libraries are found once, as that takes as long as a small fit does. threadpoolctl comes
+    with scikit-learn.
+    """
+    return ThreadpoolController()
 
 
 @dataclass(frozen=True, eq=False)
@@ -251,9 +261,7 @@ class ClassFit:
 
         options = {"maxiter": max_steps, "maxfun": 2 * max_steps, "maxcor": 20}
         start = self._parameters.ravel()
-        # The matrices are so small that threads would only wait for each other (threadpoolctl comes
-        # with scikit-learn).
-        with threadpool_limits(1, user_api="blas"):
+        with _libraries().limit(limits=1, user_api="blas"):
             found = minimize(loss, start, jac=True, method="L-BFGS-B", options=options)
         self._parameters = found.x.reshape(shape)
         return self

@@ -696,7 +696,7 @@ def test_numbers_on_a_terminal():
         ],
     ],
 )
-def test_planning_is_aligned_on_a_terminal(argv, monkeypatch, capsys):
+def test_planning_is_aligned_on_a_terminal(argv, few_simulated, monkeypatch, capsys):
     head, rule, *body = on_a_terminal(argv, monkeypatch).splitlines()
     assert set(rule) == {"-", " "}
     assert main(argv) == 0
@@ -705,7 +705,7 @@ def test_planning_is_aligned_on_a_terminal(argv, monkeypatch, capsys):
     assert [line.split()[0] for line in body] == [next(iter(row.values())) for row in rows]
 
 
-def test_missing_folders_are_created(one_oracle, histogram, tmp_path, capsys):
+def test_missing_folders_are_created(one_oracle, few_simulated, histogram, tmp_path, capsys):
     study = ["study", histogram, "--repeats", "1", "--post", "base", "--jobs", "1"]
     commands = [
         ["estimate", histogram, "--output", tmp_path / "a" / "b" / "out.csv"],
@@ -1007,6 +1007,7 @@ def test_names_as_the_output_prints_them(histogram, capsys, written, name):
         outputs.append(capsys.readouterr())
     assert outputs[0] == outputs[1]
     argv = ["study", str(histogram), "--oracle", written, "--post", "NormSub", "--repeats", "2"]
+    argv += ["--jobs", "1"]
     assert main(argv) == 0
     (row,) = rows_of(capsys.readouterr().out)
     assert (row["oracle"], row["postprocessor"]) == (kebab, "norm-sub")
@@ -1053,7 +1054,7 @@ def test_missing_values_of_one_column(tmp_path, capsys, form):
     assert_fails(argv, capsys, "null in a domain in JSON, or a name such as unknown")
 
 
-def test_bins_of_one_column(tmp_path, capsys):
+def test_bins_of_one_column(few_simulated, tmp_path, capsys):
     people, domain = tmp_path / "people.csv", tmp_path / "ages.json"
     people.write_text("age\n17\n18\n64.5\n\n90\n")
     domain.write_text('{"bins": [18, 65], "labels": ["young", "middle", "old"], "missing": true}')

@@ -16,12 +16,6 @@ from sklearn_ldp.robustness import poisoning_gain
 PLAN = ["plan", "--epsilon", "0.5", "--n-samples", "20000"]
 
 
-@pytest.fixture
-def few_simulated(monkeypatch):
-    """As few simulated collections as a plan of a large domain has."""
-    monkeypatch.setattr("sklearn_ldp._cli._plan._MOST", 3)
-
-
 def test_plan_agrees_with_the_library(few_simulated, tmp_path, capsys):
     options = ["--target", "0.02", "--level", "0.9", "--alpha", "1", "--fake-share", "0.05"]
     assert main([*PLAN, "--n-categories", "50", *options]) == 0

@@ -153,12 +153,12 @@ def test_users_of_a_survey(fixed_part, tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"epsilon_forever": 0.9}, "expects epsilon_forever to be at least the epsilon of one"),
-        ({"epsilon_forever": np.inf}, "expects epsilon_forever to be at least"),
-        ({"epsilon_forever": np.nan}, "expects epsilon_forever to be at least"),
-        ({"epsilon_forever": "2"}, "expects epsilon_forever to be at least"),
-        ({"most_epsilon": 1.9}, "expects most_epsilon to be at least epsilon_forever, 2"),
-        ({"most_epsilon": np.nan}, "expects most_epsilon to be at least epsilon_forever, 2"),
+        ({"epsilon_forever": 0.9}, "epsilon_forever must be at least the epsilon of one"),
+        ({"epsilon_forever": np.inf}, "epsilon_forever must be at least"),
+        ({"epsilon_forever": np.nan}, "epsilon_forever must be at least"),
+        ({"epsilon_forever": "2"}, "epsilon_forever must be at least"),
+        ({"most_epsilon": 1.9}, "most_epsilon must be at least epsilon_forever, 2"),
+        ({"most_epsilon": np.nan}, "most_epsilon must be at least epsilon_forever, 2"),
         ({"oracle": OLH(1.0, categories=3, random_state=0)}, "refuses OLH with a random"),
         ({"oracle": OLH(1.0)}, "categories"),
     ],
@@ -179,7 +179,9 @@ def test_parameters_that_are_refused(options, message, tmp_path):
     ],
 )
 def test_what_has_no_permanent_reports(oracle, tmp_path):
-    with pytest.raises(TypeError, match="needs a frequency oracle whose reports have two"):
+    with pytest.raises(
+        TypeError, match="needs a frequency oracle (whose reports have two|or Protocol)"
+    ):
         client_of(tmp_path / "memo.json", oracle)
     assert not list(tmp_path.iterdir())
 

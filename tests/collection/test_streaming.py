@@ -122,16 +122,16 @@ ORACLES = [
 def test_streams_are_written_whole_through_a_temporary_file(
     oracle, form, random_state, monkeypatch
 ):
-    monkeypatch.setattr("sklearn_ldp.collection._report_files.HELD_BYTES", 20_000)
+    monkeypatch.setattr("sklearn_ldp.collection._report_files.HELD_BYTES", 6000)
     oracle = oracle.set_params(random_state=0)
-    reports = oracle.privatize(np.arange(5000) % 12)
-    pieces, file = (reports[i : i + 333] for i in range(0, 5000, 333)), io.BytesIO()
+    reports = oracle.privatize(np.arange(1500) % 12)
+    pieces, file = (reports[i : i + 100] for i in range(0, 1500, 100)), io.BytesIO()
     write_reports(file, pieces, oracle, format=form, random_state=random_state)
     again = read_reports(file.getvalue(), oracle, format=form)
     assert sorted(map(str, again.tolist())) == sorted(map(str, reports.tolist()))
     assert again.dtype == read_reports(file.getvalue(), oracle, format=form).dtype
     if random_state is not None:  # a seed repeats itself
-        pieces, twin = (reports[i : i + 333] for i in range(0, 5000, 333)), io.BytesIO()
+        pieces, twin = (reports[i : i + 100] for i in range(0, 1500, 100)), io.BytesIO()
         write_reports(twin, pieces, oracle, format=form, random_state=0)
         twice = read_reports(twin.getvalue(), oracle, format=form)
         np.testing.assert_array_equal(twice, again)

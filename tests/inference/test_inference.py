@@ -8,7 +8,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
-from estimators import ORACLES
+from estimators import ORACLES, each_way
 from scipy import sparse, stats
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
@@ -158,7 +158,7 @@ def test_each_tail_misses_at_most_as_often_as_stated(of):
     assert np.all(worst_normal > 3)
 
 
-@pytest.mark.parametrize("oracle", ORACLES, ids=repr)
+@pytest.mark.parametrize("oracle", each_way(ORACLES), ids=repr)
 @pytest.mark.parametrize("coverage", ["each", "average"])
 def test_no_interval_is_a_single_end(oracle, coverage):
     """Of estimates as far outside of [0, 1] as they come; a quarter of a half width is left."""
@@ -224,7 +224,7 @@ SLOW_PURE = [pytest.param(kind, marks=[] if kind is GRR else pytest.mark.slow) f
 
 
 @pytest.mark.parametrize("kind", SLOW_PURE)
-@pytest.mark.parametrize("of", ["users", "population"])
+@pytest.mark.parametrize("of", ["users", pytest.param("population", marks=pytest.mark.slow)])
 def test_answers_are_covered(kind, of, seed):
     """200 collections; each bound is missed with probability 1e-6 if 95 % are covered."""
     rng = np.random.default_rng(seed)

@@ -47,11 +47,9 @@ from sklearn_ldp.utils.estimator_checks import check_exact_epsilon_of, expected_
 CLASSES = {2: ["no", "yes"], 3: ["a", "b", "c"], 5: [0, 1, 2, 3, 4]}
 
 
-LEARNERS = [
-    LabelDPClassifier(random_state=0),
-    LabelDPClassifier(input="reports", correction="likelihood"),
-]
+LEARNERS = [LabelDPClassifier(random_state=0)]
 OTHERS = [
+    LabelDPClassifier(input="reports", correction="likelihood"),
     LabelDPClassifier(correction="probabilities", input="reports"),
     LabelDPClassifier(
         make_pipeline(StandardScaler(), LogisticRegression()), epsilon=8.0, random_state=0

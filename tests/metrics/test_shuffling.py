@@ -139,7 +139,7 @@ def test_agrees_with_other_computations():
             assert 0.976 * expected - 5e-6 < ours < 1.015 * expected + 5e-6, (oracle, epsilon)
 
 
-@pytest.mark.parametrize("oracle", [GRR, OUE], ids=lambda oracle: oracle.__name__)
+@pytest.mark.parametrize("oracle", [GRR, pytest.param(OUE, marks=pytest.mark.slow)])
 def test_large_numbers_of_users_follow_the_normal_law(oracle):
     """At 10**8 users the sum is nearly normal, and the bound at most 2 % above its epsilon'."""
     n, delta, ratio = 10**8, 1e-8, math.e
@@ -203,7 +203,7 @@ def test_few_users_and_large_budgets():
     channel = oracle.channel()
     expected = math.log(float(channel.p - Fraction(1, 100)) / float(channel.q))
     assert shuffled_epsilon(oracle, 1, 0.01) == pytest.approx(expected, rel=1e-3)
-    for epsilon in (20.0, 45.0, 60.0, 1000.0):
+    for epsilon in (20.0, 45.0, 1000.0):
         for oracle in (GRR(epsilon), OUE(epsilon), SubsetSelection(epsilon)):
             spent = shuffled_epsilon(clone(oracle).set_params(categories=D), 2, 1e-3)
             assert min(epsilon, 40) - 10 < spent <= epsilon

@@ -399,7 +399,7 @@ def test_groups_that_are_asked_for_are_a_candidate(search):
     assert len(search.fit(an_estimate()).results_["candidate"]) == n_default
 
 
-@pytest.mark.parametrize("search", SEARCHES[1:], ids=repr)
+@pytest.mark.parametrize("search", slow_but(SEARCHES[2:], SEARCHES[1:]), ids=repr)
 def test_the_most_frequent_are_answered_by_the_model_that_knows_the_question(search):
     """As EmpiricalBayes(queries=top_k) does, at two thirds of the error of the best by score.
 

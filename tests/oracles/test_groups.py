@@ -9,6 +9,7 @@ from sklearn.base import clone
 from sklearn_ldp import (
     GRR,
     OLH,
+    Base,
     FrequencyEstimate,
     HeldOutSearch,
     NoiseModel,
@@ -84,7 +85,9 @@ def test_postprocessing_and_choosing_by_row():
     assert done.row_names.tolist() == ["large", "small"]
     for i in range(2):
         np.testing.assert_allclose(PowerNS().fit(estimate[i]).frequencies_, done.values[i])
-    assert SyntheticSearch(random_state=0).fit(estimate).frequencies_.shape == (2, 8)
+    assert SyntheticSearch([Base(), NormSub()], random_state=0).fit(
+        estimate
+    ).frequencies_.shape == (2, 8)
     low, high = estimate.confidence_interval()
     widths = (high - low).mean(axis=1)
     assert widths[1] / widths[0] == pytest.approx(3, rel=0.2)

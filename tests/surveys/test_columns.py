@@ -467,9 +467,9 @@ def test_every_post_processor_takes_a_set_part_by_part(post):
         HeldOutSearch([Norm(), NormSub()]),
         BootstrapSearch([Norm(), NormSub()], n_repeats=1),
         SyntheticSearch([Norm(), NormSub()], n_repeats=3, random_state=0),
-        HeldOutSearch(),
-        BootstrapSearch(n_repeats=1),
-        SyntheticSearch(n_repeats=2, random_state=0),
+        pytest.param(HeldOutSearch(), marks=pytest.mark.slow),
+        pytest.param(BootstrapSearch(n_repeats=1), marks=pytest.mark.slow),
+        pytest.param(SyntheticSearch(n_repeats=2, random_state=0), marks=pytest.mark.slow),
     ],
     ids=repr,
 )
