@@ -235,6 +235,15 @@ class Mechanism(Uncached, ABC):
         return ()
 
     @property
+    def older_fields(self) -> tuple[ReportField, ...]:
+        """The columns of another form of the same reports, which files may hold; empty if none.
+
+        `check_reports` brings it into the form of `report_fields`. It must have another number of
+        integers, which tells the forms apart; what two parties agree on is this form.
+        """
+        return ()
+
+    @property
     def is_informative(self) -> bool:
         """Whether reports depend on the values at all, at a resolution of 2**-64."""
         return True
