@@ -22,7 +22,7 @@ from .._utils.random import RandomState, root_entropy
 TWO_64 = 1 << 64
 _SYSTEM_BYTES = 1 << 12  # drawn from the operating system itself
 _SMALL_SUBSET = 16  # a subset of fewer than one in so many items is small
-_PLACES = 8  # tried at a time in each row of bits
+_PLACES = 16  # tried at a time in each row of bits
 _BIT = np.array([128 >> i for i in range(8)], dtype=np.uint8)
 _MANY_COINS = 1 << 16  # from here on a table for eight coins at a time is faster
 _OCTET_BLOCK = 1 << 16  # words worked on at a time
@@ -349,7 +349,7 @@ class Coins:
         """Flip one bit after the other in each row that lacks members, or has too many."""
         rows = np.flatnonzero(missing)
         while rows.size:
-            left = np.abs(missing[rows])
+            left = np.abs(missing[rows]).astype(np.int32)
             others = np.where(missing[rows] > 0, 255, 0).astype(np.uint8)
             places = self.integers(n_items, _PLACES * rows.size).reshape(_PLACES, rows.size)
             masks = _BIT.take(places & 7)

@@ -166,7 +166,7 @@ class SubsetChannel(Channel):
         self.size = size
         self.threshold = threshold
         self._n_bytes = -(-n_categories // 8)
-        self.report_bytes = 8 * self._n_bytes if self.is_packed else 2 * n_categories + 16 * size
+        self.report_bytes = 16 * self._n_bytes if self.is_packed else 2 * n_categories + 16 * size
 
     @property
     def is_packed(self) -> bool:
