@@ -153,7 +153,7 @@ class ReportField(NamedTuple):
         Number of values that an integer in this column can take.
     width : int, default=None
         Number of integers that a report has in this column. None means one, for reports of shape
-        (n,).
+        (n,). Files pack several bits, and store several bytes (of 256 values) as they are.
     """
 
     name: str
@@ -232,6 +232,15 @@ class Mechanism(Uncached, ABC):
     @property
     def report_fields(self) -> tuple[ReportField, ...]:
         """The columns to store reports in; if empty, reports are stored as they are, in 64 bits."""
+        return ()
+
+    @property
+    def older_fields(self) -> tuple[ReportField, ...]:
+        """The columns of another form of the same reports, which files may hold; empty if none.
+
+        `check_reports` brings it into the form of `report_fields`. It must have another number of
+        integers, which tells the forms apart; what two parties agree on is this form.
+        """
         return ()
 
     @property
