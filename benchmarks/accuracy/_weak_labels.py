@@ -233,7 +233,7 @@ def main(quick: bool, *, n_repeats: int = 5, tuned: bool = False) -> None:
         print(line, flush=True)
 
 
-#: Left out for trees, which are fitted six times for each cell.
+#: Left out for trees, which are fitted six times or more for each cell.
 LARGE = {"digits", "insurance", "rare, synthetic", "default on a credit", "Adult"}
 
 

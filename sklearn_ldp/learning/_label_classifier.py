@@ -13,7 +13,7 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
-from scipy.special import expit, softmax
+from scipy.special import expit, rel_entr, softmax
 from sklearn import get_config
 from sklearn.base import (
     BaseEstimator,
@@ -50,10 +50,11 @@ from ._label_channel import (
 from ._label_scores import make_label_dp_scorer
 
 _N_FOLDS = 5  # of the reports that judge
+_N_FOLDS_OF_FEW, _FEW = 10, 1000  # a tree that has learnt from 4 of 5 of few people is another one
 _SHARES_OF_C = (1e-4, 1e-3, 1e-2, 0.1, 1.0)
 _POWERS = (0.25, 0.5, 1, 2, 3, 4)  # of what a classifier's probabilities have beyond the constant
 _SHARES_OF_MODEL = (1 / 32, 1 / 16, 0.125, 0.25, 0.5, 1)  # before a correction
-_SHARES_AS_THEY_ARE = (0.25, 0.5, 0.75, 0.95)  # without one
+_SHARES_AS_THEY_ARE = (0.25, 0.5, 0.75, 0.95, 1)  # without one
 _LEAST_WEIGHT = 1e-4  # of a candidate that is worth computing
 _CAUTION = 0.5  # standard errors that a gain is worth less
 _SURELY = 2.5  # five standard errors of a score of reports, times the root of their number
@@ -117,7 +118,7 @@ class LabelDPClassifier(
         `C`, at `C` / 10 to `C` / 10,000, and those of the constant, which are 0; for other
         classifiers the constant, "probabilities", the reports' probabilities as they are, mixtures
         of these, and powers of what the classifier has beyond the constant. It fits the classifier
-        six times.
+        six times, and eleven times if there are fewer than 1,000 reports.
     subset_size : int or "auto", default=1
         Number of classes in a report, which clients and servers must share. From about ten classes
         on, "auto" learns more at a small epsilon: a report is then a set, which has the true class
@@ -158,11 +159,12 @@ class LabelDPClassifier(
     thresholds, costs and calibration do. With a constant in the average it moves towards the most
     frequent class.
 
-    Held-out reports judge by their likelihood, in five folds. A candidate that gains G nats over
-    the constant, with standard error S, has a weight proportional to exp((G - S / 2) / 4) if it is
-    one of several penalties, and to exp(G - S / 2) if it stands between a classifier and the
-    constant. The 4 is no theorem: likelihoods of reports hardly notice overconfident probabilities,
-    which cost true log loss dearly, and averages with softer weights lost less on trial data.
+    Held-out reports judge by their likelihood. One of several penalties that gains G nats over the
+    constant, with standard error S, has a weight proportional to exp((G - S / 2) / 4). A candidate
+    between a classifier and the constant has exp(G - D (1 - s)^2 / s^2), where s = p - q and D is
+    its mean Kullback-Leibler divergence from the constant. Neither is a theorem: likelihoods of
+    reports hardly notice overconfident probabilities, which cost true log loss dearly, and these
+    weights lost least on trial data.
 
     A few people with the mean features, of each class and with known labels, are added to the rows
     of "auto"; they keep every class possible. Their number is found from the reports: many if the
@@ -365,7 +367,8 @@ class LabelDPClassifier(
 
     def _shrink(self, X: Any, codes: np.ndarray, weights: np.ndarray, routed: dict) -> None:
         """Find the weight of the classifier against the constant, by held-out reports."""
-        channel, n, splits = self._channel_, len(codes), _splits(codes)
+        channel, n = self._channel_, len(codes)
+        splits = _splits(codes, _N_FOLDS if n >= _FEW else _N_FOLDS_OF_FEW)
         self._rates = _probabilities(constant(channel, codes, weights)[None])[0]
         held_out, found = np.zeros((n, len(self._rates))), np.unique(codes)
         if min(len(np.unique(codes[some])) for some, _ in splits) < 2:
@@ -376,9 +379,15 @@ class LabelDPClassifier(
                 held_out[:, found] = cross_val_predict(
                     self._base(), X, codes, cv=splits, params=routed, method="predict_proba"
                 )
-            reported = [P()[np.arange(n), codes] for P in self._candidates(held_out)]
-            likelihoods = np.log(channel.q + channel.signal * np.column_stack(reported))
-            self._shares = evidence(likelihoods, weights, 1.0)
+            # Reports through a weak channel hardly notice a candidate that is too sure.
+            price = ((1 - channel.signal) / channel.signal) ** 2 / weights.sum()
+
+            def judged(P: np.ndarray) -> float:
+                likelihoods = np.log(channel.q + channel.signal * P[np.arange(n), codes])
+                surer = rel_entr(P, self._rates).sum(axis=1)
+                return float(weights @ (likelihoods - price * surer))
+
+            self._shares = softmax([judged(P()) for P in self._candidates(held_out)])
         of_constant = float(self._shares[0])
         self.weights_ = {"constant": of_constant, "probabilities": 1 - of_constant}
 
@@ -653,7 +662,7 @@ class _CorrectedFit(ClassifierMixin, BaseEstimator):
     def _judged(self, X: Any, codes: np.ndarray, weights: np.ndarray) -> tuple[list, np.ndarray]:
         """The coefficients of the candidates, and the weights that held-out reports give them."""
         likelihoods = np.zeros((len(codes), 1 + len(_SHARES_OF_C)))
-        for some, others in _splits(codes):
+        for some, others in _splits(codes, _N_FOLDS):
             if weights[some].any():
                 judge = _likelihood(self.channel, codes[others])
                 path = self._path(X[some], codes[some], weights[some])
@@ -681,13 +690,13 @@ def _fit_corrected(
 
 
 # -- what held-out reports say ----------------------------------------------------------------
-def _splits(codes: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+def _splits(codes: np.ndarray, n_folds: int) -> list[tuple[np.ndarray, np.ndarray]]:
     """The rows to learn from and to judge by, with like shares of reported classes."""
     # Rows may be sorted by something that the model does not know.
     order = np.random.default_rng(0).permutation(len(codes))
     order = order[np.argsort(codes.reshape(len(codes), -1)[order, 0], kind="stable")]
     folds = np.empty(len(codes), dtype=int)
-    folds[order] = np.arange(len(codes)) % _N_FOLDS
+    folds[order] = np.arange(len(codes)) % n_folds
     return [(np.flatnonzero(folds != k), np.flatnonzero(folds == k)) for k in np.unique(folds)]
 
 

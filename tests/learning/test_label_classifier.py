@@ -30,6 +30,7 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
+from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from sklearn_ldp import GRR
@@ -337,6 +338,30 @@ def test_the_default_is_not_worse_than_the_constant(base, epsilon, seed):
     assert sum(model.weights_.values()) == pytest.approx(1)
     largest = max(model.weights_.values())
     assert (model.correction_ == "constant") == (model.weights_["constant"] == largest)
+
+
+def test_few_reports_of_many_classes_do_not_make_a_tree_sure(seed):
+    """Features that say nothing, 140 people, ten classes: the loss over that of equal shares.
+
+    The mean of four collections. Over 20 collections one had a mean of .011 and a standard
+    deviation of .017, so that .08 fails less than once in 10^6. It had .24 and .095 while the
+    likelihood of held-out reports decided alone, which hardly notices a tree that is too sure. The
+    control is the corrected tree.
+    """
+    classes = list(range(10))
+
+    def excess(i, **options):
+        rng = np.random.default_rng([seed, i])
+        X, labels = rng.normal(size=(140, 5)), rng.permutation(np.arange(140) % 10)
+        known = {"epsilon": 0.5, "classes": classes}
+        reports = LabelDPClassifier(**known, random_state=i).privatize(labels)
+        tree = DecisionTreeClassifier(min_samples_leaf=5, random_state=0)
+        model = LabelDPClassifier(tree, input="reports", **known, **options).fit(X, reports)
+        P = model.predict_proba(rng.normal(size=(1000, 5)))
+        return log_loss(np.arange(1000) % 10, P) - np.log(10)
+
+    assert np.mean([excess(i) for i in range(4)]) < 0.08
+    assert excess(0, correction="probabilities") > 0.08
 
 
 def test_with_nothing_to_learn_it_says_constant_and_with_much_it_is_the_model():
