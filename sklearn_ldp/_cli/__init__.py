@@ -35,7 +35,7 @@ from typing import Any, NoReturn
 
 from .._utils.text import printable
 from .._version import __version__
-from . import _aggregate, _demo, _estimate, _plan, _privatize, _study
+from . import _aggregate, _client, _demo, _estimate, _plan, _privatize, _study
 from ._aggregate import Terminated
 
 PROG = "sklearn-ldp"
@@ -50,6 +50,7 @@ _COMMANDS: dict[str, Any] = {
     "demo": _demo,
     "plan": _plan,
     "privatize": _privatize,
+    "client": _client,
     "aggregate": _aggregate,
     "estimate": _estimate,
     "study": _study,

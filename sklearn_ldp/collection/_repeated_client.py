@@ -344,8 +344,8 @@ class RepeatedClient(BaseClient):
 
     def _refuse_beyond(self, n_values: int) -> None:
         # Decimals as they are written, so that three times 0.1 is not above 0.3.
-        after = (n_values + 1) * _exact(self._forever)
-        if self._most is not None and after > _exact(self._most):
+        after = (n_values + 1) * exact(self._forever)
+        if self._most is not None and after > exact(self._most):
             raise ValueError(
                 f"This value is new to RepeatedClient, and would spend epsilon_forever="
                 f"{self._forever:g} beyond most_epsilon={self._most:g} ({n_values} values have "
@@ -380,6 +380,6 @@ def _has_part(mechanism: Any) -> bool:
     return part is not None and part.privatize is not None
 
 
-def _exact(epsilon: float) -> Fraction:
-    """The decimal fraction that a budget is written as."""
+def exact(epsilon: float) -> Fraction:
+    """Return the decimal fraction that a budget is written as."""
     return Fraction(repr(float(epsilon)))

@@ -235,6 +235,15 @@ class Mechanism(Uncached, ABC):
         return ()
 
     @property
+    def client(self) -> dict[str, Any] | None:
+        """What a client in another language draws reports by; None if there is none for it.
+
+        Numbers and texts: the `kind` of the client, and what its page on the format says of that
+        kind. Probabilities are integers over 2**64.
+        """
+        return None
+
+    @property
     def is_informative(self) -> bool:
         """Whether reports depend on the values at all, at a resolution of 2**-64."""
         return True
