@@ -247,7 +247,7 @@ function rootBits(prime, degree, nBits) {
 }
 
 const IV = PRIMES.slice(0, 8).map((prime) => rootBits(prime, 2n, 64));
-const ORDERS = "0123456789abcdef ea489fd61c02b753 b8c052fdae367194 7931dcbe265a40f8 9057fe24b1c63a8d 2c6a0b834d75fe19 c51fed4a0763928b db7ec13950f4862a 6fe9b308c2d714a5 a2847615fb9e3cd0".split(" ");
+const ORDERS = "0123456789abcdef ea489fd61c02b753 b8c052fdae367194 7931dcbe265a40f8 905724afe1bc683d 2c6a0b834d75fe19 c51fed4a0763928b db7ec13950f4862a 6fe9b308c2d714a5 a2847615fb9e3cd0".split(" ");
 
 function blake2b(message, size, key = []) {
   const block = (x) => [...x, ...new Array(-x.length & 127).fill(0)];

@@ -91,8 +91,8 @@ function readMemo(text, memo) {
   let [found, isSound] = [{}, false];
   try {
     // Large integers, outside of texts, are marked before they are rounded.
-    const marked = text.replace(/"(?:[^"\\]|\\.)*"|\d{16,}/g, (x) => (x[0] === '"' ? x : `{"big": "${x}"}`));
-    found = JSON.parse(marked, (_, x) => (x?.big ? BigInt(x.big) : x));
+    const marked = text.replace(/"(?:[^"\\]|\\.)*"|\d{16,}/g, (x) => (x[0] === '"' ? x : `{"integer": "${x}"}`));
+    found = JSON.parse(marked, (_, x) => (x?.integer ? BigInt(x.integer) : x));
     const { format, sha256: digest, survey, ...entries } = found;
     isSound = format === memo.format && digest === sha256(pythonText(entries));
     if (isSound && survey === memo.survey) return entries;
