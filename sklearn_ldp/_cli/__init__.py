@@ -15,6 +15,7 @@ a collection, step by step:
   sklearn-ldp privatize people.csv --categories domain.txt --output reports/today.parquet
   sklearn-ldp aggregate reports --categories domain.txt --checkpoint state.npz
   sklearn-ldp estimate state.npz --categories domain.txt --output estimate.csv
+in a web page, users randomise with the module that `sklearn-ldp client` writes
 with --domains domains.json instead, people.csv has several columns, and each user is asked for one
 
 exit codes: 0 done, 1 refused or failed (one line on standard error says why), 2 wrong arguments,
