@@ -162,8 +162,14 @@ class SubsetChannel(Channel):
 
     @property
     def client(self):
-        sizes = {"n_categories": self.n_categories, "subset_size": self.size}
-        return {"kind": "subset", **sizes, "inside": self.threshold}
+        (field,) = self.report_fields
+        return {
+            "kind": "subset",
+            "n_categories": self.n_categories,
+            "subset_size": self.size,
+            "is_packed": field.name == "bits",
+            "inside": self.threshold,
+        }
 
     @property
     def report_bits(self):
