@@ -119,14 +119,14 @@ def client_mechanism(protocol: Protocol) -> dict[str, Any]:
     Returns
     -------
     dict
-        As `Mechanism.client`.
+        As `Mechanism.client_parameters`.
 
     Raises
     ------
     ValueError
         If there is no client for the mechanism.
     """
-    found = protocol.mechanism.client
+    found = protocol.mechanism.client_parameters
     if found is None:
         raise ValueError(
             f"There is no client for {protocol.name} outside Python: take {_NAMES}, for one column."

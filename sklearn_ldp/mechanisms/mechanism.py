@@ -235,7 +235,7 @@ class Mechanism(Uncached, ABC):
         return ()
 
     @property
-    def client(self) -> dict[str, Any] | None:
+    def client_parameters(self) -> dict[str, Any] | None:
         """What a client in another language draws reports by; None if there is none for it.
 
         Numbers and texts: the `kind` of the client, and what its page on the format says of that

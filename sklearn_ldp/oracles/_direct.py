@@ -74,7 +74,7 @@ class DirectChannel(Channel):
         return (ReportField("report", self.n_categories),)
 
     @property
-    def client(self):
+    def client_parameters(self):
         return {"kind": "direct", "n_categories": self.n_categories, "keep": self.threshold}
 
     def report_entropy(self, order=1):

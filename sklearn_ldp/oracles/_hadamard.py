@@ -147,7 +147,7 @@ class HadamardChannel(IndexChannel):
         return (ReportField("column", self.n_reports),)
 
     @property
-    def client(self):
+    def client_parameters(self):
         if self.n_blocks > 1:
             return None
         return {"kind": "hadamard", "order": self.order, "inside": self.threshold}

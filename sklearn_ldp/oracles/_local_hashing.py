@@ -304,7 +304,7 @@ class LinearHashChannel(Channel):
         )
 
     @property
-    def client(self):
+    def client_parameters(self):
         return {
             "kind": "linear",
             "hash_range": self.field.order,
@@ -609,7 +609,7 @@ class MixingHash(Mechanism):
         return (ReportField("seed", self.n_seeds), ReportField("value", self.hash_range))
 
     @property
-    def client(self):
+    def client_parameters(self):
         return {"kind": "mixing", "hash_range": self.hash_range, "keep": self.threshold}
 
     def report_entropy(self, order=1):
@@ -672,49 +672,49 @@ class MixingHashChannel(IndependentChannel):
         p, q = Fraction(client.threshold, TWO_64), Fraction(1, client.hash_range)
         super().__init__(len(digests), p, q)
         self.digests = digests
-        self._on_client = client
+        self.client = client
 
     def _identity(self):
         return *super()._identity(), self.digests.tobytes()
 
     @property
     def configuration(self):
-        return self._on_client.configuration
+        return self.client.configuration
 
     @property
     def report_fields(self):
-        return self._on_client.report_fields
+        return self.client.report_fields
 
     @property
-    def client(self):
-        return self._on_client.client
+    def client_parameters(self):
+        return self.client.client_parameters
 
     def report_entropy(self, order=1):
-        return self._on_client.report_entropy(order)
+        return self.client.report_entropy(order)
 
     def decode_operations(self, n_samples):
         return 10 * n_samples * self.n_categories
 
     def for_enumeration(self):
-        client = MixingHash(self._on_client.hash_range, self._on_client.threshold)
+        client = MixingHash(self.client.hash_range, self.client.threshold)
         client.n_seeds = 16
         return MixingHashChannel(self.digests, client)
 
     def privatize(self, codes, coins):
-        return self._on_client.privatize(self.digests[codes], coins)
+        return self.client.privatize(self.digests[codes], coins)
 
     def check_reports(self, reports):
-        return self._on_client.check_reports(reports)
+        return self.client.check_reports(reports)
 
     def supports(self, reports, codes):
-        return self._on_client.supports(reports, self.digests[codes])
+        return self.client.supports(reports, self.digests[codes])
 
     @property
     def public_part(self):
-        return self._on_client.public_part._replace(privatize=self._with_seeds)
+        return self.client.public_part._replace(privatize=self._with_seeds)
 
     def _with_seeds(self, codes, seeds, coins):
-        return self._on_client.with_seeds(self.digests[codes], seeds, coins)
+        return self.client.with_seeds(self.digests[codes], seeds, coins)
 
     def count_support(self, reports):
         counts = np.zeros(self.n_categories, dtype=np.int64)

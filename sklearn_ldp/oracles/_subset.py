@@ -161,7 +161,7 @@ class SubsetChannel(Channel):
         return (ReportField("codes", self.n_categories, self.size),)
 
     @property
-    def client(self):
+    def client_parameters(self):
         (field,) = self.report_fields
         return {
             "kind": "subset",

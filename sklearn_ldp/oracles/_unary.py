@@ -121,7 +121,7 @@ class UnaryChannel(IndependentChannel):
         return (ReportField("bits", 2, self.n_categories),)
 
     @property
-    def client(self):
+    def client_parameters(self):
         size = {"n_categories": self.n_categories}
         return {"kind": "unary", **size, "one": self.one, "zero": self.zero}
 
