@@ -20,7 +20,7 @@ truth = states.counts / states.counts.sum()
 # %%
 # The domain is public, so it is declared. Here a histogram stands for the users: one row per state,
 # with its number of users as the weight. With ``random_state=0`` this is a simulation; without it,
-# all random numbers come from the operating system's secure source.
+# all random numbers come from a secure source.
 oracle = OLH(epsilon=1.0, categories=states.categories, random_state=0)
 raw = oracle.fit_transform(states.categories, sample_weight=states.counts)
 raw

@@ -97,6 +97,9 @@ class BaseClient:
         """The report as `privatize` returns it."""
         if self._part is not None:
             return np.array([row], dtype=np.int64)
+        mechanism = self._mechanism(None)
+        if len(row) in [field.width for field in mechanism.older_fields]:
+            return mechanism.as_reports([row])
         return np.array(row, dtype=self._like.dtype).reshape(1, *self._like.shape[1:])
 
     @cached_property

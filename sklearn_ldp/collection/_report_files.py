@@ -25,7 +25,7 @@ from ..mechanisms import OracleOrProtocol, Protocol, as_protocol
 from ._batches import Key, RefusedBatchError, as_key, check_batch_id
 from ._header import ContentDigest, Header, parse_header, refuse_other_configuration
 from ._tally import Batch, Tally, count_batch
-from .containers import as_chunks, from_columns, report_fields, to_columns
+from .containers import as_chunks, from_columns, is_older, report_fields, to_columns
 from .formats import FORMATS, format_of
 from .sources import name_of, open_source
 
@@ -360,9 +360,11 @@ def _read(
         digest = None
         for columns, fields in read(protocol):
             digest = digest or ContentDigest(len(fields))
-            # The digest is that of the canonical form, so that no other form is accepted.
-            reports = protocol.check(from_columns(columns, fields))
-            digest.add(to_columns(reports, fields))
+            given = from_columns(columns, fields)
+            reports = protocol.check(given)
+            # The digest is that of a form that writers write, so that no other form is accepted.
+            own = given if is_older(fields, protocol) else reports
+            digest.add(to_columns(own, fields))
             if digest.n_samples > header.n_samples:
                 break
             yield header, reports

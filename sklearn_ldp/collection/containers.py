@@ -218,6 +218,15 @@ def _dtype(field):
     return np.min_scalar_type(field.n_values - 1) if field.n_values else np.dtype(np.int64)
 
 
+def _is_bytes(field):
+    return field.width is not None and field.n_values == 256
+
+
+def is_older(fields: list[ReportField], protocol: Protocol) -> bool:
+    """Whether columns are those of the older form of a protocol's reports."""
+    return bool(fields) and fields == list(protocol.mechanism.older_fields)
+
+
 def n_integers(fields: list[ReportField]) -> int:
     """Number of integers in a report."""
     return sum(field.width or 1 for field in fields)
@@ -242,6 +251,8 @@ def arrow_schema(fields: list[ReportField], metadata: dict[bytes, bytes]) -> Any
     def arrow_type(field):
         if _is_bits(field):
             return pa.binary(_n_bytes(field))
+        if _is_bytes(field):
+            return pa.binary(field.width)
         item = pa.from_numpy_dtype(_dtype(field))
         if field.width is None:
             return item

@@ -24,6 +24,7 @@ from .containers import (
     cut,
     from_batch,
     from_columns,
+    is_older,
     n_integers,
     report_fields,
     row_bytes,
@@ -96,17 +97,29 @@ def _expect_schema(schema, protocol):
     import pyarrow as pa
 
     fields = report_fields(protocol)
+    older = list(protocol.mechanism.older_fields)
+    if older and schema.names == [field.name for field in older]:
+        fields = older
     if not fields:  # the mechanism does not say: one column of 64-bit integers
         kind = schema.types[0] if len(schema.types) == 1 else None
         is_rows = kind is not None and pa.types.is_fixed_size_list(kind)
         fields = [unknown_field(kind.list_size if kind is not None and is_rows else None)]
     expected = arrow_schema(fields, {})
-    if schema.names != expected.names or schema.types != expected.types:
+    kinds, expected_kinds = (list(map(_of_bytes, one.types)) for one in (schema, expected))
+    if schema.names != expected.names or kinds != expected_kinds:
         ours, theirs = (
             ", ".join(f"{field.name} {field.type}" for field in one) for one in (expected, schema)
         )
         raise ValueError(f"expected columns {ours}, got {theirs[:200]}")
     return fields
+
+
+def _of_bytes(kind):
+    """The type of a column; lists of bytes, which older files have, are as good as binaries."""
+    import pyarrow as pa
+
+    is_list = pa.types.is_fixed_size_list(kind) and kind.value_type == pa.uint8()
+    return pa.binary(kind.list_size) if is_list else kind
 
 
 # -- Parquet ----------------------------------------------------------------------------------
@@ -350,27 +363,30 @@ def _is_large(x: Any) -> bool:
 
 
 def _read_jsonl(read_line, header, protocol):
-    fields = report_fields(protocol)
-    width = n_integers(fields) if fields else None
-    limit = 64 + 24 * (width or 1 << 16)
+    fields, older = report_fields(protocol), list(protocol.mechanism.older_fields)
+    widths = {n_integers(form): form for form in (older, fields) if form}
+    limit = 64 + 24 * max(widths, default=1 << 16)
     is_row = bool(fields) and (len(fields) > 1 or fields[0].width is not None)
     rows: list = []
     while True:
         line = read_line(limit)
         if line:
-            rows.append(_row(line, is_row if fields else None, width))
+            rows.append(_row(line, is_row if fields else None, list(widths)))
+            if isinstance(rows[-1], list) and fields:
+                widths = {len(rows[-1]): widths[len(rows[-1])]}  # all have the first one's form
         found = len(rows[-1]) if rows and isinstance(rows[-1], list) else 1
         if rows and (not line or len(rows) * found >= _LINE_INTEGERS):
             array = np.array(rows, dtype=np.int64)
-            own = fields or report_fields(protocol, array)
+            own = next(iter(widths.values())) if fields else report_fields(protocol, array)
             # A bad report may not fit into the columns, so it is checked before.
-            yield to_columns(protocol.check(array), own), own
+            checked = protocol.check(array)
+            yield to_columns(array if is_older(own, protocol) else checked, own), own
             rows = []
         if not line:
             return
 
 
-def _row(line, is_row, width):
+def _row(line, is_row, widths):
     try:
         row = json.loads(line)
     except (ValueError, RecursionError):
@@ -379,9 +395,10 @@ def _row(line, is_row, width):
         is_row = isinstance(row, list)
     items = row if is_row and isinstance(row, list) else [row]
     if any(type(item) is not int or not -(2**63) <= item < 2**63 for item in items) or (
-        is_row and (not isinstance(row, list) or width not in (None, len(row)))
+        is_row and (not isinstance(row, list) or (widths and len(row) not in widths))
     ):
-        what = f"a list of {width or 'some'} integers" if is_row else "an integer"
+        lengths = " or ".join(map(str, reversed(widths))) or "some"
+        what = f"a list of {lengths} integers" if is_row else "an integer"
         raise ValueError(f"expected {what} per line, got {line[:80]!r}")
     return row
 

@@ -116,8 +116,11 @@ class LabelChannel:
 
     def privatize(self, codes: np.ndarray, random_state: RandomState) -> np.ndarray:
         """Randomise codes of labels into labels, or into rows of labels if a report has several."""
-        reports = self.classes[self._protocol.privatize(codes, random_state)]
-        return reports.reshape(len(codes)) if self.size == 1 else reports
+        reports = self._protocol.privatize(codes, random_state)
+        if self.size == 1:
+            return self.classes[reports.reshape(len(codes))]
+        mechanism: Any = self._protocol.mechanism
+        return self.classes[mechanism.lists(reports)]
 
     def error_of_rates(self, n_samples: float) -> float:
         """Return the standard error of the estimated rate of a class that nobody has."""

@@ -126,7 +126,7 @@ class LabelDPClassifier(
     input : {"values", "reports"}, default="values"
         Whether the labels in `fit` are true, to be randomised there, or reports already.
     random_state : int, RandomState, Generator or None, default=None
-        None draws the coins of the labels from the operating system's secure source. Anything else
+        None draws the coins of the labels from a secure source. Anything else
         makes reports predictable, and is for simulations. It is not that of `estimator`.
 
     Attributes

@@ -75,7 +75,7 @@ class LDPNaiveBayes(Documented, WatchesRefits, ClassifierMixin, BaseEstimator):
         Bayes as it is known) to 1 (all features say the same). The default was chosen on tables of
         diamonds, flights, incomes and patients (``benchmarks/accuracy/learning.py``).
     random_state : int, RandomState, Generator or None, default=None
-        None draws every coin from the operating system's secure source. Anything else makes
+        None draws every coin from a secure source. Anything else makes
         reports predictable, and is for simulations.
     n_jobs : int, default=None
         Number of threads that work on chunks of users; it does not change the result.

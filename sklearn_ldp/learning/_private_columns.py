@@ -79,7 +79,7 @@ class PrivatizedColumns(Documented, WatchesRefits, TransformerMixin, BaseEstimat
     input : {"values", "reports"}, default="values"
         Whether `fit`, `transform` and `fit_transform` read users' raw values or their reports.
     random_state : int, RandomState, Generator or None, default=None
-        None draws every coin from the operating system's secure source. Anything else makes
+        None draws every coin from a secure source. Anything else makes
         reports predictable, and is for simulations. With an int each call draws the same coins;
         a Generator goes on.
 

@@ -153,7 +153,7 @@ class ReportField(NamedTuple):
         Number of values that an integer in this column can take.
     width : int, default=None
         Number of integers that a report has in this column. None means one, for reports of shape
-        (n,).
+        (n,). Several bits are packed in files, and several bytes (of 256 values) stored as they are.
     """
 
     name: str
@@ -242,6 +242,15 @@ class Mechanism(Uncached, ABC):
         kind. Probabilities are integers over 2**64.
         """
         return None
+
+    @property
+    def older_fields(self) -> tuple[ReportField, ...]:
+        """The columns of another form of the same reports, which files may hold; empty if none.
+
+        `check_reports` brings it into the form of `report_fields`. It must have another number of
+        integers, which tells the forms apart; what two parties agree on is this form.
+        """
+        return ()
 
     @property
     def is_informative(self) -> bool:

@@ -95,6 +95,7 @@ class Protocol(Uncached):
     def configuration(self) -> dict[str, Any]:
         """The protocol as plain numbers and strings, as files and checkpoints carry it."""
         mechanism = self.mechanism
+        fields = mechanism.older_fields or mechanism.report_fields
         configuration = {
             "oracle": self.name,
             "epsilon": float(self.epsilon),
@@ -102,7 +103,7 @@ class Protocol(Uncached):
             "domain_sha256": self.domain.digest,
             **{name: _plain(value) for name, value in mechanism.configuration.items()},
             # If two releases numbered their hash functions differently, this entry would differ.
-            "report": ", ".join(f"{f.name} < {f.n_values}" for f in mechanism.report_fields),
+            "report": ", ".join(f"{f.name} < {f.n_values}" for f in fields),
         }
         for name in ("p", "q"):
             if hasattr(mechanism, name):

@@ -13,12 +13,26 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from .._utils.random import RandomState
 from ..domains import Categories
 from ..mechanisms.channel import Channel
-from ..mechanisms.coins import TWO_64, SeededCoins, exp_lower_bound, group_threshold
-from ..mechanisms.laws import JointSupport, choice_entropy, count_bits, fixed_size
+from ..mechanisms.coins import (
+    TWO_64,
+    SeededCoins,
+    count_members,
+    exp_lower_bound,
+    group_threshold,
+)
+from ..mechanisms.laws import (
+    JointSupport,
+    choice_entropy,
+    count_bits,
+    count_packed_bits,
+    fixed_size,
+)
 from ..mechanisms.mechanism import ReportField, are_below, bits_for, counted_by_group, expect
 from ._base import BaseOracle
 
 _PROTOCOL_BITS = 1 << 20  # users times categories up to which simulate runs the protocol itself
+_BYTE_CODES = 256  # up to here a code takes no more than a byte
+_LISTED_ROWS = 1 << 12  # lists that are made or read at a time
 _MAX_URN = 10**9  # NumPy's limit on the size of an urn
 
 
@@ -38,9 +52,10 @@ class SubsetSelection(BaseOracle):
     have at this budget and domain. (The papers' p = 1/2 is the case where that quotient is a whole
     number.)
 
-    A report is a sorted array of w codes, so that its order says nothing. It takes more room than
-    the reports of :class:`ProjectiveGeometryResponse` and :class:`OLH`, which are nearly as
-    accurate.
+    A report is a sorted array of w codes, so that its order says nothing; or, where more than 256
+    categories are there and that is shorter, an array of d / 8 bytes: the bits of all categories,
+    packed as `numpy.packbits` does it. Servers take both. A report takes more room than those of
+    :class:`ProjectiveGeometryResponse` and :class:`OLH`, which are nearly as accurate.
 
     Privacy: one `fit`, `partial_fit`, `privatize` or `transform` on values spends epsilon of each
     user; all that is done with reports is free.
@@ -150,7 +165,13 @@ class SubsetChannel(Channel):
         super().__init__(n_categories, p, q)
         self.size = size
         self.threshold = threshold
-        self.report_bytes = 2 * n_categories + 16 * size
+        self._n_bytes = -(-n_categories // 8)
+        self.report_bytes = 16 * self._n_bytes if self.is_packed else 2 * n_categories + 16 * size
+
+    @property
+    def is_packed(self) -> bool:
+        """Whether reports are bits, which take fewer bytes and integers than a list then."""
+        return self.n_categories > _BYTE_CODES and self.size > self._n_bytes
 
     @property
     def configuration(self):
@@ -158,6 +179,14 @@ class SubsetChannel(Channel):
 
     @property
     def report_fields(self):
+        return (ReportField("bits", 256, self._n_bytes),) if self.is_packed else self._as_lists
+
+    @property
+    def older_fields(self):
+        return self._as_lists if self.is_packed else ()
+
+    @property
+    def _as_lists(self):
         return (ReportField("codes", self.n_categories, self.size),)
 
     @property
@@ -188,6 +217,9 @@ class SubsetChannel(Channel):
         return n_samples * self.size
 
     def supports(self, reports, codes):
+        if self.is_packed:
+            places = np.asarray(codes)
+            return (reports[:, places >> 3] & (128 >> (places & 7))) != 0
         return (reports[:, :, None] == codes).any(axis=1)
 
     @property
@@ -207,9 +239,24 @@ class SubsetChannel(Channel):
         return fixed_size(self.size, self.n_categories)
 
     def privatize(self, codes, coins):
-        members = np.flatnonzero(self.draw(codes, coins)).reshape(len(codes), self.size)
+        drawn = self.draw(codes, coins)
+        return drawn if self.is_packed else self._listed(drawn)
+
+    def lists(self, reports: np.ndarray) -> np.ndarray:
+        """Return the codes in each report, of shape (n, size), in rising order."""
+        if not self.is_packed:
+            return reports
+        n, d = len(reports), self.n_categories
+        result = np.empty((n, self.size), dtype=self._dtype)
+        for start in range(0, n, _LISTED_ROWS):
+            rows = slice(start, start + _LISTED_ROWS)
+            result[rows] = self._listed(np.unpackbits(reports[rows], axis=1, count=d))
+        return result
+
+    def _listed(self, bits):
+        members = np.flatnonzero(bits).reshape(len(bits), self.size)
         # Small integers wrap around, so differences of what is left of two numbers are right.
-        starts = self.n_categories * np.arange(len(codes))[:, None]
+        starts = self.n_categories * np.arange(len(bits))[:, None]
         return members.astype(self._dtype) - starts.astype(self._dtype)
 
     @cached_property
@@ -220,31 +267,69 @@ class SubsetChannel(Channel):
     def draw(self, codes, coins):
         n, d = len(codes), self.n_categories
         holds_own = coins.bernoulli(self.threshold, n)
-        bits = coins.subsets(self.size - holds_own, d - 1, d)
+        rows, sizes = np.arange(n), self.size - holds_own
         # The other codes are numbered 0 .. d-2: d-1 takes the place of the user's own code.
-        rows = np.arange(n)
-        bits[rows, d - 1] = bits[rows, codes]
-        bits[rows, codes] = holds_own
-        return bits
+        if not self.is_packed:
+            bits = coins.subsets(sizes, d - 1, d)
+            bits[rows, d - 1] = bits[rows, codes]
+            bits[rows, codes] = holds_own
+            return bits
+        packed = coins.packed_subsets(sizes, d - 1, self._n_bytes)
+        places, mask = codes >> 3, (128 >> (codes & 7)).astype(np.uint8)
+        own = packed[rows, places]
+        packed[rows, places] = own & ~mask
+        packed[:, -1] |= np.where(own & mask, 128 >> (d - 1 & 7), 0).astype(np.uint8)
+        packed[rows, places] |= mask * holds_own
+        return packed
 
     def check_reports(self, reports):
+        width = reports.shape[1] if reports.ndim == 2 else 0
+        if self.is_packed and width == self._n_bytes:
+            return self._checked_bits(reports)
         d, size = self.n_categories, self.size
-        expect(
-            reports.ndim == 2
-            and reports.shape[1] == size
-            and are_below(reports, d)
-            and np.all(reports[:, 1:] > reports[:, :-1]),
-            f"an array of shape (n, {size}) of sorted, distinct integers in [0, {d - 1}]",
-            reports,
-        )
-        return reports
+        form = f"an array of shape (n, {size}) of sorted, distinct integers in [0, {d - 1}]"
+        if self.is_packed:
+            form += f", or of packed bits of shape (n, {self._n_bytes})"
+        expect(width == size and are_below(reports, d), form, reports)
+        wrong = np.flatnonzero((reports[:, 1:] <= reports[:, :-1]).any(axis=1))
+        if wrong.size:
+            raise ValueError(f"expected {form}, got others in row {wrong[0]}")
+        return self._bits_of(reports) if self.is_packed else reports
+
+    def _checked_bits(self, reports):
+        d, size, n_bytes = self.n_categories, self.size, self._n_bytes
+        expect(are_below(reports, 256), f"packed bits of shape (n, {n_bytes}), uint8", reports)
+        packed = reports.astype(np.uint8, copy=False)
+        is_wrong = count_members(packed) != size
+        is_wrong |= (packed[:, -1] & 255 >> (d - 1 & 7) + 1) != 0
+        if is_wrong.any():
+            raise ValueError(
+                f"expected sets of {size} of {d} categories, packed in {n_bytes} bytes with zeros "
+                f"after the last bit, got another one in row {np.argmax(is_wrong)}"
+            )
+        return packed
+
+    def _bits_of(self, lists):
+        """Pack the bits of some lists of codes."""
+        result = np.empty((len(lists), self._n_bytes), dtype=np.uint8)
+        for start in range(0, len(lists), _LISTED_ROWS):
+            rows = lists[start : start + _LISTED_ROWS].astype(np.intp, copy=False)
+            bits = np.zeros((len(rows), self.n_categories), dtype=np.uint8)
+            np.put_along_axis(bits, rows, 1, axis=1)
+            result[start : start + len(rows)] = np.packbits(bits, axis=1)
+        return result
 
     def count_support(self, reports):
+        if self.is_packed:
+            return count_packed_bits(reports)[: self.n_categories]
         if reports.dtype == bool:  # as `draw` makes them
             return count_bits(reports.view(np.uint8))
         return np.bincount(reports.ravel(), minlength=self.n_categories)
 
     def tally_each(self, reports, groups):
+        if self.is_packed:
+            yield from super().tally_each(reports, groups)
+            return
         of_members = np.repeat(groups, self.size)
         yield from counted_by_group(reports.ravel(), of_members, self.n_categories)
 

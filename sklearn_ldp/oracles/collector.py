@@ -40,7 +40,7 @@ n_shards : int, default=10
     apart, for :class:`~sklearn_ldp.HeldOutSearch`. With 1 no shards are kept, nor where they would
     take more than 64 MiB.
 random_state : int, RandomState, Generator or None, default=None
-    None draws every coin from the operating system's secure source. Anything else makes reports
+    None draws every coin from a secure source. Anything else makes reports
     predictable, and is for simulations.
 n_jobs : int, default=None
     Number of threads that work on chunks of users; it does not change the result."""

@@ -268,6 +268,9 @@ class _ScriptedCoins(Coins):
             row[list(members[self._draw([Fraction(1, len(members))] * len(members))])] = True
         return bits
 
+    def packed_subsets(self, sizes, n_items, n_bytes):
+        return np.packbits(self.subsets(sizes, n_items, 8 * n_bytes), axis=1)
+
 
 def _runs(
     randomise: Callable[[np.ndarray, Any], np.ndarray], code: Any

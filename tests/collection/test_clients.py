@@ -42,6 +42,7 @@ slow = pytest.mark.slow
 ROOT = Path(__file__).parents[2]
 CLIENTS = ROOT / "sklearn_ldp" / "clients"
 BROWSERS = ["chrome", "edge", "firefox"]
+MANY = [*BROWSERS, *map(str, range(300))]
 ONES = ", ".join(
     ["KINDS", "posted", "bernoulli", "integer", "codeOf", "secureBytes", "draw", "SETTINGS"]
 )
@@ -377,6 +378,7 @@ ROUNDS = ["may", 'ju"ne', "july é\x7f\U0001f98a", "1234567890123456789", "\n"]
         pytest.param(OLH(1.0, categories="open", hash_family="mixing"), False, marks=slow),
         pytest.param(HadamardResponse(1.0, categories=BROWSERS), False, marks=slow),
         pytest.param(SubsetSelection(1.0, categories=BROWSERS), False, marks=slow),
+        pytest.param(SubsetSelection(1.0, categories=MANY), False, marks=slow),  # packed
     ],
     ids=repr,
 )

@@ -1,0 +1,357 @@
+"""Large sets of SubsetSelection are reported as packed bits, and lists of them are still read."""
+
+import io
+import json
+import os
+import subprocess
+import sys
+from itertools import combinations
+from math import comb
+
+import numpy as np
+import pytest
+from scipy import stats
+from sklearn.base import clone
+
+from sklearn_ldp import ColumnOracle, SubsetSelection
+from sklearn_ldp.collection import (
+    Aggregator,
+    RefusedBatchError,
+    RepeatedBatchError,
+    RepeatedClient,
+    describe_reports,
+    read_reports,
+    tally_file,
+    write_reports,
+)
+from sklearn_ldp.mechanisms.coins import SecureCoins, SeededCoins
+from sklearn_ldp.utils.estimator_checks import (
+    check_exact_epsilon,
+    check_exact_support_probabilities,
+    exact_report_distribution,
+)
+
+D = 300
+ORACLE = SubsetSelection(1.0, categories=D)
+CHANNEL = ORACLE.channel()
+FORMATS = ["parquet", "arrow", "jsonl"]
+
+
+def seeded_coins(seed):
+    return SeededCoins(np.random.default_rng(seed))
+
+
+def some_reports(n, seed=0, channel=CHANNEL):
+    return channel.privatize(np.arange(n) % channel.n_categories, seeded_coins(seed))
+
+
+@pytest.fixture
+def always_packed(monkeypatch):
+    """Report small sets as bits too, so that all reports can be listed."""
+    monkeypatch.setattr(type(CHANNEL), "is_packed", True)
+
+
+@pytest.fixture
+def never_packed(monkeypatch):
+    """Report as all clients did before there were bits."""
+
+    def switch(on):
+        if on:
+            monkeypatch.setattr(type(CHANNEL), "is_packed", False)
+        else:
+            monkeypatch.undo()
+
+    return switch
+
+
+@pytest.mark.parametrize(
+    ("d", "epsilon", "is_packed"),
+    [(256, 0.5, False), (257, 0.5, True), (1024, 1.9, True), (1024, 2.0, False)],
+)
+def test_bits_where_they_are_fewer_integers(d, epsilon, is_packed):
+    channel = SubsetSelection(epsilon, categories=d).channel()
+    assert channel.is_packed == is_packed
+    reports, (field,) = some_reports(50, channel=channel), channel.report_fields
+    assert reports.shape == (50, field.width)
+    assert field == (("bits", 256, -(-d // 8)) if is_packed else ("codes", d, channel.size))
+    assert reports.dtype == (np.uint8 if is_packed or d <= 256 else np.uint16)
+
+
+# -- the law ----------------------------------------------------------------------------------
+@pytest.mark.parametrize("size", [2, 3])
+def test_epsilon_and_support_are_exact_by_enumeration(size, always_packed):
+    oracle = SubsetSelection(1.0, subset_size=size)
+    check_exact_epsilon(oracle)
+    check_exact_support_probabilities(oracle)
+
+
+def test_bits_have_the_law_of_lists(monkeypatch):
+    lists = exact_report_distribution(SubsetSelection(subset_size=3).channel(6), 4)
+    monkeypatch.setattr(type(CHANNEL), "is_packed", True)
+    bits = exact_report_distribution(SubsetSelection(subset_size=3).channel(6), 4)
+    number = {tuple(np.flatnonzero(np.unpackbits(np.uint8(r)))): p for r, p in bits.items()}
+    assert number == lists
+    assert len(lists) == comb(6, 3)
+
+
+@pytest.mark.parametrize(("d", "size"), [(9, 3), (9, 7), (17, 2)])
+@pytest.mark.parametrize("own", [0, 1, -1])
+def test_packed_sets_are_uniform(d, size, own, always_packed, seed):
+    """Chi-square test at 1e-9 over all sets of a size, for the first, second and last category.
+
+    Negative control: the law of another category.
+    """
+    own, n = own % d, 40_000
+    channel = SubsetSelection(1.0, subset_size=size).channel(d)
+    reports = channel.privatize(np.full(n, own), seeded_coins(seed))
+    np.testing.assert_array_equal(channel.check_reports(reports), reports)
+    sets, counts = np.unique(channel.lists(reports), axis=0, return_counts=True)
+    p, observed = float(channel.p), dict(zip(map(tuple, sets), counts, strict=True))
+
+    def pvalue(code):
+        inside, outside = p / comb(d - 1, size - 1), (1 - p) / comb(d - 1, size)
+        every = list(combinations(range(d), size))
+        expected = [n * (inside if code in one else outside) for one in every]
+        return stats.chisquare([observed.get(one, 0) for one in every], expected).pvalue
+
+    assert pvalue(own) > 1e-9
+    assert pvalue((own + 1) % d) < 1e-9
+
+
+@pytest.mark.parametrize("rate", [0.01, 0.07, 0.27, 0.5, 0.76, 0.99])
+def test_rows_of_all_rates_have_their_size(rate, seed):
+    """Pairs of items far apart agree as often as in uniform sets: fails less than once in 10**9."""
+    n, d = 3000, 403
+    sizes = np.where(np.arange(n) % 2, round(rate * d), round(rate * d) + 1)
+    packed = seeded_coins(seed).packed_subsets(sizes, d, 53)
+    bits = np.unpackbits(packed, axis=1)
+    assert packed.shape == (n, 53)
+    assert not bits[:, d:].any()
+    np.testing.assert_array_equal(bits.sum(axis=1), sizes)
+    both = bits[:, :200] & bits[:, 201:401]
+    expected = np.mean(sizes * (sizes - 1) / (d * (d - 1)))
+    spread = np.sqrt(both.mean(axis=1).var() / n) + 1e-6
+    assert abs(both.mean() - expected) < 6.5 * spread
+
+
+# -- tallies ----------------------------------------------------------------------------------
+@pytest.mark.parametrize("n", [1, 2, 17, 40, 15_000])
+def test_tallies_are_those_of_lists(n):
+    reports = some_reports(n)
+    lists = CHANNEL.lists(reports)
+    assert lists.shape == (n, CHANNEL.size)
+    assert np.all(lists[:, 1:] > lists[:, :-1])
+    expected = np.bincount(lists.ravel(), minlength=D)
+    np.testing.assert_array_equal(CHANNEL.tally(reports), expected)
+    for older in (lists, lists.astype(np.int64), lists.tolist()):
+        np.testing.assert_array_equal(CHANNEL.as_reports(older), reports)
+    groups = np.arange(n) % 3
+    each = dict(CHANNEL.tally_each(reports, groups))
+    np.testing.assert_array_equal(sum(each.values()), expected)
+    codes = np.array([0, 7, 8, D - 1])
+    support = CHANNEL.supports(reports, codes)
+    np.testing.assert_array_equal(support.sum(axis=0), expected[codes])
+
+
+def test_a_fit_is_a_collection_of_reports():
+    codes = np.arange(3000) % D
+    fitted = SubsetSelection(1.0, categories=D, random_state=3).fit(codes)
+    server = SubsetSelection(1.0, categories=D).aggregate(some_fit_reports(codes))
+    np.testing.assert_array_equal(fitted.support_counts_, server.support_counts_)
+
+
+@pytest.mark.filterwarnings("ignore:SubsetSelection.privatize draws")
+def some_fit_reports(codes):
+    return SubsetSelection(1.0, categories=D, random_state=3).protocol().privatize(codes, 3)
+
+
+# -- hostile reports --------------------------------------------------------------------------
+def tampered(change, row=5):
+    reports = some_reports(20).astype(np.int64)
+    change(reports[row])
+    return reports
+
+
+def one_more(row):
+    row[np.argmax(row != 255)] |= row[np.argmax(row != 255)] + 1
+
+
+def one_beyond(row):
+    row[np.argmax(row > 0)] &= row[np.argmax(row > 0)] - 1
+    row[-1] |= 1
+
+
+def negative(row):
+    row[0] = -1
+
+
+def too_large(row):
+    row[3] += 256
+
+
+SHAPE = f"of shape \\(n, {-(-D // 8)}\\)"
+HOSTILE = {
+    "a member too many": (tampered(one_more), "row 5"),
+    "a member beyond the last": (tampered(one_beyond), "row 5"),
+    "nobody": (tampered(lambda row: row.fill(0)), "row 5"),
+    "negative": (tampered(negative), "packed bits"),
+    "too large": (tampered(too_large), "packed bits"),
+    "too narrow": (some_reports(20)[:, 1:], f"of shape \\(n, {CHANNEL.size}\\)"),
+    "unpacked": (
+        np.unpackbits(some_reports(20), axis=1),
+        f"packed bits of shape \\(n, {-(-D // 8)}",
+    ),
+    "one number": (np.arange(20), "packed bits"),
+    "list unsorted": (CHANNEL.lists(some_reports(20))[:, ::-1], "row 0"),
+    "list of others": (CHANNEL.lists(some_reports(20)) + D, "sorted, distinct"),
+    "list in pairs": (CHANNEL.lists(some_reports(20)) // 2, "row 0"),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_forged_sets_are_refused_in_one_sentence(name):
+    reports, what = HOSTILE[name]
+    with pytest.raises(ValueError, match=what) as caught:
+        clone(ORACLE).aggregate(reports)
+    assert len(str(caught.value)) < 500
+    assert "\n" not in str(caught.value)
+    server = Aggregator(ORACLE)
+    with pytest.raises(ValueError, match=what):
+        server.add(reports, "x")
+    assert server.n_samples == 0
+
+
+# -- files ------------------------------------------------------------------------------------
+def file_of(reports, form, oracle=ORACLE, batch_id="x"):
+    file = io.BytesIO()
+    write_reports(file, reports, oracle, batch_id=batch_id, format=form, random_state=0)
+    return file.getvalue()
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_files_of_both_forms_are_read_and_added_up(form, never_packed):
+    packed, others = some_reports(500), some_reports(500, seed=1)
+    lists, other_lists = CHANNEL.lists(packed), CHANNEL.lists(others)
+    new = file_of(packed, form)
+    assert file_of(lists, form) == new  # a list is written as bits
+    never_packed(True)
+    old, copy = (file_of(one, form, batch_id="old") for one in (other_lists, lists))
+    assert read_reports(old, ORACLE, format=form).shape == (500, 81)
+    never_packed(False)
+    assert (
+        describe_reports(old, format=form)["configuration"]
+        == (describe_reports(new, format=form)["configuration"])
+    )
+    for file, reports in ((old, others), (new, packed)):
+        read = read_reports(file, ORACLE, format=form)
+        np.testing.assert_array_equal(np.unique(read, axis=0), np.unique(reports, axis=0))
+    server = Aggregator(ORACLE).merge(tally_file(old, ORACLE, format=form))
+    server.merge(tally_file(new, ORACLE, format=form))
+    whole = clone(ORACLE).aggregate(np.concatenate([packed, others]))
+    np.testing.assert_array_equal(server.estimate_.values, whole.estimate_.values)
+    repeated = Aggregator(ORACLE).merge(tally_file(new, ORACLE, format=form))
+    with pytest.raises(RepeatedBatchError, match="seen the reports"):  # in whatever form
+        repeated.merge(tally_file(copy, ORACLE, format=form))
+
+
+def test_a_file_holds_the_bits_in_their_order():
+    packed = some_reports(4)
+    header, *rows = file_of(packed, "jsonl").decode().splitlines()
+    assert json.loads(header)["configuration"]["report"] == f"codes < {D}"
+    assert sorted(map(json.loads, rows)) == sorted(packed.tolist())
+    code = int(CHANNEL.lists(packed)[0, 0])
+    assert packed[0, code // 8] & 128 >> code % 8
+
+
+def test_lines_of_two_forms_are_refused():
+    packed = some_reports(40)
+    lines = file_of(packed, "jsonl").splitlines(keepends=True)
+    lines[-1] = f"{CHANNEL.lists(packed)[0].tolist()}\n".encode()
+    with pytest.raises(RefusedBatchError, match="a list of 38 integers"):
+        read_reports(b"".join(lines), ORACLE, format="jsonl")
+    lines[-1] = f"{packed[0].tolist()[1:]}\n".encode()
+    with pytest.raises(RefusedBatchError, match="a list of 38 integers"):
+        read_reports(b"".join(lines), ORACLE, format="jsonl")
+    with pytest.raises(RefusedBatchError, match="a list of 38 or 81 integers"):
+        read_reports(lines[0] + lines[-1], ORACLE, format="jsonl")
+
+
+def test_lists_of_bytes_are_read_as_before(never_packed):
+    """At 256 categories and more a list of bytes was a list in Arrow; now it is a binary."""
+    pa = pytest.importorskip("pyarrow")
+    oracle = SubsetSelection(1.0, categories=256, subset_size=20)
+    reports = oracle.channel().privatize(np.arange(100), seeded_coins(0))
+    table = pa.ipc.open_stream(file_of(reports, "arrow", oracle)).read_all()
+    assert table.schema.types == [pa.binary(20)]
+    values = np.frombuffer(b"".join(table["codes"].to_pylist()), np.uint8)
+    older = pa.schema(
+        [pa.field("codes", pa.list_(pa.field("item", pa.uint8(), nullable=False), 20), False)],
+        table.schema.metadata,
+    )
+    column = pa.FixedSizeListArray.from_arrays(pa.array(values), type=older.types[0])
+    file = io.BytesIO()
+    with pa.ipc.new_stream(file, older) as writer:
+        writer.write_batch(pa.record_batch([column], schema=older))
+    read = read_reports(file.getvalue(), oracle, format="arrow")
+    np.testing.assert_array_equal(np.unique(read, axis=0), np.unique(reports, axis=0))
+
+
+# -- clients ----------------------------------------------------------------------------------
+def test_a_memo_of_a_list_is_reported_as_bits(tmp_path, never_packed):
+    never_packed(True)
+    client = RepeatedClient(ORACLE, tmp_path / "memo", epsilon_forever=2.0)
+    before = client.report(7, collection_round="0")
+    assert before.shape == (1, CHANNEL.size)
+    never_packed(False)
+    again = RepeatedClient(ORACLE, tmp_path / "memo", epsilon_forever=2.0)
+    first, *others = (again.report(7, collection_round=str(i)) for i in range(9))
+    np.testing.assert_array_equal(first, CHANNEL.as_reports(before))
+    assert {one.shape for one in others} == {(1, 38)}
+
+
+def test_a_survey_carries_bits_among_lists(seed):
+    columns = {"city": D, "sex": ["F", "M"], "age": 20}
+    survey = ColumnOracle(1.0, domains=columns, oracle=SubsetSelection())
+    rng = np.random.default_rng(seed)
+    parts = rng.integers(0, D, 4000), rng.choice(["F", "M"], 4000), rng.integers(0, 20, 4000)
+    records = np.array(list(zip(*(part.tolist() for part in parts), strict=True)), dtype=object)
+    reports = survey.protocol().privatize(records)
+    assert reports.shape[1] == 1 + 38
+    for form in FORMATS:
+        read = read_reports(file_of(reports, form, survey), survey, format=form)
+        np.testing.assert_array_equal(np.unique(read, axis=0), np.unique(reports, axis=0))
+    cities = np.flatnonzero(reports[:, 0] == 0)
+    forged = reports.copy()
+    forged[cities[0], 1:] = 0
+    with pytest.raises(ValueError, match="sets of 81 of 300 categories"):
+        survey.protocol().check(forged)
+
+
+# -- the secure source ------------------------------------------------------------------------
+@pytest.mark.slow
+def test_many_coins_differ_after_a_fork():
+    code = (
+        "import os; from sklearn_ldp.mechanisms.coins import SecureCoins; coins = SecureCoins()\n"
+        "coins.bytes(9000); ends = os.pipe(); is_parent = os.fork()\n"
+        "own = coins.bytes(9000).tobytes()\n"
+        "if is_parent: print(len(set(own)), own != os.read(ends[0], 9000))\n"
+        "else: os.write(ends[1], own)"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.split() == ["256", "True"]
+
+
+def test_few_coins_are_the_systems_own_and_many_are_seeded_by_it(monkeypatch):
+    asked = []
+
+    def urandom(n):
+        asked.append(n)
+        return bytes(n)
+
+    monkeypatch.setattr(os, "urandom", urandom)
+    assert not SecureCoins().bytes(4096).any()
+    first, second = (SecureCoins().bytes(4097).tobytes() for _ in range(2))
+    assert asked == [4096, 32, 32]
+    assert first != second
+    monkeypatch.setitem(sys.modules, "ssl", None)  # Python was built without it
+    assert not SecureCoins().bytes(4097).any()
