@@ -153,7 +153,7 @@ class ReportField(NamedTuple):
         Number of values that an integer in this column can take.
     width : int, default=None
         Number of integers that a report has in this column. None means one, for reports of shape
-        (n,). Several bits are packed in files, and several bytes (of 256 values) stored as they are.
+        (n,). Files pack several bits, and store several bytes (of 256 values) as they are.
     """
 
     name: str
