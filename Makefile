@@ -30,7 +30,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .DELETE_ON_ERROR:
 # All recipes share one .venv, so `make -j` runs them one after the other.
 .NOTPARALLEL:
-.PHONY: help demo test test-slow test-versions lint format bench race regression study study-quick doc wheel clean
+.PHONY: help demo test test-slow test-versions vectors lint format bench race regression study study-quick doc wheel clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-20s %s\n", $$1, $$2 }'
@@ -47,6 +47,9 @@ test-slow: $(VENV)/.test ## the slow tests: long statistical tests, and many exa
 test-versions: $(VENV)-oldest/.versions $(VENV)-newest/.versions ## the quick tests with the oldest and the newest supported versions
 	@$(call quick_tests,$(VENV)-oldest)
 	@$(call quick_tests,$(VENV)-newest)
+
+vectors: $(VENV)/.test ## write the vectors that clients in all languages are tested by
+	@$(BIN) tests/vectors.py
 
 lint: $(VENV)/.lint $(VENV)/.stubs ## ruff (rules and format), mypy and pyright, codespell, docstrings
 	@$(BIN) -m ruff check .

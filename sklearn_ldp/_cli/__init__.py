@@ -15,6 +15,7 @@ a collection, step by step:
   sklearn-ldp privatize people.csv --categories domain.txt --output reports/today.parquet
   sklearn-ldp aggregate reports --categories domain.txt --checkpoint state.npz
   sklearn-ldp estimate state.npz --categories domain.txt --output estimate.csv
+in a web page, users randomise with the module that `sklearn-ldp client` writes
 with --domains domains.json instead, people.csv has several columns, and each user is asked for one
 
 exit codes: 0 done, 1 refused or failed (one line on standard error says why), 2 wrong arguments,
@@ -35,7 +36,7 @@ from typing import Any, NoReturn
 
 from .._utils.text import printable
 from .._version import __version__
-from . import _aggregate, _demo, _estimate, _plan, _privatize, _study
+from . import _aggregate, _client, _demo, _estimate, _plan, _privatize, _study
 from ._aggregate import Terminated
 
 PROG = "sklearn-ldp"
@@ -50,6 +51,7 @@ _COMMANDS: dict[str, Any] = {
     "demo": _demo,
     "plan": _plan,
     "privatize": _privatize,
+    "client": _client,
     "aggregate": _aggregate,
     "estimate": _estimate,
     "study": _study,

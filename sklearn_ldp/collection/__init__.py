@@ -9,6 +9,7 @@ from ._stream import aggregate, aggregate_dask
 from ._survey_client import SurveyClient
 from ._tally import Tally, tally_reports
 from .checkpoints import CheckpointError
+from .clients import client_module
 
 __all__ = [
     "Aggregator",
@@ -24,6 +25,7 @@ __all__ = [
     "Tally",
     "aggregate",
     "aggregate_dask",
+    "client_module",
     "describe_reports",
     "read_reports",
     "report_configuration",

@@ -42,8 +42,7 @@ class Memo:
         **settings: float,
     ) -> None:
         self._path, self._client, self._is_fine = Path(path), client, is_fine
-        configuration = {k: v for k, v in protocol.configuration.items() if k != "collection_round"}
-        self._head = {"format": form, "survey": _digest(_text({**configuration, **settings}))}
+        self._head = {"format": form, "survey": survey_digest(protocol, **settings)}
         self._known: tuple[bytes | None, dict[str, Any]] = (None, {})
         self._written: dict[str, tuple[Any, str]] = {}
 
@@ -137,6 +136,12 @@ class Memo:
     def is_left_locked(self) -> bool:
         """Whether there is a lock: `changing` waits for its owner, or removes a dead one's."""
         return os.path.lexists(lock_file(self._path))
+
+
+def survey_digest(protocol: Protocol, **settings: float) -> str:
+    """Return the digest of what must stay as it was, whatever the round."""
+    configuration = {k: v for k, v in protocol.configuration.items() if k != "collection_round"}
+    return _digest(_text({**configuration, **settings}))
 
 
 def _text(entries: dict[str, Any]) -> str:

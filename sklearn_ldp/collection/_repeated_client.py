@@ -94,7 +94,7 @@ class BaseClient:
         """The report as `privatize` returns it."""
         if self._part is not None:
             return np.array([row], dtype=np.int64)
-        mechanism = self._mechanism(None)
+        mechanism = self._mechanism
         if len(row) in [field.width for field in mechanism.older_fields]:
             return mechanism.as_reports([row])
         return np.array(row, dtype=self._like.dtype).reshape(1, *self._like.shape[1:])
@@ -241,12 +241,7 @@ class RepeatedClient(BaseClient):
                 f"{protocol.name} has no hash function that could be fixed: leave fixed_part out, "
                 "or use OLH."
             )
-        is_cap = most_epsilon is None or isinstance(most_epsilon, Real)
-        if not is_cap or (most_epsilon is not None and not most_epsilon >= epsilon_forever):
-            raise ValueError(
-                "Argument most_epsilon must be at least epsilon_forever, "
-                f"{epsilon_forever:g}, which the first value spends, got {most_epsilon!r}."
-            )
+        check_cap(most_epsilon, epsilon_forever)
         self._forever, self._most = float(epsilon_forever), most_epsilon
         self._is_fixed = bool(fixed_part)
         super().__init__(oracle, memo, epsilon_forever=self._forever, fixed_part=self._is_fixed)
@@ -332,8 +327,8 @@ class RepeatedClient(BaseClient):
 
     def _refuse_beyond(self, n_values: int) -> None:
         # Decimals as they are written, so that three times 0.1 is not above 0.3.
-        one, most = (Fraction(repr(float(x))) for x in (self._forever, self._most or 0))
-        if self._most is not None and (n_values + 1) * one > most:
+        after = (n_values + 1) * exact(self._forever)
+        if self._most is not None and after > exact(self._most):
             raise ValueError(
                 f"This value is new to RepeatedClient, and would spend epsilon_forever="
                 f"{self._forever:g} beyond most_epsilon={self._most:g} ({n_values} values have "
@@ -362,3 +357,19 @@ def _has_part(mechanism: Any) -> bool:
     """Whether a client can fix a hash function for all of its reports."""
     part = mechanism.public_part
     return part is not None and part.privatize is not None
+
+
+def exact(epsilon: float) -> Fraction:
+    """Return the decimal fraction that a budget is written as."""
+    return Fraction(repr(float(epsilon)))
+
+
+def check_cap(most_epsilon: Any, epsilon_forever: float) -> None:
+    """Raise a ValueError unless a value may spend its budget before the cap of all values."""
+    if most_epsilon is None:
+        return
+    if not isinstance(most_epsilon, Real) or not float(most_epsilon) >= epsilon_forever:
+        raise ValueError(
+            "Argument most_epsilon must be at least epsilon_forever, "
+            f"{epsilon_forever:g}, which the first value spends, got {most_epsilon!r}."
+        )

@@ -24,7 +24,6 @@ _SYSTEM_BYTES = 1 << 12  # drawn from the operating system itself
 _SMALL_SUBSET = 16  # a subset of fewer than one in so many items is small
 _PLACES = 16  # tried at a time in each row of bits
 _BIT = np.array([128 >> i for i in range(8)], dtype=np.uint8)
-_MANY_COINS = 1 << 16  # from here on a table for eight coins at a time is faster
 _OCTET_BLOCK = 1 << 16  # words worked on at a time
 _TIE = np.uint64(2**64 - 1)  # no eight booleans look like this
 
@@ -125,6 +124,9 @@ def zero_bit_threshold(epsilon: float) -> int:
 class Coins:
     """Exact draws from a source of uniform bytes."""
 
+    #: From so many coins on, a table for eight at a time is faster.
+    many_coins: float = 1 << 16
+
     def bytes(self, n: int) -> np.ndarray:
         """Draw uniform bytes.
 
@@ -159,7 +161,7 @@ class Coins:
             Booleans.
         """
         n = int(np.prod(size))
-        if n >= _MANY_COINS:
+        if n >= self.many_coins:
             return self._octets(octets(threshold), -(-n // 8))[:n].reshape(size)
         high, low = divmod(threshold, 1 << 56)
         byte = self.bytes(n)
@@ -460,6 +462,50 @@ class SeededCoins(Coins):
 
     def bytes(self, n):
         return np.frombuffer(self._generator.bytes(n), dtype=np.uint8)
+
+
+class ByteCoins(Coins):
+    """Given bytes: the coins of a single user, as clients in all languages read them.
+
+    What a mechanism draws from these for one code is the written format of clients. They are read
+    in the order in which they are asked for. Without tables and without the subsets of many users,
+    which take fewer of them, there is less to write down.
+
+    Parameters
+    ----------
+    stream : bytes
+        The bytes.
+
+    Attributes
+    ----------
+    n_read : int
+        How many of them were read.
+    """
+
+    many_coins = math.inf
+
+    def __init__(self, stream: bytes):
+        self._stream = np.frombuffer(stream, dtype=np.uint8)
+        self.n_read = 0
+
+    def bytes(self, n):
+        start, self.n_read = self.n_read, self.n_read + n
+        if self.n_read > len(self._stream):
+            raise ValueError(f"expected {self.n_read} bytes of coins, got {len(self._stream)}")
+        return self._stream[start : self.n_read]
+
+    def subsets(self, sizes, n_items, n_columns=None):
+        bits = np.zeros((len(sizes), n_columns or n_items), dtype=bool)
+        for row, size in zip(bits, sizes, strict=True):
+            items = np.arange(n_items)
+            for i in range(size):  # the first places of a random permutation
+                j = i + int(self.integers(n_items - i, 1)[0])
+                items[[i, j]] = items[[j, i]]
+            row[items[:size]] = True
+        return bits
+
+    def packed_subsets(self, sizes, n_items, n_bytes):
+        return np.packbits(self.subsets(sizes, n_items, 8 * n_bytes), axis=1)
 
 
 class CoinStreams:

@@ -235,6 +235,15 @@ class Mechanism(Uncached, ABC):
         return ()
 
     @property
+    def client_parameters(self) -> dict[str, Any] | None:
+        """What a client in another language draws reports by; None if there is none for it.
+
+        Numbers and texts: the `kind` of the client, and what its page on the format says of that
+        kind. Probabilities are integers over 2**64.
+        """
+        return None
+
+    @property
     def older_fields(self) -> tuple[ReportField, ...]:
         """The columns of another form of the same reports, which files may hold; empty if none.
 

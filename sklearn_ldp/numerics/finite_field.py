@@ -34,11 +34,14 @@ class FiniteField:
             raise ValueError(f"There is no field of {order} elements: not a prime power.")
         self.order = order
         self.characteristic, self.degree = factors
+        #: Coefficients of the polynomial, lowest first; X itself where the order is a prime.
+        self.modulus = [0, 1]
         if self.degree > 1:
             if order > MAX_TABLE:
                 raise ValueError(
                     f"Fields of prime-power order are built up to {MAX_TABLE}, got {order}."
                 )
+            self.modulus = _irreducible(self.characteristic, self.degree).tolist()
             self._sum, self._negative, self._product = _tables(self.characteristic, self.degree)
 
     def add(self, x, y):
@@ -122,6 +125,7 @@ def _tables(p: int, m: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return tables
 
 
+@lru_cache(maxsize=32)
 def _irreducible(p: int, m: int) -> np.ndarray:
     """Return the first monic irreducible polynomial of degree m: its coefficients, lowest first."""
     for code in range(p**m):

@@ -73,6 +73,10 @@ class DirectChannel(Channel):
     def report_fields(self):
         return (ReportField("report", self.n_categories),)
 
+    @property
+    def client_parameters(self):
+        return {"kind": "direct", "n_categories": self.n_categories, "keep": self.threshold}
+
     def report_entropy(self, order=1):
         return choice_entropy(self.p, 1, self.n_categories - 1, order)
 

@@ -146,6 +146,12 @@ class HadamardChannel(IndexChannel):
     def report_fields(self):
         return (ReportField("column", self.n_reports),)
 
+    @property
+    def client_parameters(self):
+        if self.n_blocks > 1:
+            return None
+        return {"kind": "hadamard", "order": self.order, "inside": self.threshold}
+
     def decode_operations(self, n_samples):
         return n_samples + self.n_reports * bits_for(self.order)
 

@@ -304,6 +304,17 @@ class LinearHashChannel(Channel):
         )
 
     @property
+    def client_parameters(self):
+        return {
+            "kind": "linear",
+            "hash_range": self.field.order,
+            "modulus": self.field.modulus,
+            "n_digits": self.n_digits,
+            "n_places": self._n_places(self.n_tried),
+            "keep": self.threshold,
+        }
+
+    @property
     def report_bits(self):
         return bits_for(self.n_functions * self.field.order)
 
@@ -597,6 +608,10 @@ class MixingHash(Mechanism):
     def report_fields(self):
         return (ReportField("seed", self.n_seeds), ReportField("value", self.hash_range))
 
+    @property
+    def client_parameters(self):
+        return {"kind": "mixing", "hash_range": self.hash_range, "keep": self.threshold}
+
     def report_entropy(self, order=1):
         keep = Fraction(self.threshold, TWO_64)
         return math.log2(self.n_seeds) + choice_entropy(keep, 1, self.hash_range - 1, order)
@@ -669,6 +684,10 @@ class MixingHashChannel(IndependentChannel):
     @property
     def report_fields(self):
         return self.client.report_fields
+
+    @property
+    def client_parameters(self):
+        return self.client.client_parameters
 
     def report_entropy(self, order=1):
         return self.client.report_entropy(order)

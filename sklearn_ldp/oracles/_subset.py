@@ -190,6 +190,17 @@ class SubsetChannel(Channel):
         return (ReportField("codes", self.n_categories, self.size),)
 
     @property
+    def client_parameters(self):
+        (field,) = self.report_fields
+        return {
+            "kind": "subset",
+            "n_categories": self.n_categories,
+            "subset_size": self.size,
+            "is_packed": field.name == "bits",
+            "inside": self.threshold,
+        }
+
+    @property
     def report_bits(self):
         # A set is sent as d bits, or as its number among all sets, whichever is shorter.
         return min(self.n_categories, bits_for(math.comb(self.n_categories, self.size)))

@@ -120,6 +120,11 @@ class UnaryChannel(IndependentChannel):
     def report_fields(self):
         return (ReportField("bits", 2, self.n_categories),)
 
+    @property
+    def client_parameters(self):
+        size = {"n_categories": self.n_categories}
+        return {"kind": "unary", **size, "one": self.one, "zero": self.zero}
+
     def report_entropy(self, order=1):
         others = (self.n_categories - 1) * choice_entropy(self.q, 1, 1, order)
         return choice_entropy(self.p, 1, 1, order) + others

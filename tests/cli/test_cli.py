@@ -76,7 +76,9 @@ def test_help_in_a_process(fresh_processes):
     assert done.stdout.splitlines()[-1] == "set()"  # scikit-learn may import some
 
 
-@pytest.mark.parametrize("command", ["demo", "estimate", "privatize", "aggregate", "plan", "study"])
+@pytest.mark.parametrize(
+    "command", ["demo", "estimate", "privatize", "client", "aggregate", "plan", "study"]
+)
 def test_help_of_a_command(command, capsys):
     assert main([command, "--help"]) == 0
     out = capsys.readouterr().out

@@ -2,10 +2,13 @@
 
 import io
 import os
+import shlex
+import shutil
 import signal
 import subprocess
 import sys
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,6 +19,7 @@ from sklearn_ldp.__main__ import main
 from sklearn_ldp.collection import (
     Aggregator,
     aggregate,
+    client_module,
     describe_reports,
     read_reports,
     write_reports,
@@ -563,3 +567,53 @@ def test_a_signal_that_is_ignored_stays_ignored(folder, monkeypatch):
         assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
     finally:
         signal.signal(signal.SIGHUP, before)
+
+
+# -- client ---------------------------------------------------------------------------------------
+def client(tmp_path, *argv):
+    (tmp_path / "domain.txt").write_text("chrome\nedge\n")
+    return main(["client", *map(str, argv)])
+
+
+def test_a_client_is_written(tmp_path, capsys):
+    domain, path = tmp_path / "domain.txt", tmp_path / "new" / "client.mjs"
+    given = ["--oracle", "grr", "--categories", domain, "--round", "may", "--output", path]
+    assert client(tmp_path, *given) == 0
+    oracle = GRR(1.0, categories=["chrome", "edge"])
+    assert path.read_text() == client_module(oracle, collection_round="may")
+    assert "privatize" in path.with_suffix(".d.mts").read_text()
+    assert client(tmp_path, "--open", "--epsilon-forever", 2, "--output", path) == 0
+    assert "export function repeated" in path.read_text()
+    capsys.readouterr()
+
+
+def test_a_client_tests_itself(tmp_path, capsys):
+    argv = ["--oracle", "oue", "--categories", tmp_path / "domain.txt", "--self-test"]
+    for given in (argv, ["--self-test"], ["--open", "--self-test"]):
+        assert client(tmp_path, *given) == 0
+        program, script = shlex.split(capsys.readouterr().out.splitlines()[-1])
+        assert program == "node"
+        folder = Path(script).parent
+        names = {"client.mjs", "self_test.mjs", "vectors.json"}
+        assert {path.name for path in folder.iterdir()} == names
+        if shutil.which(program):
+            done = subprocess.run([program, script], capture_output=True, text=True, timeout=100)
+            assert done.stdout == "1000 vectors agree\n"
+        shutil.rmtree(folder)
+
+
+@pytest.mark.parametrize(
+    ("argv", "fragment"),
+    [
+        (["--self-test", "--oracle", "projective-geometry-response"], "take GRR, SUE"),
+        (["--self-test", "--open", "--oracle", "grr"], "--open is for --oracle olh"),
+        (["--open"], "--output"),
+        (["--output", "client.mjs"], "--categories FILE, or --open"),
+        (["--open", "--output", "client.js"], "must end in .mjs"),
+        (["--open", "--output", "x.mjs", "--most-epsilon", "2"], "epsilon_forever"),
+    ],
+)
+def test_a_client_that_cannot_be_is_refused(argv, fragment, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert_fails(["client", *argv], capsys, fragment)
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,104 @@
+"""``sklearn-ldp client``: a JavaScript module that randomises answers in a browser
+
+Write a module without dependencies, for browsers and Node 20, with the configuration of one
+collection in it. It exports privatize(value), which returns a report, and configuration, which is
+posted with each report. Its declarations for TypeScript are written beside it.
+
+The domain is a list of categories, or any text and whole number (--open, for OLH): then only the
+server lists categories.
+
+With --epsilon-forever the module also has repeated(storage) for users who are asked again: it keeps
+its memo in localStorage, or any object with getItem and setItem.
+
+----
+privacy: each call of privatize in the module spends epsilon of its user. Coins are those of
+crypto.getRandomValues; a runtime without it is refused.
+
+examples:
+  sklearn-ldp client --oracle grr --categories domain.txt --epsilon 1 --round may \\
+      --output client.mjs
+  sklearn-ldp client --oracle olh --open --epsilon 2 --round may --output client.mjs
+  sklearn-ldp client --oracle oue --self-test
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from pathlib import Path
+from shlex import quote
+from typing import Any
+
+from .._utils.files import check_writable, make_folder, replacing
+from ..oracles import OLH
+from ._arguments import add_shared, check_suffix, make_oracle, positive, say
+from ._files import read_categories
+
+_SELF_TEST_CATEGORIES, _SELF_TEST_ROWS = 100, 1000
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
+    source = parser.add_argument_group("domain").add_mutually_exclusive_group()
+    text = "the public domain: one category per line, or a .json file with a list of them"
+    source.add_argument("--categories", type=Path, metavar="FILE", help=text)
+    text = "any text, whole number or missing answer, for OLH (hash_family='mixing' on the server)"
+    source.add_argument("--open", action="store_true", help=text)
+    method = parser.add_argument_group("method")
+    add_shared(method, "--epsilon", "--oracle")
+    text = "budget of all reports of one value together, which adds repeated(storage)"
+    method.add_argument("--epsilon-forever", type=positive, metavar="E", help=text)
+    text = "the most that all values of a user may spend (default: no limit)"
+    method.add_argument("--most-epsilon", type=positive, metavar="E", help=text)
+    text = "one hash function for all reports of a user, see RepeatedClient"
+    method.add_argument("--fixed-part", action="store_true", help=text)
+    target = parser.add_argument_group("output")
+    add_shared(target, "--output", help=".mjs; missing folders are created")
+    add_shared(target, "--round")
+    text = (
+        "write a client and test vectors into a temporary folder instead, and print the command "
+        f"that compares them (without a domain: {_SELF_TEST_CATEGORIES} categories)"
+    )
+    target.add_argument("--self-test", action="store_true", help=text)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Write the module, or a test of it."""
+    from ..collection import clients
+
+    path = arguments.output
+    if path is None and not arguments.self_test:
+        raise ValueError("client needs --output FILE.mjs, or --self-test.")
+    oracle = _oracle(arguments)
+    module = clients.client_module(
+        oracle,
+        collection_round=arguments.round,
+        epsilon_forever=arguments.epsilon_forever,
+        most_epsilon=arguments.most_epsilon,
+        fixed_part=arguments.fixed_part,
+    )
+    if arguments.self_test:
+        folder = Path(tempfile.mkdtemp(prefix="sklearn-ldp-"))
+        vectors = clients.client_vectors(oracle, _SELF_TEST_ROWS)
+        print(f"a client of {type(oracle).__name__}, and {_SELF_TEST_ROWS:,} vectors to compare:")
+        print(f"node {quote(str(clients.write_self_test(folder, module, [vectors])))}")
+        return
+    check_suffix(path, (".mjs",))
+    check_writable(path)
+    make_folder(path)
+    for target, text in {path: module, path.with_suffix(".d.mts"): clients.declarations()}.items():
+        with replacing(target) as file:
+            file.write(text.encode())
+    say(f"{path}: a client of {type(oracle).__name__}; each report spends {oracle.epsilon:g}")
+
+
+def _oracle(arguments: Any) -> Any:
+    if arguments.open:
+        if arguments.oracle not in (None, "olh"):
+            raise ValueError(f"--open is for --oracle olh, got {arguments.oracle}.")
+        return OLH(arguments.epsilon, categories="open", hash_family="mixing")
+    if arguments.categories is not None:
+        return make_oracle(arguments, read_categories(arguments.categories))
+    if arguments.self_test:
+        return make_oracle(arguments, _SELF_TEST_CATEGORIES)
+    raise ValueError("client needs --categories FILE, or --open for answers that nobody can list.")

@@ -1,0 +1,657 @@
+"""Clients in JavaScript: vectors, proofs, memos that both languages read, and lines as posted."""
+
+import json
+import math
+import re
+import shutil
+import subprocess
+import time
+from contextlib import contextmanager
+from fractions import Fraction
+from itertools import product
+from pathlib import Path
+from threading import Thread
+
+import numpy as np
+import pytest
+import vectors
+from scipy import stats
+
+from sklearn_ldp import GRR, OLH, OUE, Domain, HadamardResponse, SubsetSelection
+from sklearn_ldp.collection import (
+    Aggregator,
+    RefusedBatchError,
+    RepeatedBatchError,
+    RepeatedClient,
+    aggregate,
+    client_module,
+    describe_reports,
+    read_reports,
+)
+from sklearn_ldp.collection.clients import (
+    client_mechanism,
+    client_vectors,
+    one_report,
+    whole_module,
+    write_self_test,
+)
+from sklearn_ldp.domains.canonical import word_digest
+from sklearn_ldp.mechanisms.coins import ByteCoins
+
+slow = pytest.mark.slow
+ROOT = Path(__file__).parents[2]
+CLIENTS = ROOT / "sklearn_ldp" / "clients"
+BROWSERS = ["chrome", "edge", "firefox"]
+MANY = [*BROWSERS, *map(str, range(300))]
+ONES = ", ".join(
+    ["KINDS", "posted", "bernoulli", "integer", "codeOf", "secureBytes", "draw", "SETTINGS"]
+)
+needs_node = pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
+
+
+def node(folder, script, module, *argv):
+    """Run a script beside a client, and return what it prints as JSON."""
+    (folder / "client.mjs").write_text(f"{module}\nexport {{ {ONES} }};\n", encoding="utf-8")
+    (folder / "script.mjs").write_text(script, encoding="utf-8")
+    call = ["node", str(folder / "script.mjs"), *map(str, argv)]
+    done = subprocess.run(call, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def compared(folder, cases):
+    """The end of the script that compares vectors, and its last words."""
+    script = write_self_test(folder, whole_module(), cases)
+    done = subprocess.run(["node", str(script)], capture_output=True, text=True, timeout=3000)
+    return done.returncode, done.stdout.strip() or done.stderr
+
+
+# -- vectors ------------------------------------------------------------------------------------
+def committed(name):
+    return json.loads((vectors.FOLDER / f"{name}.json").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("name", vectors.ORACLES)
+def test_the_format_is_that_of_the_committed_vectors(name):
+    path, cases = vectors.FOLDER / f"{name}.json", committed(name)
+    assert path.stat().st_size <= 50_000
+    assert sum(len(case["rows"]) for case in cases) <= 200
+    for oracle, case in zip(vectors.ORACLES[name], cases, strict=True):
+        protocol = oracle.protocol()
+        assert case["version"] == 1
+        assert case["mechanism"] == client_mechanism(protocol)
+        digests = [] if protocol.domain.is_open else protocol.domain.word_digests().tolist()
+        for text, code, report in case["rows"]:
+            coins = ByteCoins(bytes.fromhex(text))
+            if isinstance(code, str):  # the digest of a value, which a list of them has a place for
+                code = digests.index(int(code)) if digests else np.uint64(int(code))
+            assert one_report(protocol, code, coins) == report
+            assert coins.n_read == len(text) // 2
+
+
+def test_too_few_coins_are_refused():
+    with pytest.raises(ValueError, match="expected 2 bytes of coins, got 1"):
+        one_report(GRR(1.0, categories=3).protocol(), 0, ByteCoins(b"\xff"))
+
+
+@needs_node
+def test_javascript_agrees_with_the_committed_vectors(tmp_path):
+    cases = [case for name in vectors.ORACLES for case in committed(name)]
+    n = sum(len(case["rows"]) for case in cases)
+    assert compared(tmp_path, cases) == (0, f"{n} vectors agree")
+    cases[0]["rows"][5][2] = (cases[0]["rows"][5][2] + 1) % 3  # negative control
+    code, message = compared(tmp_path, cases)
+    assert code == 1
+    assert "instead of" in message
+
+
+@needs_node
+@slow
+@pytest.mark.parametrize("name", vectors.ORACLES)
+def test_javascript_agrees_with_many_vectors(name, tmp_path, seed):
+    """100,000 of each oracle; the long reports of large sets are fewer than the others."""
+    oracles = [one for one in vectors.ORACLES[name] if name != "subset-selection" or _is_small(one)]
+    rows = [client_vectors(one, -(-100_000 // len(oracles)), seed + 1) for one in oracles]
+    if len(oracles) < len(vectors.ORACLES[name]):
+        rows += [client_vectors(one, 1000, seed) for one in vectors.ORACLES[name][1:]]
+    assert sum(len(case["rows"]) for case in rows) >= 100_000
+    assert compared(tmp_path, rows)[0] == 0
+
+
+def _is_small(oracle):
+    return Domain.of(oracle.categories).size <= 20
+
+
+def test_subsets_of_one_user_are_uniform():
+    """All outcomes of the coins, of which each is as likely."""
+
+    class Listed(ByteCoins):
+        def integers(self, high, size):
+            return np.array([next(self.outcomes)])
+
+    found = []
+    for outcomes in product(range(4), range(3)):
+        coins = Listed(b"")
+        coins.outcomes = iter(outcomes)
+        found.append(tuple(np.flatnonzero(coins.subsets(np.array([2]), 4, 5)[0])))
+    assert sorted(set(found)) == [(i, j) for i in range(4) for j in range(i + 1, 4)]
+    assert {found.count(one) for one in found} == {2}
+
+
+PACKED = """
+import { KINDS } from "./client.mjs";
+const [m, streams] = JSON.parse(process.argv[2]);
+const forms = [false, true].map((is_packed) => streams.map((stream, code) => {
+  let end = 0;
+  const bytes = (n) => Uint8Array.from(stream.slice(end, (end += n)));
+  const one = { ...m, is_packed };
+  const report = KINDS.subset.draw(one, code, bytes);
+  const codes = streams.map((_, i) => i);
+  return [report, codes.filter((i) => KINDS.subset.supports(one, report, i))];
+}));
+console.log(JSON.stringify(forms));
+"""
+
+
+@needs_node
+def test_packed_sets_are_the_lists(tmp_path):
+    """The other form of a large set: bits, the first code in the highest one."""
+    mechanism = client_mechanism(SubsetSelection(1.0, categories=20).protocol())
+    streams = np.random.default_rng(3).integers(256, size=(20, 200)).tolist()
+    argument = json.dumps([mechanism, streams])
+    for (codes, listed), (packed, found) in zip(
+        *node(tmp_path, PACKED, whole_module(), argument), strict=True
+    ):
+        bits = np.isin(np.arange(20), codes)
+        assert packed == np.packbits(bits).tolist()
+        assert codes == listed == found
+
+
+# -- proofs in JavaScript -------------------------------------------------------------------------
+ENUMERATION = """
+import { KINDS, integer } from "./client.mjs";
+const [m, codes, firsts] = JSON.parse(process.argv[2]);
+// The coins that remain after a first word: all bytes that are asked for, by what they weigh.
+const counts = codes.map(() => ({}));
+let [stream, n] = [[], 0];
+const bytes = (size) => {  // a tie takes seven bytes; no rest is below 0
+  const start = n;
+  n += size;
+  return Uint8Array.from({ length: size }, (_, i) => stream[start + i] ?? 0);
+};
+const words = {};
+for (let byte = 0; firsts && byte < 256; byte++) {
+  [stream, n] = [[byte], 0];
+  const value = integer(bytes, firsts);
+  if (n === 1) words[value] = (words[value] ?? 0) + 1;  // otherwise it was rejected
+}
+function add(code, coins, weight, i) {
+  [stream, n] = [coins, 0];
+  const report = String(KINDS[m.kind].draw(m, code, bytes));
+  counts[i][report] = (counts[i][report] ?? 0) + weight;
+}
+codes.forEach((code, i) => {
+  for (let first = 0; first < (firsts || 1); first++) {
+    const start = firsts ? [first] : [];
+    for (let keep = 0; keep < 256; keep++) {
+      [stream, n] = [[...start, keep], 0];
+      KINDS[m.kind].draw(m, code, bytes);
+      const isTie = keep === Number(BigInt(m.keep) >> 56n);
+      const rest = isTie ? [...start, keep, 0, 0, 0, 0, 0, 0, 0] : [...start, keep];
+      if (n === start.length + 1) add(code, rest, 256, i);
+      else for (let other = 0; other < 256; other++) add(code, [...rest, other], 1, i);
+    }
+  }
+});
+console.log(JSON.stringify([words, counts]));
+"""
+
+
+@needs_node
+@pytest.mark.parametrize(
+    ("oracle", "n_first"),
+    [
+        (GRR(1.0, categories=3), 0),
+        pytest.param(OLH(1.0, categories=3, hash_range=3), 9, marks=slow),
+    ],
+)
+def test_probabilities_are_exact_in_javascript(oracle, n_first, tmp_path):
+    """All outcomes of the coins at a threshold over 2**8, as fractions."""
+    channel, top = oracle.channel(3), 139
+    kept = Fraction(top, 256)
+    mechanism = {**client_mechanism(oracle.protocol()), "keep": str(top << 56)}
+    found = node(tmp_path, ENUMERATION, whole_module(), json.dumps([mechanism, [0, 1, 2], n_first]))
+    words, counts = found
+    # Of a word of one byte, all values of a uniform draw are as likely; the others are read again.
+    assert words == {str(i): 256 // n_first for i in range(n_first)}
+    total = 65_536 * max(n_first, 1)
+    laws = [{key: Fraction(n, total) for key, n in of_code.items()} for of_code in counts]
+    assert all(sum(law.values()) == 1 for law in laws)
+    reports = sorted(set().union(*laws))
+    rows = np.array([[int(x) for x in report.split(",")] for report in reports])
+    supported = channel.supports(rows[:, 0] if rows.shape[1] == 1 else rows, np.arange(3))
+    g = 3  # categories, and hash values
+    q = (1 - kept) / 2 if oracle.__class__ is GRR else Fraction(1, g)
+    for i, j in product(range(3), repeat=2):
+        share = sum(
+            (
+                laws[i].get(r, Fraction())
+                for r, yes in zip(reports, supported[:, j], strict=True)
+                if yes
+            ),
+            Fraction(),
+        )
+        assert share == (kept if i == j else q)
+    worst = max(a.get(r, 0) / b.get(r, 0) for a, b in product(laws, repeat=2) for r in reports)
+    assert worst == kept * (g - 1) / (1 - kept)
+
+
+# -- what a client is, and what it refuses ---------------------------------------------------------
+def test_the_client_is_small_and_takes_nothing_from_elsewhere():
+    for name in ("client.mjs", "repeated.mjs"):
+        text = (CLIENTS / name).read_text(encoding="utf-8")
+        assert len(text.encode()) <= 12_000
+        assert not re.search(r"\b(import|require|eval)\b|Math\.random|Date\.now|\bFunction\(", text)
+    lines = [path.read_text(encoding="utf-8").splitlines() for path in CLIENTS.glob("*.mjs")]
+    code = [line for one in lines for line in one if line.strip() and line.strip()[:2] != "//"]
+    assert len(code) <= 400
+
+
+REFUSALS = """
+const [, , action, ...rest] = process.argv;
+if (action === "without") Object.defineProperty(globalThis, "crypto", { value: undefined });
+if (action === "empty") Object.defineProperty(globalThis, "crypto", { value: {} });
+Math.random = () => { throw new Error("Math.random was asked"); };
+try {
+  const client = await import("./client.mjs");
+  console.log(JSON.stringify(client.privatize(JSON.parse(rest[0]))));
+} catch (error) {
+  console.log(JSON.stringify(error.message));
+}
+"""
+
+
+@needs_node
+@pytest.mark.parametrize(
+    ("action", "value", "fragment"),
+    [
+        ("without", "edge", "no crypto.getRandomValues"),
+        pytest.param("empty", "edge", "no crypto.getRandomValues", marks=slow),
+        ("plain", "SECRET", "none of the 3 categories"),
+        pytest.param("plain", 1, "none of the 3 categories", marks=slow),
+        pytest.param("plain", None, "none of the 3 categories", marks=slow),
+        ("newer", "edge", "version 1 of the configuration, got 2"),
+    ],
+)
+def test_javascript_refuses_in_one_sentence(action, value, fragment, tmp_path):
+    module = client_module(GRR(1.0, categories=BROWSERS))
+    if action == "newer":
+        module = module.replace('{"version": 1', '{"version": 2')
+    message = node(tmp_path, REFUSALS, module, action, json.dumps(value))
+    assert fragment in message
+    assert "SECRET" not in message
+    assert message.endswith(".")
+    assert message.count(". ") == 0
+
+
+@needs_node
+@pytest.mark.parametrize(
+    "value", ["edge", pytest.param(3, marks=slow), pytest.param(None, marks=slow)]
+)
+def test_javascript_draws_reports(value, tmp_path):
+    """Negative control of the refusals; and missing answers are one category."""
+    module = client_module(GRR(1.0, categories=["edge", 3, None]))
+    assert node(tmp_path, REFUSALS, module, "plain", json.dumps(value)) in (0, 1, 2)
+
+
+@pytest.mark.parametrize(
+    ("oracle", "message"),
+    [
+        (HadamardResponse(1.0, categories=9, n_blocks=2), "no client for HadamardResponse .* GRR"),
+        (GRR(1.0, categories=100_001), "100,001 categories, and the limit is 100,000: .*--open"),
+        (GRR(1.0, categories=[0.5, 1.5]), "texts, integers below"),
+        (GRR(1.0, categories=Domain.bins([0, 1, 2])), "texts, integers below"),
+        (GRR(1.0, categories=Domain.product([2, 2])), "texts, integers below"),
+    ],
+)
+def test_what_has_no_client_is_refused(oracle, message):
+    with pytest.raises(ValueError, match=message):
+        client_module(oracle)
+
+
+def test_budgets_are_checked():
+    oracle = GRR(1.0, categories=3)
+    with pytest.raises(ValueError, match="epsilon_forever must be at least"):
+        client_module(oracle, epsilon_forever=0.5)
+    with pytest.raises(ValueError, match="no hash function that could be fixed"):
+        client_module(oracle, epsilon_forever=2.0, fixed_part=True)
+    with pytest.raises(ValueError, match="for clients with epsilon_forever"):
+        client_module(oracle, most_epsilon=2.0)
+
+
+@needs_node
+def test_digests_of_open_answers_agree(tmp_path):
+    values = ["", "edge", "é" * 200, "x" * 127, "\U0001f98a", 0, -7, 2**53 - 1, 1e21, True, None]
+    values += [["a", 1, None], ["b" * 300, ["c"]]]
+    script = """
+import { codeOf } from "./client.mjs";
+console.log(JSON.stringify(JSON.parse(process.argv[2]).map((value) => `${codeOf(value)}`)));
+"""
+    module = client_module(OLH(1.0, categories="open", hash_family="mixing"))
+    found = node(tmp_path, script, module, json.dumps(values))
+
+    def nested(value):
+        return tuple(map(nested, value)) if isinstance(value, list) else value
+
+    assert found == [str(word_digest(nested(value))) for value in values]
+
+
+# -- the same user again ---------------------------------------------------------------------------
+REPEATED = """
+import { readFileSync, writeFileSync, existsSync } from "node:fs";
+import { repeated } from "./client.mjs";
+const [, , path, calls] = process.argv;
+const storage = {
+  getItem: () => (existsSync(path) ? readFileSync(path, "utf8") : null),
+  setItem: (name, text) => writeFileSync(path, text),
+};
+try {
+  const client = repeated(storage);
+  const reports = JSON.parse(calls).map(([value, round]) => client.report(value, round));
+  console.log(JSON.stringify({ reports, spent: client.spent }));
+} catch (error) {
+  console.log(JSON.stringify({ message: error.message }));
+}
+"""
+ROUNDS = ["may", 'ju"ne', "july é\x7f\U0001f98a", "1234567890123456789", "\n"]
+
+
+@needs_node
+@pytest.mark.parametrize(
+    ("oracle", "fixed_part"),
+    [
+        (OLH(1.0, categories="open", hash_family="mixing"), True),
+        pytest.param(GRR(1.0, categories=BROWSERS), False, marks=slow),
+        pytest.param(OUE(1.0, categories=BROWSERS), False, marks=slow),
+        pytest.param(OLH(1.0, categories=BROWSERS), False, marks=slow),
+        pytest.param(OLH(1.0, categories=BROWSERS), True, marks=slow),
+        pytest.param(OLH(1.0, categories="open", hash_family="mixing"), False, marks=slow),
+        pytest.param(HadamardResponse(1.0, categories=BROWSERS), False, marks=slow),
+        pytest.param(SubsetSelection(1.0, categories=BROWSERS), False, marks=slow),
+        pytest.param(SubsetSelection(1.0, categories=MANY), False, marks=slow),  # packed
+    ],
+    ids=repr,
+)
+def test_python_and_javascript_share_a_memo(oracle, fixed_part, tmp_path):
+    path, options = tmp_path / "memo.json", {"epsilon_forever": 2.0, "fixed_part": fixed_part}
+    module = client_module(oracle, **options)
+
+    def in_javascript(calls):
+        return node(tmp_path, REPEATED, module, path, json.dumps(calls))
+
+    def same(report, posted):
+        rows = [[int(x) for x in np.ravel(one)] for one in (report, posted)]
+        return rows[0] == rows[1]
+
+    first = in_javascript([(value, name) for value, name in zip(BROWSERS, ROUNDS, strict=False)])
+    client = RepeatedClient(oracle, path, **options)
+    assert client.spent == first["spent"]
+    for name, posted in zip(ROUNDS, first["reports"], strict=False):
+        assert same(client.report("edge", collection_round=name), posted)
+    added = [client.report("edge", collection_round=name) for name in ROUNDS[3:]]
+    assert client.spent == first["spent"]  # a value that JavaScript has paid for
+    second = in_javascript([("chrome", name) for name in [*ROUNDS, "last"]])
+    assert second["reports"][:3] == first["reports"]
+    assert all(map(same, added, second["reports"][3:5]))
+    assert second["spent"] == first["spent"]
+    assert same(client.report("edge", collection_round="last"), second["reports"][5])
+
+
+@needs_node
+@slow
+def test_a_memo_is_refused_in_javascript(tmp_path):
+    oracle, path = GRR(1.0, categories=BROWSERS), tmp_path / "memo.json"
+
+    def message(changed=lambda text: text, calls=(("edge", "may"),), **options):
+        path.write_text(changed(memo), encoding="utf-8")
+        options = {"epsilon_forever": 2.0, "most_epsilon": 4.0, **options}
+        found = node(tmp_path, REPEATED, client_module(oracle, **options), path, json.dumps(calls))
+        assert changed(memo) == path.read_text(encoding="utf-8") or "message" not in found
+        return found.get("message")
+
+    client = RepeatedClient(oracle, path, epsilon_forever=2.0)
+    for value, name in [("edge", "may"), ("chrome", "june")]:
+        client.report(value, collection_round=name)
+    memo = path.read_text(encoding="utf-8")
+    assert message() is None
+    assert message(calls=[("edge", "july")]) is None
+    assert "more than most_epsilon" in message(calls=[("firefox", "july")])
+    assert message(calls=[("firefox", "july")], most_epsilon=6.0) is None
+    assert "none of the 3" in message(calls=[("lynx", "july")])
+    assert "damaged" in message(lambda text: text.replace("may", "mai"))
+    assert "damaged" in message(lambda text: text[:50])
+    assert "newer client" in message(lambda text: text.replace("client 1", "client 2"))
+    assert "another survey" in message(epsilon_forever=3.0)
+    assert "another round" in message(calls=[("edge", "july")], collection_round="may")
+    assert message(calls=[("edge", "may")], collection_round="may") is None
+
+
+LAWS = """
+import { repeated } from "./client.mjs";
+const [n, value] = [20000, "edge"];
+const found = { single: {}, permanent: {} };
+for (let i = 0; i < n; i++) {
+  let memo = null;
+  const client = repeated({ getItem: () => memo, setItem: (_, text) => (memo = text) });
+  const report = client.report(value, "may");
+  const permanent = JSON.parse(memo).permanent[0];
+  found.single[report] = (found.single[report] ?? 0) + 1;
+  found.permanent[permanent] = (found.permanent[permanent] ?? 0) + 1;
+}
+console.log(JSON.stringify(found));
+"""
+
+
+@needs_node
+@slow
+def test_repeated_reports_have_their_laws_in_javascript(tmp_path):
+    """A single report spends 1, a permanent one 3; secure coins: wrong by chance once in 10**6."""
+    oracle = GRR(1.0, categories=BROWSERS)
+    found = node(tmp_path, LAWS, client_module(oracle, epsilon_forever=3.0))
+
+    def p_value(kind, epsilon):
+        kept = math.exp(epsilon) / (math.exp(epsilon) + 2)
+        expected = 20_000 * np.array([(1 - kept) / 2, kept, (1 - kept) / 2])
+        return stats.chisquare([found[kind].get(str(i), 0) for i in range(3)], expected).pvalue
+
+    assert p_value("single", 1.0) > 1e-6
+    assert p_value("permanent", 3.0) > 1e-6
+    assert p_value("single", 1.1) < 1e-6  # negative controls
+    assert p_value("permanent", 2.8) < 1e-6
+
+
+# -- lines as posted -------------------------------------------------------------------------------
+def posted(protocol, reports, **changes):
+    rows = [
+        {"configuration": protocol.configuration, "report": row, **changes}
+        for row in np.asarray(reports).tolist()
+    ]
+    return "".join(json.dumps(row) + "\n" for row in rows).encode()
+
+
+@pytest.mark.parametrize(
+    "oracle", [GRR(1.0, categories=3), OUE(1.0, categories=3), OLH(1.0, categories=3)]
+)
+def test_lines_as_posted_are_a_batch(oracle, tmp_path):
+    protocol = oracle.protocol("may")
+    reports = protocol.privatize(np.arange(3).repeat(200))
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(posted(protocol, reports))
+    np.testing.assert_array_equal(read_reports(path, oracle, collection_round="may"), reports)
+    stated = describe_reports(path)
+    assert (stated["n_samples"], stated["configuration"]) == (600, protocol.configuration)
+    server = aggregate(tmp_path, oracle, collection_round="may")
+    alone = Aggregator(oracle, collection_round="may").add(reports, "alone")
+    np.testing.assert_array_equal(server.estimate_.values, alone.estimate_.values)
+    shutil.copy(path, tmp_path / "again.jsonl")
+    with pytest.raises(RepeatedBatchError):
+        aggregate(tmp_path, oracle, collection_round="may")
+
+
+def test_bad_lines_refuse_the_batch():
+    protocol = GRR(1.0, categories=BROWSERS).protocol("may")
+    good = posted(protocol, [0, 1, 2] * 5)
+    other = GRR(1.1, categories=BROWSERS).protocol("may")
+
+    def refusal(content, source=protocol, **options):
+        with pytest.raises(RefusedBatchError) as info:
+            read_reports(content, source, format="jsonl", **options)
+        return str(info.value)
+
+    assert len(read_reports(good, protocol, format="jsonl")) == 15
+    assert "epsilon 1.1" in refusal(posted(other, [1]))
+    assert "two configurations" in refusal(good + posted(other, [1]))
+    assert "[0, 2]" in refusal(good + posted(protocol, [3]))
+    assert "nothing else" in refusal(good + posted(protocol, [1], user="SECRET"))
+    assert "nothing else" in refusal(good + b"7\n")
+    for bad in ('"1"', "1.5", "true", "null", "[1]", "{}", "[[1]]"):
+        line = posted(protocol, [1]).replace(b'"report": 1', b'"report": ' + bad.encode())
+        assert "expected an integer" in refusal(good + line)
+    assert "not signed" in refusal(good, key=b"k" * 16)
+    assert "no configuration" in refusal(b"{}\n")
+
+
+def test_lines_of_open_domains_are_counted_by_a_list():
+    client = OLH(1.0, categories="open", hash_family="mixing").protocol()
+    reports = client.privatize(["edge"] * 300)
+    texts = [[str(seed), value] for seed, value in reports.tolist()]
+    lines = b"".join(
+        json.dumps({"configuration": client.configuration, "report": row}).encode() + b"\n"
+        for row in texts
+    )
+    server = OLH(1.0, categories=BROWSERS, hash_family="mixing")
+    found = read_reports(lines, server, format="jsonl")
+    np.testing.assert_array_equal(found, reports)
+    for other in (OLH(1.0, categories=BROWSERS), server.set_params(epsilon=2.0)):
+        with pytest.raises(RefusedBatchError, match="of another collection"):
+            read_reports(lines, other, format="jsonl")
+
+
+def test_posted_lines_are_read_twice():
+    protocol = GRR(1.0, categories=BROWSERS).protocol()
+
+    class Pipe:
+        def __init__(self, content):
+            self.lines = iter(content.splitlines(keepends=True))
+
+        def readline(self, limit=-1):
+            return next(self.lines, b"")
+
+        def seekable(self):
+            return False
+
+    with pytest.raises(RefusedBatchError, match="save them in a file"):
+        read_reports(Pipe(posted(protocol, [0, 1])), protocol, format="jsonl")
+
+
+# -- a page in a browser ---------------------------------------------------------------------------
+PAGE = """<!doctype html><title>page</title><script type="module">
+import { privatize, configuration } from "./client.mjs";
+const post = (body) => fetch("/reports", { method: "POST", body: JSON.stringify(body) });
+const values = [["chrome", 1000], ["edge", 700], ["firefox", 300]];
+const answer = (value) => ({ configuration, report: privatize(value) });
+const bodies = values.flatMap(([value, n]) => Array.from({ length: n }, () => answer(value)));
+let refused = 0;
+for (let i = 0; i < bodies.length; i += 50) {
+  const answers = await Promise.all(bodies.slice(i, i + 50).map(post));
+  refused += answers.filter((answer) => answer.status !== 204).length;
+}
+const tampered = await post({ ...bodies[0], report: 3 });
+const other = await post({ configuration: { ...configuration, epsilon: 2 }, report: 1 });
+const body = JSON.stringify([refused, tampered.status, other.status]);
+await fetch("/done", { method: "POST", body });
+</script>"""
+
+
+@contextmanager
+def collector(folder, files):
+    """The collector of the guide, which also serves files and hears when the page is done."""
+    guide = (ROOT / "doc" / "user_guide" / "format.md").read_text(encoding="utf-8")
+    (code,) = re.findall(r"```python\n(.*?)```", guide, flags=re.DOTALL)
+    found = {"__name__": "collector"}
+    exec(compile(code, "format.md", "exec"), found)
+    done = []
+
+    class Site(found["Collector"]):
+        def do_GET(self):
+            content = files.get(self.path.strip("/") or "index.html")
+            self.send_response(404 if content is None else 200)
+            self.send_header(
+                "Content-Type", "text/javascript" if ".mjs" in self.path else "text/html"
+            )
+            self.end_headers()
+            self.wfile.write((content or "").encode())
+
+        def do_POST(self):
+            if self.path == "/reports":
+                return super().do_POST()
+            done.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+            self.send_response(204)
+            self.end_headers()
+
+    Site.folder = folder
+    server = found["ThreadingHTTPServer"](("127.0.0.1", 0), Site)
+    server.daemon_threads = True
+    thread = Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}/", done, found["protocol"]
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+CHROMIUM = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), ""
+)
+
+
+@slow
+@pytest.mark.skipif(not CHROMIUM, reason="no Chromium is installed")
+def test_a_page_posts_reports_to_the_collector_of_the_guide(tmp_path):
+    """Secure coins: a simultaneous interval at 99.9 % misses once in 1000 runs."""
+    oracle = GRR(1.0, categories=BROWSERS)
+    files = {"index.html": PAGE, "client.mjs": client_module(oracle, collection_round="may")}
+    reports = tmp_path / "reports"
+    with collector(reports, files) as (url, done, protocol):
+        options = [
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            f"--user-data-dir={tmp_path / 'c'}",
+        ]
+        with open(tmp_path / "log", "wb") as log:
+            browser = subprocess.Popen([CHROMIUM, *options, url], stdout=log, stderr=log)
+            try:
+                for _ in range(1200):
+                    if done:
+                        break
+                    time.sleep(0.1)
+            finally:
+                browser.terminate()
+                browser.wait(30)
+    assert done == [[0, 400, 400]]
+    server = aggregate(reports, protocol.protocol())
+    assert server.n_samples == 2000
+    estimate = oracle.aggregate(
+        np.concatenate([read_reports(path, protocol) for path in reports.iterdir()])
+    ).estimate_
+    low, high = estimate.confidence_interval(0.999, simultaneous=True)
+    truth = np.array([0.5, 0.35, 0.15])
+    assert np.all((low <= truth) & (truth <= high))
+    assert not np.all((low <= truth[::-1]) & (truth[::-1] <= high))  # negative control
+    lines = sorted(path.read_bytes() for path in reports.iterdir())
+    tampered = lines[0] + re.sub(rb'"report":\d', b'"report":3', lines[0].splitlines()[0]) + b"\n"
+    with pytest.raises(RefusedBatchError, match=r"\[0, 2\]"):
+        read_reports(tampered, protocol, format="jsonl")
