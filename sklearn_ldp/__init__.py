@@ -31,6 +31,7 @@ from .postprocessing import Calibrate as Calibrate
 from .postprocessing import EmpiricalBayes as EmpiricalBayes
 from .postprocessing import ExactMLE as ExactMLE
 from .postprocessing import MLEApx as MLEApx
+from .postprocessing import MonotoneCDF as MonotoneCDF
 from .postprocessing import Norm as Norm
 from .postprocessing import NormCut as NormCut
 from .postprocessing import NormHyb as NormHyb
@@ -40,6 +41,7 @@ from .postprocessing import PostPos as PostPos
 from .postprocessing import Power as Power
 from .postprocessing import PowerNS as PowerNS
 from .postprocessing import Smooth as Smooth
+from .postprocessing import SmoothMLE as SmoothMLE
 from .surveys import ColumnOracle as ColumnOracle
 from .surveys import Consistent as Consistent
 from .surveys import LatentClasses as LatentClasses

@@ -25,6 +25,7 @@ from sklearn_ldp import (
     MarginalOracle,
     MatrixOracle,
     MLEApx,
+    MonotoneCDF,
     NoiseModel,
     Norm,
     NormCut,
@@ -36,6 +37,7 @@ from sklearn_ldp import (
     PowerNS,
     ProjectiveGeometryResponse,
     Smooth,
+    SmoothMLE,
     SubsetSelection,
     SyntheticSearch,
 )
@@ -114,15 +116,19 @@ POSTPROCESSORS = [
     NPMLE(noise=NOISE),
     Smooth(noise=0.05),
     Smooth(bandwidth=2),
+    MonotoneCDF(),
 ]
 
 # Post-processors of whole tables, for which a row alone is a table that agrees with itself.
 TABLE_PROCESSORS = [Consistent(), LatentClasses()]
 
+# Post-processors of the reports' own tallies, which plain arrays do not have.
+TALLY_PROCESSORS = [SmoothMLE()]
+
 
 def is_ordinal(post):
     """Whether it takes the categories as ordered; for all others their order does not matter."""
-    return isinstance(post, Smooth) or getattr(post, "ordered", False)
+    return isinstance(post, Smooth | MonotoneCDF) or getattr(post, "ordered", False)
 
 
 SEARCHES = [

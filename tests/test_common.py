@@ -8,6 +8,7 @@ from estimators import (
     SURVEYS,
     TABLE_ORACLES,
     TABLE_PROCESSORS,
+    TALLY_PROCESSORS,
     is_ordinal,
 )
 from sklearn.base import clone
@@ -44,7 +45,7 @@ QUICK = [post for post in POSTPROCESSORS if post not in LONG]
 
 
 @parametrize_with_checks(
-    [*QUICK, *TABLE_PROCESSORS, NPMLE(noise=1.0), *SEARCHES],
+    [*QUICK, *TABLE_PROCESSORS, *TALLY_PROCESSORS, NPMLE(noise=1.0), *SEARCHES],
     expected_failed_checks=expected_failed_checks,
 )
 def test_scikit_learn_checks_of_postprocessors(estimator, check):

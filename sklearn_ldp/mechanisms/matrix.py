@@ -148,7 +148,9 @@ class MatrixChannel(Mechanism):
     def report_law(self) -> ReportLaw:
         """The law of the outputs, by two products with the matrix."""
         chances = self.probabilities
-        return ReportLaw(1.0, 0.0, lambda f: chances @ f, lambda weights: chances.T @ weights)
+        return ReportLaw(
+            1.0, 0.0, lambda f: chances @ f, lambda weights: chances.T @ weights, matrix=chances
+        )
 
     def decode_operations(self, n_samples: int) -> int:
         return n_samples + self.integers.size
