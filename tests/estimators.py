@@ -35,6 +35,7 @@ from sklearn_ldp import (
     Power,
     PowerNS,
     ProjectiveGeometryResponse,
+    RangeOracle,
     Smooth,
     SubsetSelection,
     SyntheticSearch,
@@ -67,6 +68,7 @@ ORACLES = [
     MatrixOracle(),
     MatrixOracle(epsilon=2.0, strategy="square-wave"),
     MatrixOracle(queries=ranges(2)),
+    RangeOracle(),
 ]
 
 # Oracles of several columns; scikit-learn's checks have data with a single one.
