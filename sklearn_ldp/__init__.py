@@ -46,6 +46,7 @@ from .surveys import ColumnOracle as ColumnOracle
 from .surveys import Consistent as Consistent
 from .surveys import LatentClasses as LatentClasses
 from .surveys import MarginalOracle as MarginalOracle
+from .surveys import RangeOracle as RangeOracle
 
 __all__ = sorted(name for name, value in vars().items() if isinstance(value, type))
 

@@ -36,6 +36,7 @@ from sklearn_ldp import (
     Power,
     PowerNS,
     ProjectiveGeometryResponse,
+    RangeOracle,
     Smooth,
     SmoothMLE,
     SubsetSelection,
@@ -69,6 +70,7 @@ ORACLES = [
     MatrixOracle(),
     MatrixOracle(epsilon=2.0, strategy="square-wave"),
     MatrixOracle(queries=ranges(2)),
+    RangeOracle(),
 ]
 
 # Oracles of several columns; scikit-learn's checks have data with a single one.

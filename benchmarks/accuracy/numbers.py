@@ -20,7 +20,15 @@ from typing import Any
 
 import numpy as np
 
-from sklearn_ldp import OLH, Domain, EmpiricalBayes, HadamardResponse, LocalMean, SubsetSelection
+from sklearn_ldp import (
+    OLH,
+    Domain,
+    EmpiricalBayes,
+    HadamardResponse,
+    LocalMean,
+    RangeOracle,
+    SubsetSelection,
+)
 from sklearn_ldp.inference import quantiles
 from sklearn_ldp.mechanisms.coins import TWO_64, exp_lower_bound
 from sklearn_ldp.mechanisms.mean import MeanMechanism, mean_table
@@ -30,7 +38,7 @@ from .._command import add_data_argument, command
 from .._tables import markdown
 
 OPTIMA = {0.5: 16.00, 0.7: 8.170, 1.0: 3.991, 1.5: 1.692, 2.0: 0.865, 3.0: 0.304, 4.0: 0.127}
-ORACLES = (HadamardResponse, SubsetSelection, OLH)
+ORACLES = (RangeOracle, HadamardResponse, SubsetSelection, OLH)
 N_USERS, EPSILON = 100_000, 1.0
 
 
@@ -120,12 +128,12 @@ def quantiles_section(arguments: argparse.Namespace) -> None:
         estimate = oracle(EPSILON, categories=bins, random_state=arguments.seed).simulate(
             counts, repeats
         )
-        for simultaneous in (False, True):
-            value, low, high = quantiles(estimate, [0.5], simultaneous=simultaneous)
+        for how in ({}, {"spread": "any"}, {"simultaneous": True}):
+            value, low, high = quantiles(estimate, [0.5], **how)
             covered = np.mean((low <= truth) & (truth <= high))
             rows.append(
                 [
-                    f"{oracle.__name__}, {'all at once' if simultaneous else 'each'}",
+                    f"{oracle.__name__}{''.join(f', {k}={v!r}' for k, v in how.items())}",
                     f"{np.mean(np.abs(value - truth)):.2f}",
                     f"{100 * covered:.1f} %",
                     f"{np.mean(high - low):.2f}",
