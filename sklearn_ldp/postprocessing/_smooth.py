@@ -7,13 +7,15 @@ from numbers import Real
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.fft import dct, idct, irfft, rfft
+from scipy.fft import dct, idct, irfft, next_fast_len, rfft
 from scipy.optimize import isotonic_regression
 from sklearn.utils._param_validation import Interval
 
 from ..noise import Noise
 from ..numerics.simplex import norm, norm_sub
 from ._base import NOISE_CONSTRAINT, BasePostProcessor, per_row, resolve_noise
+
+_LONG = 1024  # categories, beyond which a length with large prime factors takes notable time
 
 
 def smooth(F: ArrayLike, bandwidth: float, *, circular: bool = False) -> np.ndarray:
@@ -147,8 +149,10 @@ def smooth_average(
 def _smoother(n_categories, bandwidth, circular):
     if bandwidth == 0 or n_categories < 4:
         return _Identity()
-    kind = _CircularSmoother if circular else _OpenSmoother
-    return kind(n_categories, bandwidth)
+    if circular:
+        return _CircularSmoother(n_categories, bandwidth)
+    is_slow = n_categories > _LONG and next_fast_len(n_categories) > n_categories
+    return (_PaddedSmoother if is_slow else _OpenSmoother)(n_categories, bandwidth)
 
 
 class _Identity:
@@ -212,6 +216,36 @@ class _OpenSmoother:
         # Even waves are symmetric and odd ones antisymmetric: the flip tells them apart.
         edges = idct(self.correction, norm="ortho") ** 2
         return squares + (edges + edges[::-1]) / 2
+
+
+class _PaddedSmoother:
+    """The same matrix, by a longer one S whose length Fourier transforms like.
+
+    If the row goes on as the quadratic that continues its smoothed end, what is added is fitted
+    without a residual and without third differences, so that it changes nothing. Let the columns
+    of B be quadratics on what is added (0 beyond 80 bandwidths, from where nothing reaches back),
+    and let P find their coefficients c near the end. Then ``c = P S (row + B c)``, and the matrix
+    is S, cut, plus ``S B (I - P S B)^-1 P S``, cut.
+    """
+
+    def __init__(self, d, bandwidth):
+        self.d, length = d, next_fast_len(d + 3)
+        self.longer = _OpenSmoother(length, bandwidth)
+        near, far = (min(max(3, round(k * bandwidth)), length - d) for k in (4, 80))
+        powers = np.vander(np.arange(far) / near, 3)
+        quadratics, readers = np.zeros((2, 3, length))
+        quadratics[:, d : d + far] = powers.T
+        readers[:, d : d + near] = np.linalg.pinv(powers[:near])
+        smoothed = self.longer.apply(quadratics)
+        self.ends = smoothed[:, :d]
+        own = np.eye(3) - readers @ smoothed.T
+        self.weights = np.linalg.solve(own, self.longer.apply(readers)[:, :d])
+        self.diagonal = self.longer.diagonal[:d] + (self.ends * self.weights).sum(axis=0)
+
+    def apply(self, x):
+        padded = np.zeros((*x.shape[:-1], len(self.longer.gain)))
+        padded[..., : self.d] = x
+        return self.longer.apply(padded)[..., : self.d] + (x @ self.weights.T) @ self.ends
 
 
 class Smooth(BasePostProcessor):
