@@ -22,6 +22,7 @@ from sklearn_ldp import (
     HadamardResponse,
     HeldOutSearch,
     LatentClasses,
+    LocalMean,
     MarginalOracle,
     MatrixOracle,
     MLEApx,
@@ -70,6 +71,9 @@ ORACLES = [
     MatrixOracle(queries=ranges(2)),
     RangeOracle(),
 ]
+
+# The collector of a number.
+MEAN = LocalMean(bounds=(-100, 100))
 
 # Oracles of several columns; scikit-learn's checks have data with a single one.
 SURVEYS = [
