@@ -171,6 +171,49 @@ def test_files_of_the_tree(tmp_path):
         read_reports(tmp_path / "a.parquet", RangeOracle(1.0, categories=301))
 
 
+CLIENT = """
+import sys, numpy as np
+from sklearn_ldp import LocalMean, MatrixOracle, RangeOracle
+from sklearn_ldp.collection import Aggregator, tally_file, write_reports
+from sklearn_ldp.queries import ranges
+
+oracles = [
+    MatrixOracle(0.8, categories=9, queries=ranges(3)),
+    RangeOracle(1.0, categories=300),
+    LocalMean(1.0, bounds=(0, 9)),
+]
+"""
+WRITES = """
+for i, oracle in enumerate(oracles):
+    oracle.set_params(random_state=0)
+    write_reports(f"{i}.parquet", oracle.privatize(np.arange(900) % 9), oracle, batch_id="a")
+"""
+READS = """
+for i, oracle in enumerate(oracles):
+    Aggregator(oracle).merge(tally_file(f"{i}.parquet", oracle)).save(f"{i}.npz")
+"""
+CONTINUES = """
+for i, oracle in enumerate(oracles):
+    server = Aggregator.load(f"{i}.npz", oracle)
+    assert server.n_samples == 900
+    estimate = server.estimate_
+    print(float(estimate.mean[0] if i == 2 else estimate.values[0, :9].sum()))
+"""
+
+
+def test_client_server_and_reader_are_processes_of_their_own(fresh_processes, tmp_path):
+    """Each makes its channels anew; on one machine these are the same."""
+    for code in (WRITES, READS, CONTINUES):
+        done = fresh_processes.run(
+            "import warnings; warnings.simplefilter('ignore')" + CLIENT + code, cwd=tmp_path
+        )
+        assert done.returncode == 0, done.stderr
+    sums = [float(line) for line in done.stdout.split()]
+    assert sums[0] == pytest.approx(1)
+    assert 0 < sums[1] < 2
+    assert 0 < sums[2] < 9
+
+
 def test_refusals():
     with pytest.raises(ValueError, match="RangeOracle takes at most 1,048,576 bins, got 2,000,000"):
         RangeOracle(1.0, categories=2_000_000).fit([0])
