@@ -117,11 +117,15 @@ def test_bias_and_covariance_of_the_tree(seed):
     np.testing.assert_allclose(asked @ product, covariance[1], atol=1e-12)
 
 
-def test_variances_of_single_bins():
+def test_variances_of_single_bins(monkeypatch):
+    """Of uniform users and of those of whom half are in one bin; many bins are as in the first."""
     uniform = np.full(300, 1 / 300)
-    exact = TREE.answer_variances(np.eye(300), uniform)
-    np.testing.assert_allclose(TREE.variances(uniform), exact, rtol=0.02)
-    np.testing.assert_allclose(TREE.total_variance(), exact.sum(), rtol=0.01)
+    heaped = 0.5 * uniform + 0.5 * (np.arange(300) == 50)
+    exact = [TREE.answer_variances(np.eye(300), f) for f in (uniform, heaped)]
+    np.testing.assert_allclose(TREE.variances(np.array([uniform, heaped])), exact, rtol=0.08)
+    np.testing.assert_allclose(TREE.total_variance(), exact[0].sum(), rtol=0.01)
+    monkeypatch.setattr("sklearn_ldp.surveys._range_oracle._MOST_SINGLE", 1)
+    np.testing.assert_allclose(TREE.variances(uniform), exact[0], rtol=0.03)
 
 
 def test_numbers_in_many_bins():
