@@ -22,6 +22,7 @@ from sklearn_ldp import (
     HadamardResponse,
     HeldOutSearch,
     LatentClasses,
+    LocalMean,
     MarginalOracle,
     MatrixOracle,
     MLEApx,
@@ -72,6 +73,9 @@ ORACLES = [
     MatrixOracle(queries=ranges(2)),
     RangeOracle(),
 ]
+
+# The collector of a number.
+MEAN = LocalMean(bounds=(-100, 100))
 
 # Oracles of several columns; scikit-learn's checks have data with a single one.
 SURVEYS = [

@@ -2,6 +2,7 @@
 
 import pytest
 from estimators import (
+    MEAN,
     ORACLES,
     POSTPROCESSORS,
     SEARCHES,
@@ -16,6 +17,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from sklearn_ldp import NPMLE, EmpiricalBayes
 from sklearn_ldp.utils.estimator_checks import (
+    collector_checks,
     expected_failed_checks,
     oracle_checks,
     postprocessor_checks,
@@ -31,7 +33,7 @@ ORDINAL_FAILURES = {
 
 @pytest.mark.filterwarnings("ignore::sklearn_ldp.PrivacyWarning")
 @parametrize_with_checks(
-    [clone(oracle).set_params(random_state=0) for oracle in [*ORACLES[:3], *SURVEYS]],
+    [clone(oracle).set_params(random_state=0) for oracle in [*ORACLES[:3], *SURVEYS, MEAN]],
     expected_failed_checks=expected_failed_checks,  # strict, as pytest is told
 )
 def test_scikit_learn_checks_of_oracles(estimator, check):
@@ -62,6 +64,11 @@ def test_scikit_learn_checks_of_long_searches_for_a_prior(estimator, check):
 @pytest.mark.parametrize("oracle", ORACLES, ids=repr)
 def test_checks_of_oracles(oracle, check):
     check(oracle)
+
+
+@pytest.mark.parametrize("check", collector_checks(), ids=lambda check: check.__name__)
+def test_checks_of_means(check):
+    check(MEAN)
 
 
 @pytest.mark.parametrize("check", table_oracle_checks(), ids=lambda check: check.__name__)

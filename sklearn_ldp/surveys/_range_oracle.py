@@ -7,13 +7,12 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy import sparse
 
 from .._utils.docs import inherit_docstrings
 from .._utils.typing import Matrix
 from ..domains import Domain
-from ..mechanisms.matrix import MatrixChannel
+from ..mechanisms.matrix import LinearMechanism, MatrixChannel
 from ..mechanisms.mechanism import Mechanism
 from ..mechanisms.several import Several, shares_over_2_64
 from ..noise import MatrixNoise, as_rows
@@ -31,6 +30,7 @@ from ._views import _drawn, _drawn_alone
 _MOST_OF_MATRIX, _MOST_BINS = 256, 1 << 20
 _FAN_OUT = 4
 _FEW_CELLS = 16  # of a level whose users may list several of them
+_MOST_SINGLE = 2048  # bins whose own variances are computed for each of them
 _ENTRIES = 1 << 22  # of the weights of a block of queries
 
 
@@ -61,7 +61,8 @@ class RangeOracle(BaseOracle):
 
     Notes
     -----
-    The noise of the tree assumes that each level was asked as many users as expected.
+    The noise of the tree assumes that each level was asked as many users as expected. Beyond 2,048
+    bins, variances of single bins also assume that no few bins have most of the users.
 
     References
     ----------
@@ -128,7 +129,7 @@ def tree_channel(epsilon: float, n_categories: int) -> TreeChannel:
 
 
 @inherit_docstrings
-class TreeChannel(Several):
+class TreeChannel(Several, LinearMechanism):
     """A survey whose questions are the levels of a tree over ordered categories.
 
     A code is the number of a category. On a level with bins of `w` categories a user reports
@@ -147,8 +148,6 @@ class TreeChannel(Several):
         Number of categories of a bin of each level. Each is a multiple of the next, the last is 1.
     """
 
-    #: Whether the noise tells the covariances exactly.
-    has_exact_covariance = True
     report_law = None
 
     def __init__(
@@ -263,30 +262,11 @@ class TreeChannel(Several):
         return [precision * _binned(solved, width) for width, precision in both]
 
     def estimate_decoded(
-        self, decoded: np.ndarray, sizes: np.ndarray
+        self, tallies: np.ndarray, sizes: np.ndarray
     ) -> tuple[np.ndarray, MatrixNoise]:
-        """Return unbiased frequencies and their noise, from decoded tallies.
-
-        Parameters
-        ----------
-        decoded : ndarray of shape (n_estimates, any)
-            As `decode` returns them.
-        sizes : ndarray of shape (n_estimates,)
-            Number of reports of each collection.
-
-        Returns
-        -------
-        (ndarray of shape (n_estimates, n_categories), MatrixNoise)
-            The frequencies, one row per collection, and their noise.
-
-        Raises
-        ------
-        ValueError
-            If nobody was asked about one of the levels.
-        """
         levels = []
         for j, channel in enumerate(self._channels):
-            own, asked = self.decoded_on(decoded, j)
+            own, asked = self.decoded_on(tallies, j)
             if not asked.all():
                 raise ValueError(
                     f"Nobody was asked about level {j + 1} of the {len(self.mechanisms)} of the "
@@ -298,27 +278,8 @@ class TreeChannel(Several):
         return np.stack([self._fitted(row, 1.0) for row in zip(*levels, strict=True)]), noise
 
     # -- its noise ----------------------------------------------------------------------------
-    def noise(self, n_samples: ArrayLike) -> MatrixNoise:
-        """Return the noise of estimates from a given number of users.
-
-        Parameters
-        ----------
-        n_samples : int or array-like of shape (n_estimates,)
-            Number of users.
-
-        Returns
-        -------
-        MatrixNoise
-            The noise, which knows all covariances.
-        """
-        return MatrixNoise(self, n_samples)
-
     @cached_property
     def level(self) -> tuple[float, float]:
-        """Variance of a middle category that nobody has, and its growth with the frequency.
-
-        Both are for one user, where all others are equally frequent.
-        """
         own = np.zeros((1, self.n_categories))
         own[0, self.n_categories // 2] = 1
         nobody, all_users = (
@@ -328,52 +289,21 @@ class TreeChannel(Several):
         return nobody, all_users - nobody
 
     def variances(self, frequencies: np.ndarray) -> np.ndarray:
-        """Return about the variance of each category's raw estimate, for one user.
-
-        Parameters
-        ----------
-        frequencies : ndarray of shape (..., n_categories)
-            True frequencies.
-
-        Returns
-        -------
-        ndarray of the same shape
-            n times the variances, as they are in the middle where all others are equally frequent.
-        """
-        nobody, growth = self.level
-        return nobody + growth * frequencies
-
-    def total_variance(self, frequencies: ArrayLike | None = None) -> float:
-        """Return about the sum of the variances of all categories, times the number of users.
-
-        Parameters
-        ----------
-        frequencies : array-like of shape (n_categories,), default=None
-            True frequencies; it does not depend on them.
-
-        Returns
-        -------
-        float
-            n times the total variance.
-        """
-        nobody, growth = self.level
-        return nobody * self.n_categories + growth
+        if self.n_categories > _MOST_SINGLE:  # about: as where all others are equally frequent
+            nobody, growth = self.level
+            return nobody + growth * frequencies
+        # The errors of two bins of a level are hardly correlated.
+        total, of_levels = frequencies**2 - frequencies, self._on_levels(np.eye(self.n_categories))
+        pis = self.probabilities.tolist()
+        for channel, pi, width, own in zip(
+            self._channels, pis, self._widths, of_levels, strict=True
+        ):
+            f = _binned(frequencies, width)
+            drawn = f @ (own**2).T - (f @ own.T) ** 2
+            total += (channel.variances(f) @ (own**2).T + drawn) / pi
+        return total
 
     def answer_variances(self, matrix: Matrix, frequencies: np.ndarray) -> np.ndarray:
-        """Return the variances of answers to linear queries of the raw estimate, for one user.
-
-        Parameters
-        ----------
-        matrix : (sparse) matrix of shape (n_queries, n_categories)
-            One row per query.
-        frequencies : ndarray of shape (n_categories,)
-            Frequencies among the users.
-
-        Returns
-        -------
-        ndarray of shape (n_queries,)
-            n times the variances.
-        """
         rows = as_rows(matrix, self.n_categories)
         step = max(1, _ENTRIES // self.n_categories)
         blocks = [
@@ -383,23 +313,8 @@ class TreeChannel(Several):
         return np.concatenate(blocks) if blocks else np.empty(0)
 
     def answer_covariance(self, matrix: Matrix, frequencies: np.ndarray) -> np.ndarray:
-        """Return the covariances of answers to linear queries of the raw estimate, for one user.
-
-        An answer is a sum over the levels, of which each is asked other users. The users are fixed:
-        what the frequencies of a random part of them differ by is an error, too.
-
-        Parameters
-        ----------
-        matrix : (sparse) matrix of shape (n_queries, n_categories)
-            One row per query.
-        frequencies : ndarray of shape (n_categories,)
-            Frequencies among the users.
-
-        Returns
-        -------
-        ndarray of shape (n_queries, n_queries)
-            n times the covariances.
-        """
+        # An answer is a sum over the levels, of which each is asked other users. The users are
+        # fixed: what the frequencies of a random part of them differ by is an error, too.
         rows = as_rows(matrix, self.n_categories)
         return self._of_levels(rows.toarray(), frequencies, alone=False)
 
@@ -421,20 +336,6 @@ class TreeChannel(Several):
         yield from zip(self._channels, pis, self._on_levels(rows), of_levels, strict=True)
 
     def covariance_product(self, vector: np.ndarray, frequencies: np.ndarray) -> np.ndarray:
-        """Return the covariance matrix of the raw estimate times a vector, for one user.
-
-        Parameters
-        ----------
-        vector : ndarray of shape (n_categories,)
-            The vector.
-        frequencies : ndarray of shape (n_categories,)
-            Frequencies among the users.
-
-        Returns
-        -------
-        ndarray of shape (n_categories,)
-            n times the product.
-        """
         pulled = np.zeros(self.n_categories)
         terms = self._terms(vector, frequencies)
         for (channel, pi, weights, f), width, precision in zip(

@@ -117,11 +117,15 @@ def test_bias_and_covariance_of_the_tree(seed):
     np.testing.assert_allclose(asked @ product, covariance[1], atol=1e-12)
 
 
-def test_variances_of_single_bins():
+def test_variances_of_single_bins(monkeypatch):
+    """Of uniform users and of those of whom half are in one bin; many bins are as in the first."""
     uniform = np.full(300, 1 / 300)
-    exact = TREE.answer_variances(np.eye(300), uniform)
-    np.testing.assert_allclose(TREE.variances(uniform), exact, rtol=0.02)
-    np.testing.assert_allclose(TREE.total_variance(), exact.sum(), rtol=0.01)
+    heaped = 0.5 * uniform + 0.5 * (np.arange(300) == 50)
+    exact = [TREE.answer_variances(np.eye(300), f) for f in (uniform, heaped)]
+    np.testing.assert_allclose(TREE.variances(np.array([uniform, heaped])), exact, rtol=0.08)
+    np.testing.assert_allclose(TREE.total_variance(), exact[0].sum(), rtol=0.01)
+    monkeypatch.setattr("sklearn_ldp.surveys._range_oracle._MOST_SINGLE", 1)
+    np.testing.assert_allclose(TREE.variances(uniform), exact[0], rtol=0.03)
 
 
 def test_numbers_in_many_bins():
@@ -169,6 +173,49 @@ def test_files_of_the_tree(tmp_path):
     assert Aggregator.load(tmp_path / "state.npz", oracle).n_samples == 900
     with pytest.raises(ValueError, match="categories"):
         read_reports(tmp_path / "a.parquet", RangeOracle(1.0, categories=301))
+
+
+CLIENT = """
+import sys, numpy as np
+from sklearn_ldp import LocalMean, MatrixOracle, RangeOracle
+from sklearn_ldp.collection import Aggregator, tally_file, write_reports
+from sklearn_ldp.queries import ranges
+
+oracles = [
+    MatrixOracle(0.8, categories=9, queries=ranges(3)),
+    RangeOracle(1.0, categories=300),
+    LocalMean(1.0, bounds=(0, 9)),
+]
+"""
+WRITES = """
+for i, oracle in enumerate(oracles):
+    oracle.set_params(random_state=0)
+    write_reports(f"{i}.parquet", oracle.privatize(np.arange(900) % 9), oracle, batch_id="a")
+"""
+READS = """
+for i, oracle in enumerate(oracles):
+    Aggregator(oracle).merge(tally_file(f"{i}.parquet", oracle)).save(f"{i}.npz")
+"""
+CONTINUES = """
+for i, oracle in enumerate(oracles):
+    server = Aggregator.load(f"{i}.npz", oracle)
+    assert server.n_samples == 900
+    estimate = server.estimate_
+    print(float(estimate.mean[0] if i == 2 else estimate.values[0, :9].sum()))
+"""
+
+
+def test_client_server_and_reader_are_processes_of_their_own(fresh_processes, tmp_path):
+    """Each makes its channels anew; on one machine these are the same."""
+    for code in (WRITES, READS, CONTINUES):
+        done = fresh_processes.run(
+            "import warnings; warnings.simplefilter('ignore')" + CLIENT + code, cwd=tmp_path
+        )
+        assert done.returncode == 0, done.stderr
+    sums = [float(line) for line in done.stdout.split()]
+    assert sums[0] == pytest.approx(1)
+    assert 0 < sums[1] < 2
+    assert 0 < sums[2] < 9
 
 
 def test_refusals():
