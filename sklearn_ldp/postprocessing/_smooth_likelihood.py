@@ -250,9 +250,9 @@ class SmoothMLE(BasePostProcessor):
     =============================  =========  =====  =====
     users                          SmoothMLE     EM    EMS
     =============================  =========  =====  =====
-    Beta(5, 2)                     @1
-    two normal peaks               @2
-    four spikes on a uniform half  @3
+    Beta(5, 2)                            46     82     60
+    two normal peaks                      38     65    155
+    four spikes on a uniform half         88    110    225
     =============================  =========  =====  =====
 
     References
