@@ -5,7 +5,7 @@ import pickle
 import numpy as np
 import pytest
 
-from sklearn_ldp import GRR, Domain, MatrixOracle, RangeOracle
+from sklearn_ldp import GRR, Domain, LocalMean, MatrixOracle, RangeOracle
 from sklearn_ldp.collection import Aggregator, read_reports, write_reports
 from sklearn_ldp.inference import quantiles
 from sklearn_ldp.mechanisms.coins import TWO_64
@@ -148,13 +148,21 @@ def test_numbers_in_many_bins():
     assert oracle.simulate(np.full(300, 9), 3).shape == (3, 300)
 
 
-def test_servers_compute_nothing_again(monkeypatch):
-    """A pickle brings the channel that was computed."""
-    pickled = pickle.dumps(RangeOracle(0.93, categories=5).fit(np.arange(500) % 5))
+def test_servers_compute_nothing_again(monkeypatch, tmp_path):
+    """A pickle, of a collection or of a protocol alone, brings the channel that was computed."""
+    oracle = RangeOracle(0.93, categories=5).fit(np.arange(500) % 5)
+    pickled, of_protocol = pickle.dumps(oracle), pickle.dumps(oracle.protocol())
     monkeypatch.setattr(strategies, "optimised_channel", None)
     monkeypatch.setattr("sklearn_ldp.oracles._matrix._KEPT", {})
+    protocol = pickle.loads(of_protocol)
+    reports = protocol.privatize([0, 1, 2])
+    write_reports(tmp_path / "a.parquet", reports, protocol, batch_id="a")
+    Aggregator(protocol).add(read_reports(tmp_path / "a.parquet", protocol), "a")
+    with pytest.raises(TypeError):
+        RangeOracle(0.93, categories=5).protocol()  # would compute it
     server = pickle.loads(pickled).partial_fit([0, 1])
     assert server.n_samples_seen_ == 502
+    assert not protocol.difference(server.protocol())
 
 
 def test_files_of_the_tree(tmp_path):
@@ -205,6 +213,7 @@ for i, oracle in enumerate(oracles):
 """
 
 
+@pytest.mark.slow
 def test_client_server_and_reader_are_processes_of_their_own(fresh_processes, tmp_path):
     """Each makes its channels anew; on one machine these are the same."""
     for code in (WRITES, READS, CONTINUES):
@@ -216,6 +225,29 @@ def test_client_server_and_reader_are_processes_of_their_own(fresh_processes, tm
     assert sums[0] == pytest.approx(1)
     assert 0 < sums[1] < 2
     assert 0 < sums[2] < 9
+
+
+@pytest.mark.parametrize("bad", [-1, 100.5, np.nan, np.inf, None, "old"])
+def test_bad_numbers_are_refused_in_one_sentence_and_nothing_is_collected(bad):
+    """By their row and not by their value where a client may be logged."""
+    bins = Domain.bins(300, bounds=(0, 100))
+    oracle = RangeOracle(1.0, categories=bins).fit(np.arange(100))
+    for call in (oracle.fit, oracle.partial_fit, oracle.privatize):
+        with pytest.raises(ValueError, match="RangeOracle") as error:
+            call([5.0, bad])
+        assert "\n" not in str(error.value)
+        assert oracle.n_samples_seen_ == 100
+    if bad in (-1, 100.5):
+        assert "position 1" in str(error.value)
+        assert str(bad) not in str(error.value)
+
+
+@pytest.mark.parametrize("bounds", [(1, 0), (0, 0), (0, np.inf), (np.nan, 1), "auto", (0,)])
+def test_bad_bounds_are_refused(bounds):
+    with pytest.raises(ValueError, match=r"Domain.bins needs bounds= to be two finite"):
+        Domain.bins(300, bounds=bounds)
+    with pytest.raises(ValueError, match="LocalMean needs bounds= to be two finite"):
+        LocalMean(1.0, bounds=bounds).fit([1])
 
 
 def test_refusals():
