@@ -16,10 +16,10 @@ _HOMES = {
         ProjectiveGeometryResponse SubsetSelection
     """,
     "postprocessing": """
-        CLS NPMLE Base BaseCut BasePos Calibrate EmpiricalBayes ExactMLE MLEApx Norm NormCut NormHyb
-        NormMul NormSub PostPos Power PowerNS Smooth
+        CLS NPMLE Base BaseCut BasePos Calibrate EmpiricalBayes ExactMLE MLEApx MonotoneCDF Norm
+        NormCut NormHyb NormMul NormSub PostPos Power PowerNS Smooth SmoothMLE
     """,
-    "surveys": "ColumnOracle Consistent LatentClasses MarginalOracle",
+    "surveys": "ColumnOracle Consistent LatentClasses MarginalOracle RangeOracle",
 }
 __all__ = sorted(name for names in _HOMES.values() for name in names.split())
 
@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     from .postprocessing import EmpiricalBayes as EmpiricalBayes
     from .postprocessing import ExactMLE as ExactMLE
     from .postprocessing import MLEApx as MLEApx
+    from .postprocessing import MonotoneCDF as MonotoneCDF
     from .postprocessing import Norm as Norm
     from .postprocessing import NormCut as NormCut
     from .postprocessing import NormHyb as NormHyb
@@ -71,9 +72,11 @@ if TYPE_CHECKING:
     from .postprocessing import Power as Power
     from .postprocessing import PowerNS as PowerNS
     from .postprocessing import Smooth as Smooth
+    from .postprocessing import SmoothMLE as SmoothMLE
     from .surveys import ColumnOracle as ColumnOracle
     from .surveys import Consistent as Consistent
     from .surveys import LatentClasses as LatentClasses
     from .surveys import MarginalOracle as MarginalOracle
+    from .surveys import RangeOracle as RangeOracle
 else:
     __getattr__, __dir__ = lazy_names(__name__, _HOMES)

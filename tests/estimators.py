@@ -22,9 +22,11 @@ from sklearn_ldp import (
     HadamardResponse,
     HeldOutSearch,
     LatentClasses,
+    LocalMean,
     MarginalOracle,
     MatrixOracle,
     MLEApx,
+    MonotoneCDF,
     NoiseModel,
     Norm,
     NormCut,
@@ -35,7 +37,9 @@ from sklearn_ldp import (
     Power,
     PowerNS,
     ProjectiveGeometryResponse,
+    RangeOracle,
     Smooth,
+    SmoothMLE,
     SubsetSelection,
     SyntheticSearch,
 )
@@ -67,7 +71,11 @@ ORACLES = [
     MatrixOracle(),
     MatrixOracle(epsilon=2.0, strategy="square-wave"),
     MatrixOracle(queries=ranges(2)),
+    RangeOracle(),
 ]
+
+# The collector of a number.
+MEAN = LocalMean(bounds=(-100, 100))
 
 # Oracles of several columns; scikit-learn's checks have data with a single one.
 SURVEYS = [
@@ -114,15 +122,19 @@ POSTPROCESSORS = [
     NPMLE(noise=NOISE),
     Smooth(noise=0.05),
     Smooth(bandwidth=2),
+    MonotoneCDF(),
 ]
 
 # Post-processors of whole tables, for which a row alone is a table that agrees with itself.
 TABLE_PROCESSORS = [Consistent(), LatentClasses()]
 
+# Post-processors of the reports' own tallies, which plain arrays do not have.
+TALLY_PROCESSORS = [SmoothMLE()]
+
 
 def is_ordinal(post):
     """Whether it takes the categories as ordered; for all others their order does not matter."""
-    return isinstance(post, Smooth) or getattr(post, "ordered", False)
+    return isinstance(post, Smooth | MonotoneCDF) or getattr(post, "ordered", False)
 
 
 SEARCHES = [

@@ -2,12 +2,14 @@
 
 import pytest
 from estimators import (
+    MEAN,
     ORACLES,
     POSTPROCESSORS,
     SEARCHES,
     SURVEYS,
     TABLE_ORACLES,
     TABLE_PROCESSORS,
+    TALLY_PROCESSORS,
     each_way,
     first_of_each,
     is_ordinal,
@@ -18,6 +20,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from sklearn_ldp import NPMLE, EmpiricalBayes
 from sklearn_ldp.utils.estimator_checks import (
+    collector_checks,
     expected_failed_checks,
     oracle_checks,
     postprocessor_checks,
@@ -33,7 +36,7 @@ ORDINAL_FAILURES = {
 
 @pytest.mark.filterwarnings("ignore::sklearn_ldp.PrivacyWarning")
 @parametrize_with_checks(
-    [clone(oracle).set_params(random_state=0) for oracle in [*ORACLES[:3], *SURVEYS[::2]]],
+    [clone(oracle).set_params(random_state=0) for oracle in [*ORACLES[:3], *SURVEYS[::2], MEAN]],
     expected_failed_checks=expected_failed_checks,  # strict, as pytest is told
 )
 def test_scikit_learn_checks_of_oracles(estimator, check):
@@ -57,7 +60,7 @@ QUICK = [post for post in FIRST if not isinstance(post, (EmpiricalBayes, NPMLE))
 
 
 @parametrize_with_checks(
-    [*QUICK, *TABLE_PROCESSORS, NPMLE(noise=1.0), *SEARCHES],
+    [*QUICK, *TABLE_PROCESSORS, *TALLY_PROCESSORS, NPMLE(noise=1.0), *SEARCHES],
     expected_failed_checks=expected_failed_checks,
 )
 def test_scikit_learn_checks_of_postprocessors(estimator, check):
@@ -77,6 +80,11 @@ def test_scikit_learn_checks_of_the_other_postprocessors(estimator, check):
 @pytest.mark.parametrize("oracle", each_way(ORACLES), ids=repr)
 def test_checks_of_oracles(oracle, check):
     check(oracle)
+
+
+@pytest.mark.parametrize("check", collector_checks(), ids=lambda check: check.__name__)
+def test_checks_of_means(check):
+    check(MEAN)
 
 
 @pytest.mark.parametrize("check", table_oracle_checks(), ids=lambda check: check.__name__)

@@ -15,7 +15,7 @@ from typing import Any
 from .. import model_selection, oracles, postprocessing
 from .._utils.files import check_writable, read_regular
 from .._utils.text import printable
-from ..surveys import ColumnOracle
+from ..surveys import ColumnOracle, RangeOracle
 from ._files import TABLE_SUFFIXES, check_parquet, is_csv, read_categories, read_domains
 
 
@@ -33,13 +33,18 @@ def all_oracles() -> dict[str, type[oracles.BaseOracle]]:
     }
 
 
+def named_oracles() -> dict[str, type[oracles.BaseOracle]]:
+    """Return what ``--oracle`` may name: all oracles, and that for bins of numbers."""
+    return {**all_oracles(), "range-oracle": RangeOracle}
+
+
 def oracle_class(name: str) -> type[oracles.BaseOracle]:
     """Return the class of ``--oracle``.
 
     Parameters
     ----------
     name : str
-        A key of `all_oracles` or the name of its class, or ``package.module:ClassName`` of any
+        A key of `named_oracles` or the name of its class, or ``package.module:ClassName`` of any
         other subclass of BaseOracle that can be imported.
 
     Returns
@@ -52,7 +57,7 @@ def oracle_class(name: str) -> type[oracles.BaseOracle]:
     ArgumentTypeError
         If there is no such class, or it is no oracle.
     """
-    known = all_oracles()
+    known = named_oracles()
     if kebab(name) in known:
         return known[kebab(name)]
     module, colon, attribute = name.partition(":")
@@ -175,7 +180,7 @@ def seconds_or_never(text: str) -> float:
 
 
 #: What ``--help`` says of the names that ``--oracle`` takes.
-ORACLE_NAMES = f"{', '.join(all_oracles())}, or package.module:ClassName for any other"
+ORACLE_NAMES = f"{', '.join(named_oracles())}, or package.module:ClassName for any other"
 
 _SHARED: dict[str, dict[str, Any]] = {
     "--epsilon": {

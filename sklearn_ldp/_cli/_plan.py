@@ -25,6 +25,10 @@ and shuffled_epsilon, which holds even if everybody knows who was asked for it.
 fake_gain is that of fake users who all claim to have been asked for the column, and
 fake_gain_assigned what is left of it if the collector assigns the columns.
 
+With --n-bins and --bounds, for numbers in equal bins: rmse, half_width and users_needed are of the
+share of users below a number, the mean over numbers; median_half_width and mean_half_width are in
+the units of the bounds, the first one if numbers are spread evenly.
+
 ----
 All columns but processed_rmse assume uniform frequencies, which matters little unless epsilon is
 large. `sklearn-ldp study` simulates other post-processors and queries.
@@ -34,6 +38,7 @@ examples:
   sklearn-ldp plan --epsilon 2 --categories domain.txt --n-samples 50000 --target 0.005
   sklearn-ldp plan --epsilon 1 --like last_year.csv --n-samples 50000
   sklearn-ldp plan --epsilon 1 --domains domains.json --n-samples 1000000
+  sklearn-ldp plan --epsilon 1 --bounds 0 100 --n-bins 64 --n-samples 30000
   sklearn-ldp plan --epsilon 2 --n-categories 50 --n-samples 100000 --gap 0.01 --to order
   sklearn-ldp plan --epsilon 4 --n-categories 50 --n-samples 100000 --shuffled --delta 1e-8
 """
@@ -42,6 +47,7 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -50,14 +56,16 @@ from ..datasets import read_histogram
 from ..domains import Domain
 from ..metrics import shuffled_epsilon
 from ..model_selection import simulate_errors
-from ..oracles import profile_oracle
+from ..oracles import LocalMean, profile_oracle
 from ..postprocessing import Base, EmpiricalBayes
+from ..queries import mean
 from ..surveys import ColumnOracle
 from ._arguments import (
     add_shared,
     all_oracles,
     check_table_output,
     count,
+    named_oracles,
     positive,
     say,
     unit,
@@ -68,6 +76,7 @@ if TYPE_CHECKING:
     from ..planning import Plan
 
 _NO_ERROR = 1e-20  # squared, of frequencies: what rounding leaves
+_PREFIXES = 64  # numbers, at most, over which the error of the share below them is averaged
 _SIMULATED, _FEWEST, _MOST = 10_000, 3, 10  # categories in all, and collections, per oracle
 
 
@@ -78,8 +87,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     domain.add_argument("--n-categories", type=count, metavar="D", help="size of the domain")
     domain.add_argument("--categories", type=Path, metavar="FILE", help="the domain itself")
     add_shared(domain, "--domains")
+    domain.add_argument("--n-bins", type=count, metavar="D", help="number of bins of a number")
     text = "a histogram of the whole domain that the frequencies are presumed to be like"
     domain.add_argument("--like", type=Path, metavar="FILE", help=text)
+    text = "with --n-bins: the least and the largest number"
+    parser.add_argument("--bounds", type=float, nargs=2, metavar=("LOW", "HIGH"), help=text)
     text = (
         "without --like: that of Zipf's law, which frequencies are presumed to follow (default: 1)"
     )
@@ -117,6 +129,11 @@ def run(arguments: argparse.Namespace) -> None:
         raise ValueError("--to and --power need --gap F, the difference of frequencies to tell.")
     if arguments.shuffled != (arguments.delta is not None):
         raise ValueError("--shuffled and --delta need each other.")
+    if (arguments.bounds is None) != (arguments.n_bins is None):
+        raise ValueError("--n-bins D and --bounds LOW HIGH need each other.")
+    if arguments.n_bins is not None:
+        _plan_numbers(arguments)
+        return
     if arguments.domains is not None:
         _plan_survey(arguments)
         return
@@ -181,6 +198,45 @@ def _plan_survey(arguments: argparse.Namespace) -> None:
     write_table(columns, arguments.output)
     users, asked = f"{arguments.n_samples:,} users", f"one of {len(plan.oracle)} columns"
     say(f"{users}, each asked for {asked} at epsilon {survey.epsilon:g}")
+
+
+def _plan_numbers(arguments: argparse.Namespace) -> None:
+    """Write what to expect of ranges, of the median and of the mean of numbers in bins."""
+    from ..planning import Plan
+
+    if arguments.exponent is not None or arguments.gap is not None or arguments.shuffled:
+        raise ValueError("--exponent, --gap and --shuffled are not for --n-bins; leave them out.")
+    n, (low, high) = arguments.n_samples, arguments.bounds
+    bins = Domain.bins(arguments.n_bins, bounds=(low, high))
+    ends = np.unique(np.linspace(1, bins.size, _PREFIXES + 1, dtype=int)[:-1])
+    below = (np.arange(bins.size) < ends[:, None]).astype(float)
+    rows = []
+    for name, oracle in named_oracles().items():
+        made: Any = oracle(arguments.epsilon, categories=bins)
+        shares, median, of_mean = (
+            Plan(made, queries=queries, level=arguments.level)
+            for queries in (below, below[[len(below) // 2]], mean())
+        )
+        rows.append(
+            {
+                "oracle": name,
+                "report_bits": made.channel().report_bits,
+                "rmse": shares.rmse(n),
+                "half_width": shares.half_width(n),
+                "users_needed": shares.users_for(half_width=arguments.target),
+                "median_half_width": (high - low) * median.half_width(n),
+                "mean_half_width": of_mean.half_width(n),
+            }
+        )
+    write_table({key: np.array([row[key] for row in rows]) for key in rows[0]}, arguments.output)
+    alone: Any = LocalMean(arguments.epsilon, bounds=(low, high)).protocol().mechanism
+    half = (
+        NormalDist().inv_cdf(0.5 + arguments.level / 2)
+        * (high - low)
+        / 2
+        * np.sqrt(alone.worst_variance / n)
+    )
+    say(f"for the mean alone LocalMean has a half width of {half:.4g}")
 
 
 def _presumed(arguments: argparse.Namespace) -> np.ndarray:

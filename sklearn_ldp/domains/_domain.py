@@ -170,18 +170,31 @@ class BinList(CategoryList):
         return (float(self.ends[0]), float(self.ends[-1])) if np.isfinite(self.ends[0]) else None
 
     def places(self, values: np.ndarray) -> np.ndarray:
-        if values.dtype.kind in "OUS":
-            try:
-                values = np.array([float("nan" if is_missing(v) else v) for v in values.tolist()])
-            except (TypeError, ValueError):  # names of bins, or no numbers
-                return super().places(values)
+        try:
+            values = self._numbers(values)
+        except (TypeError, ValueError):  # names of bins, or no numbers
+            return super().places(values)
         places = np.searchsorted(self.edges, values, side="right")
         if self.bounds is not None and not self.clip:
-            outside = (values < self.ends[0]) | (values > self.ends[-1])
-            places = np.where(outside, -1, places)
+            places = np.where(self._are_outside(values), -1, places)
         if values.dtype.kind != "f":
             return places
         return np.where(np.isnan(values), self.of_missing, places)
+
+    def n_clipped(self, values: np.ndarray) -> int:
+        """Count the values that clipping changes."""
+        try:
+            return int(np.count_nonzero(self._are_outside(self._numbers(values))))
+        except (TypeError, ValueError):  # names of bins
+            return 0
+
+    def _numbers(self, values: np.ndarray) -> np.ndarray:
+        if values.dtype.kind not in "OUS":
+            return values
+        return np.array([float("nan" if is_missing(v) else v) for v in values.tolist()])
+
+    def _are_outside(self, numbers: np.ndarray) -> np.ndarray:
+        return (numbers < self.ends[0]) | (numbers > self.ends[-1])
 
     def _refuse(self, value, position, name, where):
         low, high = self.ends[0], self.ends[-1]
@@ -597,7 +610,8 @@ class Domain(Uncached):
             With them the bins have centres, so that the estimate has a mean and quantiles.
         clip : bool, default=False
             Whether a number outside of the bounds counts in the first or the last bin; otherwise it
-            is refused. A client says this for itself: servers need not know it.
+            is refused. A client says this for itself: servers need not know it. The oracle's `fit`
+            and `partial_fit` count such rows in ``n_clipped_``, exactly: do not publish it.
         labels : sequence of n_bins strings, default=None
             Names of the bins; None makes names of the edges, such as "[18, 40)". Edges under names
             of their own are a part of what clients and servers must agree on.
@@ -757,6 +771,23 @@ class Domain(Uncached):
         """
         place = -1 if self._bins is None else int(self._bins.places(np.array([float(number)]))[0])
         return None if place < 0 or number != number else place
+
+    def n_clipped(self, columns: list[np.ndarray]) -> int | None:
+        """Count the values that `encode_columns` clips.
+
+        Parameters
+        ----------
+        columns : list of ndarray of shape (n_samples,)
+            One array per column.
+
+        Returns
+        -------
+        int or None
+            The number; None if the domain has no ``clip=True``.
+        """
+        both = zip(getattr(self, "_parts", []), columns, strict=False)
+        clipped = [p.n_clipped(x) for p, x in both if isinstance(p, BinList) and p.clip]
+        return sum(clipped) if clipped else None
 
     def _own_edges(self) -> list[list[float]]:
         """Edges that the names of the bins do not tell."""

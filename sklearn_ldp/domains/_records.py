@@ -206,6 +206,13 @@ class RecordDomain(Domain):
 
     encode_columns.__doc__ = Domain.encode_columns.__doc__
 
+    def n_clipped(self, columns: list[np.ndarray]) -> int | None:
+        both = zip(self.columns.values(), columns, strict=True)
+        clipped = [domain.n_clipped([column]) for domain, column in both]
+        return None if set(clipped) == {None} else sum(n or 0 for n in clipped)
+
+    n_clipped.__doc__ = Domain.n_clipped.__doc__
+
 
 def array_columns(X: Any, name: str) -> list[np.ndarray]:
     """Return the columns of an array, which must have two dimensions.

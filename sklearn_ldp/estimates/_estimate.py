@@ -293,7 +293,7 @@ class FrequencyEstimate:
         Returns
         -------
         FrequencyEstimate
-            The same as from a collection of these reports alone; it has no shards itself.
+            The same as from a collection of these reports alone.
 
         Raises
         ------
@@ -306,7 +306,7 @@ class FrequencyEstimate:
                 "oracle with n_shards > 1."
             )
         values, noise = self.shards.estimate(shards)
-        return replace(self, values=values, noise=noise, shards=None)
+        return replace(self, values=values, noise=noise, shards=self.shards.some(shards))
 
     # -- asking -------------------------------------------------------------------------------
     def answer(self, queries: Queries | None = None) -> np.ndarray:

@@ -2,12 +2,14 @@
 
 from ._contingency_display import ContingencyDisplay
 from ._difference_displays import DifferenceDisplay, TrendDisplay
+from ._distribution_display import DistributionDisplay
 from ._error_displays import ErrorCurveDisplay, SearchDisplay
 from ._frequency_display import FrequencyDisplay
 
 __all__ = [
     "ContingencyDisplay",
     "DifferenceDisplay",
+    "DistributionDisplay",
     "ErrorCurveDisplay",
     "FrequencyDisplay",
     "SearchDisplay",

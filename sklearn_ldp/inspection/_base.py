@@ -46,7 +46,7 @@ class BaseDisplay:
     ax_: Any
     figure_: Any
 
-    def _axes(self, ax: Axes | None, figsize: tuple[float, float]) -> Any:
+    def _axes(self, ax: Any, figsize: tuple[float, float], **layout: Any) -> Any:
         """Return the axes to draw on, and keep them; None makes a figure of this size in inches."""
         if ax is None:
             try:
@@ -55,8 +55,8 @@ class BaseDisplay:
                 raise ImportError(
                     f"{type(self).__name__} needs matplotlib: pip install 'sklearn_ldp[plot]'."
                 ) from error
-            _, ax = plt.subplots(figsize=figsize, layout="constrained")
-        self.ax_, self.figure_ = ax, ax.figure
+            _, ax = plt.subplots(figsize=figsize, layout="constrained", **layout)
+        self.ax_, self.figure_ = ax, np.ravel(ax)[0].figure
         return ax
 
 

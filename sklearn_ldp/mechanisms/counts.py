@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -380,6 +380,21 @@ class Shards(Uncached):
     def counts(self) -> np.ndarray:
         """Support counts of each shard, int64 of shape (n_shards, d), decoded on first use."""
         return self.mechanism.decode(self.tallies)
+
+    def some(self, shards: np.ndarray) -> Shards:
+        """Return some of the shards.
+
+        Parameters
+        ----------
+        shards : ndarray of int
+            Indices of the shards.
+
+        Returns
+        -------
+        Shards
+            These alone.
+        """
+        return replace(self, of=self.of.of_shards(shards))
 
     def estimate(self, shards: np.ndarray) -> tuple[np.ndarray, Noise]:
         """Return the frequencies estimated from some of the shards, and their noise.

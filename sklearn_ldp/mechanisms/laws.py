@@ -82,6 +82,8 @@ class ReportLaw:
         Returns, for each category, the sum of the (n_kinds,) weights of the kinds that support it.
     kinds : callable, default=None
         Returns the kind of each report. None if reports are the numbers of their kinds.
+    matrix : ndarray of shape (n_kinds, d), default=None
+        A itself, if it is at hand.
     """
 
     supported: float | np.ndarray
@@ -89,6 +91,7 @@ class ReportLaw:
     spread: Callable[[np.ndarray], np.ndarray]
     gather: Callable[[np.ndarray], np.ndarray]
     kinds: Callable[[np.ndarray], np.ndarray] | None = None
+    matrix: np.ndarray | None = None
 
     def probabilities(self, frequencies: np.ndarray) -> np.ndarray:
         """Return the probability of each kind of report, A f.
@@ -105,6 +108,23 @@ class ReportLaw:
         """
         support = (self.supported - self.unsupported) * self.spread(frequencies)
         return self.unsupported * frequencies.sum() + support
+
+    def products(self, columns: np.ndarray) -> np.ndarray:
+        """Return the products of A with several columns.
+
+        Parameters
+        ----------
+        columns : ndarray of shape (d, n_columns)
+            The columns.
+
+        Returns
+        -------
+        ndarray of shape (n_kinds, n_columns)
+            One product per column.
+        """
+        if self.matrix is not None:
+            return self.matrix @ columns
+        return np.stack([self.probabilities(column) for column in columns.T], axis=1)
 
     def likelihoods(self, weights: np.ndarray) -> np.ndarray:
         """Return the expected weight of a report, for a user of each category, A' w.

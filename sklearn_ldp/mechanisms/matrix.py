@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from abc import abstractmethod
 from collections.abc import Iterator
 from fractions import Fraction
 from functools import cached_property
@@ -22,8 +23,146 @@ from .laws import ReportLaw
 from .mechanism import Mechanism, ReportField, check_indices, counted_by_group
 
 
+class LinearMechanism(Mechanism):
+    """Base of mechanisms without p and q whose estimate is a linear function of the counts.
+
+    A subclass says what the variances of one user are; the noise of n users has them n times
+    smaller.
+    """
+
+    n_categories: int
+
+    #: Whether the noise tells the covariances exactly.
+    has_exact_covariance = True
+
+    @abstractmethod
+    def estimate_decoded(
+        self, tallies: np.ndarray, sizes: np.ndarray
+    ) -> tuple[np.ndarray, MatrixNoise]:
+        """Return unbiased frequencies and their noise, from decoded tallies.
+
+        Parameters
+        ----------
+        tallies : ndarray of shape (n_estimates, any)
+            As `decode` returns them.
+        sizes : ndarray of shape (n_estimates,)
+            Number of reports of each collection.
+
+        Returns
+        -------
+        (ndarray of shape (n_estimates, n_categories), MatrixNoise)
+            The frequencies, one row per collection, and their noise.
+        """
+
+    def noise(self, n_samples: ArrayLike) -> MatrixNoise:
+        """Return the noise of estimates from a given number of users.
+
+        Parameters
+        ----------
+        n_samples : int or array-like of shape (n_estimates,)
+            Number of users.
+
+        Returns
+        -------
+        MatrixNoise
+            The noise, which knows all covariances.
+        """
+        return MatrixNoise(self, n_samples)
+
+    @property
+    @abstractmethod
+    def level(self) -> tuple[float, float]:
+        """Variance of a typical category that nobody has, and its growth with the frequency.
+
+        Both are for one user, where all others are equally frequent.
+        """
+
+    @abstractmethod
+    def variances(self, frequencies: np.ndarray) -> np.ndarray:
+        """Return the variance of each category's raw estimate, for one user.
+
+        Parameters
+        ----------
+        frequencies : ndarray of shape (..., n_categories)
+            True frequencies.
+
+        Returns
+        -------
+        ndarray of the same shape
+            n times the variances.
+        """
+
+    def total_variance(self, frequencies: ArrayLike | None = None) -> float:
+        """Return the sum of the variances of all categories, times the number of users.
+
+        Parameters
+        ----------
+        frequencies : array-like of shape (n_categories,), default=None
+            True frequencies; None means the uniform distribution.
+
+        Returns
+        -------
+        float
+            n times the total variance.
+        """
+        if frequencies is None:
+            frequencies = np.full(self.n_categories, 1 / self.n_categories)
+        return float(self.variances(np.asarray(frequencies, dtype=np.float64)).sum())
+
+    @abstractmethod
+    def answer_variances(self, matrix: Matrix, frequencies: np.ndarray) -> np.ndarray:
+        """Return the variances of answers to linear queries of the raw estimate, for one user.
+
+        Parameters
+        ----------
+        matrix : (sparse) matrix of shape (n_queries, n_categories)
+            One row per query.
+        frequencies : ndarray of shape (n_categories,)
+            Frequencies among the users.
+
+        Returns
+        -------
+        ndarray of shape (n_queries,)
+            n times the variances.
+        """
+
+    @abstractmethod
+    def answer_covariance(self, matrix: Matrix, frequencies: np.ndarray) -> np.ndarray:
+        """Return the covariances of answers to linear queries of the raw estimate, for one user.
+
+        Parameters
+        ----------
+        matrix : (sparse) matrix of shape (n_queries, n_categories)
+            One row per query.
+        frequencies : ndarray of shape (n_categories,)
+            Frequencies among the users.
+
+        Returns
+        -------
+        ndarray of shape (n_queries, n_queries)
+            n times the covariances.
+        """
+
+    @abstractmethod
+    def covariance_product(self, vector: np.ndarray, frequencies: np.ndarray) -> np.ndarray:
+        """Return the covariance matrix of the raw estimate times a vector, for one user.
+
+        Parameters
+        ----------
+        vector : ndarray of shape (n_categories,)
+            The vector.
+        frequencies : ndarray of shape (n_categories,)
+            Frequencies among the users.
+
+        Returns
+        -------
+        ndarray of shape (n_categories,)
+            n times the product.
+        """
+
+
 @inherit_docstrings
-class MatrixChannel(Mechanism):
+class MatrixChannel(LinearMechanism):
     """Report output y with the probability ``integers[y, x] / 2**64``, where x is the user's code.
 
     A report supports no set of categories, and there are no p and q. A tally counts the outputs;
@@ -36,8 +175,6 @@ class MatrixChannel(Mechanism):
         and servers must have in common; :func:`integer_channel` makes them from probabilities.
     """
 
-    #: Whether the noise tells the covariances exactly.
-    has_exact_covariance = True
     #: Whether the estimate is exactly unbiased, which assumes no ideal hash.
     has_exact_support = True
 
@@ -148,7 +285,9 @@ class MatrixChannel(Mechanism):
     def report_law(self) -> ReportLaw:
         """The law of the outputs, by two products with the matrix."""
         chances = self.probabilities
-        return ReportLaw(1.0, 0.0, lambda f: chances @ f, lambda weights: chances.T @ weights)
+        return ReportLaw(
+            1.0, 0.0, lambda f: chances @ f, lambda weights: chances.T @ weights, matrix=chances
+        )
 
     def decode_operations(self, n_samples: int) -> int:
         return n_samples + self.integers.size
@@ -181,145 +320,39 @@ class MatrixChannel(Mechanism):
     def estimate_decoded(
         self, tallies: np.ndarray, sizes: np.ndarray
     ) -> tuple[np.ndarray, MatrixNoise]:
-        """Return unbiased frequencies and their noise, from tallies.
-
-        Parameters
-        ----------
-        tallies : ndarray of shape (n_estimates, m)
-            Number of reports of each output.
-        sizes : ndarray of shape (n_estimates,)
-            Number of reports of each collection.
-
-        Returns
-        -------
-        (ndarray of shape (n_estimates, n_categories), MatrixNoise)
-            The frequencies, one row per collection, and their noise.
-        """
         noise = self.noise(sizes if len(sizes) > 1 else int(sizes[0]))
         shares = tallies / np.reshape(sizes, (-1, 1))
         # One product for each row, so that its digits do not depend on the others.
         return np.stack([self.decoding @ share for share in shares]), noise
-
-    def noise(self, n_samples: ArrayLike) -> MatrixNoise:
-        """Return the noise of estimates from a given number of users.
-
-        Parameters
-        ----------
-        n_samples : int or array-like of shape (n_estimates,)
-            Number of users.
-
-        Returns
-        -------
-        MatrixNoise
-            The noise, which knows all covariances.
-        """
-        return MatrixNoise(self, n_samples)
 
     @cached_property
     def _of_pairs(self) -> np.ndarray:
         """n times the variance of each category's estimate, if all users have a given category."""
         return self.decoding**2 @ self.probabilities - np.eye(self.n_categories)
 
-    @cached_property
+    @property
     def level(self) -> tuple[float, float]:
-        """Mean variance of a category that nobody has, and its growth with the frequency.
-
-        Both are for one user, and a mean over the categories, where all others are equally
-        frequent.
-        """
         own = np.trace(self._of_pairs) / self.n_categories
         others = self._of_pairs.sum() / self.n_categories - own
         nobody = others / (self.n_categories - 1)
         return float(nobody), float(own - nobody)
 
     def variances(self, frequencies: np.ndarray) -> np.ndarray:
-        """Return the variance of each category's raw estimate, for one user.
-
-        Parameters
-        ----------
-        frequencies : ndarray of shape (..., n_categories)
-            True frequencies.
-
-        Returns
-        -------
-        ndarray of the same shape
-            n times the variances.
-        """
         return frequencies @ self._of_pairs.T
 
-    def total_variance(self, frequencies: ArrayLike | None = None) -> float:
-        """Return the sum of the variances of all categories, times the number of users.
-
-        Parameters
-        ----------
-        frequencies : array-like of shape (n_categories,), default=None
-            True frequencies; None means the uniform distribution.
-
-        Returns
-        -------
-        float
-            n times the total variance.
-        """
-        if frequencies is None:
-            frequencies = np.full(self.n_categories, 1 / self.n_categories)
-        return float(self.variances(np.asarray(frequencies, dtype=np.float64)).sum())
-
     def answer_variances(self, matrix: Matrix, frequencies: np.ndarray) -> np.ndarray:
-        """Return the variances of answers to linear queries of the raw estimate, for one user.
-
-        Parameters
-        ----------
-        matrix : (sparse) matrix of shape (n_queries, n_categories)
-            One row per query.
-        frequencies : ndarray of shape (n_categories,)
-            Frequencies among the users.
-
-        Returns
-        -------
-        ndarray of shape (n_queries,)
-            n times the variances.
-        """
         rows, weights = self._weights(matrix)
         return weights**2 @ (self.probabilities @ frequencies) - rows.power(2) @ frequencies
 
     def answer_covariance(self, matrix: Matrix, frequencies: np.ndarray) -> np.ndarray:
-        """Return the covariances of answers to linear queries of the raw estimate, for one user.
-
-        A report y adds ``b_y`` to n times an answer a'f, where b = B'a. For a user of category x
-        its mean is ``a_x``, as B is a left inverse of the channel Q. So the covariance of two
-        answers is ``sum_y b_y c_y (Q f)_y - sum_x f_x a_x c_x``, for fixed users.
-
-        Parameters
-        ----------
-        matrix : (sparse) matrix of shape (n_queries, n_categories)
-            One row per query.
-        frequencies : ndarray of shape (n_categories,)
-            Frequencies among the users.
-
-        Returns
-        -------
-        ndarray of shape (n_queries, n_queries)
-            n times the covariances.
-        """
+        # A report y adds ``b_y`` to n times an answer a'f, where b = B'a. For a user of category x
+        # its mean is ``a_x``, as B is a left inverse of the channel Q. So the covariance of two
+        # answers is ``sum_y b_y c_y (Q f)_y - sum_x f_x a_x c_x``, for fixed users.
         rows, weights = self._weights(matrix)
         of_reports = (weights * (self.probabilities @ frequencies)) @ weights.T
         return of_reports - (rows.multiply(frequencies) @ rows.T).toarray()
 
     def covariance_product(self, vector: np.ndarray, frequencies: np.ndarray) -> np.ndarray:
-        """Return the covariance matrix of the raw estimate times a vector, for one user.
-
-        Parameters
-        ----------
-        vector : ndarray of shape (n_categories,)
-            The vector.
-        frequencies : ndarray of shape (n_categories,)
-            Frequencies among the users.
-
-        Returns
-        -------
-        ndarray of shape (n_categories,)
-            n times the product.
-        """
         weights = (self.probabilities @ frequencies) * (vector @ self.decoding)
         return self.decoding @ weights - frequencies * vector
 

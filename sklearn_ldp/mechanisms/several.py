@@ -502,10 +502,7 @@ class Several(Mechanism):
         if self._number is not None:
             reports[:, 0] = drawn
         for j, rows, questions, places in self._turns(drawn):
-            if self._together is None:
-                looked_at = codes[rows, questions]
-            else:
-                looked_at = self._together.codes(codes[rows], questions)
+            looked_at = self._looked_at(codes[rows], questions)
             own = self.mechanisms[j].privatize(looked_at, coins).reshape(rows.size, -1)
             for k in range(self.n_drawn):
                 here = places == k if self.n_drawn > 1 else slice(None)
@@ -540,6 +537,12 @@ class Several(Mechanism):
             rows = np.flatnonzero(of_rows == kind)
             if rows.size:
                 yield example, rows
+
+    def _looked_at(self, codes: np.ndarray, questions: np.ndarray) -> np.ndarray:
+        """The code that each user's question is about, from her row of codes."""
+        if self._together is None:
+            return codes[np.arange(len(codes)), questions]
+        return self._together.codes(codes, questions)
 
     @cached_property
     def _together(self) -> Views | None:

@@ -20,8 +20,15 @@ from .._utils.parallel import each_warning_once, run
 from ..domains.values import objects
 from ..estimates import EstimateSet, FrequencyEstimate
 from ..metrics import query_errors
-from ..noise import Noise, as_rows, variances_after_norm
-from ..postprocessing import BasePostProcessor, EmpiricalBayes, norm_sub
+from ..noise import MatrixNoise, Noise, as_rows, variances_after_norm
+from ..postprocessing import (
+    BasePostProcessor,
+    EmpiricalBayes,
+    MLEApx,
+    MonotoneCDF,
+    SmoothMLE,
+    norm_sub,
+)
 from ..postprocessing.empirical_bayes import QueryHints
 from ..queries import Queries, QuerySet, as_query_set, query_matrix
 
@@ -196,6 +203,8 @@ noise of the comparison can exceed the differences between candidates. So :class
 if it is among the candidates, is left for another one only if that one's error is less by
 `min_z_score` standard deviations of the difference. If groups or ranges are asked for, the
 candidates of "all" include an EmpiricalBayes that knows these queries, and takes that place. For
+ranges and prefixes they include :class:`MonotoneCDF` too, and in a HeldOutSearch
+:class:`SmoothMLE`, which takes that place, if the oracle counts the reports of each kind. For
 ``top_k`` noisy estimates cannot judge, as they do not tell who is among the k largest: "all" takes
 the EmpiricalBayes that knows the query, whatever the errors in `results_` are.""",
     "candidates": """candidates : "all", list of post-processors or dict of grids, default="all"
@@ -208,14 +217,15 @@ queries : query set, (sparse) matrix of shape (n_queries, d) or None, default=No
     For a set of estimates also a mapping by the names of parts.""",
     "min_z_score": """min_z_score : float, default=2.0
     By how many standard deviations of the difference another candidate must be better than
-    EmpiricalBayes. 0 takes the least error.""",
+    EmpiricalBayes (or what takes its place). 0 takes the least error.""",
     "n_jobs": """n_jobs : int, default=None
     Number of joblib workers; it does not change the result.""",
     "results": """results_ : dict of ndarray
     One row per candidate: "candidate" (its name), "params", "mean_error" (squared distance to the
     noisy estimates that judge, including their variance), "standard_error" (of that mean, as if
     the cases were independent), "rank_error" (1 is best), and "difference_std" (the standard
-    deviation of the difference from EmpiricalBayes' mean error; NaN without one).""",
+    deviation of the difference from the mean error of EmpiricalBayes, or of what takes its place;
+    NaN without one).""",
     "best": """best_index_ : int
     Row of the best candidate.
 best_params_ : dict
@@ -311,11 +321,18 @@ class BaseSearch(BasePostProcessor):
 
     def _all_candidates(self, estimate: FrequencyEstimate) -> list:
         """Return the candidates to choose from."""
-        return as_candidates(self.candidates, type(self).__name__) + self._knowing_queries(estimate)
+        candidates = as_candidates(self.candidates, type(self).__name__)
+        is_all = isinstance(self.candidates, str)
+        if is_all and isinstance(self._completed(estimate).noise, MatrixNoise):
+            candidates = [one for one in candidates if not isinstance(one, MLEApx)]
+        return candidates + self._knowing_queries(estimate)
 
     def _knowing_queries(self, estimate: FrequencyEstimate) -> list:
-        """Return the candidate of "all" that knows what is asked, if that makes a difference."""
-        return knowing_queries(self.queries, estimate) if isinstance(self.candidates, str) else []
+        """Return more candidates of "all", for what is asked, if that makes a difference."""
+        if not isinstance(self.candidates, str):
+            return []
+        monotone = [MonotoneCDF()] if as_query_set(self.queries).ordered else []
+        return monotone + knowing_queries(self.queries, estimate)
 
     def _best(self, candidates: list, estimate: FrequencyEstimate) -> FrequencyEstimate:
         """Compare the candidates, and return what the best one makes of the estimate."""
@@ -466,7 +483,8 @@ class NoisySearch(BaseSearch):
             # Only the truth could judge answers about the truly most frequent, so no one is judged.
             self._surely_best(None)
             return len(candidates) - 1
-        reference, noise = reference_among(candidates), self._completed(estimate).noise
+        is_ordered = as_query_set(self.queries).ordered
+        reference, noise = reference_among(candidates, is_ordered), self._completed(estimate).noise
         if reference is None or noise is None:
             return self._surely_best(None)
         answers = np.array([judgement.answers for judgement in judgements])
@@ -507,19 +525,25 @@ class NoisySearch(BaseSearch):
         """Variance of what the candidates are compared with, over that of the estimate itself."""
 
 
-def reference_among(candidates: list) -> int | None:
+def reference_among(candidates: list, is_ordered: bool = False) -> int | None:
     """Return which candidate the others have to be surely better than.
 
     Parameters
     ----------
     candidates : list of post-processors
         All candidates.
+    is_ordered : bool, default=False
+        Whether ranges are asked for.
 
     Returns
     -------
     int or None
-        The index of an EmpiricalBayes, of the last one that knows more if there is one.
+        The index of an EmpiricalBayes, of the last one that knows more if there is one; for ranges
+        that of a SmoothMLE, if there is one.
     """
+    curves = [i for i, post in enumerate(candidates) if isinstance(post, SmoothMLE)]
+    if is_ordered and curves:
+        return curves[0]
     found = [i for i, post in enumerate(candidates) if isinstance(post, EmpiricalBayes)]
 
     def knows_more(post: EmpiricalBayes) -> bool:

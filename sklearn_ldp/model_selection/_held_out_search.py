@@ -12,6 +12,7 @@ from sklearn.utils._param_validation import Interval
 from .._utils.random import RandomState, as_generator
 from ..estimates import EstimateSet, FrequencyEstimate
 from ..numerics.simplex import norm
+from ..postprocessing import SmoothMLE
 from ..queries import Queries, QuerySet, as_query_set
 from ._base import (
     Candidates,
@@ -166,6 +167,12 @@ class HeldOutSearch(NoisySearch):
         self.random_state = random_state
 
     # -- one estimate -------------------------------------------------------------------------
+    def _knowing_queries(self, estimate):
+        others = super()._knowing_queries(estimate)
+        has_tally = estimate.shards is not None and estimate.shards.law is not None
+        is_asked = bool(others) and as_query_set(self.queries).ordered
+        return [SmoothMLE(), *others] if is_asked and has_tally else others
+
     def _cases(self, estimate):
         if estimate.shards is None or not estimate.is_raw or len(estimate) != 1:
             raise ValueError(

@@ -69,6 +69,8 @@ class MatrixNoise(Noise):
         noisy, the nearest distribution has a few users in a few categories that the noise chose.
         """
         law, frequencies = self.channel.report_law, np.full(len(values), 1 / len(values))
+        if law is None:  # the errors of a tree hardly depend on the frequencies
+            return super().frequencies_behind(values)
         outputs = np.maximum(law.probabilities(values), 0)
         for _ in range(10):
             likely = np.maximum(law.probabilities(frequencies), np.finfo(float).tiny)

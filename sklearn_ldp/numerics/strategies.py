@@ -126,30 +126,14 @@ def _feasible(low: np.ndarray, ratio: float) -> np.ndarray:
     return low * ((1 + 1e-9) / (ratio * total)) if ratio * total < 1 else low
 
 
-def descended(
+def _descended(
     start: np.ndarray, gram: np.ndarray, epsilon: float, n_steps: int
 ) -> tuple[np.ndarray, float]:
-    """Return the channel to which projected gradient descent with momentum leads, and its loss.
+    """Return the best channel on the way of projected gradient descent with momentum, and its loss.
 
     Each row lies between a bound z and E z. The bound moves with the gradient of the entries that
     stay at one of its two ends. The loss may rise for some steps, as its kinks stop a descent that
-    may not.
-
-    Parameters
-    ----------
-    start : ndarray of shape (m, d)
-        Positive numbers; they need not be a channel at this epsilon.
-    gram : ndarray of shape (d, d)
-        The inner products of the queries.
-    epsilon : float
-        Privacy budget of one report.
-    n_steps : int
-        Number of steps.
-
-    Returns
-    -------
-    (ndarray of shape (m, d), float)
-        The best channel on the way, and its loss.
+    may not. The start need not be a channel at this epsilon.
     """
     ratio, d = math.exp(epsilon), start.shape[1]
     low = np.maximum(start.min(axis=1), start.max(axis=1) / ratio)[:, None]
@@ -271,29 +255,13 @@ def _of_subsets(n_inputs: int, size: int, epsilon: float) -> np.ndarray:
     return rows / rows[:, 0].sum()
 
 
-def random_rows(
+def _random_rows(
     gram: np.ndarray, epsilon: float, n_outputs: int, rng: np.random.Generator
 ) -> np.ndarray:
     """Return a start whose rows are random vectors with the covariance of the queries.
 
     For prefixes they are random walks, hence smooth. An output is likely for the inputs where its
     row is above a quantile of its own, between 1 / (E + 1) and 1/2 of all inputs.
-
-    Parameters
-    ----------
-    gram : ndarray of shape (d, d)
-        The inner products of the queries.
-    epsilon : float
-        Privacy budget of one report.
-    n_outputs : int
-        Number m of outputs.
-    rng : Generator
-        Source of randomness.
-
-    Returns
-    -------
-    ndarray of shape (m, d)
-        Columns that sum to 1.
     """
     ratio, d = math.exp(epsilon), len(gram)
     centred = gram - gram.mean(axis=0) - gram.mean(axis=1)[:, None] + gram.mean()
@@ -306,29 +274,10 @@ def random_rows(
     return _perturbed(rows, 0.1, rng)
 
 
-def window_rows(
+def _window_rows(
     n_inputs: int, epsilon: float, n_outputs: int, widths: list[float], rng: np.random.Generator
 ) -> np.ndarray:
-    """Return a start whose rows are windows of some widths, perturbed by a fifth.
-
-    Parameters
-    ----------
-    n_inputs : int
-        Number d of inputs.
-    epsilon : float
-        Privacy budget of one report.
-    n_outputs : int
-        Number m of outputs.
-    widths : list of float
-        Half widths of the windows, as parts of all inputs.
-    rng : Generator
-        Source of randomness.
-
-    Returns
-    -------
-    ndarray of shape (m, d)
-        Columns that sum to 1.
-    """
+    """Return a start whose rows are windows of some half widths, perturbed by a fifth."""
     width = np.resize(widths, n_outputs)[:, None]
     centre = np.linspace(0, 1, n_outputs)[:, None] * (1 + 2 * width) - width
     place = (np.arange(n_inputs) + 0.5) / n_inputs
@@ -340,21 +289,8 @@ def _perturbed(rows: np.ndarray, share: float, rng: np.random.Generator) -> np.n
     return rows / rows.sum(axis=0)
 
 
-def sharpened(channel: np.ndarray, epsilon: float) -> np.ndarray:
-    """Return the channel moved away from the uninformative one, as far as epsilon allows.
-
-    Parameters
-    ----------
-    channel : ndarray of shape (m, d)
-        A channel that keeps epsilon.
-    epsilon : float
-        Privacy budget of one report.
-
-    Returns
-    -------
-    ndarray of shape (m, d)
-        A channel in which some row has two entries whose ratio is E.
-    """
+def _sharpened(channel: np.ndarray, epsilon: float) -> np.ndarray:
+    """Move a channel away from the uninformative one, until the ratio in some row is E."""
     ratio, mean = math.exp(epsilon), channel.mean(axis=1, keepdims=True)
     low, high = channel.min(axis=1), channel.max(axis=1)
     rates = high - ratio * low + (ratio - 1) * mean[:, 0]
@@ -396,13 +332,13 @@ def optimised_channel(
     tried = list(starts) or [
         _of_subsets(d, 1, epsilon),
         square_wave(d, epsilon),
-        random_rows(target, epsilon, m, rng),
-        window_rows(d, epsilon, m, [width], rng),
-        window_rows(d, epsilon, m, [width / 2, width, min(2 * width, 0.5)], rng),
+        _random_rows(target, epsilon, m, rng),
+        _window_rows(d, epsilon, m, [width], rng),
+        _window_rows(d, epsilon, m, [width / 2, width, min(2 * width, 0.5)], rng),
     ]
-    ends = [descended(start, target, epsilon, n_steps // 4) for start in tried]
+    ends = [_descended(start, target, epsilon, n_steps // 4) for start in tried]
     best, _ = min(ends, key=lambda end: end[1])
-    return sharpened(descended(best, target, epsilon, n_steps)[0], epsilon)
+    return _sharpened(_descended(best, target, epsilon, n_steps)[0], epsilon)
 
 
 def cyclic_subsets(n_inputs: int, epsilon: float, n_outputs: int) -> np.ndarray:

@@ -130,9 +130,12 @@ class MatrixOracle(BaseOracle):
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
         held = self._state
-        if held is not None:  # computed elsewhere: here it is not computed again
-            made = type(self)(**held.parameters)
-            _keep(made._key(held.protocol.domain), held.mechanism)
+        if held is not None:
+            type(self)(**held.parameters)._remember(held.protocol)
+
+    def _remember(self, protocol: Any) -> None:
+        """Do not compute a channel again here that was computed elsewhere."""
+        _keep(self._key(protocol.domain), protocol.mechanism)
 
     @property
     def support_counts_(self) -> np.ndarray:

@@ -819,6 +819,9 @@ class BaseCollector(  # type: ignore[call-arg]
         state = state.with_values(codes, sample_weight, self.n_jobs)
         if resets:
             self._check_features(X, len(columns), reset=True)
+        clipped = state.protocol.domain.n_clipped(columns)
+        if clipped is not None:
+            self.n_clipped_ = clipped + (0 if is_new else getattr(self, "n_clipped_", 0))
         self._state = state
         return self
 

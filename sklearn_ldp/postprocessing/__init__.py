@@ -26,7 +26,15 @@ from ._normalization import (
     norm_hyb,
     norm_mul,
 )
-from ._smooth import Smooth, smooth, smooth_average, smooth_risk
+from ._smooth import (
+    MonotoneCDF,
+    Smooth,
+    monotone_cdf,
+    smooth,
+    smooth_average,
+    smooth_risk,
+)
+from ._smooth_likelihood import SmoothFit, SmoothMLE, smooth_mle
 from .empirical_bayes import NPMLE, EmpiricalBayes, GroupTotals
 
 __all__ = [
@@ -41,6 +49,7 @@ __all__ = [
     "ExactMLE",
     "GroupTotals",
     "MLEApx",
+    "MonotoneCDF",
     "Norm",
     "NormCut",
     "NormHyb",
@@ -50,6 +59,8 @@ __all__ = [
     "Power",
     "PowerNS",
     "Smooth",
+    "SmoothFit",
+    "SmoothMLE",
     "average_prior",
     "base_cut",
     "base_pos",
@@ -58,6 +69,7 @@ __all__ = [
     "exact_mle",
     "g_model_prior",
     "mle_apx",
+    "monotone_cdf",
     "norm",
     "norm_cut",
     "norm_hyb",
@@ -72,5 +84,6 @@ __all__ = [
     "significance_threshold",
     "smooth",
     "smooth_average",
+    "smooth_mle",
     "smooth_risk",
 ]

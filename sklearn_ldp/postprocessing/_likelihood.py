@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval
 
+from ..estimates import FrequencyEstimate
 from ..noise import Noise
 from ..numerics.simplex import norm_sub
 from ..oracles.channels import ReportLaw
@@ -106,6 +107,25 @@ class MLEApx(BasePostProcessor):
 
 
 # -- exact ------------------------------------------------------------------------------------
+def tally_of(estimate: FrequencyEstimate) -> tuple[np.ndarray, ReportLaw] | None:
+    """Return the number of reports of each kind, and their law, if an estimate has kept them.
+
+    Parameters
+    ----------
+    estimate : FrequencyEstimate
+        The estimate.
+
+    Returns
+    -------
+    (ndarray of shape (n_kinds,), ReportLaw) or None
+        The tally and the law; None if it is not raw, or was simulated, or has no such law.
+    """
+    shards = estimate.shards
+    if shards is None or shards.law is None or not estimate.is_raw:
+        return None
+    return shards.tallies.sum(axis=0), shards.law
+
+
 def direct_mle(F: ArrayLike, ratio: float) -> np.ndarray:
     """Maximum likelihood of reports that each name one category (GRR), in closed form.
 
@@ -345,8 +365,8 @@ class ExactMLE(BasePostProcessor):
         return None
 
     def _iterate(self, estimate):
-        shards = estimate.shards
-        if shards is None or shards.law is None or not estimate.is_raw:
+        tally = tally_of(estimate)
+        if tally is None:
             changed = " and ".join(estimate.postprocessors)
             got = f", got one after {changed}" if changed else ""
             raise ValueError(
@@ -356,13 +376,8 @@ class ExactMLE(BasePostProcessor):
                 "give epsilon= for plain estimates of GRR. Other oracles have too many kinds of "
                 "reports: use MLEApx."
             )
-        result, gap, n_iter = exact_mle(
-            shards.tallies.sum(axis=0),
-            shards.law,
-            norm_sub(estimate.values[0]),
-            self.tol,
-            self.max_iter,
-        )
+        start = norm_sub(estimate.values[0])
+        result, gap, n_iter = exact_mle(*tally, start, self.tol, self.max_iter)
         if gap > self.tol:
             warnings.warn(
                 f"ExactMLE has not converged after max_iter={self.max_iter} steps: the "

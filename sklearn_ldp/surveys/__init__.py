@@ -9,6 +9,7 @@ from ._column_oracle import ColumnOracle
 from ._consistent import Consistent, consistent_tables
 from ._latent_classes import LatentClasses
 from ._marginal_oracle import MarginalOracle, compare_methods
+from ._range_oracle import RangeOracle
 from ._table_set import TableSet
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "Consistent",
     "LatentClasses",
     "MarginalOracle",
+    "RangeOracle",
     "RecordDomain",
     "Several",
     "TableSet",

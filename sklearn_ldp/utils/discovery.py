@@ -13,7 +13,7 @@ from ..surveys import BaseColumnSurvey
 __all__ = ["all_estimators"]
 
 _KINDS = {
-    "oracle": ([oracles], oracles.BaseOracle),
+    "oracle": ([oracles, surveys], oracles.BaseOracle),
     "mean": ([oracles], oracles.LocalMean),
     "table": ([surveys], BaseColumnSurvey),
     "postprocessor": ([postprocessing, surveys], postprocessing.BasePostProcessor),

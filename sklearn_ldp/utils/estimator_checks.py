@@ -12,7 +12,7 @@ import pickle
 from collections.abc import Callable, Iterable, Iterator
 from fractions import Fraction
 from itertools import combinations, product
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import sklearn
@@ -166,7 +166,7 @@ def oracle_checks() -> list[Callable[[BaseOracle], None]]:
         check_epsilon_of_assigned_parts,
         check_exact_support_probabilities,
         check_one_release,
-        *_collector_checks(),
+        *collector_checks(),
     ]
 
 
@@ -178,11 +178,18 @@ def table_oracle_checks() -> list[Callable[[Any], None]]:
     list of callables
         Each takes an oracle and raises AssertionError if it fails.
     """
-    return [check_exact_epsilon_of_records, check_one_set, *_collector_checks()]
+    return [check_exact_epsilon_of_records, check_one_set, *collector_checks()]
 
 
-def _collector_checks() -> list[Callable[[Any], None]]:
-    """The checks of the life of a collection, whatever its estimate is of."""
+def collector_checks() -> list[Callable[[Any], None]]:
+    """Return the checks of the life of a collection, whatever its estimate is of.
+
+    Returns
+    -------
+    list of callables
+        Each takes an oracle, a survey or a :class:`~sklearn_ldp.LocalMean`, and raises
+        AssertionError if it fails.
+    """
     return [
         check_client_needs_no_fit,
         check_batches_add_up,
@@ -460,38 +467,45 @@ _RECORDS = np.array(
 )
 
 
-def _is_table(oracle: Any) -> bool:
-    return "domains" in oracle.get_params(deep=False)
+class _Case(NamedTuple):
+    """Users of an oracle: two domains of theirs, all values, a histogram, and malformed values."""
+
+    domain: Any
+    other_domain: Any
+    values: np.ndarray
+    distinct: np.ndarray
+    malformed: list[Any]
+
+
+def _case(oracle: Any) -> _Case:
+    """The users of an oracle of categories, of several columns, or of a number."""
+    malformed: list[Any]
+    if oracle._domain_parameter == "domains":
+        outside, none = _RECORDS.copy(), _RECORDS.copy()
+        outside[-1, 1], none[-1, 0] = 3, None
+        malformed = [outside, none, _RECORDS[:0], _RECORDS[:, :1], _RECORDS[:, 0]]
+        renamed = {"sex": ["M", "F"], "age": 3}
+        return _Case(_DOMAINS, renamed, _RECORDS, _RECORDS[[0, 1, 5, 4, 2]], malformed)
+    if oracle._domain_parameter == "bounds":
+        numbers = np.linspace(0, 10, len(_VALUES))
+        malformed = [*([*numbers[:-1], one] for one in (11, np.nan, np.inf, "z", None)), []]
+        return _Case((0, 10), (0, 20), numbers, np.arange(5.0), malformed)
+    malformed = [[*_VALUES[:-1], "z"], [*_VALUES[:-1], None], []]
+    return _Case(list("abcde"), list("edcba"), _VALUES, np.array(list("abcde")), malformed)
 
 
 def _small(oracle: Any, **parameters: Any) -> Any:
-    domain = {"domains": _DOMAINS} if _is_table(oracle) else {"categories": list("abcde")}
-    given = {**domain, "random_state": 0, "input": "values", **parameters}
-    return clone(oracle).set_params(**given)
+    given = {oracle._domain_parameter: _case(oracle).domain, "random_state": 0, "input": "values"}
+    return clone(oracle).set_params(**{**given, **parameters})
 
 
-def _values_for(oracle: Any) -> np.ndarray:
-    return _RECORDS if _is_table(oracle) else _VALUES
+def _holds(oracle: Any) -> tuple[int, np.ndarray]:
+    """What was collected: the number of users, and the counts."""
+    return oracle.n_samples_seen_, oracle._fitted("counts").counts.by_group[0].copy()
 
 
-def _same_part(one: FrequencyEstimate, other: FrequencyEstimate) -> bool:
-    # A sum may be taken in another order.
-    is_close = one.shape == other.shape and np.allclose(one.values, other.values, atol=1e-12)
-    return is_close and one.noise == other.noise
-
-
-def _holds(oracle: Any) -> tuple[int, Any]:
-    """What was collected: the number of users, and the counts or the estimates."""
-    held = oracle.estimate_ if _is_table(oracle) else oracle.support_counts_.copy()
-    return oracle.n_samples_seen_, held
-
-
-def _same_holdings(one: tuple[int, Any], other: tuple[int, Any]) -> bool:
-    (n, held), (m, theirs) = one, other
-    if isinstance(held, np.ndarray):
-        return n == m and np.array_equal(held, theirs)
-    are_same = (_same_part(part, theirs[name]) for name, part in held.items())
-    return n == m and held.names == theirs.names and all(are_same)
+def _same_holdings(one: tuple[int, np.ndarray], other: tuple[int, np.ndarray]) -> bool:
+    return one[0] == other[0] and np.array_equal(one[1], other[1])
 
 
 def _same(one: Any, other: Any) -> bool:
@@ -524,7 +538,8 @@ def check_one_set(oracle: Any) -> None:
     assert oracle.n_samples_seen_ == len(_RECORDS), "n_samples_seen_ does not count all users"
     assert oracle.n_features_in_ == len(_DOMAINS), "n_features_in_ does not count the columns"
     for name, part in estimates.items():
-        is_same = _same_part(part, oracle.estimate_[name])
+        held = oracle.estimate_[name]
+        is_same = np.array_equal(part.values, held.values) and part.noise == held.noise
         assert is_same, f"estimate_[{name!r}] is not what fit_transform has returned"
         noise: Any = part.noise
         assert noise.n_users == len(_RECORDS), f"the noise of {name!r} is not about all users"
@@ -533,19 +548,19 @@ def check_one_set(oracle: Any) -> None:
 
 def check_client_needs_no_fit(oracle: Any) -> None:
     """Assert that a client needs only the public domain, and keeps no trace of the values."""
-    client, values = _small(oracle), _values_for(oracle)
+    client, values = _small(oracle), _case(oracle).values
     before = vars(client).copy()
     reports = client.privatize(values)
     assert len(reports) == len(values), "privatize does not return one report for each user"
     assert np.asarray(reports).dtype.kind in "iu", "reports are not integers"
     assert vars(client) == before, "privatize has set attributes"
-    error = _error_of(getattr, clone(client), "frequencies_")
-    assert isinstance(error, NotFittedError), "frequencies_ before fit must raise NotFittedError"
+    error = _error_of(getattr, clone(client), "estimate_")
+    assert isinstance(error, NotFittedError), "estimate_ before fit must raise NotFittedError"
 
 
 def check_batches_add_up(oracle: Any) -> None:
     """Assert that reports give the same counts in any order and any split, and within `fit`."""
-    values = _values_for(oracle)
+    values = _case(oracle).values
     reports = _small(oracle).privatize(values)
     whole = _small(oracle).aggregate(reports)
     split = _small(oracle).aggregate(reports[150:]).aggregate(reports[:1]).aggregate(reports[1:150])
@@ -558,15 +573,14 @@ def check_batches_add_up(oracle: Any) -> None:
 
 def check_merge(oracle: Any) -> None:
     """Assert that merged servers equal one server, and that other configurations are refused."""
-    values = _values_for(oracle)
+    values = _case(oracle).values
     reports = _small(oracle).privatize(values)
     one, other = _small(oracle).aggregate(reports[:70]), _small(oracle).aggregate(reports[70:])
     before = _holds(other)
     merged, whole = _small(oracle).merge(one).merge(other), _small(oracle).aggregate(reports)
     assert _same(merged, whole), "merged servers do not hold what one server of all reports does"
     assert _same_holdings(before, _holds(other)), "merge has changed its argument"
-    renamed: dict[str, Any] = {"domains": {"sex": ["M", "F"], "age": 3}}
-    renamed = renamed if _is_table(oracle) else {"categories": list("edcba")}
+    renamed = {oracle._domain_parameter: _case(oracle).other_domain}
     for change in ({"epsilon": oracle.epsilon * 1.5}, renamed):
         stranger = _small(oracle, **change)
         stranger.aggregate(stranger.privatize(values))
@@ -576,7 +590,7 @@ def check_merge(oracle: Any) -> None:
 def check_refused_reports_change_nothing(oracle: Any) -> None:
     """Assert that a malformed batch is refused as a whole, by one sentence."""
     server = _small(oracle)
-    reports = np.asarray(server.privatize(_values_for(oracle)))
+    reports = np.asarray(server.privatize(_case(oracle).values))
     server.aggregate(reports)
     spoilt, missing = reports.copy(), reports.astype(float)
     spoilt[-1] = np.iinfo(reports.dtype).max
@@ -587,15 +601,13 @@ def check_refused_reports_change_nothing(oracle: Any) -> None:
 
 def check_refused_values_change_nothing(oracle: Any) -> None:
     """Assert that a malformed input to fit is refused and leaves the oracle as it was."""
-    values = _values_for(oracle)
+    values = _case(oracle).values
     fitted, ones = _small(oracle).fit(values), np.ones(len(values))
-    malformed: list[Any] = [[*_VALUES[:-1], "z"], [*_VALUES[:-1], None], []]
-    if _is_table(oracle):
-        outside, none = values.copy(), values.copy()
-        outside[-1, 1], none[-1, 0] = 3, None
-        malformed = [outside, none, values[:0], values[:, :1], values[:, 0]]
     weights = [-ones, 0.5 * ones, 0 * ones, ones[1:], np.nan * ones]
-    for X, weight in [*((X, None) for X in malformed), *((values, weight) for weight in weights)]:
+    for X, weight in [
+        *((X, None) for X in _case(oracle).malformed),
+        *((values, weight) for weight in weights),
+    ]:
         for method in ("fit", "partial_fit"):
             _assert_refused(fitted, method, X, sample_weight=weight)
 
@@ -611,7 +623,7 @@ def _assert_refused(oracle: Any, method: str, *args: Any, **kwargs: Any) -> None
 
 def check_randomness(oracle: Any) -> None:
     """Assert that a seed reproduces, that None does not, and that a generator moves on."""
-    values = _values_for(oracle)
+    values = _case(oracle).values
     first, again = _small(oracle).privatize(values), _small(oracle).privatize(values)
     assert np.array_equal(first, again), "a seed does not reproduce the reports"
     for moving in (None, np.random.default_rng(0)):
@@ -624,10 +636,7 @@ def check_randomness(oracle: Any) -> None:
 
 def check_histogram(oracle: Any) -> None:
     """Assert that fitting a histogram equals fitting the users that it counts."""
-    rows: Any = np.array([["F", 0], ["M", 2], ["F", 1], ["M", 0]], dtype=object)
-    counts = np.array([30, 0, 50, 20])
-    if not _is_table(oracle):
-        rows, counts = np.array(list("abcde")), np.array([3, 0, 5, 2, 7])
+    rows, counts = _case(oracle).distinct, np.array([30, 0, 50, 20, 7])
     whole = _small(oracle).fit(rows.repeat(counts, axis=0))
     counted = _small(oracle).fit(rows, sample_weight=counts)
     assert _same(whole, counted), "sample_weight is not the number of users of a row"
@@ -635,7 +644,7 @@ def check_histogram(oracle: Any) -> None:
 
 def check_pieces(oracle: Any) -> None:
     """Assert that with a seed, values in pieces give the same counts as all values at once."""
-    values, pieces = _values_for(oracle), _small(oracle)
+    values, pieces = _case(oracle).values, _small(oracle)
     for start, stop in ((0, 1), (1, 117), (117, len(values))):
         pieces.partial_fit(values[start:stop])
     whole = _small(oracle).fit(values)
@@ -644,7 +653,7 @@ def check_pieces(oracle: Any) -> None:
 
 def check_pickle(oracle: Any) -> None:
     """Assert that a pickled server can be restored, and continues as the original does."""
-    values = _values_for(oracle)
+    values = _case(oracle).values
     server = _small(oracle).fit(values)
     twin = pickle.loads(pickle.dumps(server))
     assert _same(server, twin), "a pickled server does not hold what it held"

@@ -4,13 +4,24 @@ import numpy as np
 import pytest
 from test_cli import assert_fails, rows_of
 
-from sklearn_ldp import GRR, OLH, OUE, Base, ColumnOracle, EmpiricalBayes, NormSub
+from sklearn_ldp import (
+    GRR,
+    OLH,
+    OUE,
+    Base,
+    ColumnOracle,
+    Domain,
+    EmpiricalBayes,
+    LocalMean,
+    NormSub,
+    RangeOracle,
+)
 from sklearn_ldp.__main__ import main
 from sklearn_ldp.datasets import load_us_states
 from sklearn_ldp.metrics import shuffled_epsilon
 from sklearn_ldp.model_selection import simulate_errors
 from sklearn_ldp.planning import Plan
-from sklearn_ldp.queries import full_domain, groups, random_sets, ranges, top_k
+from sklearn_ldp.queries import full_domain, groups, mean, random_sets, ranges, top_k
 from sklearn_ldp.robustness import poisoning_gain
 
 PLAN = ["plan", "--epsilon", "0.5", "--n-samples", "20000"]
@@ -229,3 +240,30 @@ def test_plan_of_a_shuffle(few_simulated, tmp_path, capsys):
         assert_fails([*PLAN, "--n-categories", "50", *options], capsys, "need each other")
     options = ["--shuffled", "--delta", "0"]
     assert_fails([*PLAN, "--n-categories", "50", *options], capsys, "0 < delta < 1")
+
+
+def test_plan_of_numbers(capsys):
+    """It is that of the library, and the oracle for ranges has the least error."""
+    options = ["--bounds", "-5", "5", "--n-bins", "16", "--level", "0.9"]
+    assert main([*PLAN, *options]) == 0
+    out, err = capsys.readouterr()
+    rows = {row["oracle"]: {k: v for k, v in row.items() if k != "oracle"} for row in rows_of(out)}
+    oracle = RangeOracle(0.5, categories=Domain.bins(16, bounds=(-5, 5)))
+    plan, found = Plan(oracle, queries=np.tri(16)[:15], level=0.9), rows["range-oracle"]
+    assert float(found["rmse"]) == pytest.approx(plan.rmse(20_000))
+    assert float(found["half_width"]) == pytest.approx(plan.half_width(20_000))
+    assert int(found["users_needed"]) == plan.users_for(half_width=0.01)
+    of_mean = Plan(oracle, queries=mean(), level=0.9).half_width(20_000)
+    assert float(found["mean_half_width"]) == pytest.approx(of_mean)
+    middle = Plan(oracle, queries=np.tri(16)[[7]], level=0.9).half_width(20_000)
+    assert float(found["median_half_width"]) == pytest.approx(10 * middle)
+    assert min(rows, key=lambda name: float(rows[name]["rmse"])) == "range-oracle"
+    low, high = LocalMean(0.5, bounds=(-5, 5)).fit(np.zeros(20_000)).confidence_interval(0.9)
+    assert f"LocalMean has a half width of {(high - low) / 2:.4g}" in err
+    for bad, what in [
+        (["--bounds", "0", "1", "--n-categories", "5"], "need each other"),
+        (["--n-bins", "5"], "need each other"),
+        (["--n-bins", "5", "--bounds", "1", "0"], "second is larger"),
+        (["--n-bins", "5", "--bounds", "0", "1", "--gap", "0.1"], "leave them out"),
+    ]:
+        assert_fails([*PLAN, *bad], capsys, what)

@@ -10,15 +10,26 @@ import signal
 import subprocess
 import sys
 import time
+from itertools import product
 from pathlib import Path
 
 import numpy as np
 import pytest
+from estimators import slow_but
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
 
-from sklearn_ldp import GRR, OLH, OUE, HadamardResponse, SubsetSelection
+from sklearn_ldp import (
+    GRR,
+    OLH,
+    OUE,
+    HadamardResponse,
+    LocalMean,
+    MatrixOracle,
+    RangeOracle,
+    SubsetSelection,
+)
 from sklearn_ldp._utils.parquet import column_chunks, page_header
 from sklearn_ldp.collection import (
     Aggregator,
@@ -40,6 +51,9 @@ ORACLES = [
     OLH(1.0, categories=CATEGORIES),
     OUE(1.0, categories=CATEGORIES),
     SubsetSelection(1.0, categories=CATEGORIES),
+    MatrixOracle(1.0, categories=CATEGORIES),
+    RangeOracle(1.0, categories=300),
+    LocalMean(1.0, bounds=(0, CATEGORIES)),
 ]
 FORMATS = ["parquet", "arrow", "jsonl"]
 
@@ -110,8 +124,13 @@ def expectation(index):
     return tally.tallies.sum(axis=0), clone(oracle).privatize([1, 2])
 
 
-@pytest.mark.parametrize("form", FORMATS)
-@pytest.mark.parametrize("index", range(len(ORACLES)))
+@pytest.mark.parametrize(
+    ("index", "form"),
+    slow_but(
+        [*product(range(4), FORMATS), (5, "parquet"), (6, "jsonl")],
+        list(product(range(len(ORACLES)), FORMATS)),
+    ),
+)
 @settings(max_examples=15)
 @given(seed=st.integers(0, 2**32))
 def test_mutated_files_are_refused_or_harmless(index, form, seed):

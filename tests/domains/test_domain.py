@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from sklearn.base import clone
 
-from sklearn_ldp import GRR, OLH, Domain
+from sklearn_ldp import GRR, OLH, ColumnOracle, Domain
 from sklearn_ldp.collection import report_configuration
 
 LEVELS = ["low", "mid", "high"]
@@ -378,6 +378,26 @@ def test_a_number_outside_of_the_bounds_is_refused_by_its_row(outside):
         GRR(1.0, categories=ages, random_state=None).privatize([5, 7, outside])
     assert str(outside) not in str(found.value)
     assert Domain.bins(4, bounds=(0, 100), clip=True).encode([outside]).tolist() in ([0], [3])
+
+
+def test_clipped_values_are_counted_if_clipping_was_asked():
+    """Of numbers, texts and columns; over batches; reports have none."""
+    ages = Domain.bins(4, bounds=(0, 100), clip=True)
+    oracle = GRR(1.0, categories=ages, random_state=0).fit([-1, 0, 100, 100.5])
+    assert oracle.n_clipped_ == 2
+    assert oracle.partial_fit(["130", "30"]).n_clipped_ == 3
+    assert oracle.fit([5]).n_clipped_ == 0
+    assert oracle.fit(["[0, 25)"]).n_clipped_ == 0
+    with pytest.raises(ValueError, match="NaN"):
+        oracle.partial_fit([-5, np.nan])
+    assert oracle.n_clipped_ == 0
+    domains = {"age": ages, "sex": 2}
+    survey = ColumnOracle(1.0, domains=domains, random_state=0).fit([[150, 0], [50, 1]])
+    assert survey.n_clipped_ == 1
+    pair = Domain.product([ages, ages])
+    assert GRR(1.0, categories=pair, random_state=0).fit([[150, -1], [50, 1]]).n_clipped_ == 2
+    unasked = GRR(1.0, categories=Domain.bins(4, bounds=(0, 100)), random_state=0).fit([5])
+    assert not hasattr(unasked, "n_clipped_")
 
 
 def test_what_is_no_number_is_not_outside():

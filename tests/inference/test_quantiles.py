@@ -1,5 +1,7 @@
 """Quantiles against users whose numbers are known, and their intervals against their level."""
 
+import itertools
+
 import numpy as np
 import pytest
 from scipy.stats import binom
@@ -23,7 +25,7 @@ NOISE = HadamardResponse(1.0).channel(20).noise(10**13)
 
 
 def test_quantiles_of_known_users():
-    value, low, high = quantiles(exact([COUNTS / N]), ASKED)
+    value, low, high = quantiles(exact([COUNTS / N]), ASKED, spread="any")
     users = np.repeat(np.arange(20), COUNTS) * 5.0 + np.concatenate(
         [5 * (np.arange(n) + 0.5) / n for n in COUNTS]  # spread evenly over their bin
     )
@@ -31,12 +33,14 @@ def test_quantiles_of_known_users():
     bins = np.searchsorted(np.cumsum(COUNTS) / N, ASKED)
     assert low.tolist() == [AGES.ends[bins].tolist()]
     assert high.tolist() == [AGES.ends[bins + 1].tolist()]
+    _, low, high = quantiles(exact([COUNTS / N]), ASKED)
+    np.testing.assert_allclose([low, high], [value, value], atol=1e-3)
 
 
 def test_values_and_intervals_are_in_order():
     estimate = HadamardResponse(1.0, categories=AGES, random_state=0).simulate(COUNTS // 500, 15)
-    for simultaneous in (False, True):
-        value, low, high = quantiles(estimate, ASKED, simultaneous=simultaneous)
+    for simultaneous, spread in itertools.product((False, True), ("even", "any")):
+        value, low, high = quantiles(estimate, ASKED, simultaneous=simultaneous, spread=spread)
         assert np.all((low <= value) & (value <= high))
         assert np.all(np.diff(value, axis=1) >= 0)
         assert np.all((low >= 0) & (high <= 100))
@@ -81,6 +85,11 @@ def test_only_bins_with_ends_have_quantiles(domain):
             ask(estimate)
 
 
+def test_spreads_that_are_none():
+    with pytest.raises(ValueError, match="got 'random'"):
+        quantiles(exact([COUNTS / N]), [0.5], spread="random")
+
+
 def test_intervals_need_the_noise():
     with pytest.raises(ValueError, match="noise model"):
         quantiles(FrequencyEstimate([COUNTS / N], AGES), [0.5])
@@ -88,18 +97,22 @@ def test_intervals_need_the_noise():
         quantiles(FrequencyEstimate([COUNTS / N], AGES, NoiseModel(0.75, 0.25, 100)), [0.5])
 
 
-def missed(seed, simultaneous, noise_of=1):
+def missed(seed, simultaneous, noise_of=1, spread="even"):
     """Which of 300 collections have an interval that misses its quantile, for each quantile.
 
-    There are 60 with a band, which takes longer. An interval covers if it has the whole bin, as the
-    users may be anywhere in it. The noise is taken as that of `noise_of` times as many users.
+    There are 60 with a band, which takes longer. Of users who may be anywhere in a bin an interval
+    covers the quantile if it has the whole bin. The noise is taken as that of `noise_of` times as
+    many users.
     """
     counts = COUNTS // 20
     oracle = HadamardResponse(1.0, categories=AGES, random_state=seed)
     estimate = oracle.simulate(counts, 60 if simultaneous else 300)
     noise = oracle.channel().noise(noise_of * int(counts.sum()))
     estimate = FrequencyEstimate(estimate.values, AGES, noise)
-    found = quantiles(estimate, ASKED, 0.9, simultaneous=simultaneous)
+    found = quantiles(estimate, ASKED, 0.9, simultaneous=simultaneous, spread=spread)
+    if spread == "even":
+        truth = np.interp(ASKED, np.r_[0, np.cumsum(counts) / counts.sum()], AGES.ends)
+        return (found.low > truth) | (found.high < truth)
     bins = np.searchsorted(np.cumsum(counts) / counts.sum(), ASKED)
     return (found.low > AGES.ends[bins]) | (found.high < AGES.ends[bins + 1])
 
@@ -109,11 +122,12 @@ def is_rejected(misses):
     return misses.sum() > binom.isf(1e-4, misses.size, 0.1)
 
 
-def test_intervals_cover_as_often_as_they_say(seed):
+@pytest.mark.parametrize("spread", ["even", pytest.param("any", marks=pytest.mark.slow)])
+def test_intervals_cover_as_often_as_they_say(seed, spread):
     """Error rate: 1e-4 for each of four tests, with any seed."""
-    for one in missed(seed, False).T:
+    for one in missed(seed, False, spread=spread).T:
         assert not is_rejected(one)
-    assert not is_rejected(missed(seed, True).any(axis=1))
+    assert not is_rejected(missed(seed, True, spread=spread).any(axis=1))
 
 
 def test_intervals_of_too_little_noise_are_rejected(seed):

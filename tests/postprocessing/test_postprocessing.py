@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from estimators import POSTPROCESSORS, is_ordinal, slow_but
+from estimators import POSTPROCESSORS, TALLY_PROCESSORS, is_ordinal, slow_but
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
@@ -33,6 +33,7 @@ from sklearn_ldp import (
     ExactMLE,
     FrequencyEstimate,
     MLEApx,
+    MonotoneCDF,
     NoiseModel,
     Norm,
     NormCut,
@@ -53,6 +54,7 @@ from sklearn_ldp.postprocessing import (
     base_pos,
     direct_mle,
     mle_apx,
+    monotone_cdf,
     norm,
     norm_cut,
     norm_hyb,
@@ -92,9 +94,9 @@ few = settings(max_examples=settings().max_examples // 2)  # for each of them
 # What each promises of its output (2020 paper, Table I).
 CALIBRATED = (Calibrate, Power, PowerNS)
 NON_NEGATIVE = (BasePos, BaseCut, NormMul, NormSub, NormCut, NormHyb, CLS, MLEApx, *CALIBRATED)
-NON_NEGATIVE += (EmpiricalBayes, NPMLE, ExactMLE, Smooth)
+NON_NEGATIVE += (EmpiricalBayes, NPMLE, ExactMLE, Smooth, MonotoneCDF)
 SUMS_TO_ONE = (Norm, NormMul, NormSub, NormHyb, CLS, MLEApx, PowerNS, EmpiricalBayes, NPMLE)
-SUMS_TO_ONE += (ExactMLE, Smooth)
+SUMS_TO_ONE += (ExactMLE, Smooth, MonotoneCDF)
 AT_MOST_ONE = (NormCut,)
 SHRINKS = (*CALIBRATED, EmpiricalBayes, NPMLE, Smooth)
 PURE = {
@@ -116,6 +118,7 @@ PURE = {
     NPMLE: lambda post, F: norm_sub(_posterior_means(post, F)),
     ExactMLE: lambda post, F: direct_mle(F, 1 / expm1(post.epsilon)),
     Smooth: lambda post, F: _smoothed(post, F),
+    MonotoneCDF: lambda post, F: monotone_cdf(F),
 }
 
 
@@ -176,7 +179,8 @@ def test_the_list_is_complete():
     """Whoever adds a post-processor adds it to tests/estimators.py and to the promises above."""
     public = {getattr(postprocessing, name) for name in postprocessing.__all__}
     classes = {c for c in public if isinstance(c, type) and issubclass(c, BasePostProcessor)}
-    assert {type(post) for post in ALL} == classes - {BasePostProcessor} == set(PURE)
+    of_rows = classes - {BasePostProcessor} - {type(post) for post in TALLY_PROCESSORS}
+    assert {type(post) for post in ALL} == of_rows == set(PURE)
     assert all(getattr(sklearn_ldp, cls.__name__) is cls for cls in PURE)
 
 
@@ -295,6 +299,7 @@ def test_one_category(post, value):
         NPMLE: 1.0,
         ExactMLE: 1.0,
         Smooth: 1.0,
+        MonotoneCDF: 1.0,
         NormCut: value if 0 <= value <= 1 else 0.0,
     }.get(type(post), value)
     if isinstance(post, NormCut) and post.rescale:

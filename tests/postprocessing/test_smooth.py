@@ -15,7 +15,7 @@ from sklearn_ldp import (
     postprocessing,
 )
 from sklearn_ldp.datasets import make_beta
-from sklearn_ldp.postprocessing import norm_sub, smooth, smooth_average, smooth_risk
+from sklearn_ldp.postprocessing import _smooth, norm_sub, smooth, smooth_average, smooth_risk
 
 
 def dense_smoother(d, bandwidth, circular=False):
@@ -55,6 +55,27 @@ def test_quadratic_trends_pass_at_any_bandwidth_and_size(d, share):
     np.testing.assert_allclose(smooth(trend, share * d), trend, atol=1e-8)
     if share >= 0.1:  # negative control: a cubic one bends
         assert np.abs(smooth(x**3, share * d) - x**3).max() > 1e-3
+
+
+@pytest.mark.parametrize("d", [1031, 4001, 42_178])
+@pytest.mark.parametrize("bandwidth", [0.5, 3.0, 40.0, 3000.0])
+def test_a_length_that_transforms_do_not_like(d, bandwidth, monkeypatch):
+    """It is padded, and the result and its risk are those of the transform of its own length."""
+    F = make_beta(50_000, d, a=8, b=3, return_counts=True, random_state=0)[None] / 50_000
+    variance = np.linspace(1, 2, d)[None] * 1e-8
+
+    def found():
+        return smooth(F, bandwidth), *smooth_risk(F, variance, bandwidth, simplex=True)
+
+    padded = found()
+    monkeypatch.setattr(_smooth, "_LONG", np.inf)
+    _smooth._smoother.cache_clear()
+    own = found()
+    _smooth._smoother.cache_clear()
+    np.testing.assert_allclose(padded[0], own[0], rtol=0, atol=1e-12 * F.max())
+    np.testing.assert_allclose(padded[1], own[1], rtol=0, atol=1e-12 * F.max())
+    np.testing.assert_allclose(padded[2], own[2], rtol=1e-10)
+    assert np.abs(padded[0] - own[0]).max() > 0  # it was another way
 
 
 def test_a_wave_of_two_pi_bandwidths_keeps_half():

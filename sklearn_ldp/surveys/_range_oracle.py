@@ -1,0 +1,356 @@
+"""An oracle for ranges and quantiles: one channel for prefixes, or a tree of coarser bins."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from .._utils.docs import inherit_docstrings
+from .._utils.typing import Matrix
+from ..domains import Domain
+from ..mechanisms.matrix import LinearMechanism, MatrixChannel
+from ..mechanisms.mechanism import Mechanism
+from ..mechanisms.several import Several, shares_over_2_64
+from ..noise import MatrixNoise, as_rows
+from ..oracles import (
+    GRR,
+    BaseOracle,
+    MatrixOracle,
+    ProjectiveGeometryResponse,
+    SubsetSelection,
+    best_oracle,
+)
+from ..queries import prefixes
+from ._views import _drawn, _drawn_alone
+
+_MOST_OF_MATRIX, _MOST_BINS = 256, 1 << 20
+_FAN_OUT = 4
+_FEW_CELLS = 16  # of a level whose users may list several of them
+_MOST_SINGLE = 2048  # bins whose own variances are computed for each of them
+_ENTRIES = 1 << 22  # of the weights of a block of queries
+
+
+class RangeOracle(BaseOracle):
+    """Estimate ordered bins such that ranges, prefixes and quantiles are accurate.
+
+    Up to 256 bins it is a :class:`~sklearn_ldp.MatrixOracle` for prefixes. For more bins, up to
+    2**20, each user is asked for one of several coarser and coarser bins: her own bin, or groups of
+    4, 16, 64, .. bins. Which one is drawn in public, each with the same probability. The estimate
+    is the best linear combination of all levels (generalised least squares in a tree). The matrix
+    is the more accurate one wherever it can be computed: expected errors are in the notes.
+
+    The estimate is unbiased and all linear answers have intervals. Single bins have more noise than
+    those of other oracles, so it is not for the most frequent values. Post-processors of single
+    categories, such as :class:`~sklearn_ldp.NormSub`, ruin ranges.
+
+    Privacy: one `fit`, `partial_fit`, `privatize` or `transform` on values spends epsilon of each
+    user; all that is done with reports is free. What a user was asked is public.
+
+    %(parameters)s
+
+    %(attributes)s
+
+    See Also
+    --------
+    MatrixOracle : A channel for any other queries.
+    sklearn_ldp.inference.quantiles : Quantiles with intervals.
+
+    Notes
+    -----
+    The noise of the tree assumes that each level was asked as many users as expected. Beyond 2,048
+    bins, variances of single bins also assume that no few bins have most of the users.
+
+    References
+    ----------
+    .. [1] G. Cormode, T. Kulkarni, D. Srivastava, "Answering range queries under local differential
+       privacy", PVLDB 12(10), 2019, :doi:`10.14778/3339490.3339496`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_ldp import Domain, RangeOracle
+    >>> from sklearn_ldp.queries import between
+    >>> ages = np.random.default_rng(0).normal(40, 12, 50_000).clip(0, 99)
+    >>> bins = Domain.bins(64, bounds=(0, 100))
+    >>> oracle = RangeOracle(1.0, categories=bins, random_state=0)
+    >>> oracle.fit_transform(ages).answer(between([(20, 40), (65, 100)])).round(2)
+    array([[0.44, 0.02]])
+    """
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        held = self._state
+        if held is not None and isinstance(held.mechanism, MatrixChannel):
+            type(self)(**held.parameters)._matrix_oracle()._remember(held.protocol)
+
+    def _make_mechanism(self, domain: Domain) -> Any:
+        if domain.size <= _MOST_OF_MATRIX:
+            return self._matrix_oracle()._make_mechanism(domain)
+        if domain.size > _MOST_BINS:
+            raise ValueError(
+                f"RangeOracle takes at most {_MOST_BINS:,} bins, got {domain.size:,}: use wider "
+                "bins."
+            )
+        return tree_channel(self.epsilon, domain.size)
+
+    def _matrix_oracle(self) -> MatrixOracle:
+        return MatrixOracle(self.epsilon, queries=prefixes())
+
+
+def tree_channel(epsilon: float, n_categories: int) -> TreeChannel:
+    """Return the tree over ordered categories, each level with its most accurate short reports.
+
+    Parameters
+    ----------
+    epsilon : float
+        Privacy budget of one report.
+    n_categories : int
+        Number of leaves, above 1.
+
+    Returns
+    -------
+    TreeChannel
+        Groups of 4 of a level are one category of the level above.
+    """
+    widths = [1]
+    while n_categories > _FAN_OUT * widths[-1]:
+        widths.append(_FAN_OUT * widths[-1])
+    widths.reverse()
+    levels = []
+    for width in widths:
+        n_cells = -(-n_categories // width)
+        short = SubsetSelection() if n_cells <= _FEW_CELLS else ProjectiveGeometryResponse()
+        levels.append(best_oracle(epsilon, n_cells, candidates=[GRR(), short]).channel())
+    return TreeChannel(levels, shares_over_2_64(np.ones(len(levels))), n_categories, widths)
+
+
+@inherit_docstrings
+class TreeChannel(Several, LinearMechanism):
+    """A survey whose questions are the levels of a tree over ordered categories.
+
+    A code is the number of a category. On a level with bins of `w` categories a user reports
+    ``code // w``. The estimate of the categories is the weighted least-squares fit to the raw
+    estimates of all levels, whose sum is 1; the weights assume uniform frequencies.
+
+    Parameters
+    ----------
+    mechanisms : sequence of Channel
+        What reports on each level, the coarsest first.
+    shares : sequence of int
+        As for `Several`.
+    n_categories : int
+        Number of categories.
+    widths : sequence of int
+        Number of categories of a bin of each level. Each is a multiple of the next, the last is 1.
+    """
+
+    report_law = None
+
+    def __init__(
+        self,
+        mechanisms: Sequence[Mechanism],
+        shares: Sequence[int],
+        n_categories: int,
+        widths: Sequence[int],
+    ) -> None:
+        super().__init__(mechanisms, shares)
+        self.n_categories = n_categories
+        self._widths = np.array(widths)
+
+    @property
+    def _channels(self) -> Any:
+        """The mechanisms, which know their noise."""
+        return self.mechanisms
+
+    @property
+    def configuration(self) -> dict[str, Any]:
+        return {**super().configuration, "widths": ",".join(map(str, self._widths))}
+
+    def for_enumeration(self) -> TreeChannel:
+        small = super().for_enumeration().mechanisms
+        return TreeChannel(small, self.shares, self.n_categories, self._widths.tolist())
+
+    def _looked_at(self, codes: np.ndarray, questions: np.ndarray) -> np.ndarray:
+        return codes // self._widths[questions]
+
+    def simulate(self, counts: np.ndarray, n_repeats: int, rng: np.random.Generator) -> np.ndarray:
+        """Draw decoded tallies from their law, given the true counts.
+
+        Parameters
+        ----------
+        counts : ndarray of shape (n_categories,)
+            True number of users of each category.
+        n_repeats : int
+            Number of collections.
+        rng : Generator
+            Source of randomness.
+
+        Returns
+        -------
+        ndarray of shape (n_repeats, any)
+            As `decode` returns them.
+        """
+        drawn = []
+        for sizes in self.draw_sizes(int(counts.sum()), n_repeats, rng):
+            support, left = [sizes], counts
+            for channel, width, size in zip(self._channels, self._widths, sizes, strict=True):
+                asked = rng.multivariate_hypergeometric(left, size, method="marginals")
+                support.append(channel.simulate(_binned(asked, width), 1, rng)[0])
+                left = left - asked
+            drawn.append(np.concatenate(support))
+        return np.stack(drawn)
+
+    # -- the fit ------------------------------------------------------------------------------
+    @cached_property
+    def _precisions(self) -> list[float]:
+        """One over the variance of a bin of each level, under uniform frequencies."""
+        found = []
+        for channel, pi in zip(self._channels, self.probabilities.tolist(), strict=True):
+            sampled = 1 / channel.n_categories  # the variance of a draw, in each direction
+            own = channel.total_variance() / (channel.n_categories - 1)
+            found.append(1 / ((own + sampled) / pi - sampled))
+        return found
+
+    @cached_property
+    def _upwards(self) -> list[tuple[np.ndarray, np.ndarray | float]]:
+        """Variances of all bins from their subtrees, and the sums of those of siblings."""
+        size, steps = self.n_categories, self._fan_outs
+        variance = np.full(size, 1 / self._precisions[-1])
+        found = []
+        for step, precision in zip(steps[:0:-1], self._precisions[-2::-1], strict=True):
+            sums = _binned(variance, step)
+            found.append((variance, sums))
+            variance = 1 / (precision + 1 / sums)
+        return [(variance, variance.sum(keepdims=True)), *found[::-1]]
+
+    @property
+    def _fan_outs(self) -> list[int]:
+        """Number of bins of each level that make one of the level above; all, of the first."""
+        return [self.n_categories, *(self._widths[:-1] // self._widths[1:]).tolist()]
+
+    def _fitted(self, levels: Sequence[Any], total: float) -> np.ndarray:
+        """The categories with a given sum that fit values of all levels best: (.., d)."""
+        both = list(zip(self._fan_outs, self._upwards, strict=True))
+        # Up the tree: what the bins below a bin say about it is averaged with its own value.
+        found, own = [levels[-1]], levels[-1]
+        for j in range(len(both) - 1, 0, -1):
+            step, (_, sums) = both[j]
+            precision = self._precisions[j - 1]
+            below = _binned(own, step)
+            own = (precision * levels[j - 1] + below / sums) * self._upwards[j - 1][0]
+            found.append(own)
+        # Down the tree: what a bin has more than those below it is shared among these.
+        parents = np.full((*np.shape(own)[:-1], 1), total)
+        for (step, (variance, sums)), own in zip(both, found[::-1], strict=True):
+            lacking = (parents - _binned(own, step)) / sums
+            parents = own + variance * _spread(lacking, step, own.shape[-1])
+        return parents
+
+    def _solved(self, rows: np.ndarray) -> np.ndarray:
+        """The covariance matrix of the fit (if the weights are right) times rows: (.., d)."""
+        nothing = [np.zeros(1)] * (len(self.mechanisms) - 1)
+        return self._fitted([*nothing, rows / self._precisions[-1]], 0.0)
+
+    def _on_levels(self, rows: np.ndarray) -> list[np.ndarray]:
+        """The weights with which the values of each level enter the answers to dense queries."""
+        solved = self._solved(rows)
+        both = zip(self._widths, self._precisions, strict=True)
+        return [precision * _binned(solved, width) for width, precision in both]
+
+    def estimate_decoded(
+        self, tallies: np.ndarray, sizes: np.ndarray
+    ) -> tuple[np.ndarray, MatrixNoise]:
+        levels = []
+        for j, channel in enumerate(self._channels):
+            own, asked = self.decoded_on(tallies, j)
+            if not asked.all():
+                raise ValueError(
+                    f"Nobody was asked about level {j + 1} of the {len(self.mechanisms)} of the "
+                    f"tree, so that there is no estimate of {self.n_categories:,} bins: collect "
+                    "from more users, or use at most 256 bins."
+                )
+            levels.append(channel.estimate_decoded(own, asked)[0])
+        noise = self.noise(sizes if len(sizes) > 1 else int(sizes[0]))
+        return np.stack([self._fitted(row, 1.0) for row in zip(*levels, strict=True)]), noise
+
+    # -- its noise ----------------------------------------------------------------------------
+    @cached_property
+    def level(self) -> tuple[float, float]:
+        own = np.zeros((1, self.n_categories))
+        own[0, self.n_categories // 2] = 1
+        nobody, all_users = (
+            float(self.answer_variances(own, f)[0])
+            for f in ((1 - own[0]) / (self.n_categories - 1), own[0])
+        )
+        return nobody, all_users - nobody
+
+    def variances(self, frequencies: np.ndarray) -> np.ndarray:
+        if self.n_categories > _MOST_SINGLE:  # about: as where all others are equally frequent
+            nobody, growth = self.level
+            return nobody + growth * frequencies
+        # The errors of two bins of a level are hardly correlated.
+        total, of_levels = frequencies**2 - frequencies, self._on_levels(np.eye(self.n_categories))
+        pis = self.probabilities.tolist()
+        for channel, pi, width, own in zip(
+            self._channels, pis, self._widths, of_levels, strict=True
+        ):
+            f = _binned(frequencies, width)
+            drawn = f @ (own**2).T - (f @ own.T) ** 2
+            total += (channel.variances(f) @ (own**2).T + drawn) / pi
+        return total
+
+    def answer_variances(self, matrix: Matrix, frequencies: np.ndarray) -> np.ndarray:
+        rows = as_rows(matrix, self.n_categories)
+        step = max(1, _ENTRIES // self.n_categories)
+        blocks = [
+            self._of_levels(rows[start : start + step].toarray(), frequencies, alone=True)
+            for start in range(0, rows.shape[0], step)
+        ]
+        return np.concatenate(blocks) if blocks else np.empty(0)
+
+    def answer_covariance(self, matrix: Matrix, frequencies: np.ndarray) -> np.ndarray:
+        # An answer is a sum over the levels, of which each is asked other users. The users are
+        # fixed: what the frequencies of a random part of them differ by is an error, too.
+        rows = as_rows(matrix, self.n_categories)
+        return self._of_levels(rows.toarray(), frequencies, alone=False)
+
+    def _of_levels(self, rows: np.ndarray, frequencies: np.ndarray, *, alone: bool) -> np.ndarray:
+        """The covariance matrix of answers to dense queries, or their variances alone."""
+        of_drawn = _drawn_alone if alone else _drawn
+        total = -of_drawn(rows, frequencies)
+        for channel, pi, weights, f in self._terms(rows, frequencies):
+            of_reports = channel.answer_variances if alone else channel.answer_covariance
+            total += (of_reports(sparse.csr_array(weights), f) + of_drawn(weights, f)) / pi
+        return total
+
+    def _terms(
+        self, rows: np.ndarray, frequencies: np.ndarray
+    ) -> Iterator[tuple[Any, float, np.ndarray, np.ndarray]]:
+        """Yield each level's channel, probability, weights in some queries, and frequencies."""
+        of_levels = [_binned(frequencies, width) for width in self._widths]
+        pis = self.probabilities.tolist()
+        yield from zip(self._channels, pis, self._on_levels(rows), of_levels, strict=True)
+
+    def covariance_product(self, vector: np.ndarray, frequencies: np.ndarray) -> np.ndarray:
+        pulled = np.zeros(self.n_categories)
+        terms = self._terms(vector, frequencies)
+        for (channel, pi, weights, f), width, precision in zip(
+            terms, self._widths, self._precisions, strict=True
+        ):
+            product = channel.covariance_product(weights, f) + f * (weights - weights @ f)
+            pulled += _spread(precision * product / pi, width, self.n_categories)
+        return self._solved(pulled) - frequencies * (vector - vector @ frequencies)
+
+
+def _binned(values: np.ndarray, width: int) -> np.ndarray:
+    """Sums of `width` neighbours along the last axis; the last sum may have fewer."""
+    return np.add.reduceat(values, np.arange(0, values.shape[-1], width), axis=-1)
+
+
+def _spread(values: np.ndarray, width: int, size: int) -> np.ndarray:
+    """Each value `width` times along the last axis, cut to a size."""
+    return np.repeat(values, width, axis=-1)[..., :size]

@@ -1,0 +1,69 @@
+"""DistributionDisplay: what it draws is what the estimate says."""
+
+import numpy as np
+import pytest
+
+from sklearn_ldp import Domain, FrequencyEstimate, MonotoneCDF, RangeOracle
+from sklearn_ldp.inference import quantiles
+from sklearn_ldp.inspection import DistributionDisplay
+from sklearn_ldp.queries import prefixes, ranges
+
+BINS = Domain.bins(8, bounds=(0, 40))
+TRUTH = np.array([0, 1, 2, 4, 4, 3, 1, 1]) / 16
+
+
+@pytest.fixture(scope="module")
+def raw():
+    counts = (16_000 * TRUTH).astype(int)
+    users = np.repeat(np.arange(8) * 5 + 2.5, counts)
+    return RangeOracle(2.0, categories=BINS, random_state=0).fit_transform(users)
+
+
+def test_it_draws_densities_shares_bands_and_quantiles(raw):
+    estimate = MonotoneCDF().fit_transform(raw)
+    display = DistributionDisplay.from_estimate(estimate, n_ranges=4, truth=TRUTH)
+    density, distribution = display.lines_
+    np.testing.assert_allclose(density.get_ydata()[::2], estimate.values[0] / 5)
+    np.testing.assert_allclose(distribution.get_ydata()[1:], estimate.answer(prefixes())[0])
+    assert density.get_label() == "MonotoneCDF"
+    low, high = raw.confidence_interval(0.95, ranges(4), simultaneous=True)
+    np.testing.assert_allclose(display.density_band[1], low[0] / 10)
+    np.testing.assert_allclose(display.density_band[2], high[0] / 10)
+    low, high = raw.confidence_interval(0.95, prefixes(), simultaneous=True)
+    _, band_low, band_high = display.distribution_band
+    assert np.all(band_low[1:-1] >= low[0, :-1])  # within [0, 1], and it does not fall
+    assert np.all(band_high[1:-1] <= np.minimum(high[0, :-1], 1) + 1e-12)
+    value, low, high = quantiles(estimate, [0.25, 0.5, 0.75], simultaneous=True)
+    for found, expected in zip(display.quantiles[1:], (value, low, high), strict=True):
+        np.testing.assert_array_equal(found, expected[0])
+    assert display.figure_ is display.ax_[0].figure
+    assert len(display.bands_) == 2
+
+
+def test_a_second_one_on_the_same_axes_has_its_own_colour(raw):
+    first = DistributionDisplay.from_estimate(raw)
+    second = DistributionDisplay.from_estimator(MonotoneCDF().fit(raw), ax=first.ax_, lw=3)
+    assert second.figure_ is first.figure_
+    assert second.lines_[0].get_color() != first.lines_[0].get_color()
+    assert second.lines_[1].get_linewidth() == 3
+
+
+def test_without_noise_there_are_no_bands():
+    display = DistributionDisplay.from_estimate(FrequencyEstimate(TRUTH[None], BINS))
+    assert display.bands_ == []
+    assert display.errorbar_ is None
+
+
+def test_what_it_refuses(raw):
+    for wrong, message in [
+        ({"estimate": FrequencyEstimate(TRUTH[None], range(8))}, "bins between bounds"),
+        ({"estimate": raw[[0, 0]]}, "draws one estimate, got 2 rows"),
+        ({"n_ranges": 0}, "n_ranges must be an integer >= 1"),
+        ({"level": 1.0}, "level must fulfil"),
+        ({"truth": [0.5, 0.5]}, r"truth must have shape \(8,\)"),
+        ({"quantiles": [1.5]}, r"probabilities in \(0, 1\)"),
+        ({"ax": DistributionDisplay.from_estimate(raw).ax_[0]}, "draws on two axes"),
+    ]:
+        arguments = {"estimate": raw, **wrong}
+        with pytest.raises(ValueError, match=message):
+            DistributionDisplay.from_estimate(arguments.pop("estimate"), **arguments)

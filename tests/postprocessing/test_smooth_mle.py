@@ -1,0 +1,229 @@
+"""SmoothMLE and MonotoneCDF: their formulas against general solvers, and what guards them."""
+
+import numpy as np
+import pytest
+from scipy.optimize import LinearConstraint, approx_fprime, minimize
+
+from sklearn_ldp import (
+    GRR,
+    OLH,
+    OUE,
+    Domain,
+    ExactMLE,
+    HadamardResponse,
+    HeldOutSearch,
+    MatrixOracle,
+    MonotoneCDF,
+    NormSub,
+    SmoothMLE,
+)
+from sklearn_ldp.postprocessing import monotone_cdf, norm, smooth_mle
+from sklearn_ldp.postprocessing._smooth_likelihood import _Reports, _softmax
+from sklearn_ldp.queries import prefixes
+
+N = 20_000
+
+
+def drawn(oracle, d, frequencies, n=N, seed=0):
+    """A tally of reports of a channel, and its law."""
+    law = oracle.channel(d).report_law
+    return np.random.default_rng(seed).multinomial(n, law.probabilities(frequencies)), law
+
+
+def bell(d, centre=0.4, width=0.15):
+    heights = np.exp(-(((np.arange(d) + 0.5) / d - centre) ** 2) / (2 * width**2))
+    return heights / heights.sum()
+
+
+def cdf_error(frequencies, truth):
+    return np.mean((np.cumsum(frequencies, axis=-1) - np.cumsum(truth)) ** 2)
+
+
+# -- the formulas -----------------------------------------------------------------------------
+@pytest.mark.parametrize("oracle", [MatrixOracle(), HadamardResponse(), OLH(), GRR(2.0)], ids=repr)
+def test_slope_and_information_by_differentiation(oracle):
+    d = 9
+    tally, law = drawn(oracle, d, bell(d))
+    reports = _Reports(tally, law)
+    rng = np.random.default_rng(1)
+    columns, z = rng.normal(size=(d, 4)), rng.normal(size=4) / 2
+
+    def log_likelihood(coefficients, tally=tally):
+        return tally @ np.log(law.probabilities(_softmax(columns @ coefficients)))
+
+    f = _softmax(columns @ z)
+    chances = reports.chances(f)
+    slope = columns.T @ reports.slope(f, chances)
+    np.testing.assert_allclose(slope, approx_fprime(z, log_likelihood, 1e-6), rtol=1e-4, atol=0.05)
+    # Information: minus the second derivative, if the tally is what these frequencies expect.
+    expected = _Reports(N * chances, law)
+
+    def gradient(coefficients):
+        there = _softmax(columns @ coefficients)
+        return columns.T @ expected.slope(there, expected.chances(there))
+
+    second = np.array([(gradient(z + e) - gradient(z - e)) / 2e-5 for e in 1e-5 * np.eye(len(z))])
+    information = reports.information(f, chances, columns)
+    np.testing.assert_allclose(information, -second, rtol=1e-4, atol=1e-3 * np.abs(second).max())
+    # Negative control: at other frequencies it is another matrix.
+    other = _softmax(-columns @ z)
+    wrong = reports.information(other, reports.chances(other), columns)
+    assert np.abs(wrong + second).max() > 1e-2 * np.abs(second).max()
+
+
+def test_mode_and_evidence_against_a_general_solver_and_a_sum():
+    """With two coefficients the evidence is an integral over a grid."""
+    d = 12
+    tally, law = drawn(MatrixOracle(), d, bell(d), n=3000)
+    reports = _Reports(tally, law)
+    columns = np.vander(np.linspace(-1, 1, d), 3, increasing=True)[:, 1:] * 2
+
+    def log_posterior(z):
+        return tally @ np.log(law.probabilities(_softmax(columns @ z))) - z @ z / 2
+
+    z, _, evidence = reports.mode(columns, np.zeros(2))
+    best = minimize(lambda z: -log_posterior(z), np.zeros(2), tol=1e-10)
+    np.testing.assert_allclose(log_posterior(z), -best.fun, atol=1e-3)
+    grid = np.linspace(-1.5, 1.5, 121)
+    heights = [log_posterior(z + np.array([x, y])) for x in grid for y in grid]
+    cell = (grid[1] - grid[0]) ** 2 / (2 * np.pi)  # times the normalisation of the prior
+    exact = np.log(np.sum(np.exp(np.array(heights) - max(heights))) * cell) + max(heights)
+    np.testing.assert_allclose(evidence, exact, atol=0.1)
+
+
+# -- what it is for ---------------------------------------------------------------------------
+@pytest.mark.parametrize("d", [2, 3, 4, 20, 48, 100])
+def test_any_number_of_categories(d):
+    tally, law = drawn(GRR(4.0), d, bell(d), n=2000)
+    fit = smooth_mle(tally, law, d)
+    assert fit.frequencies.shape == (d,)
+    assert np.all(fit.frequencies > 0)
+    np.testing.assert_allclose(fit.frequencies.sum(), 1)
+    assert 0 <= fit.curve_weight <= 1
+
+
+def test_without_reports_nothing_is_known():
+    law = HadamardResponse().channel(8).report_law
+    fit = smooth_mle(np.zeros(16, dtype=int), law, 8)
+    np.testing.assert_allclose(fit.frequencies, 1 / 8)
+
+
+@pytest.mark.parametrize("n", [300, 30_000])
+def test_uniform_users_make_it_uniform(n):
+    """A curve that is fitted to noise loses the evidence: 10 runs."""
+    d, oracle = 64, MatrixOracle(strategy="square-wave")
+    even, ratios = np.full(d, 1 / d), []
+    for seed in range(10):
+        tally, law = drawn(oracle, d, even, n=n, seed=seed)
+        found = smooth_mle(tally, law, d).frequencies
+        raw = oracle.channel(d).decoding @ (tally / n)
+        ratios.append(cdf_error(found, even) / cdf_error(monotone_cdf(raw[None])[0], even))
+    assert np.mean(ratios) < 0.2
+
+
+def test_a_curve_is_found_and_a_spike_is_no_curve():
+    d, n = 128, 100_000
+    oracle = MatrixOracle(strategy="square-wave")
+    smooth_truth = bell(d)
+    spiky = 0.8 * smooth_truth
+    spiky[90] += 0.2
+    weights = {}
+    for name, truth in {"curve": smooth_truth, "spike": spiky}.items():
+        tally, law = drawn(oracle, d, truth, n=n)
+        fit = smooth_mle(tally, law, d)
+        weights[name] = fit.curve_weight
+        raw = oracle.channel(d).decoding @ (tally / n)
+        assert cdf_error(fit.frequencies, truth) < cdf_error(monotone_cdf(raw[None])[0], truth)
+    assert weights["curve"] > 0.3
+    assert weights["spike"] < 0.01
+
+
+def test_large_spikes_that_drew_curves_with_them():
+    """A run in which only a fit shows what effects of groups gain."""
+    d, truth = 256, np.full(256, 0.5 / 256)
+    truth[[25, 89, 153, 217]] += 0.125
+    oracle = MatrixOracle(queries=prefixes())
+    tally, law = drawn(oracle, d, truth, n=100_000, seed=1)
+    raw = oracle.channel(d).decoding @ (tally / 100_000)
+    fit = smooth_mle(tally, law, d)
+    assert fit.curve_weight < 1e-6
+    assert cdf_error(fit.frequencies, truth) < cdf_error(monotone_cdf(raw[None])[0], truth)
+
+
+def test_it_takes_the_estimate_of_an_oracle_that_counts_kinds():
+    bins = Domain.bins(40, bounds=(0, 1))
+    users = np.random.default_rng(0).beta(5, 2, 20_000)
+    truth = np.bincount(bins.encode(users), minlength=40) / len(users)
+    raw = MatrixOracle(categories=bins, strategy="square-wave", random_state=0).fit_transform(users)
+    post = SmoothMLE().fit(raw)
+    assert post.estimate_.postprocessors == ("SmoothMLE",)
+    assert post.penalty_ in 10.0 ** np.arange(-2, 7)
+    errors = {
+        type(one).__name__: cdf_error(one.fit(raw).frequencies_, truth)
+        for one in (SmoothMLE(), MonotoneCDF(), ExactMLE(), NormSub())
+    }
+    assert min(errors, key=errors.get) == "SmoothMLE"
+    assert max(errors, key=errors.get) == "NormSub"
+    np.testing.assert_array_equal(SmoothMLE().fit_transform(raw).values, post.estimate_.values)
+
+
+@pytest.mark.parametrize("kind", ["array", "unary", "simulated", "processed"])
+def test_refused_in_one_sentence(kind):
+    oracle = MatrixOracle(categories=8, random_state=0)
+    users = np.arange(800) % 8
+    X = {
+        "array": lambda: np.full((1, 8), 1 / 8),
+        "unary": lambda: OUE(categories=8, random_state=0).fit_transform(users),
+        "simulated": lambda: oracle.simulate(np.full(8, 100)),
+        "processed": lambda: NormSub().fit_transform(oracle.fit_transform(users)),
+    }[kind]()
+    with pytest.raises(ValueError, match="SmoothMLE needs the raw estimate of an oracle that"):
+        SmoothMLE().fit(X)
+
+
+# -- the distribution function ----------------------------------------------------------------
+def test_it_is_the_nearest_distribution_function():
+    rng = np.random.default_rng(0)
+    for _ in range(5):
+        row = norm(rng.normal(0.1, 0.2, size=(1, 8)))[0]
+        target = np.cumsum(row)[:-1]
+        rising = LinearConstraint(np.diff(np.eye(7), axis=0), 0, np.inf)
+        found = minimize(
+            lambda c, target=target: np.sum((c - target) ** 2),
+            np.linspace(0.1, 0.9, 7),
+            bounds=[(0, 1)] * 7,
+            constraints=[rising],
+            tol=1e-12,
+        )
+        np.testing.assert_allclose(np.cumsum(monotone_cdf(row[None])[0])[:-1], found.x, atol=1e-5)
+
+
+def test_no_sum_of_squares_over_prefixes_grows():
+    """For any truth on the simplex; negative control: NormSub's does."""
+    rng = np.random.default_rng(1)
+    truth = rng.dirichlet(np.ones(30), size=50)
+    raw = norm(truth + rng.normal(0, 0.05, size=truth.shape))
+
+    def errors(rows):
+        return np.sum((np.cumsum(rows, axis=1) - np.cumsum(truth, axis=1)) ** 2, axis=1)
+
+    assert np.all(errors(monotone_cdf(raw)) <= errors(raw) * (1 + 1e-9))
+    assert np.any(errors(NormSub().fit_transform(raw)) > errors(raw))
+
+
+# -- searches ---------------------------------------------------------------------------------
+def test_searches_take_them_for_ranges_and_prefixes():
+    bins = Domain.bins(16, bounds=(0, 1))
+    users = np.random.default_rng(0).beta(5, 2, 5000)
+    raw = MatrixOracle(categories=bins, random_state=0).fit_transform(users)
+    search = HeldOutSearch(queries=prefixes(), n_splits=2).fit(raw)
+    names = search.results_["candidate"].tolist()
+    assert {"SmoothMLE", "MonotoneCDF"} <= set(names)
+    assert "MLEApx" not in names  # a matrix has no p and q
+    assert search.results_["difference_std"][names.index("SmoothMLE")] == 0
+    every = HeldOutSearch(n_splits=2).fit(raw).results_["candidate"].tolist()
+    assert not {"SmoothMLE", "MonotoneCDF"} & set(every)
+    unary = OUE(categories=bins, random_state=0).fit_transform(users)
+    names = HeldOutSearch(queries=prefixes(), n_splits=2).fit(unary).results_["candidate"]
+    assert "MonotoneCDF" in names.tolist()
+    assert "SmoothMLE" not in names.tolist()
