@@ -21,6 +21,7 @@ from .oracles import LocalMean as LocalMean
 from .oracles import MatrixOracle as MatrixOracle
 from .oracles import PrivacyWarning as PrivacyWarning
 from .oracles import ProjectiveGeometryResponse as ProjectiveGeometryResponse
+from .oracles import StringOracle as StringOracle
 from .oracles import SubsetSelection as SubsetSelection
 from .postprocessing import CLS as CLS
 from .postprocessing import NPMLE as NPMLE

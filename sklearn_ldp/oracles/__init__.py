@@ -14,6 +14,7 @@ from ._local_hashing import BLH, OLH
 from ._local_mean import LocalMean, MeanEstimate
 from ._matrix import MatrixOracle
 from ._projective import ProjectiveGeometryResponse
+from ._strings import FoundPrefix, StringOracle
 from ._subset import SubsetSelection
 from ._unary import OUE, SUE
 from .collector import estimate_by_group
@@ -25,6 +26,7 @@ __all__ = [
     "OUE",
     "SUE",
     "BaseOracle",
+    "FoundPrefix",
     "HadamardResponse",
     "LocalMean",
     "MatrixOracle",
@@ -32,6 +34,7 @@ __all__ = [
     "OracleProfile",
     "PrivacyWarning",
     "ProjectiveGeometryResponse",
+    "StringOracle",
     "SubsetSelection",
     "best_oracle",
     "compare_oracles",

@@ -1,0 +1,361 @@
+"""The most frequent strings of an open domain, which no client and no server lists."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from fractions import Fraction
+from numbers import Integral
+from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from .._utils.random import RandomState
+from .._utils.typing import Values
+from ..domains import Domain, StringDomain
+from ..estimates import FrequencyEstimate
+from ..mechanisms.several import Several
+from ..noise import SampledNoise
+from ._local_hashing import MixingHash, MixingHashChannel
+from ._string_parts import PrefixDomain, PrefixHash, StringPlan, best_plan, digest_of_digits
+from .collector import BaseCollector, Collected, inherit_survey_parameters
+
+_TRIED = 16  # extensions of a prefix that are looked at, for each that is kept
+
+
+class FoundPrefix(NamedTuple):
+    """A prefix that the search has kept.
+
+    Parameters
+    ----------
+    text : str
+        What its digits tell of the letters.
+    estimate : float
+        Its frequency, as the part that found it says: biased upwards, because it was selected.
+    """
+
+    text: str
+    estimate: float
+
+
+@dataclass(frozen=True, eq=False)
+class StringSearch:
+    """What was found in a collection.
+
+    Parameters
+    ----------
+    prefixes : list of list of FoundPrefix
+        What was kept after each part, the most frequent ones first.
+    digits : ndarray of shape (n_found, n_digits)
+        The digits of the strings that were found.
+    """
+
+    prefixes: list[list[FoundPrefix]]
+    digits: np.ndarray
+
+    @property
+    def strings(self) -> list[str]:
+        """The strings that were found."""
+        return [prefix.text for prefix in self.prefixes[-1]]
+
+
+def search(survey: Several, domain: PrefixDomain, tally: np.ndarray) -> StringSearch:
+    """Search for the strings with the most reports, part by part.
+
+    Parameters
+    ----------
+    survey : Several
+        The mechanism.
+    domain : PrefixDomain
+        The strings and the plan of the parts.
+    tally : ndarray of shape (tally_size,)
+        Sums of all reports.
+
+    Returns
+    -------
+    StringSearch
+        The strings.
+    """
+    plan, coder = domain.plan, domain.digits
+    kept, prefixes = np.zeros((1, 0), dtype=np.int64), []
+    for j, step in enumerate(plan.steps):
+        part: Any = survey.mechanisms[j]
+        own, n_users = survey.tallies_on(tally, j)
+        is_last = j == len(plan.steps) - 1
+        n_kept = plan.n_found if is_last else plan.n_kept
+        candidates, supports = _best_extensions(part, own, kept, _TRIED * plan.n_kept)
+        places, found, seen = [], [], set()
+        for place in np.argsort(-supports, kind="stable").tolist():
+            letters = coder.read(candidates[place].tolist())
+            if letters is None or (is_last and letters in seen):
+                continue
+            seen.add(letters)
+            frequency = supports[place] / max(int(n_users), 1) - float(part.q)
+            found.append(FoundPrefix(domain.text(letters), frequency / float(part.p - part.q)))
+            places.append(place)
+            if len(places) == n_kept:
+                break
+        kept = candidates[places]
+        prefixes.append(found)
+    return StringSearch(prefixes, kept)
+
+
+def _best_extensions(
+    part: PrefixHash, tally: np.ndarray, prefixes: np.ndarray, n_best: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """The best extensions of each prefix, as digits, and how many reports support them."""
+    n_best = min(n_best, part.n_extensions)
+    powers = part.field.order ** np.arange(part.n_digits)[::-1]
+    candidates, supports = [], []
+    for prefix, support in zip(
+        prefixes, part.supports(tally, digest_of_digits(prefixes)), strict=True
+    ):
+        best = np.argpartition(-support, n_best - 1)[:n_best]
+        # A string that has ended has one extension, zeros, which must not be lost in the noise.
+        best = np.union1d(best, [0])
+        new = best[:, None] // powers % part.field.order
+        before = np.broadcast_to(prefix, (len(best), len(prefix)))
+        candidates.append(np.concatenate([before, new], axis=1))
+        supports.append(support[best])
+    return np.concatenate(candidates), np.concatenate(supports)
+
+
+class FoundChannel(MixingHashChannel):
+    """Held-out reports as they tell of some strings, of which each is in a bucket with others.
+
+    The hash values of different buckets are equal with probability 1 / g. As if all buckets were
+    equally likely, a bucket holds its share of the other strings, which adds to q.
+
+    Parameters
+    ----------
+    n_strings : int
+        Number of strings.
+    part : PrefixHash
+        What reports on buckets.
+    """
+
+    def __init__(self, n_strings: int, part: PrefixHash) -> None:
+        client = MixingHash(part.field.order, part.threshold)
+        super().__init__(np.arange(n_strings, dtype=np.uint64), client)
+        self.q += (self.p - self.q) * Fraction(1, part.n_extensions)
+
+
+# The searches of the collections in memory: an oracle's `estimate_` is read many times.
+_searches: WeakKeyDictionary[Collected, StringSearch] = WeakKeyDictionary()
+
+
+@inherit_survey_parameters
+class StringOracle(BaseCollector[FrequencyEstimate]):
+    """The most frequent strings that users have, where nobody can list them.
+
+    The collection has one round, and clients need no candidates. Each user is asked about a prefix
+    of her string, of one of several lengths, which is drawn in public: her report is a hash
+    function and a randomised hash value, as :class:`OLH` makes them. The server keeps the most
+    frequent prefixes of one length, and looks at all their extensions by the digits of the next
+    length; a Fourier transform adds up the reports for all of them at once [1]_. A part of the users
+    is held out from the search and tells about whole strings. The estimate of what was found is of
+    these users alone, so it is not biased by the selection.
+
+    Strings are written in digits of a finite field. Which field, the lengths and the shares of the
+    users are chosen by the expected recall, from `epsilon`, the domain, `n_found` and
+    `expected_n_users`, and never from data: all parties that say the same agree.
+
+    Privacy: one `fit`, `partial_fit`, `privatize` or `transform` on values spends epsilon of each
+    user; all that is done with reports is free. A string that was found was told by many users.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        Privacy budget of one report, > 0.
+    alphabet : str or StringDomain
+        The letters, which are public; or what :meth:`Domain.strings` returns, for a code in which
+        frequent letters are short.
+    max_length : int, default=20
+        The most letters of a string; longer ones are cut off. Each letter costs accuracy. A domain
+        given as `alphabet` has its own.
+    n_found : int, default=32
+        Number of strings to find.
+    expected_n_users : int, default=1_000_000
+        Number of users to plan for. Any other number may report.
+    hash_range : "auto" or int, default="auto"
+        Number of values of a digit: a prime, or a power of one. "auto" chooses it.
+    input : {"values", "reports"}, default="values"
+        Whether `fit`, `partial_fit` and `transform` read users' raw values or their reports.
+    random_state : int, RandomState, Generator or None, default=None
+        None draws every coin from the operating system's secure source. Anything else makes reports
+        predictable, and is for simulations.
+    n_jobs : int, default=None
+        Number of threads that work on chunks of users; it does not change the result.
+
+    Attributes
+    ----------
+    estimate_ : FrequencyEstimate of shape (1, n_found)
+        The strings that were found, the most frequent first, with frequencies by held-out users.
+        They do not add up to 1, so post-processors that assume it are not for them.
+    found_prefixes_ : list of list of FoundPrefix
+        What was kept after each part, which shows where a string was lost.
+    n_samples_seen_ : int
+        Number of users.
+
+    See Also
+    --------
+    OLH : With ``categories="open"``, counts strings that a server lists.
+
+    Notes
+    -----
+    A string is estimated by the bucket that its digest falls into, one of more than 2**18. If a
+    frequent string shares it, which happens to few strings in ten thousand, the estimate is of both.
+
+    A tally counts each kind of report: the memory of a server depends on the plan, not on the
+    number of users. It is about 100 MB for a million expected ones.
+
+    References
+    ----------
+    .. [1] T. Wang, N. Li, S. Jha, "Locally differentially private heavy hitter identification",
+       IEEE Transactions on Dependable and Secure Computing 18(2), 2021,
+       :doi:`10.1109/TDSC.2019.2927695` (the prefixes; the transform and the held-out users are
+       not in it).
+
+    Examples
+    --------
+    >>> from sklearn_ldp import StringOracle
+    >>> words = ["yes"] * 6000 + ["no"] * 3000 + ["perhaps"] * 1000
+    >>> oracle = StringOracle(
+    ...     4.0,
+    ...     alphabet="abcdefghijklmnopqrstuvwxyz",
+    ...     max_length=8,
+    ...     n_found=3,
+    ...     expected_n_users=10_000,
+    ...     random_state=0,
+    ... )
+    >>> oracle.fit(words).estimate_.top(2)
+    [('yes', 0.6...), ('no', 0.3...)]
+    """
+
+    _parameter_constraints: dict = {
+        **BaseCollector._parameter_constraints,
+        "alphabet": "no_validation",  # StringDomain checks these two, and says what is wrong
+        "max_length": "no_validation",
+        "n_found": [Interval(Integral, 1, 1 << 10, closed="both")],
+        "expected_n_users": [Interval(Integral, 1, 1 << 40, closed="both")],
+        "hash_range": [StrOptions({"auto"}), Interval(Integral, 2, 1 << 10, closed="both")],
+    }
+    _domain_parameter = "alphabet"
+    n_shards = 1
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        *,
+        alphabet: Any = None,
+        max_length: int = 20,
+        n_found: int = 32,
+        expected_n_users: int = 1_000_000,
+        hash_range: int | str = "auto",
+        input: str = "values",
+        random_state: RandomState = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.alphabet = alphabet
+        self.max_length = max_length
+        self.n_found = n_found
+        self.expected_n_users = expected_n_users
+        self.hash_range = hash_range
+        self.input = input
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def plan(self) -> StringPlan:
+        """Return what users are asked, and what recall to expect, before any data.
+
+        Returns
+        -------
+        StringPlan
+            The lengths, the shares, and ``found_probability(frequencies)``.
+
+        Raises
+        ------
+        ValueError
+            If a parameter is not valid.
+
+        Examples
+        --------
+        >>> from sklearn_ldp import StringOracle
+        >>> plan = StringOracle(4.0, alphabet="01", max_length=48).plan()
+        >>> plan.found_probability([0.01, 0.003, 0.001]).round(2)
+        array([...])
+        """
+        self._check_parameters()
+        return self._domain().plan
+
+    # -- what is known after fit --------------------------------------------------------------
+    @property
+    def found_prefixes_(self) -> list[list[FoundPrefix]]:
+        """What was kept after each part, the most frequent ones first."""
+        return self._search_of(self._fitted("found_prefixes_")).prefixes
+
+    # -- the hooks ----------------------------------------------------------------------------
+    def _is_auto(self) -> bool:
+        return False
+
+    def _domain(self) -> PrefixDomain:
+        return self._domain_of(self.alphabet)  # which depends on other parameters, too
+
+    def _domain_of(self, declared: Any) -> PrefixDomain:
+        strings = declared
+        if not isinstance(declared, StringDomain):
+            strings = StringDomain(declared, self.max_length, name=self._name)
+        order = None if self.hash_range == "auto" else int(self.hash_range)
+        if order is None and strings.max_digits is not None:
+            raise ValueError(
+                f"{self._name} needs hash_range= with max_digits=, as these are digits of a field "
+                "of so many elements."
+            )
+        users, epsilon = int(self.expected_n_users), float(self.epsilon)
+        return PrefixDomain(strings, best_plan(epsilon, strings, int(self.n_found), users, order))
+
+    def _learned_domain(self, X: Values) -> Domain:
+        return self._domain()
+
+    def _make_mechanism(self, domain: Any) -> Several:
+        return domain.plan.survey()
+
+    def _search_of(self, state: Collected) -> StringSearch:
+        if state not in _searches:
+            domain: Any = state.protocol.domain
+            tallies, sizes = state.decoded
+            self._warn_of_few(domain.plan, int(np.sum(sizes)))
+            _searches[state] = search(state.mechanism, domain, tallies.sum(axis=0))
+        return _searches[state]
+
+    def _warn_of_few(self, plan: StringPlan, n_users: int) -> None:
+        threshold = plan.threshold(max(n_users, 1))
+        most = int(1 / threshold)
+        if most < plan.n_found:
+            warnings.warn(
+                f"{self._name} looks for {plan.n_found} strings, and at most {most} can stand out "
+                f"among {n_users:,} users: a string needs a frequency of about {threshold:.2g}. "
+                "Most others are strings that nobody has; estimate_.detected() tells.",
+                UserWarning,
+                stacklevel=4,
+            )
+
+    def _estimate_of(self, state: Collected) -> FrequencyEstimate:
+        domain: Any = state.protocol.domain
+        found, survey = self._search_of(state), state.mechanism
+        j = len(survey.mechanisms) - 1
+        part: Any = survey.mechanisms[j]
+        own, asked = survey.tallies_on(state.decoded[0], j)
+        rows = np.flatnonzero(asked)
+        if not rows.size:
+            return FrequencyEstimate(np.empty((0, len(found.digits))), found.strings)
+        buckets = domain.codes(found.digits)[:, -1]
+        channel = FoundChannel(len(buckets), part)
+        values, noise = channel.estimate_decoded(part.support_of(own[rows], buckets), asked[rows])
+        n_users, names = state.of_rows(rows)
+        return FrequencyEstimate(
+            values, found.strings, SampledNoise(noise, n_users), row_names=names
+        )
