@@ -1106,7 +1106,7 @@ class StringDomain(Domain):
         return self.alphabet, self.max_length, self.max_digits, self._weights
 
     def __eq__(self, other: object) -> bool:
-        return type(other) is type(self) and self._key() == other._key()  # type: ignore[attr-defined]
+        return type(other) is type(self) and self._key() == other._key()
 
     def __hash__(self) -> int:
         return hash(self._key())

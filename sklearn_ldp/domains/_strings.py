@@ -225,6 +225,7 @@ def huffman_words(weights: tuple[int, ...], order: int) -> tuple[tuple[int, ...]
        of the IRE 40(9), 1952, :doi:`10.1109/JRPROC.1952.273898`.
     """
     n_missing = -(len(weights) - 1) % (order - 1)  # so that no node but the lowest is left open
+    heap: list[tuple[int, int, tuple[int, ...]]]
     heap = [(weight, i, (i,)) for i, weight in enumerate([*weights, *[0] * n_missing])]
     heapq.heapify(heap)
     words: list[tuple[int, ...]] = [()] * len(heap)

@@ -30,7 +30,8 @@ _BUCKETS = 1 << 18, 1 << 21  # of the held-out part: the least and the most
 _MOST_CELLS = 1 << 22  # counts in the tally of a part
 _USERS_OF_FUNCTION = 4  # users who are expected to share a function, if the tally is not too large
 _MOST_ORDER, _MOST_PARTS = 1 << 9, 24
-_HELD_OUT = 0.2
+
+_HELD_OUT = 0.15
 _ROWS = 1 << 15  # strings that are coded at a time
 
 
@@ -222,13 +223,17 @@ class PrefixHash(Mechanism):
                 table[:] = sums.reshape(self.n_linear, g)
             yield from np.rint(self.functions.gather(tables))
 
-    def support_of(self, tallies: np.ndarray, extensions: np.ndarray) -> np.ndarray:
-        """Count the reports that support some extensions of the empty prefix.
+    def support_of(
+        self, tallies: np.ndarray, digest: np.ndarray, extensions: np.ndarray
+    ) -> np.ndarray:
+        """Count the reports that support some extensions of a prefix, by hashing these.
 
         Parameters
         ----------
         tallies : ndarray of shape (m, tally_size)
             Counts of the reports.
+        digest : int
+            What stands for the prefix.
         extensions : ndarray of shape (n,)
             The digits, as numbers.
 
@@ -240,9 +245,8 @@ class PrefixHash(Mechanism):
         support = np.empty((len(tallies), len(extensions)), dtype=np.int64)
         functions = np.arange(self.n_functions)
         for i, extension in enumerate(extensions):
-            each = np.full(len(functions), extension)
-            kinds = functions * self.field.order + self.values(functions, np.zeros(1), each)
-            support[:, i] = tallies[:, kinds].sum(axis=1)
+            values = self.values(functions, digest, np.full(len(functions), extension))
+            support[:, i] = tallies[:, functions * self.field.order + values].sum(axis=1)
         return support
 
 
@@ -341,18 +345,19 @@ class StringPlan:
         return float((self.noise_levels * self._errors_of_one).max()) / math.sqrt(n)
 
     @cached_property
+    def n_rivals(self) -> np.ndarray:
+        """Number of prefixes among which each part chooses, of shape (n_parts,)."""
+        # Of the strings of so many digits, some are none: they have letters after the end.
+        logs = np.log(self.hash_range) * np.array(self.steps)
+        logs = np.minimum(logs, math.log(self.n_strings) * logs / logs.sum())
+        return np.exp(logs) * np.where(np.arange(len(logs)), self.n_kept, 1)
+
+    @cached_property
     def noise_levels(self) -> np.ndarray:
         """The standard errors that prefixes must stand out by, of shape (n_parts,)."""
-        levels, n_before = [], 1.0
-        for j, step in enumerate(self.steps):
-            kept = self.n_found if j == len(self.steps) - 1 else self.n_kept
-            n_left = n_before * self.hash_range**step
-            # Of the strings of this many digits, some are none: letters after the end.
-            share = self.n_strings ** (step / sum(self.steps)) / self.hash_range**step
-            n_left = max(n_left * min(share, 1.0), 2.0 * kept)
-            levels.append(ndtri(1 - kept / 2 / n_left))
-            n_before = float(kept)
-        return np.array(levels).round(9)
+        kept = np.full(len(self.steps), self.n_kept / 2)
+        kept[-1] = self.n_found / 2
+        return np.maximum(ndtri(1 - np.minimum(kept / self.n_rivals, 0.5)), 1.0).round(9)
 
     @cached_property
     def _errors_of_one(self) -> np.ndarray:
@@ -363,7 +368,7 @@ class StringPlan:
         """Return what reports on each part, the held-out one last."""
         field = FiniteField(self.hash_range)
         threshold = direct_threshold(self.epsilon, self.hash_range)
-        parts = []
+        parts: list[PrefixHash] = []
         for step, share in zip(self.steps, self.shares[:-1], strict=True):
             part = PrefixHash(field, step, 1, threshold)
             if parts:
@@ -546,7 +551,14 @@ def _divisions(n_digits: int, order: int) -> Iterator[tuple[int, ...]]:
             yield (first, *(small + (j < n_larger) for j in range(n_parts)))
 
 
-def _shared(epsilon, order, steps, n_strings, n_found, expected_n_users) -> StringPlan:
+def _shared(
+    epsilon: float,
+    order: int,
+    steps: tuple[int, ...],
+    n_strings: float,
+    n_found: int,
+    expected_n_users: int,
+) -> StringPlan:
     """A plan whose shares give the same threshold to all parts."""
     even = (*((1 - _HELD_OUT) / len(steps),) * len(steps), _HELD_OUT)
     plan = StringPlan(epsilon, order, steps, even, n_strings, n_found, expected_n_users)

@@ -14,14 +14,15 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from .._utils.random import RandomState
 from .._utils.typing import Values
-from ..domains import Domain, StringDomain
+from ..domains import Domain, StringCoder, StringDomain
 from ..estimates import FrequencyEstimate
 from ..mechanisms.several import Several
-from ..noise import SampledNoise
+from ..noise import NoiseModel, SampledNoise
 from ._local_hashing import MixingHash, MixingHashChannel
 from ._string_parts import PrefixDomain, PrefixHash, StringPlan, best_plan, digest_of_digits
 from .collector import BaseCollector, Collected, inherit_survey_parameters
 
+_NO_DIGITS = np.int64(0)  # the digest of the empty prefix
 _TRIED = 16  # extensions of a prefix that are looked at, for each that is kept
 
 
@@ -79,47 +80,102 @@ def search(survey: Several, domain: PrefixDomain, tally: np.ndarray) -> StringSe
         The strings.
     """
     plan, coder = domain.plan, domain.digits
-    kept, prefixes = np.zeros((1, 0), dtype=np.int64), []
-    for j, step in enumerate(plan.steps):
+    kept = [_Prefix((), (), np.zeros(0), np.zeros(0))]
+    prefixes, errors = [], np.zeros(0)
+    for j in range(len(plan.steps)):
         part: Any = survey.mechanisms[j]
-        own, n_users = survey.tallies_on(tally, j)
+        tally_of_part, n_users = survey.tallies_on(tally, j)
+        noise = NoiseModel(float(part.p), float(part.q), max(int(n_users), 1))
         is_last = j == len(plan.steps) - 1
         n_kept = plan.n_found if is_last else plan.n_kept
-        candidates, supports = _best_extensions(part, own, kept, _TRIED * plan.n_kept)
-        places, found, seen = [], [], set()
-        for place in np.argsort(-supports, kind="stable").tolist():
-            letters = coder.read(candidates[place].tolist())
-            if letters is None or (is_last and letters in seen):
+        before, digits, support = _best_extensions(part, tally_of_part, kept, coder, n_kept)
+        estimates, errors = noise.debias(support), np.append(errors, noise.std)
+        rivals = np.where([kept[i].has_ended for i in before], 0.0, plan.n_rivals[j])
+        paths = np.column_stack([np.array([one.path for one in kept])[before], estimates])
+        of_paths = np.column_stack([np.array([one.rivals for one in kept])[before], rivals])
+        chosen: list[_Prefix] = []
+        taken: set[Any] = set()
+        for i in np.argsort(-evidence(paths, errors, of_paths), kind="stable").tolist():
+            letters = coder.read(digits[i].tolist())
+            # Of strings in one bucket, held-out users tell of the most frequent one only.
+            bucket = domain.codes(digits[i][None])[0, -1] if is_last and letters else None
+            if letters is None or (is_last and not taken.isdisjoint((letters, bucket))):
                 continue
-            seen.add(letters)
-            frequency = supports[place] / max(int(n_users), 1) - float(part.q)
-            found.append(FoundPrefix(domain.text(letters), frequency / float(part.p - part.q)))
-            places.append(place)
-            if len(places) == n_kept:
+            taken.update((letters, bucket))
+            chosen.append(_Prefix(tuple(digits[i].tolist()), letters, paths[i], of_paths[i]))
+            if len(chosen) == n_kept:
                 break
-        kept = candidates[places]
-        prefixes.append(found)
-    return StringSearch(prefixes, kept)
+        kept = chosen
+        prefixes.append([FoundPrefix(domain.text(o.letters), float(o.path[-1])) for o in kept])
+    return StringSearch(prefixes, np.array([one.digits for one in kept]))
+
+
+class _Prefix(NamedTuple):
+    """Digits, the letters that they tell of, and each part's estimate and number of rivals."""
+
+    digits: tuple[int, ...]
+    letters: tuple[int, ...]
+    path: np.ndarray
+    rivals: np.ndarray
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether it is a whole string, whose further digits are known."""
+        return self.letters[-1:] == (0,)
+
+
+def evidence(paths: np.ndarray, errors: np.ndarray, n_rivals: np.ndarray) -> np.ndarray:
+    """Return how sure it is that somebody has each prefix.
+
+    If nobody has a prefix, there is a first part from which on its estimates are noise: the
+    estimates from there on, together, must stand out from those of all its rivals there. The
+    evidence is that against the likeliest such part.
+
+    Parameters
+    ----------
+    paths : ndarray of shape (n, n_parts)
+        Estimated frequencies of each prefix, by the parts so far.
+    errors : ndarray of shape (n_parts,)
+        Their standard errors.
+    n_rivals : ndarray of shape (n, n_parts)
+        Number of prefixes among which a part has chosen; 0 where the string had ended before.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+        Logarithms of likelihood ratios, less those of the numbers of rivals.
+    """
+    precisions = errors**-2.0
+    sums = np.cumsum((paths * precisions)[:, ::-1], axis=1)[:, ::-1]
+    z = sums / np.sqrt(np.cumsum(precisions[::-1])[::-1])
+    logs = np.log(n_rivals, out=np.full(paths.shape, -np.inf), where=n_rivals > 0)
+    return (z * np.abs(z) / 2 - logs).min(axis=1)
 
 
 def _best_extensions(
-    part: PrefixHash, tally: np.ndarray, prefixes: np.ndarray, n_best: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """The best extensions of each prefix, as digits, and how many reports support them."""
-    n_best = min(n_best, part.n_extensions)
-    powers = part.field.order ** np.arange(part.n_digits)[::-1]
-    candidates, supports = [], []
-    for prefix, support in zip(
-        prefixes, part.supports(tally, digest_of_digits(prefixes)), strict=True
-    ):
+    part: PrefixHash, tally: np.ndarray, prefixes: list[_Prefix], coder: StringCoder, n_kept: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The best extensions of prefixes: whose they are, their digits, and their support."""
+    n_best, step = min(_TRIED * n_kept, part.n_extensions), part.n_digits
+    powers, start = part.field.order ** np.arange(step)[::-1], len(prefixes[0].digits)
+    digests = digest_of_digits(np.array([one.digits for one in prefixes], dtype=np.int64))
+    before, digits, supports = [], [], []
+    is_open = np.array([not one.has_ended for one in prefixes])
+    both = zip(np.flatnonzero(is_open), part.supports(tally, digests[is_open]), strict=True)
+    for i, support in both:
         best = np.argpartition(-support, n_best - 1)[:n_best]
-        # A string that has ended has one extension, zeros, which must not be lost in the noise.
-        best = np.union1d(best, [0])
         new = best[:, None] // powers % part.field.order
-        before = np.broadcast_to(prefix, (len(best), len(prefix)))
-        candidates.append(np.concatenate([before, new], axis=1))
+        digits.append(np.concatenate([np.tile(prefixes[i].digits, (n_best, 1)), new], axis=1))
+        before.append(np.full(n_best, i))
         supports.append(support[best])
-    return np.concatenate(candidates), np.concatenate(supports)
+    for i in np.flatnonzero(~is_open):
+        letters = np.zeros((1, coder.length), dtype=np.int64)
+        letters[0, : len(prefixes[i].letters)] = prefixes[i].letters
+        whole = coder.digits(letters)[:, : start + step]
+        digits.append(whole)
+        before.append(np.array([i]))
+        supports.append(part.support_of(tally[None], digests[i], whole[:, start:] @ powers)[0])
+    return np.concatenate(before), np.concatenate(digits).astype(np.int64), np.concatenate(supports)
 
 
 class FoundChannel(MixingHashChannel):
@@ -154,9 +210,9 @@ class StringOracle(BaseCollector[FrequencyEstimate]):
     of her string, of one of several lengths, which is drawn in public: her report is a hash
     function and a randomised hash value, as :class:`OLH` makes them. The server keeps the most
     frequent prefixes of one length, and looks at all their extensions by the digits of the next
-    length; a Fourier transform adds up the reports for all of them at once [1]_. A part of the users
-    is held out from the search and tells about whole strings. The estimate of what was found is of
-    these users alone, so it is not biased by the selection.
+    length; a Fourier transform adds up the reports for all of them at once [1]_. One user in seven
+    is held out from the search and tells about her whole string. The estimate of what was found is
+    of these users alone, so it is not biased by the selection.
 
     Strings are written in digits of a finite field. Which field, the lengths and the shares of the
     users are chosen by the expected recall, from `epsilon`, the domain, `n_found` and
@@ -205,8 +261,9 @@ class StringOracle(BaseCollector[FrequencyEstimate]):
 
     Notes
     -----
-    A string is estimated by the bucket that its digest falls into, one of more than 2**18. If a
-    frequent string shares it, which happens to few strings in ten thousand, the estimate is of both.
+    A string is estimated by the bucket that its digest falls into, one of more than 2**18. Of two
+    strings in one bucket only the more frequent one is found. If the other one was not found, and
+    is not rare, the estimate is of both, which happens to few strings in ten thousand.
 
     A tally counts each kind of report: the memory of a server depends on the plan, not on the
     number of users. It is about 100 MB for a million expected ones.
@@ -288,7 +345,6 @@ class StringOracle(BaseCollector[FrequencyEstimate]):
         >>> plan.found_probability([0.01, 0.003, 0.001]).round(2)
         array([...])
         """
-        self._check_parameters()
         return self._domain().plan
 
     # -- what is known after fit --------------------------------------------------------------
@@ -305,6 +361,7 @@ class StringOracle(BaseCollector[FrequencyEstimate]):
         return self._domain_of(self.alphabet)  # which depends on other parameters, too
 
     def _domain_of(self, declared: Any) -> PrefixDomain:
+        self._check_parameters()
         strings = declared
         if not isinstance(declared, StringDomain):
             strings = StringDomain(declared, self.max_length, name=self._name)
@@ -354,7 +411,9 @@ class StringOracle(BaseCollector[FrequencyEstimate]):
             return FrequencyEstimate(np.empty((0, len(found.digits))), found.strings)
         buckets = domain.codes(found.digits)[:, -1]
         channel = FoundChannel(len(buckets), part)
-        values, noise = channel.estimate_decoded(part.support_of(own[rows], buckets), asked[rows])
+        values, noise = channel.estimate_decoded(
+            part.support_of(own[rows], _NO_DIGITS, buckets), asked[rows]
+        )
         n_users, names = state.of_rows(rows)
         return FrequencyEstimate(
             values, found.strings, SampledNoise(noise, n_users), row_names=names
