@@ -1006,26 +1006,7 @@ class OpenDomain(Domain):
 
 
 class StringDomain(Domain):
-    """All strings over an alphabet: what `Domain.strings` returns.
-
-    Parameters
-    ----------
-    alphabet : str
-        The letters.
-    max_length : int
-        The most letters of a string.
-    weights : sequence of float or None, default=None
-        How frequent the end mark and each letter are, if letters have codes of different lengths.
-    max_digits : int or None, default=None
-        The most digits of a string.
-    name : str, default="Domain.strings"
-        The class to name in errors.
-
-    Attributes
-    ----------
-    size : int
-        Number of letters, with the end mark.
-    """
+    """All strings over an alphabet: what `Domain.strings` returns; its size is that of letters."""
 
     def __init__(
         self,
@@ -1061,35 +1042,13 @@ class StringDomain(Domain):
         self._weights = None if weights is None else _whole_weights(weights, self.size, name)
 
     def coder(self, order: int) -> StringCoder:
-        """Return the map from strings to digits.
-
-        Parameters
-        ----------
-        order : int
-            Number g of values of a digit.
-
-        Returns
-        -------
-        StringCoder
-            The map.
-        """
+        """Return the map from strings to digits of the field of this order."""
         if self._weights is None:
             return NumberCoder(self.size - 1, self.max_length, order)
         return PrefixFreeCoder(self._weights, self.max_length, order, self.max_digits)
 
     def text(self, letters: Sequence[int]) -> str:
-        """Return letters as a text, without an end mark.
-
-        Parameters
-        ----------
-        letters : sequence of int
-            The letters.
-
-        Returns
-        -------
-        str
-            The text.
-        """
+        """Return letters as a text, without an end mark."""
         return "".join(self.alphabet[letter - 1] for letter in letters if letter)
 
     @property

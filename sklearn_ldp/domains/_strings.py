@@ -13,20 +13,9 @@ _LIMB = 1 << 52  # what is multiplied by a digit and stays within 64 bits
 
 
 class StringCoder:
-    """Base of the maps from strings to digits, the first letters first.
+    """Base of the maps from strings to digits of GF(g), the first letters first.
 
     A string is a row of letters as numbers from 1, filled up with 0, which is the end mark.
-
-    Parameters
-    ----------
-    n_letters : int
-        Size of the alphabet.
-    length : int
-        The most letters of a string.
-    order : int
-        Number g of values of a digit.
-    n_digits : int
-        Number of digits of every string.
     """
 
     def __init__(self, n_letters: int, length: int, order: int, n_digits: int) -> None:
@@ -34,33 +23,13 @@ class StringCoder:
         self.order, self.n_digits = order, n_digits
 
     def digits(self, letters: np.ndarray) -> np.ndarray:
-        """Return the digits of strings.
-
-        Parameters
-        ----------
-        letters : ndarray of shape (n, length)
-            The letters.
-
-        Returns
-        -------
-        ndarray of shape (n, n_digits)
-            int64.
-        """
+        """Return the digits of strings, from (n, length) to int64 of shape (n, n_digits)."""
         raise NotImplementedError
 
     def read(self, digits: Sequence[int]) -> tuple[int, ...] | None:
-        """Return what the first digits of a string tell of its letters.
+        """Return the letters that the first digits of a string tell, with a 0 if it ends there.
 
-        Parameters
-        ----------
-        digits : sequence of int
-            Some digits, at most `n_digits`.
-
-        Returns
-        -------
-        tuple of int or None
-            The first letters, with a 0 if the string ends after them. None if no string begins
-            with these digits: there is no empty one, and no letter after an end mark.
+        None if no string begins with them: none is empty or has a letter after the end mark.
         """
         raise NotImplementedError
 
@@ -134,18 +103,7 @@ class NumberCoder(StringCoder):
 class PrefixFreeCoder(StringCoder):
     """A letter is a word of digits that begins no other letter's word: Huffman's code in base g.
 
-    What lies beyond the last digit is cut off.
-
-    Parameters
-    ----------
-    weights : tuple of int
-        How frequent the end mark and each letter are, in public texts.
-    length : int
-        The most letters of a string.
-    order : int
-        Number g of values of a digit.
-    n_digits : int or None
-        Number of digits of every string; None takes as many as `length` letters have on average.
+    What lies beyond the last digit is cut off; by default that is the mean of `length` letters.
     """
 
     def __init__(
@@ -205,24 +163,10 @@ def _until_the_end(letters: tuple[int, ...], base: int) -> tuple[int, ...] | Non
 
 @lru_cache(maxsize=64)
 def huffman_words(weights: tuple[int, ...], order: int) -> tuple[tuple[int, ...], ...]:
-    """Return the prefix-free words of symbols that are shortest on average.
+    """Return the prefix-free words that are shortest on average, the same on every machine.
 
-    Parameters
-    ----------
-    weights : tuple of int
-        How frequent each symbol is.
-    order : int
-        Number of values of a digit.
-
-    Returns
-    -------
-    tuple of tuple of int
-        The digits of each symbol; the same on every machine.
-
-    References
-    ----------
-    .. [1] D. A. Huffman, "A method for the construction of minimum-redundancy codes", Proceedings
-       of the IRE 40(9), 1952, :doi:`10.1109/JRPROC.1952.273898`.
+    D. A. Huffman, "A method for the construction of minimum-redundancy codes", Proceedings of the
+    IRE 40(9), 1952, :doi:`10.1109/JRPROC.1952.273898`.
     """
     n_missing = -(len(weights) - 1) % (order - 1)  # so that no node but the lowest is left open
     heap: list[tuple[int, int, tuple[int, ...]]]
@@ -241,20 +185,7 @@ def huffman_words(weights: tuple[int, ...], order: int) -> tuple[tuple[int, ...]
 
 
 def letter_codes(strings: list[str], alphabet: str, length: int) -> np.ndarray:
-    """Return the letters of strings as numbers, cut off after the most letters.
-
-    Parameters
-    ----------
-    strings : list of str
-        The strings, in Unicode's normal form C.
-    alphabet : str
-        The letters 1, 2, ..
-
-    Returns
-    -------
-    ndarray of shape (n, length)
-        int32: 0 after the end, and -1 for what is not in the alphabet.
-    """
+    """Return letters as numbers, int32 of shape (n, length), -1 for those not in the alphabet."""
     points = np.array(strings, dtype=f"U{length}").view(np.uint32).reshape(-1, length)
     known = np.array([ord(letter) for letter in alphabet])
     table = np.full(known.max() + 2, -1, dtype=np.int32)

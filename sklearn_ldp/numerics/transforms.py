@@ -438,16 +438,6 @@ def mixed(x: np.ndarray) -> np.ndarray:
 
     The constants are those of S. Vigna's SplitMix64 (variant 13 of D. Stafford). This is part of
     the protocol: it must never change.
-
-    Parameters
-    ----------
-    x : ndarray of uint64
-        Words.
-
-    Returns
-    -------
-    ndarray of the same shape
-        Mixed words.
     """
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

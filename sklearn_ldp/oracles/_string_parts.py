@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from itertools import pairwise
@@ -19,7 +19,6 @@ from ..mechanisms.channel import randomised_response
 from ..mechanisms.coins import TWO_64, direct_threshold, exp_lower_bound
 from ..mechanisms.laws import choice_entropy
 from ..mechanisms.mechanism import Mechanism, PublicPart, ReportField, check_hash_reports
-from ..mechanisms.several import Several
 from ..numerics.finite_field import MAX_SUGGESTED_POWER, FiniteField, prime_power
 from ..numerics.transforms import LinearFunctions, linear_functions, mixed
 from ._local_hashing import MixingHash
@@ -48,17 +47,6 @@ class PrefixHash(Mechanism):
 
     A tally counts the reports of each kind, so it holds all that the reports do, in a size that
     does not depend on their number.
-
-    Parameters
-    ----------
-    field : FiniteField
-        GF(g).
-    n_digits : int
-        Number k of new digits.
-    n_copies : int
-        Number of functions with the same linear function.
-    threshold : int
-        Probability that the value is kept, over 2**64.
     """
 
     def __init__(self, field: FiniteField, n_digits: int, n_copies: int, threshold: int) -> None:
@@ -124,41 +112,13 @@ class PrefixHash(Mechanism):
     def values(
         self, functions: np.ndarray, digests: np.ndarray, extensions: np.ndarray
     ) -> np.ndarray:
-        """Return the values of functions at prefixes and their extensions (broadcasting).
-
-        Parameters
-        ----------
-        functions : ndarray of int
-            Numbers of functions.
-        digests : ndarray of int
-            What stands for the digits before the new ones.
-        extensions : ndarray of shape (n,)
-            The new digits, as numbers.
-
-        Returns
-        -------
-        ndarray of int
-            The values.
-        """
+        """Return the value of each function at its prefix and its extension."""
         linear, pieces = functions % self.n_linear, self.functions.pieces(extensions)
         values = self.functions.values(linear, pieces, np.arange(len(extensions)))
         return self.field.add(values.astype(np.int64), self.shifts(functions, digests))
 
     def shifts(self, functions: np.ndarray, digests: np.ndarray) -> np.ndarray:
-        """Return what the digits before the new ones add to the values (broadcasting).
-
-        Parameters
-        ----------
-        functions : ndarray of int
-            Numbers of functions.
-        digests : ndarray of int
-            What stands for these digits.
-
-        Returns
-        -------
-        ndarray of int
-            Elements of the field.
-        """
+        """Return what the digits before the new ones add to the values."""
         mixing = MixingHash(self.field.order, self.threshold)
         return mixing.hash(functions, digests.astype(np.uint64)).astype(np.int64)
 
@@ -195,22 +155,10 @@ class PrefixHash(Mechanism):
         return n_samples + int(self.n_extensions * np.log2(self.n_extensions))
 
     def supports(self, tally: np.ndarray, digests: np.ndarray) -> Iterator[np.ndarray]:
-        """Yield how many reports support each extension of some prefixes.
+        """Yield, for each prefix, how many reports support each of its extensions.
 
         No extension is hashed: the share of the prefix is subtracted from the values, so that what
         is left is the value of a linear function at the new digits.
-
-        Parameters
-        ----------
-        tally : ndarray of shape (tally_size,)
-            Counts of the reports.
-        digests : ndarray of shape (n_prefixes,)
-            What stands for each prefix.
-
-        Yields
-        ------
-        ndarray of shape (n_extensions,)
-            Of each prefix in turn.
         """
         g, kinds = self.field.order, np.flatnonzero(tally)
         functions, values = np.divmod(kinds, g)
@@ -226,22 +174,7 @@ class PrefixHash(Mechanism):
     def support_of(
         self, tallies: np.ndarray, digest: np.ndarray, extensions: np.ndarray
     ) -> np.ndarray:
-        """Count the reports that support some extensions of a prefix, by hashing these.
-
-        Parameters
-        ----------
-        tallies : ndarray of shape (m, tally_size)
-            Counts of the reports.
-        digest : int
-            What stands for the prefix.
-        extensions : ndarray of shape (n,)
-            The digits, as numbers.
-
-        Returns
-        -------
-        ndarray of shape (m, n)
-            int64.
-        """
+        """Return, in each tally, how many reports support some extensions, by hashing these."""
         support = np.empty((len(tallies), len(extensions)), dtype=np.int64)
         functions = np.arange(self.n_functions)
         for i, extension in enumerate(extensions):
@@ -252,18 +185,7 @@ class PrefixHash(Mechanism):
 
 # -- how strings become codes -----------------------------------------------------------------
 def digest_of_digits(digits: np.ndarray) -> np.ndarray:
-    """Return a digest of the digits of each string, which is a part of the protocol.
-
-    Parameters
-    ----------
-    digits : ndarray of shape (n, k)
-        The digits.
-
-    Returns
-    -------
-    ndarray of shape (n,)
-        int64, in ``range(2**40)``; 0 for no digits.
-    """
+    """Return a digest below 2**40 of each row, 0 without digits; this is part of the protocol."""
     words = np.full(len(digits), 0x9E3779B97F4A7C15, dtype=np.uint64)
     for digit in digits.T:
         words = mixed(words ^ (digit.astype(np.uint64) + np.uint64(1)))
@@ -381,21 +303,9 @@ class StringPlan:
         whole = FiniteField(order), n_digits, 1, direct_threshold(self.epsilon, order)
         return [*parts, PrefixHash(*whole)]
 
-    def survey(self) -> Several:
-        """Return the mechanism."""
-        return Several.drawn(self.mechanisms(), self.shares)
-
 
 class PrefixDomain(StringDomain):
-    """Strings whose codes are those of their prefixes, one for each part of a plan.
-
-    Parameters
-    ----------
-    strings : StringDomain
-        The strings.
-    plan : StringPlan
-        The parts.
-    """
+    """Strings whose codes are those of their prefixes, one for each part of a plan."""
 
     def __init__(self, strings: StringDomain, plan: StringPlan) -> None:
         vars(self).update(vars(strings))
@@ -422,18 +332,7 @@ class PrefixDomain(StringDomain):
         return codes
 
     def codes(self, digits: np.ndarray) -> np.ndarray:
-        """Return what each part looks at.
-
-        Parameters
-        ----------
-        digits : ndarray of shape (n, n_digits)
-            Digits of strings.
-
-        Returns
-        -------
-        ndarray of shape (n, n_parts)
-            One code for each part.
-        """
+        """Return the code of each part, (n, n_parts), for digits of strings."""
         g, ends = self.plan.hash_range, np.cumsum([0, *self.plan.steps]).tolist()
         order, n_digits = bucket_space(self.plan.epsilon)
         columns = []
@@ -461,18 +360,7 @@ def _orders(epsilon: float, most: int) -> list[int]:
 
 @lru_cache(maxsize=64)
 def bucket_space(epsilon: float) -> tuple[int, int]:
-    """Return (g, k): whole strings are told apart by a digest of k digits of GF(g).
-
-    Parameters
-    ----------
-    epsilon : float
-        Privacy budget of one report.
-
-    Returns
-    -------
-    (int, int)
-        The best field that has from 2**18 to 2**21 such vectors.
-    """
+    """Return (g, k) of the best field with 2**18 to 2**21 vectors, the digests of whole strings."""
     least, most = _BUCKETS
     for order in _orders(epsilon, 1 << 10):
         n_digits = math.ceil(math.log2(least) / math.log2(order) - 1e-9)
@@ -493,24 +381,6 @@ def best_plan(
 
     The recall is that of the strings up to rank `n_found` where frequencies fall as
     ``rank**-1.2``, which is about as those of words do. Nothing of it depends on the users.
-
-    Parameters
-    ----------
-    epsilon : float
-        Privacy budget of one report.
-    strings : StringDomain
-        The strings.
-    n_found : int
-        Number of strings to find.
-    expected_n_users : int
-        Number of users.
-    hash_range : int or None, default=None
-        Number of values of a digit; None chooses it.
-
-    Returns
-    -------
-    StringPlan
-        The plan.
     """
     frequencies = np.arange(1, n_found + 1) ** -1.2 / _ZETA
     best, most = None, -1.0
@@ -519,7 +389,11 @@ def best_plan(
         n_strings = math.exp(min(strings.max_length * math.log(strings.size), 700))
         n_strings = min(n_strings, float(order) ** min(n_digits, 300 / math.log10(order)))
         for steps in _divisions(n_digits, order):
-            plan = _shared(epsilon, order, steps, n_strings, n_found, expected_n_users)
+            even = (1.0,) * (len(steps) + 1)
+            plan = StringPlan(epsilon, order, steps, even, n_strings, n_found, expected_n_users)
+            squares = plan.noise_levels**2  # so all parts have the same threshold
+            shares = ((1 - _HELD_OUT) * squares / squares.sum()).round(9).tolist()
+            plan = replace(plan, shares=(*shares, _HELD_OUT))
             recall = round(float(plan.found_probability(frequencies).mean()), 9)
             if recall > most:
                 best, most = plan, recall
@@ -537,10 +411,8 @@ _ZETA = 5.591582441177750  # of 1.2
 
 def _divisions(n_digits: int, order: int) -> Iterator[tuple[int, ...]]:
     """Ways to divide digits into steps: a first one, and others that are as even as can be."""
-    first_most, most = (
-        int(math.log2(m) / math.log2(order) + 1e-9) for m in (_MOST_FIRST, _MOST_NEXT)
-    )
-    first_most, most = max(first_most, 1), max(most, 1)
+    powers = (math.log2(m) / math.log2(order) + 1e-9 for m in (_MOST_FIRST, _MOST_NEXT))
+    first_most, most = (max(int(n), 1) for n in powers)
     for first in range(1, min(first_most, n_digits) + 1):
         left = n_digits - first
         fewest = -(-left // most)
@@ -549,21 +421,3 @@ def _divisions(n_digits: int, order: int) -> Iterator[tuple[int, ...]]:
                 continue
             small, n_larger = divmod(left, n_parts) if n_parts else (0, 0)
             yield (first, *(small + (j < n_larger) for j in range(n_parts)))
-
-
-def _shared(
-    epsilon: float,
-    order: int,
-    steps: tuple[int, ...],
-    n_strings: float,
-    n_found: int,
-    expected_n_users: int,
-) -> StringPlan:
-    """A plan whose shares give the same threshold to all parts."""
-    even = (*((1 - _HELD_OUT) / len(steps),) * len(steps), _HELD_OUT)
-    plan = StringPlan(epsilon, order, steps, even, n_strings, n_found, expected_n_users)
-    squares = plan.noise_levels**2
-    shares = tuple(((1 - _HELD_OUT) * squares / squares.sum()).round(9).tolist())
-    return StringPlan(
-        epsilon, order, steps, (*shares, _HELD_OUT), n_strings, n_found, expected_n_users
-    )

@@ -43,15 +43,7 @@ class FoundPrefix(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class StringSearch:
-    """What was found in a collection.
-
-    Parameters
-    ----------
-    prefixes : list of list of FoundPrefix
-        What was kept after each part, the most frequent ones first.
-    digits : ndarray of shape (n_found, n_digits)
-        The digits of the strings that were found.
-    """
+    """What was kept after each part, the surest first, and the digits of the strings found."""
 
     prefixes: list[list[FoundPrefix]]
     digits: np.ndarray
@@ -63,22 +55,7 @@ class StringSearch:
 
 
 def search(survey: Several, domain: PrefixDomain, tally: np.ndarray) -> StringSearch:
-    """Search for the strings with the most reports, part by part.
-
-    Parameters
-    ----------
-    survey : Several
-        The mechanism.
-    domain : PrefixDomain
-        The strings and the plan of the parts.
-    tally : ndarray of shape (tally_size,)
-        Sums of all reports.
-
-    Returns
-    -------
-    StringSearch
-        The strings.
-    """
+    """Search for the strings that most reports tell of, part by part."""
     plan, coder = domain.plan, domain.digits
     kept = [_Prefix((), (), np.zeros(0), np.zeros(0))]
     prefixes, errors = [], np.zeros(0)
@@ -129,21 +106,9 @@ def evidence(paths: np.ndarray, errors: np.ndarray, n_rivals: np.ndarray) -> np.
 
     If nobody has a prefix, there is a first part from which on its estimates are noise: the
     estimates from there on, together, must stand out from those of all its rivals there. The
-    evidence is that against the likeliest such part.
-
-    Parameters
-    ----------
-    paths : ndarray of shape (n, n_parts)
-        Estimated frequencies of each prefix, by the parts so far.
-    errors : ndarray of shape (n_parts,)
-        Their standard errors.
-    n_rivals : ndarray of shape (n, n_parts)
-        Number of prefixes among which a part has chosen; 0 where the string had ended before.
-
-    Returns
-    -------
-    ndarray of shape (n,)
-        Logarithms of likelihood ratios, less those of the numbers of rivals.
+    evidence, the logarithm of a likelihood ratio less that of the number of rivals, is that
+    against the likeliest such part. `paths` and `n_rivals` have a row for each prefix and a column
+    for each part; there are 0 rivals where the string had ended before.
     """
     precisions = errors**-2.0
     sums = np.cumsum((paths * precisions)[:, ::-1], axis=1)[:, ::-1]
@@ -183,13 +148,6 @@ class FoundChannel(MixingHashChannel):
 
     The hash values of different buckets are equal with probability 1 / g. As if all buckets were
     equally likely, a bucket holds its share of the other strings, which adds to q.
-
-    Parameters
-    ----------
-    n_strings : int
-        Number of strings.
-    part : PrefixHash
-        What reports on buckets.
     """
 
     def __init__(self, n_strings: int, part: PrefixHash) -> None:
@@ -254,10 +212,6 @@ class StringOracle(BaseCollector[FrequencyEstimate]):
         What was kept after each part, which shows where a string was lost.
     n_samples_seen_ : int
         Number of users.
-
-    See Also
-    --------
-    OLH : With ``categories="open"``, counts strings that a server lists.
 
     Notes
     -----
@@ -378,7 +332,7 @@ class StringOracle(BaseCollector[FrequencyEstimate]):
         return self._domain()
 
     def _make_mechanism(self, domain: Any) -> Several:
-        return domain.plan.survey()
+        return Several.drawn(domain.plan.mechanisms(), domain.plan.shares)
 
     def _search_of(self, state: Collected) -> StringSearch:
         if state not in _searches:

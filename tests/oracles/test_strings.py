@@ -304,7 +304,8 @@ def test_files_and_checkpoints(tmp_path):
     collected = Aggregator(server)
     for path in paths:
         aggregate(path, collected)
-        aggregate(path, collected, on_repeat="ignore")  # a batch counts once
+    with pytest.raises(ValueError, match="seen batch"):
+        aggregate(paths[0], collected)  # a batch counts once
     collected.save(tmp_path / "state.npz")
     loaded = Aggregator.load(tmp_path / "state.npz", oracle(random_state=None))
     assert loaded.n_samples == sum(COUNTS)
