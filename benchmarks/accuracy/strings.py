@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from sklearn_ldp import Domain, StringOracle
+from sklearn_ldp import Domain, NoiseModel, StringOracle
 
 from .._command import command
 from .._tables import markdown
@@ -215,9 +215,11 @@ def repeats_section(arguments: argparse.Namespace) -> None:
             truth = np.array([share_of.get(string, 0.0) for string in estimate.categories])
             errors = np.sqrt(estimate.noise.variance(truth[None])[0])
             held_out.append((estimate.values[0] - truth) / errors)
-            selected = np.array([prefix.estimate for prefix in oracle.found_prefixes_[-1]])
+            selected = np.array([value for _, value in oracle.found_prefixes_[-1]])
             plan = oracle.plan()  # the searching part's standard errors differ by its users
-            scale = np.sqrt(_variance(plan) / plan.shares[-2] / 100_000)
+            part = plan.mechanisms()[-2]
+            users = plan.shares[-2] * 100_000
+            scale = NoiseModel(float(part.p), float(part.q), users).std
             searching.append((selected - truth) / scale)
             claimed = estimate.detected(0.95, error_rate="fwer").mask[0]
             n_false += bool(np.any(claimed & (truth == 0)))
@@ -230,11 +232,6 @@ def repeats_section(arguments: argparse.Namespace) -> None:
             print(rows[-1], flush=True)
     header = ["strings", "part", "bias / standard error", "95 % intervals cover", "false families"]
     print("\n" + markdown(header, rows))
-
-
-def _variance(plan: Any) -> float:
-    """N times the variance of a searching part's estimate of what nobody has."""
-    return plan.mechanisms()[-2].null_variance
 
 
 # -- a peer -----------------------------------------------------------------------------------

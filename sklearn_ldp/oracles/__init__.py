@@ -14,7 +14,7 @@ from ._local_hashing import BLH, OLH
 from ._local_mean import LocalMean, MeanEstimate
 from ._matrix import MatrixOracle
 from ._projective import ProjectiveGeometryResponse
-from ._strings import FoundPrefix, StringOracle
+from ._strings import StringOracle
 from ._subset import SubsetSelection
 from ._unary import OUE, SUE
 from .collector import estimate_by_group
@@ -26,7 +26,6 @@ __all__ = [
     "OUE",
     "SUE",
     "BaseOracle",
-    "FoundPrefix",
     "HadamardResponse",
     "LocalMean",
     "MatrixOracle",

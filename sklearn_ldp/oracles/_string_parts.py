@@ -29,7 +29,6 @@ _BUCKETS = 1 << 18, 1 << 21  # of the held-out part: the least and the most
 _MOST_CELLS = 1 << 22  # counts in the tally of a part
 _USERS_OF_FUNCTION = 4  # users who are expected to share a function, if the tally is not too large
 _MOST_ORDER, _MOST_PARTS = 1 << 9, 24
-
 _HELD_OUT = 0.15
 _ROWS = 1 << 15  # strings that are coded at a time
 
@@ -86,12 +85,6 @@ class PrefixHash(Mechanism):
         linear = choice_entropy(zero, 1, self.n_linear - 1, order)
         value = choice_entropy(self.p, 1, self.field.order - 1, order)
         return math.log2(self.n_copies) + linear + value
-
-    @property
-    def null_variance(self) -> float:
-        """Variance of the estimate of a prefix that nobody has, for one user."""
-        p, q = float(self.p), float(self.q)
-        return q * (1 - q) / (p - q) ** 2
 
     # -- on the client ------------------------------------------------------------------------
     def privatize(self, codes, coins):
@@ -195,31 +188,13 @@ def digest_of_digits(digits: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class StringPlan:
-    """What users are asked of their strings: the digits of each part, and who is asked it.
-
-    Parameters
-    ----------
-    epsilon : float
-        Privacy budget of one report.
-    hash_range : int
-        Number g of values of a digit, and of hash values.
-    steps : tuple of int
-        Number of new digits of each searching part.
-    shares : tuple of float
-        Share of the users of each searching part, and of the held-out part.
-    n_strings : float
-        Number of strings of so many digits.
-    n_found : int
-        Number of strings to find.
-    expected_n_users : int
-        Number of users that the plan is made for.
-    """
+    """What users are asked of their strings: the digits of each part, and who is asked it."""
 
     epsilon: float
-    hash_range: int
-    steps: tuple[int, ...]
-    shares: tuple[float, ...]
-    n_strings: float
+    hash_range: int  # number g of values of a digit
+    steps: tuple[int, ...]  # number of new digits of each searching part
+    shares: tuple[float, ...]  # of the users, in each searching part and in the held-out one
+    n_strings: float  # that these digits can tell
     n_found: int
     expected_n_users: int
 
@@ -251,18 +226,7 @@ class StringPlan:
         return each.prod(axis=-1)
 
     def threshold(self, n_users: int | None = None) -> float:
-        """Return about the frequency from which a string is more likely found than not.
-
-        Parameters
-        ----------
-        n_users : int, default=None
-            Number of users; None takes the expected number.
-
-        Returns
-        -------
-        float
-            The largest estimate to expect, over the parts, of a prefix that nobody has.
-        """
+        """Return about the frequency from which a string is more likely found than not."""
         n = self.expected_n_users if n_users is None else n_users
         return float((self.noise_levels * self._errors_of_one).max()) / math.sqrt(n)
 

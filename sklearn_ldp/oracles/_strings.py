@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from fractions import Fraction
 from numbers import Integral
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
@@ -26,32 +25,12 @@ _NO_DIGITS = np.int64(0)  # the digest of the empty prefix
 _TRIED = 16  # extensions of a prefix that are looked at, for each that is kept
 
 
-class FoundPrefix(NamedTuple):
-    """A prefix that the search has kept.
-
-    Parameters
-    ----------
-    text : str
-        What its digits tell of the letters.
-    estimate : float
-        Its frequency, as the part that found it says: biased upwards, because it was selected.
-    """
-
-    text: str
-    estimate: float
-
-
 @dataclass(frozen=True, eq=False)
 class StringSearch:
     """What was kept after each part, the surest first, and the digits of the strings found."""
 
-    prefixes: list[list[FoundPrefix]]
+    prefixes: list[list[tuple[str, float]]]
     digits: np.ndarray
-
-    @property
-    def strings(self) -> list[str]:
-        """The strings that were found."""
-        return [prefix.text for prefix in self.prefixes[-1]]
 
 
 def search(survey: Several, domain: PrefixDomain, tally: np.ndarray) -> StringSearch:
@@ -83,7 +62,9 @@ def search(survey: Several, domain: PrefixDomain, tally: np.ndarray) -> StringSe
             if len(chosen) == n_kept:
                 break
         kept = chosen
-        prefixes.append([FoundPrefix(domain.text(o.letters), float(o.path[-1])) for o in kept])
+        prefixes.append([(domain.text(one.letters), float(one.path[-1])) for one in kept])
+        if not kept:  # no string begins with what was looked at
+            break
     return StringSearch(prefixes, np.array([one.digits for one in kept]))
 
 
@@ -143,19 +124,6 @@ def _best_extensions(
     return np.concatenate(before), np.concatenate(digits).astype(np.int64), np.concatenate(supports)
 
 
-class FoundChannel(MixingHashChannel):
-    """Held-out reports as they tell of some strings, of which each is in a bucket with others.
-
-    The hash values of different buckets are equal with probability 1 / g. As if all buckets were
-    equally likely, a bucket holds its share of the other strings, which adds to q.
-    """
-
-    def __init__(self, n_strings: int, part: PrefixHash) -> None:
-        client = MixingHash(part.field.order, part.threshold)
-        super().__init__(np.arange(n_strings, dtype=np.uint64), client)
-        self.q += (self.p - self.q) * Fraction(1, part.n_extensions)
-
-
 # The searches of the collections in memory: an oracle's `estimate_` is read many times.
 _searches: WeakKeyDictionary[Collected, StringSearch] = WeakKeyDictionary()
 
@@ -208,8 +176,9 @@ class StringOracle(BaseCollector[FrequencyEstimate]):
     estimate_ : FrequencyEstimate of shape (1, n_found)
         The strings that were found, the most frequent first, with frequencies by held-out users.
         They do not add up to 1, so post-processors that assume it are not for them.
-    found_prefixes_ : list of list of FoundPrefix
-        What was kept after each part, which shows where a string was lost.
+    found_prefixes_ : list of list of (str, float)
+        What was kept after each part, the surest first, with estimates that are biased upwards
+        because they were selected. It shows where a string was lost.
     n_samples_seen_ : int
         Number of users.
 
@@ -303,8 +272,8 @@ class StringOracle(BaseCollector[FrequencyEstimate]):
 
     # -- what is known after fit --------------------------------------------------------------
     @property
-    def found_prefixes_(self) -> list[list[FoundPrefix]]:
-        """What was kept after each part, the most frequent ones first."""
+    def found_prefixes_(self) -> list[list[tuple[str, float]]]:
+        """What was kept after each part, the surest first, with its estimate."""
         return self._search_of(self._fitted("found_prefixes_")).prefixes
 
     # -- the hooks ----------------------------------------------------------------------------
@@ -357,18 +326,16 @@ class StringOracle(BaseCollector[FrequencyEstimate]):
     def _estimate_of(self, state: Collected) -> FrequencyEstimate:
         domain: Any = state.protocol.domain
         found, survey = self._search_of(state), state.mechanism
-        j = len(survey.mechanisms) - 1
-        part: Any = survey.mechanisms[j]
-        own, asked = survey.tallies_on(state.decoded[0], j)
+        strings = [text for text, _ in found.prefixes[-1]]
+        part: Any = survey.mechanisms[-1]
+        own, asked = survey.tallies_on(state.decoded[0], len(survey.mechanisms) - 1)
         rows = np.flatnonzero(asked)
-        if not rows.size:
-            return FrequencyEstimate(np.empty((0, len(found.digits))), found.strings)
+        if not (rows.size and strings):
+            return FrequencyEstimate(np.empty((0, len(strings))), strings)
         buckets = domain.codes(found.digits)[:, -1]
-        channel = FoundChannel(len(buckets), part)
-        values, noise = channel.estimate_decoded(
-            part.support_of(own[rows], _NO_DIGITS, buckets), asked[rows]
-        )
+        support = part.support_of(own[rows], _NO_DIGITS, buckets)
+        client = MixingHash(part.field.order, part.threshold)
+        channel = MixingHashChannel(buckets.astype(np.uint64), client)
+        values, noise = channel.estimate_decoded(support, asked[rows])
         n_users, names = state.of_rows(rows)
-        return FrequencyEstimate(
-            values, found.strings, SampledNoise(noise, n_users), row_names=names
-        )
+        return FrequencyEstimate(values, strings, SampledNoise(noise, n_users), row_names=names)
