@@ -339,6 +339,7 @@ def test_hostile_reports_and_tallies_are_refused():
             mechanism.check_tallies(tampered, np.array([len(good)]))
 
 
+@pytest.mark.slow
 def test_two_processes_agree(fresh_processes):
     """Plans, hash functions and codes are the same wherever they are computed."""
     code = (
@@ -372,9 +373,10 @@ def test_without_held_out_users_there_is_no_row():
 
 def test_more_strings_than_can_be_told_apart_are_warned_of():
     with pytest.warns(UserWarning, match=r"at most \d+ can stand out among 600 users"):
-        oracle(n_found=64).fit(WORDS, sample_weight=[100] * 6).estimate_  # noqa: B018
+        oracle(n_found=20).fit(WORDS, sample_weight=[100] * 6).estimate_  # noqa: B018
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*can stand out")
 @pytest.mark.parametrize("alphabet", ["a", "ab"])
 def test_few_strings_are_no_trouble(alphabet):
@@ -399,8 +401,8 @@ def test_the_plan_says_what_to_expect():
 
 def test_the_tally_does_not_grow_with_the_users():
     """Whatever the plan, a million users cost no more than a few hundred megabytes."""
-    for epsilon in (0.5, 2.0, 6.0):
-        for n in (10**4, 10**6, 10**9):
+    for epsilon in (0.5, 6.0):
+        for n in (10**6, 10**9):
             one = StringOracle(epsilon, alphabet=LETTERS, expected_n_users=n)
             assert one.protocol().mechanism.tally_size < 40e6
 
