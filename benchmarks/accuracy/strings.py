@@ -255,27 +255,34 @@ print(time.perf_counter() - start)
 """
 
 
-def peer_section(arguments: argparse.Namespace) -> None:
-    """Print the time per user of pure-ldp's PEM and of ours.
+def peer_rows(peers_python: str) -> list[list[str]]:
+    """Return a row for PEM of pure-ldp and for ours: package, task, users, time per user, ratio.
 
-    Its server hashes every string of a part's length for each report, 2**48 in the last part of
-    this task, so it is timed on strings of 16 bits: a task 2**32 times as small.
+    PEM's server hashes every string of a part's length for each report, 2**48 in the last part of
+    our task, so it is timed on strings of 16 bits: a task 2**32 times as small.
     """
     n_users, population = 400, random_strings(0)
-    command_line = [arguments.peers_python, "-c", _PEM, str(n_users), "4"]
+    command_line = [peers_python, "-c", _PEM, str(n_users), "4"]
     done = subprocess.run(command_line, capture_output=True, text=True, check=True)
     theirs = float(done.stdout) / n_users
-    print(f"PEM of pure-ldp, strings of 16 bits: {theirs * 1e3:.1f} ms per user", flush=True)
+    rows = [["pure-ldp, PEM", "16 bits", f"{n_users}", f"{theirs * 1e6:,.0f} us", "1"]]
     for n in (20_000, N_USERS):
         counts = population.counts(0, n)
         oracle = StringOracle(4.0, alphabet=HEX, max_length=12, n_found=16, expected_n_users=n)
         start = time.perf_counter()
         oracle.fit(population.strings, sample_weight=counts).estimate_  # noqa: B018
         ours = (time.perf_counter() - start) / n
-        print(
-            f"StringOracle, strings of 48 bits, {n:,} users: {ours * 1e6:.1f} us per user, "
-            f"{theirs / ours:,.0f} times as fast"
-        )
+        ratio = f"{theirs / ours:,.0f}"
+        rows.append(["StringOracle", "48 bits", f"{n:,}", f"{ours * 1e6:,.1f} us", ratio])
+    return rows
+
+
+PEER_HEADER = ["package", "strings", "users", "time per user", "times as fast"]
+
+
+def peer_section(arguments: argparse.Namespace) -> None:
+    """Print the time per user of pure-ldp's PEM and of ours."""
+    print(markdown(PEER_HEADER, peer_rows(arguments.peers_python)))
 
 
 SECTIONS = {

@@ -22,7 +22,8 @@ from ._string_parts import PrefixDomain, PrefixHash, StringPlan, best_plan, dige
 from .collector import BaseCollector, Collected, inherit_survey_parameters
 
 _NO_DIGITS = np.int64(0)  # the digest of the empty prefix
-_TRIED = 16  # extensions of a prefix that are looked at, for each that is kept
+_TRIED = 16  # extensions of a prefix that are looked at, for each that is kept ..
+_MOST_TRIED = 1 << 18  # .. and the most of all prefixes
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +103,8 @@ def _best_extensions(
     part: PrefixHash, tally: np.ndarray, prefixes: list[_Prefix], coder: StringCoder, n_kept: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The best extensions of prefixes: whose they are, their digits, and their support."""
-    n_best, step = min(_TRIED * n_kept, part.n_extensions), part.n_digits
+    step, most = part.n_digits, max(_TRIED, _MOST_TRIED // len(prefixes))
+    n_best = min(_TRIED * n_kept, most, part.n_extensions)
     powers, start = part.field.order ** np.arange(step)[::-1], len(prefixes[0].digits)
     digests = digest_of_digits(np.array([one.digits for one in prefixes], dtype=np.int64))
     before, digits, supports = [], [], []

@@ -30,9 +30,9 @@ def all_estimators(type_filter: str | None = None) -> list[tuple[str, type]]:
     ----------
     type_filter : {"oracle", "mean", "string", "table", "postprocessor", "search", "learner"} or \
 None, default=None
-        Which kind to return, where a "mean" collects numbers, a "string" strings, a "table" is an oracle of several
-        columns, and a "learner" a classifier, regressor or transformer of `sklearn_ldp.learning`;
-        None returns all.
+        Which kind to return, where a "mean" collects numbers, a "string" strings, a "table" is an
+        oracle of several columns, and a "learner" a classifier, regressor or transformer of
+        `sklearn_ldp.learning`; None returns all.
 
     Returns
     -------

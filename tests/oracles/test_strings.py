@@ -287,6 +287,14 @@ def test_reports_add_up_in_any_order():
         )
 
 
+def test_a_code_is_a_parameter_as_any_other():
+    coded = Domain.strings(code=SKEWED, max_length=8)
+    fitted = oracle(alphabet=coded).fit(WORDS, sample_weight=COUNTS)
+    assert fitted.estimate_.categories[0] == "firefox"
+    again = clone(fitted).fit(WORDS, sample_weight=COUNTS).merge(fitted)
+    assert again.n_samples_seen_ == 2 * sum(COUNTS)
+
+
 def test_values_may_be_in_any_container():
     reference = oracle().fit(WORDS, sample_weight=COUNTS).estimate_.values
     for container in (np.array, pd.Series, tuple):
@@ -326,6 +334,11 @@ def test_hostile_reports_and_tallies_are_refused():
         bad[7, column] = value
         with pytest.raises(ValueError, match="cannot have made these reports"):
             server.aggregate(bad)
+    sizes = [one.n_functions for one in server.protocol().mechanism.mechanisms]
+    other = good.copy()  # a function of the largest part, under the number of the smallest
+    other[7, :2] = np.argmin(sizes), max(sizes) - 1
+    with pytest.raises(ValueError, match="cannot have made these reports"):
+        server.aggregate(other)
     for bad in (good[:, :2], np.column_stack([good, good[:, :1]]), good[:, 0]):
         with pytest.raises(ValueError, match="cannot have made these reports"):
             server.aggregate(bad)
