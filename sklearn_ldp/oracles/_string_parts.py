@@ -308,7 +308,7 @@ class PrefixDomain(StringDomain):
 
 # -- how the parts are chosen -----------------------------------------------------------------
 def _null_variance(epsilon: float, order: int) -> float:
-    ratio = float(exp_lower_bound(epsilon))
+    ratio = float(min(exp_lower_bound(epsilon), Fraction(1 << 60)))
     p, q = ratio / (ratio + order - 1), 1 / order
     return q * (1 - q) / (p - q) ** 2 if p > q else math.inf
 
@@ -316,7 +316,7 @@ def _null_variance(epsilon: float, order: int) -> float:
 @lru_cache(maxsize=64)
 def _orders(epsilon: float, most: int) -> list[int]:
     """Field orders whose hash values are worth a look at a budget, the best one first."""
-    largest = min(int(2 * min(float(exp_lower_bound(epsilon)), most)) + 4, most)
+    largest = min(int(2 * min(exp_lower_bound(epsilon), Fraction(most))) + 4, most)
     powers = [(n, prime_power(n)) for n in range(2, largest + 1)]
     orders = [n for n, at in powers if at and (at[1] == 1 or n <= MAX_SUGGESTED_POWER)]
     return sorted(orders, key=lambda order: _null_variance(epsilon, order))
