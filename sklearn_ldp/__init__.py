@@ -13,7 +13,7 @@ _HOMES = {
     "noise": "NoiseModel",
     "oracles": """
         BLH GRR OLH OUE SUE HadamardResponse LocalMean MatrixOracle PrivacyWarning
-        ProjectiveGeometryResponse SubsetSelection
+        ProjectiveGeometryResponse StringOracle SubsetSelection
     """,
     "postprocessing": """
         CLS NPMLE Base BaseCut BasePos Calibrate EmpiricalBayes ExactMLE MLEApx MonotoneCDF Norm
@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from .oracles import MatrixOracle as MatrixOracle
     from .oracles import PrivacyWarning as PrivacyWarning
     from .oracles import ProjectiveGeometryResponse as ProjectiveGeometryResponse
+    from .oracles import StringOracle as StringOracle
     from .oracles import SubsetSelection as SubsetSelection
     from .postprocessing import CLS as CLS
     from .postprocessing import NPMLE as NPMLE

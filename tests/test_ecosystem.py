@@ -173,7 +173,7 @@ def test_all_estimators():
     names = [name for name, _ in all_estimators()]
     assert names == sorted(names)
     kinds = [dict(all_estimators(kind)) for kind in ("oracle", "postprocessor", "search")]
-    kinds += [dict(all_estimators(kind)) for kind in ("table", "learner", "mean")]
+    kinds += [dict(all_estimators(kind)) for kind in ("table", "learner", "mean", "string")]
     assert kinds[0]["GRR"] is GRR
     assert kinds[1]["NormSub"] is NormSub
     assert set(kinds[2].values()) == {BootstrapSearch, HeldOutSearch, SyntheticSearch}

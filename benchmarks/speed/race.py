@@ -27,6 +27,8 @@ import sklearn_ldp
 from sklearn_ldp.datasets import make_zipf
 
 from .._command import command
+from .._tables import markdown
+from ..accuracy.strings import PEER_HEADER, peer_rows
 from . import _race_report as report
 from ._contest import ORACLES, SECONDS, SIZES, Result, race
 from ._race_targets import check_targets
@@ -56,6 +58,8 @@ def main() -> None:
         growth = [] if arguments.quick else list(measure_growth())
         checks = [] if arguments.quick else check_targets(results)
     page = report.page(results, growth, checks, arguments.epsilon, arguments.seconds)
+    if arguments.peers_python and not arguments.quick:
+        page += f"\n## Strings\n\n{markdown(PEER_HEADER, peer_rows(arguments.peers_python))}\n"
     (arguments.output / "race.md").write_text(page, encoding="utf-8")
     report.draw(results, arguments.output / "race.svg")
     if arguments.page:

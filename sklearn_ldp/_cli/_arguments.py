@@ -92,14 +92,30 @@ def make_oracle(arguments: Any, categories: Any) -> oracles.BaseOracle:
     return oracle_class(arguments.oracle or "olh")(arguments.epsilon, categories=categories)
 
 
+def has_domain(arguments: Any) -> bool:
+    """Return whether the public domain is given by one of the options for it."""
+    given = arguments.categories, arguments.domains, arguments.strings
+    return any(one is not None for one in given)
+
+
 def make_survey(arguments: Any, domains: Any) -> ColumnOracle:
     """Return the oracle of several columns, of ``--oracle`` and ``--epsilon``, without a seed."""
     oracle = "best" if arguments.oracle is None else oracle_class(arguments.oracle)()
     return ColumnOracle(arguments.epsilon, domains=domains, oracle=oracle)
 
 
-def declared_oracle(arguments: Any) -> oracles.BaseOracle | ColumnOracle:
-    """Return the oracle over the domain in the file of ``--categories`` or ``--domains``."""
+def declared_oracle(arguments: Any) -> oracles.BaseOracle | ColumnOracle | oracles.StringOracle:
+    """Return the oracle over the domain of ``--categories``, ``--domains`` or ``--strings``."""
+    if arguments.strings is not None:
+        if arguments.oracle is not None:
+            raise ValueError("--oracle is for a list of categories: leave it out with --strings.")
+        lengths = {"max_length": arguments.max_length, "n_found": arguments.n_found}
+        return oracles.StringOracle(
+            arguments.epsilon,
+            alphabet=arguments.strings,
+            expected_n_users=arguments.expected_users,
+            **lengths,
+        )
     if arguments.domains is not None:
         return make_survey(arguments, read_domains(arguments.domains))
     return make_oracle(arguments, read_categories(arguments.categories))
@@ -273,6 +289,20 @@ def add_domain_options(
     either = parser.add_mutually_exclusive_group(required=required)
     either.add_argument("--categories", type=Path, metavar="FILE", help=help)
     add_shared(either, "--domains")
+    either.add_argument(
+        "--strings",
+        metavar="LETTERS",
+        help="instead of --categories, for strings that nobody can list: the letters that they "
+        "are made of, such as abcdefghijklmnopqrstuvwxyz",
+    )
+    for option, default, text in (
+        ("--max-length", 20, "with --strings, letters that are kept of each"),
+        ("--n-found", 32, "with --strings, how many to find"),
+        ("--expected-users", 1_000_000, "with --strings, the number of users to plan for"),
+    ):
+        parser.add_argument(
+            option, type=count, default=default, metavar="N", help=f"{text} (default: {default})"
+        )
 
 
 def add_value_options(parser: Any) -> None:

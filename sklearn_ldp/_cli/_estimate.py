@@ -13,6 +13,8 @@ as a table with one row per category:
 With --domains this is done for each of several columns, of which every user is asked for one. The
 table has the name of the column, too; a terminal shows one table per column.
 
+With --strings nobody lists the values: the table has those that a search has found.
+
 What FILE holds is recognised by its content:
 
   histogram      CSV, CSV.gz or Parquet with the columns value and count (its number of users)
@@ -37,6 +39,7 @@ examples:
   sklearn-ldp estimate histogram.csv.gz --queries groups:region
   sklearn-ldp estimate state.npz --categories browsers.txt --post held-out-search
   sklearn-ldp estimate people.csv --domains domains.json --epsilon 2 --output estimates.csv
+  sklearn-ldp estimate words.csv --strings abcdefghijklmnopqrstuvwxyz --max-length 12 --epsilon 4
 """
 
 from __future__ import annotations
@@ -61,6 +64,7 @@ from ._arguments import (
     all_searches,
     check_table_output,
     declared_oracle,
+    has_domain,
     kebab,
     make_oracle,
     read_key,
@@ -103,10 +107,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--post",
         type=kebab,
         choices=[*all_postprocessors(), *all_searches()],
-        default="empirical-bayes",
         metavar="NAME",
         help="the post-processor, or a search that picks one: %(choices)s (default: "
-        "empirical-bayes)",
+        "empirical-bayes; with --strings always post-pos)",
     )
     text = (
         "the categories have an order, that of --categories, such as ages: with "
@@ -135,6 +138,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Read the file, collect or load the reports, post-process the estimate and write it."""
     check_table_output(arguments.output, arguments.file)
+    if arguments.strings is not None and arguments.post not in (None, "post-pos"):
+        raise ValueError(
+            f"--post {arguments.post} is for all categories together, and what is found with "
+            "--strings are some of many: leave it out, and estimates are clipped at 0."
+        )
+    if arguments.post is None:
+        arguments.post = "empirical-bayes" if arguments.strings is None else "post-pos"
     if arguments.ordered and arguments.post != "empirical-bayes":
         raise ValueError(
             f"--ordered is for the post-processor empirical-bayes, got {arguments.post}; smooth is "
@@ -163,7 +173,7 @@ def run(arguments: argparse.Namespace) -> None:
         write_tables(_tables(raw, estimate, arguments), arguments.output, "column")
     else:
         write_table(_written(raw, estimate, arguments), arguments.output)
-    if arguments.categories is None and arguments.domains is None:
+    if not has_domain(arguments):
         say(
             "warning: the domain is learned from the raw values, which leaks it: fine for a "
             "simulation, otherwise give the public one with --categories"
@@ -218,7 +228,7 @@ def _collected(arguments: argparse.Namespace) -> Any:
     """Return the estimate of a collection that ``sklearn-ldp aggregate`` has added up."""
     from ..collection import Aggregator
 
-    if arguments.categories is None and arguments.domains is None:
+    if not has_domain(arguments):
         raise ValueError(
             f"{arguments.file} holds counts and no names: give the public domain of its reports "
             "with --categories, or of several columns with --domains."
@@ -233,7 +243,7 @@ def _collected(arguments: argparse.Namespace) -> Any:
 def _simulated(arguments: argparse.Namespace) -> Any:
     """Return the estimate of a simulated collection of the values in the file."""
     oracle: Any
-    if arguments.categories is None and arguments.domains is None:
+    if not has_domain(arguments):
         values, counts = read_users(arguments, None)
         oracle = make_oracle(arguments, values)
     else:

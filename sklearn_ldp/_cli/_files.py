@@ -115,6 +115,9 @@ def declared_users(arguments: Any, oracle: Any, *, is_client: bool = False) -> U
     if arguments.domains is not None:
         columns = RecordDomain.declared(oracle.domains, "--domains")
         return read_rows(arguments, columns, is_client=is_client)
+    if arguments.strings is not None:
+        values, numbers = read_users(arguments, None)
+        return values.astype(str).astype(object), numbers
     domain = Domain.of(oracle.categories, "--categories")
     codes = Codes(str(arguments.file), "", domain, is_client)
     counts = np.zeros(len(codes.categories), dtype=np.int64)

@@ -6,6 +6,7 @@ Integers never pass through float64, so 2**53 and 2**53 + 1 stay apart.
 from __future__ import annotations
 
 import math
+import unicodedata
 import warnings
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -21,6 +22,7 @@ from sklearn.utils._param_validation import InvalidParameterError
 
 from .._utils.state import Uncached
 from .._utils.typing import Column, SupportsCategories, Values
+from ._strings import NumberCoder, PrefixFreeCoder, StringCoder, letter_codes
 from .canonical import list_digest, word_digest
 from .values import (
     as_columns,
@@ -663,6 +665,61 @@ class Domain(Uncached):
         return OpenDomain()
 
     @classmethod
+    def strings(
+        cls,
+        alphabet: str | None = None,
+        max_length: int = 20,
+        *,
+        code: Mapping[str, float] | None = None,
+        max_digits: int | None = None,
+    ) -> StringDomain:
+        """Return the domain of all strings over an alphabet, which nobody lists.
+
+        A client brings strings into Unicode's normal form C. What does not fit is cut off, so users
+        of a longer string are counted with those who share its beginning.
+
+        Parameters
+        ----------
+        alphabet : str, default=None
+            The letters, in the order of their numbers.
+        max_length : int, default=20
+            The most letters of a string.
+        code : mapping of str to float, default=None
+            Instead of `alphabet`: how frequent each letter is in **public** texts, with "" for the
+            ends of strings (without it, every ninth letter is one). Frequent letters then take
+            fewer digits.
+        max_digits : int, default=None
+            With `code`, the most digits of a string over the field that an oracle uses. None takes
+            as many as `max_length` letters need on average.
+
+        Returns
+        -------
+        StringDomain
+            Its codes are rows of letters.
+
+        Raises
+        ------
+        ValueError
+            If a letter is listed twice or is not a single character in normal form C, a frequency
+            is not positive, or a length is below 1.
+
+        Examples
+        --------
+        >>> from sklearn_ldp import Domain
+        >>> Domain.strings("abc", max_length=3).encode(["cab", "b"])
+        array([[3, 1, 2],
+               [2, 0, 0]], dtype=int32)
+        """
+        if (alphabet is None) == (code is None):
+            raise ValueError("Domain.strings needs an alphabet=, or a code= and no alphabet.")
+        if code is None:
+            assert alphabet is not None
+            return StringDomain(alphabet, max_length, None, max_digits)
+        weights = dict(code)
+        end = weights.pop("", sum(weights.values()) / 8)
+        return StringDomain("".join(weights), max_length, [end, *weights.values()], max_digits)
+
+    @classmethod
     def learned(cls, X: Values, name: str) -> Domain:
         """Return the domain of users' values: the levels that X declares, or the values that occur.
 
@@ -977,6 +1034,123 @@ class OpenDomain(Domain):
         return np.array([word_digest(value) for value in values.tolist()], dtype=np.uint64)
 
     encode_columns.__doc__ = Domain.encode_columns.__doc__
+
+
+class StringDomain(Domain):
+    """All strings over an alphabet: what `Domain.strings` returns; its size is that of letters."""
+
+    def __init__(
+        self,
+        alphabet: str,
+        max_length: int,
+        weights: Sequence[float] | None = None,
+        max_digits: int | None = None,
+        name: str = "Domain.strings",
+    ) -> None:
+        for what, length in (("max_length", max_length), ("max_digits", max_digits)):
+            is_given = length is not None or what == "max_length"
+            is_whole = isinstance(length, Integral) and not isinstance(length, bool)
+            if is_given and not (is_whole and 1 <= int(length or 0) <= _MOST_LETTERS):
+                raise ValueError(
+                    f"{name} needs {what}= from 1 to {_MOST_LETTERS}: the most that is kept of a "
+                    f"string. Got {length!r}."
+                )
+        if max_digits is not None and weights is None:
+            raise ValueError(f"{name} takes max_digits= with code= only; use max_length=.")
+        is_text = isinstance(alphabet, str) and "\0" not in alphabet
+        if not is_text or len(set(alphabet)) < max(len(alphabet), 1):
+            raise ValueError(
+                f"{name} needs an alphabet of different letters, such as "
+                f'"abcdefghijklmnopqrstuvwxyz", got {alphabet!r}.'
+            )
+        if any(unicodedata.normalize("NFC", letter) != letter for letter in alphabet):
+            raise ValueError(
+                f"{name} needs the letters of its alphabet in Unicode's normal form C, to which "
+                "clients bring their strings: unicodedata.normalize('NFC', alphabet)."
+            )
+        self.alphabet, self.max_length, self.max_digits = alphabet, int(max_length), max_digits
+        self.size = len(alphabet) + 1
+        self._weights = None if weights is None else _whole_weights(weights, self.size, name)
+
+    def coder(self, order: int) -> StringCoder:
+        """Return the map from strings to digits of the field of this order."""
+        if self._weights is None:
+            return NumberCoder(self.size - 1, self.max_length, order)
+        return PrefixFreeCoder(self._weights, self.max_length, order, self.max_digits)
+
+    def text(self, letters: Sequence[int]) -> str:
+        """Return letters as a text, without an end mark."""
+        return "".join(self.alphabet[letter - 1] for letter in letters if letter)
+
+    @property
+    def categories(self) -> np.ndarray:
+        """Not listed: they are too many."""
+        raise ValueError("Nobody lists the strings over an alphabet: use StringOracle.")
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the alphabet, the lengths and the code, the same on every machine."""
+        return list_digest(["strings", self.alphabet, *map(str, self._key()[1:])])
+
+    def _key(self) -> tuple:
+        return self.alphabet, self.max_length, self.max_digits, self._weights
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def __repr__(self) -> str:
+        code = "" if self._weights is None else ", with a code"
+        return f"Domain.strings({self.alphabet!r}, {self.max_length}{code})"
+
+    def encode_columns(self, columns: list[np.ndarray], name: str) -> np.ndarray:
+        if len(columns) != 1:
+            raise ValueError(f"{name} takes one string per user, got {len(columns)} columns.")
+        strings = columns[0].tolist()
+        for place, value in enumerate(strings):
+            if is_missing(value):
+                refuse_missing(name)
+            if not isinstance(value, str):
+                raise ValueError(
+                    f"{name} takes one string per user, got something else at position {place}."
+                )
+            strings[place] = unicodedata.normalize("NFC", value)
+            if not value or "\0" in value:
+                raise ValueError(
+                    f"{name} got an empty string, or one with a NUL, at position {place}: leave "
+                    "such users out, or give them a string of their own."
+                )
+        letters = letter_codes(strings, self.alphabet, self.max_length)
+        if letters.min(initial=0) < 0:
+            user, place = (int(i) for i in np.argwhere(letters < 0)[0])
+            remedy = (
+                f"in place {place} of the string at position {user} that is not in its alphabet: "
+                "add it, or replace it on the client"
+            )
+            raise UnknownValueError(
+                f"{name} got the letter {strings[user][place]!r} {remedy}.",
+                f"{name} got a letter, which is not shown because errors of clients are logged, "
+                f"{remedy}.",
+            )
+        return letters
+
+    encode_columns.__doc__ = Domain.encode_columns.__doc__
+
+
+_MOST_LETTERS = 1 << 10
+
+
+def _whole_weights(weights: Sequence[float], size: int, name: str) -> tuple[int, ...]:
+    """Return frequencies as whole numbers, so that all machines agree on their code."""
+    array = np.asarray(weights, dtype=float)
+    if array.shape != (size,) or not np.all(np.isfinite(array) & (array > 0)):
+        raise ValueError(
+            f"{name} needs a positive frequency of each letter in code=, such as "
+            "{'e': 0.12, 't': 0.09, ..}, keyed by single letters."
+        )
+    return tuple(max(round(x / array.max() * 2**32), 1) for x in array.tolist())
 
 
 #: What a domain can be made of; a str is "auto" or "open".

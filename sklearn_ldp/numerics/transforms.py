@@ -431,3 +431,14 @@ _FACTORS = np.array(
     [0xBF58476D1CE4E5B9, 0x94D049BB133111EB, 0x9E3779B97F4A7C15, 0xD1342543DE82EF95],
     dtype=np.uint64,
 )
+
+
+def mixed(x: np.ndarray) -> np.ndarray:
+    """Apply the finaliser of SplitMix64: a bijection of 64-bit words that mixes all their bits.
+
+    The constants are those of S. Vigna's SplitMix64 (variant 13 of D. Stafford). This is part of
+    the protocol: it must never change.
+    """
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))

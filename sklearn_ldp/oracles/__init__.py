@@ -14,6 +14,7 @@ from ._local_hashing import BLH, OLH
 from ._local_mean import LocalMean, MeanEstimate
 from ._matrix import MatrixOracle
 from ._projective import ProjectiveGeometryResponse
+from ._strings import StringOracle
 from ._subset import SubsetSelection
 from ._unary import OUE, SUE
 from .collector import estimate_by_group
@@ -32,6 +33,7 @@ __all__ = [
     "OracleProfile",
     "PrivacyWarning",
     "ProjectiveGeometryResponse",
+    "StringOracle",
     "SubsetSelection",
     "best_oracle",
     "compare_oracles",

@@ -20,7 +20,7 @@ from ..mechanisms.covariances import drawn_covariances, gram, outer, weighted_in
 from ..mechanisms.laws import ReportLaw, choice_entropy
 from ..mechanisms.mechanism import Mechanism, PublicPart, ReportField, bits_for, check_hash_reports
 from ..numerics.finite_field import FiniteField, field_orders_beside
-from ..numerics.transforms import LinearFunctions, linear_functions, scattered
+from ..numerics.transforms import LinearFunctions, linear_functions, mixed, scattered
 from ._base import BaseOracle
 
 _MAX_HASH_RANGE = 1 << 20
@@ -618,7 +618,7 @@ class MixingHash(Mechanism):
 
     def hash(self, seeds, digests):
         """Return the hash values of digests under seeds (broadcasting)."""
-        x = _mix(_mix(seeds.astype(np.uint64)) ^ digests)
+        x = mixed(mixed(seeds.astype(np.uint64)) ^ digests)
         return ((x >> np.uint64(32)) * np.uint64(self.hash_range)) >> np.uint64(32)
 
     @property
@@ -726,13 +726,3 @@ class MixingHashChannel(IndependentChannel):
                 supported = self.supports(reports[start : start + height], codes)
                 counts[codes] += np.count_nonzero(supported, axis=0)
         return counts
-
-
-def _mix(x: np.ndarray) -> np.ndarray:
-    """Apply the finaliser of SplitMix64: a bijection of 64-bit words that mixes all their bits.
-
-    The constants are those of S. Vigna's SplitMix64 (variant 13 of D. Stafford).
-    """
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return x ^ (x >> np.uint64(31))

@@ -15,6 +15,7 @@ __all__ = ["all_estimators"]
 _KINDS = {
     "oracle": ([oracles, surveys], oracles.BaseOracle),
     "mean": ([oracles], oracles.LocalMean),
+    "string": ([oracles], oracles.StringOracle),
     "table": ([surveys], BaseColumnSurvey),
     "postprocessor": ([postprocessing, surveys], postprocessing.BasePostProcessor),
     "search": ([model_selection], BaseSearch),
@@ -27,11 +28,11 @@ def all_estimators(type_filter: str | None = None) -> list[tuple[str, type]]:
 
     Parameters
     ----------
-    type_filter : {"oracle", "mean", "table", "postprocessor", "search", "learner"} or None, \
-default=None
-        Which kind to return, where a "mean" collects numbers, a "table" is an oracle of several
-        columns, and a "learner" a classifier, regressor or transformer of `sklearn_ldp.learning`;
-        None returns all.
+    type_filter : {"oracle", "mean", "string", "table", "postprocessor", "search", "learner"} or \
+None, default=None
+        Which kind to return, where a "mean" collects numbers, a "string" strings, a "table" is an
+        oracle of several columns, and a "learner" a classifier, regressor or transformer of
+        `sklearn_ldp.learning`; None returns all.
 
     Returns
     -------

@@ -1,0 +1,193 @@
+"""Coders of strings: from letters to the digits of a finite field, and back."""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Sequence
+from functools import cached_property, lru_cache
+
+import numpy as np
+
+_LIMB = 1 << 52  # what is multiplied by a digit and stays within 64 bits
+
+
+class StringCoder:
+    """Base of the maps from strings to digits of GF(g), the first letters first.
+
+    A string is a row of letters as numbers from 1, filled up with 0, which is the end mark.
+    """
+
+    def __init__(self, n_letters: int, length: int, order: int, n_digits: int) -> None:
+        self.base, self.length = n_letters + 1, length
+        self.order, self.n_digits = order, n_digits
+
+    def digits(self, letters: np.ndarray) -> np.ndarray:
+        """Return the digits of strings, from (n, length) to int64 of shape (n, n_digits)."""
+        raise NotImplementedError
+
+    def read(self, digits: Sequence[int]) -> tuple[int, ...] | None:
+        """Return the letters that the first digits of a string tell, with a 0 if it ends there.
+
+        None if no string begins with them: none is empty or has a letter after the end mark.
+        """
+        raise NotImplementedError
+
+
+class NumberCoder(StringCoder):
+    """A string is a fraction in base `n_letters` + 1, rewritten in base g.
+
+    If no digit is saved by that, each letter is a digit.
+    """
+
+    def __init__(self, n_letters: int, length: int, order: int) -> None:
+        n_strings = (n_letters + 1) ** length
+        n_digits = max(int(math.log(n_strings) / math.log(order)) - 1, 1)
+        while order**n_digits < n_strings:
+            n_digits += 1
+        super().__init__(n_letters, length, order, n_digits)
+        self.is_by_letter = n_letters < order and n_digits == length
+
+    def digits(self, letters: np.ndarray) -> np.ndarray:
+        if self.is_by_letter:
+            return letters.astype(np.int64)
+        width = max(int(math.log(_LIMB // self.order) / math.log(self.base)), 1)
+        n_limbs, powers = -(-self.length // width), self.base ** np.arange(width)[::-1]
+        filled = np.zeros((len(letters), n_limbs * width), dtype=np.int64)
+        filled[:, : self.length] = letters
+        limbs = filled.reshape(len(letters), n_limbs, width) @ powers
+        whole, digits = self.base**width, np.empty((len(letters), self.n_digits), dtype=np.int64)
+        for i in range(self.n_digits):
+            carry: np.ndarray | int = 0
+            for j in reversed(range(n_limbs)):
+                carry, limbs[:, j] = np.divmod(limbs[:, j] * self.order + carry, whole)
+            digits[:, i] = carry
+        return digits
+
+    def read(self, digits: Sequence[int]) -> tuple[int, ...] | None:
+        if self.is_by_letter:
+            return _until_the_end(tuple(digits), self.base)
+        number, unit = 0, self.order ** len(digits)
+        for digit in digits:
+            number = number * self.order + int(digit)
+        n_strings = self.base**self.length
+        least, end = (-(-x * n_strings // unit) for x in (number, number + 1))
+        first = self._next_string(self._letters(least)) if least < n_strings else None
+        if first is None or self._number(first) >= end:
+            return None
+        last = self._letters(min(end, n_strings) - 1)
+        common = next((i for i in range(self.length) if first[i] != last[i]), self.length)
+        return _until_the_end(first[:common], self.base)
+
+    def _letters(self, number: int) -> tuple[int, ...]:
+        letters = []
+        for _ in range(self.length):
+            number, letter = divmod(number, self.base)
+            letters.append(letter)
+        return tuple(reversed(letters))
+
+    def _number(self, letters: Sequence[int]) -> int:
+        number = 0
+        for letter in letters:
+            number = number * self.base + letter
+        return number
+
+    def _next_string(self, letters: tuple[int, ...]) -> tuple[int, ...]:
+        """The first string from here on: it is not empty, and has no letter after the end mark."""
+        place = letters.index(0) if 0 in letters else self.length
+        if place and not any(letters[place:]):
+            return letters
+        return (*letters[:place], 1, *(0,) * (self.length - place - 1))
+
+
+class PrefixFreeCoder(StringCoder):
+    """A letter is a word of digits that begins no other letter's word: Huffman's code in base g.
+
+    What lies beyond the last digit is cut off; by default that is the mean of `length` letters.
+    """
+
+    def __init__(
+        self, weights: tuple[int, ...], length: int, order: int, n_digits: int | None
+    ) -> None:
+        self.words = huffman_words(weights, order)
+        if n_digits is None:
+            of_words = sum(w * len(word) for w, word in zip(weights, self.words, strict=True))
+            n_digits = max(-(-length * of_words // sum(weights)), 1)
+        super().__init__(len(weights) - 1, length, order, n_digits)
+
+    def digits(self, letters: np.ndarray) -> np.ndarray:
+        widths = np.array([len(word) for word in self.words])
+        table = np.zeros((len(self.words), widths.max()), dtype=np.int64)
+        for row, word in zip(table, self.words, strict=True):
+            row[: len(word)] = word
+        n, rows = len(letters), np.arange(len(letters))
+        # What is cut off, and zeros after the end mark, go to a column that is left out.
+        digits, place = np.zeros((n, self.n_digits + 1), dtype=np.int64), np.zeros(n, dtype=int)
+        for letter in letters.T:
+            for i in range(widths.max()):
+                inside = np.where(i < widths[letter], np.minimum(place + i, self.n_digits), -1)
+                digits[rows, inside] = table[letter, i]
+            place = np.where(letter == 0, self.n_digits, place + widths[letter])
+        return digits[:, : self.n_digits]
+
+    @cached_property
+    def _letter_of(self) -> dict[tuple[int, ...], int]:
+        return {word: letter for letter, word in enumerate(self.words)}
+
+    @cached_property
+    def _beginnings(self) -> set[tuple[int, ...]]:
+        return {word[:i] for word in self.words for i in range(len(word))}
+
+    def read(self, digits: Sequence[int]) -> tuple[int, ...] | None:
+        letters: list[int] = []
+        word: tuple[int, ...] = ()
+        for i, digit in enumerate(digits):
+            word = (*word, int(digit))
+            if word in self._letter_of:
+                letters.append(self._letter_of[word])
+                word = ()
+                if letters[-1] == 0 or len(letters) == self.length:
+                    return None if letters == [0] or any(digits[i + 1 :]) else tuple(letters)
+            elif word not in self._beginnings:
+                return None
+        return tuple(letters)
+
+
+def _until_the_end(letters: tuple[int, ...], base: int) -> tuple[int, ...] | None:
+    """The letters up to the first end mark; None if they are of no string."""
+    place = letters.index(0) if 0 in letters else len(letters)
+    if (letters and place == 0) or any(letters[place:]) or max(letters, default=0) >= base:
+        return None
+    return letters[: place + 1]
+
+
+@lru_cache(maxsize=64)
+def huffman_words(weights: tuple[int, ...], order: int) -> tuple[tuple[int, ...], ...]:
+    """Return the prefix-free words that are shortest on average, the same on every machine.
+
+    D. A. Huffman, "A method for the construction of minimum-redundancy codes", Proceedings of the
+    IRE 40(9), 1952, :doi:`10.1109/JRPROC.1952.273898`.
+    """
+    n_missing = -(len(weights) - 1) % (order - 1)  # so that no node but the lowest is left open
+    heap: list[tuple[int, int, tuple[int, ...]]]
+    heap = [(weight, i, (i,)) for i, weight in enumerate([*weights, *[0] * n_missing])]
+    heapq.heapify(heap)
+    words: list[tuple[int, ...]] = [()] * len(heap)
+    while len(heap) > 1:
+        joined: list[tuple[int, int, tuple[int, ...]]] = []
+        for digit in range(min(order, len(heap))):
+            joined.append(heapq.heappop(heap))
+            for symbol in joined[-1][2]:
+                words[symbol] = (digit, *words[symbol])
+        symbols = tuple(symbol for node in joined for symbol in node[2])
+        heapq.heappush(heap, (sum(node[0] for node in joined), min(symbols), symbols))
+    return tuple(words[: len(weights)])
+
+
+def letter_codes(strings: list[str], alphabet: str, length: int) -> np.ndarray:
+    """Return letters as numbers, int32 of shape (n, length), -1 for those not in the alphabet."""
+    points = np.array(strings, dtype=f"U{length}").view(np.uint32).reshape(-1, length)
+    known = np.array([ord(letter) for letter in alphabet])
+    table = np.full(known.max() + 2, -1, dtype=np.int32)
+    table[known], table[0] = np.arange(1, len(known) + 1), 0
+    return table[np.minimum(points, len(table) - 1)]

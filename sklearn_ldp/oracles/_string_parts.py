@@ -1,0 +1,387 @@
+"""What users are asked of strings: prefixes of growing lengths, under linear hash functions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property, lru_cache
+from itertools import pairwise
+
+import numpy as np
+from scipy.special import ndtr, ndtri
+
+from .._utils.docs import inherit_docstrings
+from ..domains import StringCoder, StringDomain
+from ..domains.canonical import list_digest
+from ..mechanisms.channel import randomised_response
+from ..mechanisms.coins import TWO_64, direct_threshold, exp_lower_bound
+from ..mechanisms.laws import choice_entropy
+from ..mechanisms.mechanism import Mechanism, PublicPart, ReportField, check_hash_reports
+from ..numerics.finite_field import MAX_SUGGESTED_POWER, FiniteField, prime_power
+from ..numerics.transforms import LinearFunctions, linear_functions, mixed
+from ._local_hashing import MixingHash
+
+_DIGEST_BITS = 40  # of a prefix: with its new digits, a code has fewer than 63 bits
+_MOST_FIRST, _MOST_NEXT = 1 << 20, 1 << 18  # extensions of the empty prefix, and of each other one
+_BUCKETS = 1 << 18, 1 << 21  # of the held-out part: the least and the most
+_MOST_CELLS = 1 << 22  # counts in the tally of a part
+_USERS_OF_FUNCTION = 4  # users who are expected to share a function, if the tally is not too large
+_MOST_ORDER, _MOST_PARTS = 1 << 9, 24
+_HELD_OUT = 0.15
+_ROWS = 1 << 15  # strings that are coded at a time
+
+
+@inherit_docstrings
+class PrefixHash(Mechanism):
+    """Report a hash function, and its value at a prefix after randomised response.
+
+    A code is ``digest * g**k + e``, where e has the k new digits of the prefix, and the digest
+    stands for all digits before them. The value of a function is ``<a, e> + s``, where a is a
+    linear function on GF(g)^k, and s mixes the digest with the number of the function: there are
+    `n_copies` functions with the same a. So two extensions of one prefix have the same value with
+    probability 1 / g exactly, and a Fourier transform sums the reports up for all of them. Two
+    different prefixes have so as far as the mixing is ideal.
+
+    A tally counts the reports of each kind, so it holds all that the reports do, in a size that
+    does not depend on their number.
+    """
+
+    def __init__(self, field: FiniteField, n_digits: int, n_copies: int, threshold: int) -> None:
+        self.field, self.n_digits, self.n_copies = field, n_digits, n_copies
+        self.threshold = threshold
+        self.p, self.q = Fraction(threshold, TWO_64), Fraction(1, field.order)
+        self.n_extensions = field.order**n_digits
+        self.n_linear = 1 + (self.n_extensions - 1) // (field.order - 1)
+        self.n_functions = self.n_linear * n_copies
+
+    @property
+    def functions(self) -> LinearFunctions:
+        """The linear functions of the new digits."""
+        return linear_functions(self.field.order, self.n_digits)
+
+    @property
+    def configuration(self):
+        return {
+            "hash_range": self.field.order,
+            "hash_dimension": self.n_digits,
+            "n_copies": self.n_copies,
+        }
+
+    def _identity(self):
+        return *super()._identity(), self.p
+
+    @property
+    def report_fields(self):
+        return ReportField("function", self.n_functions), ReportField("value", self.field.order)
+
+    @property
+    def is_informative(self):
+        return self.q < self.p
+
+    def report_entropy(self, order=1):
+        zero = Fraction(1, self.n_extensions)
+        linear = choice_entropy(zero, 1, self.n_linear - 1, order)
+        value = choice_entropy(self.p, 1, self.field.order - 1, order)
+        return math.log2(self.n_copies) + linear + value
+
+    # -- on the client ------------------------------------------------------------------------
+    def privatize(self, codes, coins):
+        draws = coins.integers(self.n_copies * self.n_extensions, len(codes))
+        return self._with_functions(codes, self._of_draws(draws), coins)
+
+    def _of_draws(self, draws):
+        copies, vectors = np.divmod(draws, self.n_extensions)
+        return copies * self.n_linear + self.functions.of_uniform_vectors(vectors)
+
+    def _with_functions(self, codes, functions, coins):
+        values = self.values(functions, *np.divmod(codes.astype(np.int64), self.n_extensions))
+        reports = np.empty((len(codes), 2), dtype=np.int64)
+        reports[:, 0] = functions
+        reports[:, 1] = randomised_response(values, self.field.order, self.threshold, coins)
+        return reports
+
+    def values(
+        self, functions: np.ndarray, digests: np.ndarray, extensions: np.ndarray
+    ) -> np.ndarray:
+        """Return the value of each function at its prefix and its extension."""
+        linear, pieces = functions % self.n_linear, self.functions.pieces(extensions)
+        values = self.functions.values(linear, pieces, np.arange(len(extensions)))
+        return self.field.add(values.astype(np.int64), self.shifts(functions, digests))
+
+    def shifts(self, functions: np.ndarray, digests: np.ndarray) -> np.ndarray:
+        """Return what the digits before the new ones add to the values."""
+        mixing = MixingHash(self.field.order, self.threshold)
+        return mixing.hash(functions, digests.astype(np.uint64)).astype(np.int64)
+
+    @property
+    def public_part(self):
+        shares = np.full(self.n_linear, (self.field.order - 1) / self.n_extensions)
+        shares[0] = 1 / self.n_extensions
+        return PublicPart(
+            lambda reports: reports[:, 0],
+            self.n_functions,
+            np.tile(shares / self.n_copies, self.n_copies),
+            self.n_copies * self.n_extensions,
+            self._of_draws,
+            self._with_functions,
+        )
+
+    # -- on the server ------------------------------------------------------------------------
+    def check_reports(self, reports):
+        return check_hash_reports(reports, self.n_functions, self.field.order)
+
+    def tally(self, reports):
+        kinds = reports[:, 0].astype(np.int64) * self.field.order + reports[:, 1]
+        return np.bincount(kinds, minlength=self.tally_size)
+
+    @property
+    def tally_size(self):
+        return self.n_functions * self.field.order
+
+    @property
+    def tally_sum(self):
+        return 1
+
+    def decode_operations(self, n_samples):
+        return n_samples + int(self.n_extensions * np.log2(self.n_extensions))
+
+    def supports(self, tally: np.ndarray, digests: np.ndarray) -> Iterator[np.ndarray]:
+        """Yield, for each prefix, how many reports support each of its extensions.
+
+        No extension is hashed: the share of the prefix is subtracted from the values, so that what
+        is left is the value of a linear function at the new digits.
+        """
+        g, kinds = self.field.order, np.flatnonzero(tally)
+        functions, values = np.divmod(kinds, g)
+        counts, linear = tally[kinds].astype(float), functions % self.n_linear * g
+        for start in range(0, len(digests), 2):  # the transform takes two at a time
+            tables = np.empty((len(digests[start : start + 2]), self.n_linear, g))
+            for table, digest in zip(tables, digests[start : start + 2], strict=True):
+                left = self.field.subtract(values, self.shifts(functions, digest))
+                sums = np.bincount(linear + left, counts, self.n_linear * g)
+                table[:] = sums.reshape(self.n_linear, g)
+            yield from np.rint(self.functions.gather(tables))
+
+    def support_of(
+        self, tallies: np.ndarray, digest: np.ndarray, extensions: np.ndarray
+    ) -> np.ndarray:
+        """Return, in each tally, how many reports support some extensions, by hashing these."""
+        support = np.empty((len(tallies), len(extensions)), dtype=np.int64)
+        functions = np.arange(self.n_functions)
+        for i, extension in enumerate(extensions):
+            values = self.values(functions, digest, np.full(len(functions), extension))
+            support[:, i] = tallies[:, functions * self.field.order + values].sum(axis=1)
+        return support
+
+
+# -- how strings become codes -----------------------------------------------------------------
+def digest_of_digits(digits: np.ndarray) -> np.ndarray:
+    """Return a digest below 2**40 of each row, 0 without digits; this is part of the protocol."""
+    words = np.full(len(digits), 0x9E3779B97F4A7C15, dtype=np.uint64)
+    for digit in digits.T:
+        words = mixed(words ^ (digit.astype(np.uint64) + np.uint64(1)))
+    digests = (words >> np.uint64(64 - _DIGEST_BITS)).astype(np.int64)
+    return digests if digits.shape[1] else np.zeros_like(digests)
+
+
+@dataclass(frozen=True)
+class StringPlan:
+    """What users are asked of their strings: the digits of each part, and who is asked it."""
+
+    epsilon: float
+    hash_range: int  # number g of values of a digit
+    steps: tuple[int, ...]  # number of new digits of each searching part
+    shares: tuple[float, ...]  # of the users, in each searching part and in the held-out one
+    n_strings: float  # that these digits can tell
+    n_found: int
+    expected_n_users: int
+
+    @property
+    def n_kept(self) -> int:
+        """Number of prefixes that are kept after each part."""
+        return 2 * self.n_found
+
+    def found_probability(self, frequencies: np.ndarray, n_users: int | None = None) -> np.ndarray:
+        """Return about how likely strings are found.
+
+        Parameters
+        ----------
+        frequencies : array-like of shape (n,)
+            Frequencies of strings.
+        n_users : int, default=None
+            Number of users; None takes the expected number.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            The product of the probabilities that their prefixes stand out from those that nobody
+            has, without help by strings with the same prefix.
+        """
+        n = self.expected_n_users if n_users is None else n_users
+        levels, errors = self.noise_levels, self._errors_of_one / math.sqrt(n)
+        with np.errstate(over="ignore"):
+            each = ndtr(np.asarray(frequencies, dtype=float)[..., None] / errors - levels)
+        return each.prod(axis=-1)
+
+    def threshold(self, n_users: int | None = None) -> float:
+        """Return about the frequency from which a string is more likely found than not."""
+        n = self.expected_n_users if n_users is None else n_users
+        return float((self.noise_levels * self._errors_of_one).max()) / math.sqrt(n)
+
+    @cached_property
+    def n_rivals(self) -> np.ndarray:
+        """Number of prefixes among which each part chooses, of shape (n_parts,)."""
+        # Of the strings of so many digits, some are none: they have letters after the end.
+        logs = np.log(self.hash_range) * np.array(self.steps)
+        logs = np.minimum(logs, math.log(self.n_strings) * logs / logs.sum())
+        return np.exp(logs) * np.where(np.arange(len(logs)), self.n_kept, 1)
+
+    @cached_property
+    def noise_levels(self) -> np.ndarray:
+        """The standard errors that prefixes must stand out by, of shape (n_parts,)."""
+        kept = np.full(len(self.steps), self.n_kept / 2)
+        kept[-1] = self.n_found / 2
+        return np.maximum(ndtri(1 - np.minimum(kept / self.n_rivals, 0.5)), 1.0).round(9)
+
+    @cached_property
+    def _errors_of_one(self) -> np.ndarray:
+        variance = _null_variance(self.epsilon, self.hash_range)
+        return np.sqrt(variance / np.array(self.shares[:-1]))
+
+    def mechanisms(self) -> list[PrefixHash]:
+        """Return what reports on each part, the held-out one last."""
+        field = FiniteField(self.hash_range)
+        threshold = direct_threshold(self.epsilon, self.hash_range)
+        parts: list[PrefixHash] = []
+        for step, share in zip(self.steps, self.shares[:-1], strict=True):
+            part = PrefixHash(field, step, 1, threshold)
+            if parts:
+                expected = self.expected_n_users * share / _USERS_OF_FUNCTION
+                most = _MOST_CELLS / part.tally_size
+                n_copies = max(int(min(expected / part.n_linear, most)), 1)
+                part = PrefixHash(field, step, n_copies, threshold)
+            parts.append(part)
+        order, n_digits = bucket_space(self.epsilon)
+        whole = FiniteField(order), n_digits, 1, direct_threshold(self.epsilon, order)
+        return [*parts, PrefixHash(*whole)]
+
+
+class PrefixDomain(StringDomain):
+    """Strings whose codes are those of their prefixes, one for each part of a plan."""
+
+    def __init__(self, strings: StringDomain, plan: StringPlan) -> None:
+        vars(self).update(vars(strings))
+        self.plan = plan
+
+    @property
+    def digits(self) -> StringCoder:
+        """The map from strings to digits."""
+        return self.coder(self.plan.hash_range)
+
+    @property
+    def digest(self) -> str:
+        return list_digest([super().digest, self.plan.hash_range, *self.plan.steps])
+
+    def _key(self):
+        return *super()._key(), self.plan.hash_range, self.plan.steps
+
+    def encode_columns(self, columns: list[np.ndarray], name: str) -> np.ndarray:
+        letters = super().encode_columns(columns, name)
+        codes = np.empty((len(letters), len(self.plan.shares)), dtype=np.int64)
+        for start in range(0, len(letters), _ROWS):
+            rows = slice(start, start + _ROWS)
+            codes[rows] = self.codes(self.digits.digits(letters[rows]))
+        return codes
+
+    def codes(self, digits: np.ndarray) -> np.ndarray:
+        """Return the code of each part, (n, n_parts), for digits of strings."""
+        g, ends = self.plan.hash_range, np.cumsum([0, *self.plan.steps]).tolist()
+        order, n_digits = bucket_space(self.plan.epsilon)
+        columns = []
+        for start, stop in pairwise(ends):
+            new = digits[:, start:stop] @ g ** np.arange(stop - start)[::-1]
+            columns.append(digest_of_digits(digits[:, :start]) * g ** (stop - start) + new)
+        return np.column_stack([*columns, digest_of_digits(digits) % order**n_digits])
+
+
+# -- how the parts are chosen -----------------------------------------------------------------
+def _null_variance(epsilon: float, order: int) -> float:
+    ratio = float(min(exp_lower_bound(epsilon), Fraction(1 << 60)))
+    p, q = ratio / (ratio + order - 1), 1 / order
+    return q * (1 - q) / (p - q) ** 2 if p > q else math.inf
+
+
+@lru_cache(maxsize=64)
+def _orders(epsilon: float, most: int) -> list[int]:
+    """Field orders whose hash values are worth a look at a budget, the best one first."""
+    largest = min(int(2 * min(exp_lower_bound(epsilon), Fraction(most))) + 4, most)
+    powers = [(n, prime_power(n)) for n in range(2, largest + 1)]
+    orders = [n for n, at in powers if at and (at[1] == 1 or n <= MAX_SUGGESTED_POWER)]
+    return sorted(orders, key=lambda order: _null_variance(epsilon, order))
+
+
+@lru_cache(maxsize=64)
+def bucket_space(epsilon: float) -> tuple[int, int]:
+    """Return (g, k) of the best field with 2**18 to 2**21 vectors, the digests of whole strings."""
+    least, most = _BUCKETS
+    for order in _orders(epsilon, 1 << 10):
+        n_digits = math.ceil(math.log2(least) / math.log2(order) - 1e-9)
+        if order**n_digits <= most:
+            return order, n_digits
+    raise AssertionError("2**18 is a power of 2")
+
+
+@lru_cache(maxsize=64)
+def best_plan(
+    epsilon: float,
+    strings: StringDomain,
+    n_found: int,
+    expected_n_users: int,
+    hash_range: int | None = None,
+) -> StringPlan:
+    """Return the plan with the largest expected recall.
+
+    The recall is that of the strings up to rank `n_found` where frequencies fall as
+    ``rank**-1.2``, which is about as those of words do. Nothing of it depends on the users.
+    """
+    frequencies = np.arange(1, n_found + 1) ** -1.2 / _ZETA
+    best, most = None, -1.0
+    for order in _orders(epsilon, _MOST_ORDER) if hash_range is None else [hash_range]:
+        n_digits = strings.coder(order).n_digits
+        n_strings = math.exp(min(strings.max_length * math.log(strings.size), 700))
+        n_strings = min(n_strings, float(order) ** min(n_digits, 300 / math.log10(order)))
+        for steps in _divisions(n_digits, order):
+            even = (1.0,) * (len(steps) + 1)
+            plan = StringPlan(epsilon, order, steps, even, n_strings, n_found, expected_n_users)
+            squares = plan.noise_levels**2  # so all parts have the same threshold
+            shares = ((1 - _HELD_OUT) * squares / squares.sum()).round(9).tolist()
+            plan = replace(plan, shares=(*shares, _HELD_OUT))
+            recall = round(float(plan.found_probability(frequencies).mean()), 9)
+            if recall > most:
+                best, most = plan, recall
+    if best is None:
+        raise ValueError(
+            f"StringOracle needs more than {_MOST_PARTS} parts for strings of up to "
+            f"{strings.max_length} of {strings.size - 1} letters, too many for any number of "
+            "users: take a smaller max_length, or a code."
+        )
+    return best
+
+
+_ZETA = 5.591582441177750  # of 1.2
+
+
+def _divisions(n_digits: int, order: int) -> Iterator[tuple[int, ...]]:
+    """Ways to divide digits into steps: a first one, and others that are as even as can be."""
+    powers = (math.log2(m) / math.log2(order) + 1e-9 for m in (_MOST_FIRST, _MOST_NEXT))
+    first_most, most = (max(int(n), 1) for n in powers)
+    for first in range(1, min(first_most, n_digits) + 1):
+        left = n_digits - first
+        fewest = -(-left // most)
+        for n_parts in range(fewest, min(left, fewest + 2) + 1):
+            if n_parts + 1 > _MOST_PARTS or (left and not n_parts):
+                continue
+            small, n_larger = divmod(left, n_parts) if n_parts else (0, 0)
+            yield (first, *(small + (j < n_larger) for j in range(n_parts)))

@@ -1,0 +1,343 @@
+"""The most frequent strings of an open domain, which no client and no server lists."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from .._utils.random import RandomState
+from .._utils.typing import Values
+from ..domains import Domain, StringCoder, StringDomain
+from ..estimates import FrequencyEstimate
+from ..mechanisms.several import Several
+from ..noise import NoiseModel, SampledNoise
+from ._local_hashing import MixingHash, MixingHashChannel
+from ._string_parts import PrefixDomain, PrefixHash, StringPlan, best_plan, digest_of_digits
+from .collector import BaseCollector, Collected, inherit_survey_parameters
+
+_NO_DIGITS = np.int64(0)  # the digest of the empty prefix
+_TRIED = 16  # extensions of a prefix that are looked at, for each that is kept ..
+_MOST_TRIED = 1 << 18  # .. and the most of all prefixes
+
+
+@dataclass(frozen=True, eq=False)
+class StringSearch:
+    """What was kept after each part, the surest first, and the digits of the strings found."""
+
+    prefixes: list[list[tuple[str, float]]]
+    digits: np.ndarray
+
+
+def search(survey: Several, domain: PrefixDomain, tally: np.ndarray) -> StringSearch:
+    """Search for the strings that most reports tell of, part by part."""
+    plan, coder = domain.plan, domain.digits
+    kept = [_Prefix((), (), np.zeros(0), np.zeros(0))]
+    prefixes, errors = [], np.zeros(0)
+    for j in range(len(plan.steps)):
+        part: Any = survey.mechanisms[j]
+        tally_of_part, n_users = survey.tallies_on(tally, j)
+        noise = NoiseModel(float(part.p), float(part.q), max(int(n_users), 1))
+        is_last = j == len(plan.steps) - 1
+        n_kept = plan.n_found if is_last else plan.n_kept
+        before, digits, support = _best_extensions(part, tally_of_part, kept, coder, n_kept)
+        estimates, errors = noise.debias(support), np.append(errors, noise.std)
+        rivals = np.where([kept[i].has_ended for i in before], 0.0, plan.n_rivals[j])
+        paths = np.column_stack([np.array([one.path for one in kept])[before], estimates])
+        of_paths = np.column_stack([np.array([one.rivals for one in kept])[before], rivals])
+        chosen: list[_Prefix] = []
+        taken: set[Any] = set()
+        for i in np.argsort(-evidence(paths, errors, of_paths), kind="stable").tolist():
+            letters = coder.read(digits[i].tolist())
+            # Of strings in one bucket, held-out users tell of the most frequent one only.
+            bucket = domain.codes(digits[i][None])[0, -1] if is_last and letters else None
+            if letters is None or (is_last and not taken.isdisjoint((letters, bucket))):
+                continue
+            taken.update((letters, bucket))
+            chosen.append(_Prefix(tuple(digits[i].tolist()), letters, paths[i], of_paths[i]))
+            if len(chosen) == n_kept:
+                break
+        kept = chosen
+        prefixes.append([(domain.text(one.letters), float(one.path[-1])) for one in kept])
+        if not kept:  # no string begins with what was looked at
+            break
+    return StringSearch(prefixes, np.array([one.digits for one in kept]))
+
+
+class _Prefix(NamedTuple):
+    """Digits, the letters that they tell of, and each part's estimate and number of rivals."""
+
+    digits: tuple[int, ...]
+    letters: tuple[int, ...]
+    path: np.ndarray
+    rivals: np.ndarray
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether it is a whole string, whose further digits are known."""
+        return self.letters[-1:] == (0,)
+
+
+def evidence(paths: np.ndarray, errors: np.ndarray, n_rivals: np.ndarray) -> np.ndarray:
+    """Return how sure it is that somebody has each prefix.
+
+    If nobody has a prefix, there is a first part from which on its estimates are noise: the
+    estimates from there on, together, must stand out from those of all its rivals there. The
+    evidence, the logarithm of a likelihood ratio less that of the number of rivals, is that
+    against the likeliest such part. `paths` and `n_rivals` have a row for each prefix and a column
+    for each part; there are 0 rivals where the string had ended before.
+    """
+    precisions = errors**-2.0
+    sums = np.cumsum((paths * precisions)[:, ::-1], axis=1)[:, ::-1]
+    z = sums / np.sqrt(np.cumsum(precisions[::-1])[::-1])
+    logs = np.log(n_rivals, out=np.full(paths.shape, -np.inf), where=n_rivals > 0)
+    return (z * np.abs(z) / 2 - logs).min(axis=1)
+
+
+def _best_extensions(
+    part: PrefixHash, tally: np.ndarray, prefixes: list[_Prefix], coder: StringCoder, n_kept: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The best extensions of prefixes: whose they are, their digits, and their support."""
+    step, most = part.n_digits, max(_TRIED, _MOST_TRIED // len(prefixes))
+    n_best = min(_TRIED * n_kept, most, part.n_extensions)
+    powers, start = part.field.order ** np.arange(step)[::-1], len(prefixes[0].digits)
+    digests = digest_of_digits(np.array([one.digits for one in prefixes], dtype=np.int64))
+    before, digits, supports = [], [], []
+    is_open = np.array([not one.has_ended for one in prefixes])
+    both = zip(np.flatnonzero(is_open), part.supports(tally, digests[is_open]), strict=True)
+    for i, support in both:
+        best = np.argpartition(-support, n_best - 1)[:n_best]
+        new = best[:, None] // powers % part.field.order
+        digits.append(np.concatenate([np.tile(prefixes[i].digits, (n_best, 1)), new], axis=1))
+        before.append(np.full(n_best, i))
+        supports.append(support[best])
+    for i in np.flatnonzero(~is_open):
+        letters = np.zeros((1, coder.length), dtype=np.int64)
+        letters[0, : len(prefixes[i].letters)] = prefixes[i].letters
+        whole = coder.digits(letters)[:, : start + step]
+        digits.append(whole)
+        before.append(np.array([i]))
+        supports.append(part.support_of(tally[None], digests[i], whole[:, start:] @ powers)[0])
+    return np.concatenate(before), np.concatenate(digits).astype(np.int64), np.concatenate(supports)
+
+
+# The searches of the collections in memory: an oracle's `estimate_` is read many times.
+_searches: WeakKeyDictionary[Collected, StringSearch] = WeakKeyDictionary()
+
+
+@inherit_survey_parameters
+class StringOracle(BaseCollector[FrequencyEstimate]):
+    """The most frequent strings that users have, where nobody can list them.
+
+    The collection has one round, and clients need no candidates. Each user is asked about a prefix
+    of her string, of one of several lengths, which is drawn in public: her report is a hash
+    function and a randomised hash value, as :class:`OLH` makes them. The server keeps the most
+    frequent prefixes of one length, and looks at all their extensions by the digits of the next
+    length; a Fourier transform adds up the reports for all of them at once [1]_. One user in seven
+    is held out from the search and tells about her whole string. The estimate of what was found is
+    of these users alone, so it is not biased by the selection.
+
+    Strings are written in digits of a finite field. Which field, the lengths and the shares of the
+    users are chosen by the expected recall, from `epsilon`, the domain, `n_found` and
+    `expected_n_users`, and never from data: all parties that say the same agree.
+
+    Privacy: one `fit`, `partial_fit`, `privatize` or `transform` on values spends epsilon of each
+    user; all that is done with reports is free. A string that was found was told by many users.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        Privacy budget of one report, > 0.
+    alphabet : str or StringDomain
+        The letters, which are public; or what :meth:`Domain.strings` returns, for a code in which
+        frequent letters are short.
+    max_length : int, default=20
+        The most letters of a string; longer ones are cut off. Each letter costs accuracy. A domain
+        given as `alphabet` has its own.
+    n_found : int, default=32
+        Number of strings to find.
+    expected_n_users : int, default=1_000_000
+        Number of users to plan for. Any other number may report.
+    hash_range : "auto" or int, default="auto"
+        Number of values of a digit: a prime, or a power of one. "auto" chooses it.
+    input : {"values", "reports"}, default="values"
+        Whether `fit`, `partial_fit` and `transform` read users' raw values or their reports.
+    random_state : int, RandomState, Generator or None, default=None
+        None draws every coin from the operating system's secure source. Anything else makes reports
+        predictable, and is for simulations.
+    n_jobs : int, default=None
+        Number of threads that work on chunks of users; it does not change the result.
+
+    Attributes
+    ----------
+    estimate_ : FrequencyEstimate of shape (1, n_found)
+        The strings that were found, the most frequent first, with frequencies by held-out users.
+        They do not add up to 1, so post-processors that assume it are not for them.
+    found_prefixes_ : list of list of (str, float)
+        What was kept after each part, the surest first, with estimates that are biased upwards
+        because they were selected. It shows where a string was lost.
+    n_samples_seen_ : int
+        Number of users.
+
+    Notes
+    -----
+    A string is estimated by the bucket that its digest falls into, one of more than 2**18. Of two
+    strings in one bucket only the more frequent one is found. If the other one was not found, and
+    is not rare, the estimate is of both, which happens to few strings in ten thousand.
+
+    A tally counts each kind of report: the memory of a server depends on the plan, not on the
+    number of users. It is about 100 MB for a million expected ones.
+
+    References
+    ----------
+    .. [1] T. Wang, N. Li, S. Jha, "Locally differentially private heavy hitter identification",
+       IEEE Transactions on Dependable and Secure Computing 18(2), 2021,
+       :doi:`10.1109/TDSC.2019.2927695` (the prefixes; the transform and the held-out users are
+       not in it).
+
+    Examples
+    --------
+    >>> from sklearn_ldp import StringOracle
+    >>> words = ["yes"] * 6000 + ["no"] * 3000 + ["perhaps"] * 1000
+    >>> oracle = StringOracle(
+    ...     4.0,
+    ...     alphabet="abcdefghijklmnopqrstuvwxyz",
+    ...     max_length=8,
+    ...     n_found=3,
+    ...     expected_n_users=10_000,
+    ...     random_state=0,
+    ... )
+    >>> oracle.fit(words).estimate_.top(2)
+    [('yes', 0.6...), ('no', 0.3...)]
+    """
+
+    _parameter_constraints: dict = {
+        **BaseCollector._parameter_constraints,
+        "alphabet": "no_validation",  # StringDomain checks these two, and says what is wrong
+        "max_length": "no_validation",
+        "n_found": [Interval(Integral, 1, 1 << 10, closed="both")],
+        "expected_n_users": [Interval(Integral, 1, 1 << 40, closed="both")],
+        "hash_range": [StrOptions({"auto"}), Interval(Integral, 2, 1 << 10, closed="both")],
+    }
+    _domain_parameter = "alphabet"
+    n_shards = 1
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        *,
+        alphabet: Any = None,
+        max_length: int = 20,
+        n_found: int = 32,
+        expected_n_users: int = 1_000_000,
+        hash_range: int | str = "auto",
+        input: str = "values",
+        random_state: RandomState = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.alphabet = alphabet
+        self.max_length = max_length
+        self.n_found = n_found
+        self.expected_n_users = expected_n_users
+        self.hash_range = hash_range
+        self.input = input
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def plan(self) -> StringPlan:
+        """Return what users are asked, and what recall to expect, before any data.
+
+        Returns
+        -------
+        StringPlan
+            The lengths, the shares, and ``found_probability(frequencies)``.
+
+        Raises
+        ------
+        ValueError
+            If a parameter is not valid.
+
+        Examples
+        --------
+        >>> from sklearn_ldp import StringOracle
+        >>> plan = StringOracle(4.0, alphabet="01", max_length=48).plan()
+        >>> plan.found_probability([0.01, 0.003, 0.001]).round(2)
+        array([...])
+        """
+        return self._domain().plan
+
+    # -- what is known after fit --------------------------------------------------------------
+    @property
+    def found_prefixes_(self) -> list[list[tuple[str, float]]]:
+        """What was kept after each part, the surest first, with its estimate."""
+        return self._search_of(self._fitted("found_prefixes_")).prefixes
+
+    # -- the hooks ----------------------------------------------------------------------------
+    def _is_auto(self) -> bool:
+        return False
+
+    def _domain(self) -> PrefixDomain:
+        return self._domain_of(self.alphabet)  # which depends on other parameters, too
+
+    def _domain_of(self, declared: Any) -> PrefixDomain:
+        self._check_parameters()
+        strings = declared
+        if not isinstance(declared, StringDomain):
+            strings = StringDomain(declared, self.max_length, name=self._name)
+        order = None if self.hash_range == "auto" else int(self.hash_range)
+        if order is None and strings.max_digits is not None:
+            raise ValueError(
+                f"{self._name} needs hash_range= with max_digits=, as these are digits of a field "
+                "of so many elements."
+            )
+        users, epsilon = int(self.expected_n_users), float(self.epsilon)
+        return PrefixDomain(strings, best_plan(epsilon, strings, int(self.n_found), users, order))
+
+    def _learned_domain(self, X: Values) -> Domain:
+        return self._domain()
+
+    def _make_mechanism(self, domain: Any) -> Several:
+        return Several.drawn(domain.plan.mechanisms(), domain.plan.shares)
+
+    def _search_of(self, state: Collected) -> StringSearch:
+        if state not in _searches:
+            domain: Any = state.protocol.domain
+            tallies, sizes = state.decoded
+            self._warn_of_few(domain.plan, int(np.sum(sizes)))
+            _searches[state] = search(state.mechanism, domain, tallies.sum(axis=0))
+        return _searches[state]
+
+    def _warn_of_few(self, plan: StringPlan, n_users: int) -> None:
+        threshold = plan.threshold(max(n_users, 1))
+        most = int(1 / threshold)
+        if most < plan.n_found:
+            warnings.warn(
+                f"{self._name} looks for {plan.n_found} strings, and at most {most} can stand out "
+                f"among {n_users:,} users: a string needs a frequency of about {threshold:.2g}. "
+                "Most others are strings that nobody has; estimate_.detected() tells.",
+                UserWarning,
+                stacklevel=4,
+            )
+
+    def _estimate_of(self, state: Collected) -> FrequencyEstimate:
+        domain: Any = state.protocol.domain
+        found, survey = self._search_of(state), state.mechanism
+        strings = [text for text, _ in found.prefixes[-1]]
+        part: Any = survey.mechanisms[-1]
+        own, asked = survey.tallies_on(state.decoded[0], len(survey.mechanisms) - 1)
+        rows = np.flatnonzero(asked)
+        if not (rows.size and strings):
+            return FrequencyEstimate(np.empty((0, len(strings))), strings)
+        buckets = domain.codes(found.digits)[:, -1]
+        support = part.support_of(own[rows], _NO_DIGITS, buckets)
+        client = MixingHash(part.field.order, part.threshold)
+        channel = MixingHashChannel(buckets.astype(np.uint64), client)
+        values, noise = channel.estimate_decoded(support, asked[rows])
+        n_users, names = state.of_rows(rows)
+        return FrequencyEstimate(values, strings, SampledNoise(noise, n_users), row_names=names)

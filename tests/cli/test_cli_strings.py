@@ -1,0 +1,57 @@
+"""Strings that nobody lists, on the command line: files in, files out, and what is refused."""
+
+import pytest
+from test_cli import COLUMNS, assert_fails, rows_of
+
+from sklearn_ldp.__main__ import main
+
+pytest.importorskip("pyarrow")
+
+WORDS = {"firefox": 9000, "chrome": 5000, "safari": 3000, "007": 2000}
+OPTIONS = ["--strings", "abcdefghijklmnopqrstuvwxyz07", "--max-length", "8", "--n-found", "3"]
+OPTIONS += ["--expected-users", "20000", "--epsilon", "4"]
+
+
+@pytest.fixture
+def words(tmp_path, monkeypatch):
+    """A file of one string a user, in the current folder."""
+    monkeypatch.chdir(tmp_path)
+    lines = [word for word, n in WORDS.items() for _ in range(n)]
+    (tmp_path / "words.csv").write_text("value\n" + "\n".join(lines) + "\n")
+    return "words.csv"
+
+
+def assert_covers(rows):
+    """Fails by chance about once in 10**7 runs."""
+    assert list(rows[0]) == COLUMNS
+    assert [row["value"] for row in rows] == list(WORDS)[:3]
+    for row in rows:
+        share = WORDS[row["value"]] / sum(WORDS.values())
+        assert float(row["low"]) <= share <= float(row["high"])
+
+
+def test_from_users_to_the_list(words, capsys):
+    level = ["--level", "0.99999999"]
+    assert main(["estimate", words, *OPTIONS, *level]) == 0
+    assert_covers(rows_of(capsys.readouterr().out))
+    assert main(["privatize", words, *OPTIONS, "--output", "reports.parquet"]) == 0
+    assert main(["aggregate", "reports.parquet", *OPTIONS, "--checkpoint", "state.npz"]) == 0
+    capsys.readouterr()
+    assert main(["estimate", "state.npz", *OPTIONS, *level]) == 0
+    assert_covers(rows_of(capsys.readouterr().out))
+    other = ["--strings", "abc", *OPTIONS[2:]]
+    assert_fails(["estimate", "state.npz", *other], capsys, "not a checkpoint of this collection")
+
+
+@pytest.mark.parametrize(
+    ("argv", "expected"),
+    [
+        (["estimate", "--post", "norm-sub"], "leave it out, and estimates are clipped at 0"),
+        (["privatize", "--oracle", "oue", "--output", "r.parquet"], "leave it out with --strings"),
+        (["privatize", "--output", "r.parquet", "--strings", "fre"], "got a letter, which is not"),
+        (["privatize", "--output", "r.parquet", "--strings", "aa"], "different letters"),
+    ],
+)
+def test_what_is_refused(argv, expected, words, capsys):
+    options = [*OPTIONS[2:], *([] if "--strings" in argv else OPTIONS[:2])]
+    assert_fails([argv[0], words, *argv[1:], *options], capsys, expected)
