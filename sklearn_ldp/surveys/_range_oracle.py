@@ -78,7 +78,8 @@ class RangeOracle(BaseOracle):
     >>> bins = Domain.bins(64, bounds=(0, 100))
     >>> oracle = RangeOracle(1.0, categories=bins, random_state=0)
     >>> oracle.fit_transform(ages).answer(between([(20, 40), (65, 100)])).round(2)
-    array([[0.44, 0.02]])
+    [20, 40)   0.44
+    [65, 100)  0.03
     """
 
     def __setstate__(self, state: dict[str, Any]) -> None:
