@@ -1068,8 +1068,10 @@ class StringDomain(Domain):
                 f"{name} needs the letters of its alphabet in Unicode's normal form C, to which "
                 "clients bring their strings: unicodedata.normalize('NFC', alphabet)."
             )
-        self.alphabet, self.max_length, self.max_digits = alphabet, int(max_length), max_digits
-        self.size = len(alphabet) + 1
+        self.alphabet: str = alphabet
+        self.max_length: int = int(max_length)
+        self.max_digits: int | None = max_digits
+        self.size: int = len(alphabet) + 1
         self._weights = None if weights is None else _whole_weights(weights, self.size, name)
 
     def coder(self, order: int) -> StringCoder:

@@ -30,8 +30,8 @@ class NumberDomain(Domain):
     """
 
     def __init__(self, bounds: Any, n_levels: int, name: str = "NumberDomain") -> None:
-        self.bounds = checked_bounds(bounds, name)
-        self.size = n_levels
+        self.bounds: tuple[float, float] = checked_bounds(bounds, name)
+        self.size: int = n_levels
 
     @property
     def categories(self) -> np.ndarray:

@@ -18,6 +18,11 @@ class StringCoder:
     A string is a row of letters as numbers from 1, filled up with 0, which is the end mark.
     """
 
+    base: int
+    length: int
+    order: int
+    n_digits: int
+
     def __init__(self, n_letters: int, length: int, order: int, n_digits: int) -> None:
         self.base, self.length = n_letters + 1, length
         self.order, self.n_digits = order, n_digits

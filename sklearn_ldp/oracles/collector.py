@@ -374,6 +374,7 @@ class BaseCollector(  # type: ignore[call-arg]
     random_state: RandomState
     n_jobs: int | None
     _state: Collected | None = None
+    n_clipped_: int
 
     #: The parameter that declares the domain; its value "auto" learns the domain from the values.
     _domain_parameter: str
