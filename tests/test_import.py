@@ -5,7 +5,7 @@ import threading
 
 import numpy as np
 import pytest
-from estimators import ORACLES, POSTPROCESSORS
+from estimators import ORACLES, POSTPROCESSORS, each_way
 from joblib import Parallel, delayed
 from sklearn.base import clone
 
@@ -97,7 +97,7 @@ def test_threads_may_post_process(post, estimate):
     assert same_in_threads(lambda: np.asarray(clone(post).fit_transform(estimate)))
 
 
-@pytest.mark.parametrize("oracle", ORACLES, ids=repr)
+@pytest.mark.parametrize("oracle", each_way(ORACLES), ids=repr)
 def test_threads_may_share_an_oracle(oracle):
     """All threads randomise with the same oracle, and each adds up with its own."""
     users = make_zipf(2_000, 37, random_state=0)

@@ -848,7 +848,7 @@ def test_a_tidy_frame(n_estimates):
 
 
 @pytest.mark.parametrize("oracle_class", [GRR, OLH, OUE])
-@pytest.mark.parametrize("epsilon", [0.5, 4, 50])
+@pytest.mark.parametrize("epsilon", [pytest.param(0.5, marks=pytest.mark.slow), 4, 50])
 def test_no_interval_is_a_single_point(oracle_class, epsilon):
     """Also where a category is far below 0, and where no report is false: [0, 0] claims too much.
 

@@ -132,7 +132,7 @@ def test_users_are_not_a_population():
     assert covered["population"] >= 0.95
 
 
-@pytest.mark.parametrize("of", ["users", "population"])
+@pytest.mark.parametrize("of", ["users", pytest.param("population", marks=pytest.mark.slow)])
 def test_each_tail_misses_at_most_as_often_as_stated(of):
     """The exact chances, of tails as small as simultaneous intervals need them.
 

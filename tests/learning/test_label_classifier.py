@@ -268,6 +268,7 @@ def test_held_out_reports_decide_about_weights():
     np.testing.assert_allclose(evidence(np.zeros((4, 2)), np.ones(4), 1.0), 0.5)
 
 
+@pytest.mark.slow
 def test_probabilities_of_a_forest_are_sharpened_where_reports_say_so(monkeypatch, seed):
     """A forest's probabilities are too close to each other, and so are the corrected ones.
 
@@ -402,6 +403,7 @@ def test_the_most_probable_class_is_the_same_before_and_after(n_classes):
     assert np.any(inverse.argmax(axis=1) != reported.argmax(axis=1))
 
 
+@pytest.mark.slow
 def test_sets_of_labels_teach_more_among_many_classes(seed):
     """Error rate: below 1 in 1,000; the gain of a draw is .25 with a standard deviation of .15."""
     names = np.array([f"class {k:02}" for k in range(15)])
@@ -626,7 +628,8 @@ def rare_people(rng, n, rate):
     return y, rng.normal(size=n) + 1.5 * y
 
 
-@pytest.mark.parametrize("rate", [0.033, pytest.param(0.1, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("rate", [0.033, 0.1])
 def test_errors_of_ratios_of_rare_classes_cover(rate, seed):
     """4,000 users at epsilon 1: 1.96 errors cover the truth where a score is returned.
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from estimators import slow_but
 from scipy import stats
 from sklearn.base import clone
 
@@ -149,7 +150,7 @@ def crowded(monkeypatch):
     monkeypatch.setattr(f"{MODULE}._SPACE_PER_CATEGORY", 0)
 
 
-@pytest.mark.parametrize("path", ["users", "categories", "protocol", "fit"])
+@pytest.mark.parametrize("path", slow_but(["users"], ["users", "categories", "protocol", "fit"]))
 @pytest.mark.parametrize(
     "oracle", [OLH(2.0), pytest.param(OLH(2.5, hash_range=11), marks=pytest.mark.slow)], ids=repr
 )

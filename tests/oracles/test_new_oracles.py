@@ -10,7 +10,7 @@ from math import comb
 
 import numpy as np
 import pytest
-from estimators import ORACLES, each_way
+from estimators import ORACLES, each_way, slow_but
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
@@ -216,7 +216,7 @@ def test_projective_default_is_as_near_the_optimum_as_the_docs_say():
 @pytest.mark.parametrize(
     "oracle", [SubsetSelection(), SubsetSelection(0.3), SubsetSelection(subset_size=6)], ids=repr
 )
-@pytest.mark.parametrize("code", [0, pytest.param(3, marks=pytest.mark.slow), 6])
+@pytest.mark.parametrize("code", slow_but([0], [0, 3, 6]))
 def test_subsets_are_sorted_and_uniform(oracle, code, seed):
     """Chi-square test at 1e-9 over all C(7, w) sets, with and without the user's category.
 

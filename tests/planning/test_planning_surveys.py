@@ -82,6 +82,7 @@ def test_users_for_a_difference_are_the_inverse_of_power(difference):
     assert all(power.shape == (2,) for power in powers.values())
 
 
+@pytest.mark.slow
 def test_a_change_is_told_with_the_noise_of_drawing_whom_to_ask():
     """The planned power is that of collections; 400 of them, four standard errors."""
     one, n, frequency = survey(2.0), 3000, 0.2

@@ -322,7 +322,9 @@ def test_npmle_explains_the_few_that_are_far_out(seed):
 
 
 # -- few reports a category -------------------------------------------------------------------
-@pytest.mark.parametrize("queries", [None, top_k(10)], ids=["every", "top"])
+@pytest.mark.parametrize(
+    "queries", [pytest.param(None, marks=pytest.mark.slow), top_k(10)], ids=["every", "top"]
+)
 def test_few_reports_do_not_make_a_heavy_hitter_of_chance(queries):
     """Chance reaches the evidence that is asked for less than once in 4,000 collections.
 

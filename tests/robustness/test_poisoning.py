@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 import pytest
-from estimators import SUPPORTING
+from estimators import SUPPORTING, first_of_each, slow_but
 from scipy import stats
 from sklearn.base import clone
 
@@ -101,7 +101,7 @@ def attacked(oracle, r, seed):
     return server.frequencies_[targets].sum() - truth, truth, spread
 
 
-@pytest.mark.parametrize("oracle", SUPPORTING, ids=repr)
+@pytest.mark.parametrize("oracle", slow_but(first_of_each(SUPPORTING), SUPPORTING), ids=repr)
 def test_attacks_gain_what_the_formula_says(oracle, seed):
     """Within 5 bounds of the standard deviation: fails by chance less than once in 10**6 runs."""
     oracle, r = over(oracle, 9), 2

@@ -4,6 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
+from estimators import slow_but
 from scipy.optimize import check_grad
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
@@ -97,7 +98,7 @@ def test_rows_have_the_law_of_the_mixture():
 
 
 # -- the fit --------------------------------------------------------------------------------------
-@pytest.mark.parametrize(("method", "domains"), EVERY_METHOD[:3])
+@pytest.mark.parametrize(("method", "domains"), slow_but(EVERY_METHOD[:1], EVERY_METHOD[:3]))
 def test_the_model_is_better_than_what_it_is_made_of(method, domains):
     """Columns depend on a hidden kind of user, unlike independent columns and raw tables.
 

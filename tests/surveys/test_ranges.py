@@ -95,6 +95,7 @@ def test_the_estimate_is_the_weighted_least_squares_fit():
     assert noise.n_samples == 10**5
 
 
+@pytest.mark.slow
 def test_bias_and_covariance_of_the_tree(seed):
     """Of six answers, from 500 collections, each against its law at 5 standard errors.
 

@@ -6,6 +6,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+from estimators import slow_but
 from people import domains_of, people, survey
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
@@ -134,7 +135,9 @@ def test_labels_for_a_plain_estimate_stay_as_they_were():
 
 
 @pytest.mark.parametrize(
-    "search", [HeldOutSearch(), BootstrapSearch(), SyntheticSearch(n_repeats=4)]
+    "search",
+    slow_but([HeldOutSearch()], [HeldOutSearch(), BootstrapSearch(), SyntheticSearch(n_repeats=4)]),
+    ids=repr,
 )
 def test_searches_are_told_the_queries_of_each_part(search):
     queries = {"state": groups(REGIONS)}

@@ -190,6 +190,7 @@ def test_a_model_that_is_too_simple_is_not_chosen():
     assert distance(independent.fit_transform(raw), truth) > 2 * distance(search.estimate_, truth)
 
 
+@pytest.mark.slow
 def test_empirical_bayes_is_left_with_evidence_only(raw):
     candidates = [EmpiricalBayes(), Consistent()]
     free = HeldOutSearch(candidates, n_splits=3, min_z_score=0).fit(raw)
@@ -220,6 +221,7 @@ def test_the_spread_of_the_difference_is_right():
     assert not 2 / 3 < ratio * np.sqrt(len(raw)) < 3 / 2
 
 
+@pytest.mark.slow
 def test_queries_pipelines_and_parts_without_a_choice(raw):
     both = make_pipeline(EmpiricalBayes(), Consistent())
     for queries in (random_sets(0.5), top_k(2), {("a", "b"): top_k(2)}):
