@@ -305,9 +305,8 @@ class _NamedCategories(QuerySet):
             )
 
     def aligned(self, categories, domain=None):
-        d, m = len(categories), len(self.names)
         places = places_of(self.names, categories, "The estimate")
-        matrix = sparse.csr_array((np.ones(m), places, np.arange(m + 1)), shape=(m, d))
+        matrix = _sums(places, np.ones(len(places), dtype=int), len(categories))
         return _MatrixQueries(matrix, repr(self), self.names)
 
     def matrix(self, n_categories, frequencies=None):
@@ -364,9 +363,7 @@ class _RandomSets(QuerySet):
         rng = as_generator(self.seed)
         m = self.set_size(n_categories)
         columns = np.concatenate([rng.permutation(n_categories)[:m] for _ in range(self.n_sets)])
-        bounds = np.arange(self.n_sets + 1) * m
-        shape = (self.n_sets, n_categories)
-        return sparse.csr_array((np.ones(columns.size), columns, bounds), shape=shape)
+        return _sums(columns, np.full(self.n_sets, m), n_categories)
 
     def square_weights(self, n_categories):
         d, m = n_categories, self.set_size(n_categories)
@@ -398,9 +395,7 @@ class _Ranges(QuerySet):
                 f"{n_categories} categories; positions count from 0, and the stop is excluded."
             )
         columns = np.concatenate([np.arange(start, stop) for start, stop in bounds])
-        starts = np.r_[0, np.cumsum(bounds[:, 1] - bounds[:, 0])]
-        shape = (len(bounds), n_categories)
-        return sparse.csr_array((np.ones(columns.size), columns, starts), shape=shape)
+        return _sums(columns, bounds[:, 1] - bounds[:, 0], n_categories)
 
     def __repr__(self):
         of_each = self.bounds if isinstance(self.bounds, int) else f"{len(self.bounds)} ranges"
@@ -416,11 +411,8 @@ class _Prefixes(QuerySet):
                 f"prefixes() of {n_categories:,} categories do not fit in memory, at most "
                 f"{_MOST_PREFIXES:,}: ask for some of them, ranges([(0, stop), ..])."
             )
-        rows = np.tri(n_categories, dtype=bool)
-        columns = np.nonzero(rows)[1]
-        starts = np.r_[0, np.cumsum(np.arange(1, n_categories + 1))]
-        shape = (n_categories, n_categories)
-        return sparse.csr_array((np.ones(columns.size), columns, starts), shape=shape)
+        columns = np.nonzero(np.tri(n_categories, dtype=bool))[1]
+        return _sums(columns, np.arange(1, n_categories + 1), n_categories)
 
     def __repr__(self):
         return "prefixes()"
@@ -502,11 +494,16 @@ class _TopK(QuerySet):
                 f"{n_categories}; give a smaller k."
             )
         top = np.argsort(-np.asarray(frequencies), kind="stable")[: self.top]
-        shape = (self.top, n_categories)
-        return sparse.csr_array((np.ones(self.top), (np.arange(self.top), top)), shape=shape)
+        return _sums(top, np.ones(self.top, dtype=int), n_categories)
 
     def __repr__(self):
         return f"top_k({self.top})"
+
+
+def _sums(columns: np.ndarray, sizes: np.ndarray, n_categories: int) -> sparse.csr_array:
+    """Return one query per size, which adds up that many of the columns, one after the other."""
+    starts, shape = np.r_[0, np.cumsum(sizes)], (len(sizes), n_categories)
+    return sparse.csr_array((np.ones(len(columns)), columns, starts), shape=shape)
 
 
 #: Query sets, lists of those or of categories, or matrices with one query per row.

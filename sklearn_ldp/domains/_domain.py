@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import InvalidParameterError
 
+from .._utils.docs import inherit_docstrings
 from .._utils.state import Uncached
 from .._utils.typing import Column, SupportsCategories, Values
 from ._strings import NumberCoder, PrefixFreeCoder, StringCoder, letter_codes
@@ -77,9 +78,9 @@ class CategoryList(Uncached):
         if not is_range and None not in self._codes:
             refuse_infinite(values, name)
         codes = self.places(values)
-        unknown = int(np.argmin(codes)) if len(codes) else 0
-        if len(codes) and codes[unknown] < 0:
-            self._refuse(values[unknown : unknown + 1].tolist()[0], unknown, name, where)
+        unknown = np.flatnonzero(codes < 0)
+        if unknown.size:
+            self._refuse(values[unknown[:1]].tolist()[0], int(unknown[0]), name, where)
         return codes
 
     def places(self, values: np.ndarray) -> np.ndarray:
@@ -348,7 +349,7 @@ def _is_column(column: Any) -> bool:
 def one_list(categories: Any, name: str) -> CategoryList:
     """The list of categories of one column."""
     if hasattr(categories, "encode_columns"):  # a Domain
-        parts: Any = getattr(categories, "_parts", ())
+        parts = categories._parts
         return parts[0] if len(parts) == 1 else CategoryList(categories.categories)
     if isinstance(categories, AbstractSet):
         raise InvalidParameterError(
@@ -521,6 +522,11 @@ class Domain(Uncached):
     is_open = False
 
     size: int
+    _parts: Sequence[CategoryList] = ()
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        inherit_docstrings(cls)
 
     def __init__(self, categories: Categories) -> None:
         self._set(lists_of(categories, "Domain"), "Domain")
@@ -794,13 +800,12 @@ class Domain(Uncached):
         None for any other domain, and if one category is a missing number.
         """
         bins = self._bins
-        is_line = bins is not None and bins.bounds is not None and bins.of_missing < 0
-        return bins.ends if bins is not None and is_line else None
+        return None if bins is None or bins.bounds is None or bins.of_missing >= 0 else bins.ends
 
     @property
     def _bins(self) -> BinList | None:
-        parts: Any = getattr(self, "_parts", ())
-        return parts[0] if len(parts) == 1 and isinstance(parts[0], BinList) else None
+        only = self._parts[0] if len(self._parts) == 1 else None
+        return only if isinstance(only, BinList) else None
 
     @property
     def names(self) -> np.ndarray:
@@ -842,7 +847,7 @@ class Domain(Uncached):
         int or None
             The number; None if the domain has no ``clip=True``.
         """
-        both = zip(getattr(self, "_parts", []), columns, strict=False)
+        both = zip(self._parts, columns, strict=False)
         clipped = [p.n_clipped(x) for p, x in both if isinstance(p, BinList) and p.clip]
         return sum(clipped) if clipped else None
 
@@ -855,7 +860,7 @@ class Domain(Uncached):
         return self.size
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Domain) or other.is_open or self.size != other.size:
+        if not isinstance(other, Domain) or not other._parts or self.size != other.size:
             return False
         if self._own_edges() != other._own_edges():
             return False
@@ -992,38 +997,42 @@ class Domain(Uncached):
         return np.array([word_digest(c) for c in self.categories.tolist()], dtype=np.uint64)
 
 
-class OpenDomain(Domain):
+class UnlistedDomain(Domain):
+    """Base of the domains whose categories nobody lists."""
+
+    _why: str  # says what to do without the list
+    _key: Any  # what equal domains have in common
+
+    @property
+    def categories(self) -> np.ndarray:
+        """Not listed: an error says what to do without them."""
+        raise ValueError(self._why)
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash((type(self), self._key))
+
+
+class OpenDomain(UnlistedDomain):
     """All answers that have a canonical form; their codes are 64-bit digests."""
 
     is_open = True
     size = 0
+    #: What stands in the place of a list's digest.
+    digest = "open"
+    _key = "open"
+    _why = (
+        "An open domain has no list of categories: it is for clients only. A server must list, in "
+        "categories=, the categories that it counts."
+    )
 
     def __init__(self) -> None:
         pass
 
     def closed(self) -> Domain:
-        raise ValueError(
-            "An open domain has no list of categories: it is for clients only. A server must "
-            "list, in categories=, the categories that it counts."
-        )
-
-    closed.__doc__ = Domain.closed.__doc__
-
-    @property
-    def categories(self) -> np.ndarray:
-        """Not known: a server lists the categories that it counts."""
-        return self.closed().categories
-
-    @property
-    def digest(self) -> str:
-        """What stands in the place of a list's digest."""
-        return "open"
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, OpenDomain)
-
-    def __hash__(self) -> int:
-        return hash(OpenDomain)
+        raise ValueError(self._why)
 
     def __repr__(self) -> str:
         return "Domain.open()"
@@ -1033,11 +1042,11 @@ class OpenDomain(Domain):
         refuse_infinite(values, name)
         return np.array([word_digest(value) for value in values.tolist()], dtype=np.uint64)
 
-    encode_columns.__doc__ = Domain.encode_columns.__doc__
 
-
-class StringDomain(Domain):
+class StringDomain(UnlistedDomain):
     """All strings over an alphabet: what `Domain.strings` returns; its size is that of letters."""
+
+    _why = "Nobody lists the strings over an alphabet: use StringOracle."
 
     def __init__(
         self,
@@ -1085,23 +1094,13 @@ class StringDomain(Domain):
         return "".join(self.alphabet[letter - 1] for letter in letters if letter)
 
     @property
-    def categories(self) -> np.ndarray:
-        """Not listed: they are too many."""
-        raise ValueError("Nobody lists the strings over an alphabet: use StringOracle.")
-
-    @property
     def digest(self) -> str:
         """SHA-256 of the alphabet, the lengths and the code, the same on every machine."""
-        return list_digest(["strings", self.alphabet, *map(str, self._key()[1:])])
+        return list_digest(["strings", self.alphabet, *map(str, self._key[1:])])
 
+    @property
     def _key(self) -> tuple:
         return self.alphabet, self.max_length, self.max_digits, self._weights
-
-    def __eq__(self, other: object) -> bool:
-        return type(other) is type(self) and self._key() == other._key()
-
-    def __hash__(self) -> int:
-        return hash(self._key())
 
     def __repr__(self) -> str:
         code = "" if self._weights is None else ", with a code"
@@ -1137,8 +1136,6 @@ class StringDomain(Domain):
                 f"{remedy}.",
             )
         return letters
-
-    encode_columns.__doc__ = Domain.encode_columns.__doc__
 
 
 _MOST_LETTERS = 1 << 10

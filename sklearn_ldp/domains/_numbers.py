@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from ._domain import Domain, checked_bounds, refuse_missing, refuse_outside
+from ._domain import UnlistedDomain, checked_bounds, refuse_missing, refuse_outside
 from .canonical import list_digest
 from .values import is_missing
 
 
-class NumberDomain(Domain):
+class NumberDomain(UnlistedDomain):
     """Numbers between bounds: codes are the nearest points of a grid that is too fine to list.
 
     Parameters
@@ -29,29 +29,20 @@ class NumberDomain(Domain):
         If the bounds are not two finite numbers that rise.
     """
 
+    _why = "A number between bounds has no list of categories: use Domain.bins."
+
     def __init__(self, bounds: Any, n_levels: int, name: str = "NumberDomain") -> None:
         self.bounds: tuple[float, float] = checked_bounds(bounds, name)
         self.size: int = n_levels
 
     @property
-    def categories(self) -> np.ndarray:
-        """Not listed: the grid is too fine."""
-        raise ValueError("A number between bounds has no list of categories: use Domain.bins.")
-
-    @property
     def digest(self) -> str:
         """SHA-256 of the bounds and the grid, the same on every machine."""
-        return list_digest([("numbers", *self.bounds, self.size)])
+        return list_digest([("numbers", *self._key)])
 
-    def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, NumberDomain)
-            and self.bounds == other.bounds
-            and self.size == other.size
-        )
-
-    def __hash__(self) -> int:
-        return hash((type(self), self.bounds, self.size))
+    @property
+    def _key(self) -> tuple[float, float, int]:
+        return *self.bounds, self.size
 
     def __repr__(self) -> str:
         return f"NumberDomain({self.bounds!r}, {self.size})"
@@ -71,8 +62,6 @@ class NumberDomain(Domain):
             row = int(outside[0])
             refuse_outside(columns[0][row : row + 1].tolist()[0], row, name, low, high)
         return np.rint((numbers - low) / (high - low) * (self.size - 1)).astype(np.int64)
-
-    encode_columns.__doc__ = Domain.encode_columns.__doc__
 
 
 def _as_floats(column: np.ndarray, name: str) -> np.ndarray:

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from .._utils.typing import Values
-from ._domain import Domain
+from ._domain import Domain, UnlistedDomain
 from .values import as_columns, column_names, read_once, table_columns
 
 
-class RecordDomain(Domain):
+class RecordDomain(UnlistedDomain):
     """What users may answer in each of several columns, by name.
 
     The code of a user is a row with one code per column. Unlike the product of the columns'
@@ -32,6 +32,8 @@ class RecordDomain(Domain):
     size : int
         Number of categories in all columns together.
     """
+
+    _why = "Several columns have no common list of categories: ask each of them."
 
     def __init__(self, domains: Mapping[Any, Domain]) -> None:
         self.columns: dict[Any, Domain] = dict(domains)
@@ -117,11 +119,6 @@ class RecordDomain(Domain):
         both = (f"{key}_{name}" for key, domain in self.columns.items() for name in domain.names)
         return np.array(list(both), dtype=object)
 
-    @property
-    def categories(self) -> np.ndarray:
-        """Not listed: there is a list for each column."""
-        raise ValueError("Several columns have no common list of categories: ask each of them.")
-
     def joint(self, columns: Sequence[int]) -> Domain:
         """Return the domain of the joint categories of some columns.
 
@@ -151,15 +148,9 @@ class RecordDomain(Domain):
             sha.update(b"%d:%s%s" % (len(text), text, domain.digest.encode()))
         return sha.hexdigest()
 
-    def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, RecordDomain)
-            and list(self.columns) == list(other.columns)
-            and list(self.columns.values()) == list(other.columns.values())
-        )
-
-    def __hash__(self) -> int:
-        return hash((type(self), tuple(self.columns)))
+    @property
+    def _key(self) -> tuple[tuple[Any, Domain], ...]:
+        return tuple(self.columns.items())
 
     def __repr__(self) -> str:
         return f"RecordDomain({self.columns!r})"
@@ -194,8 +185,6 @@ class RecordDomain(Domain):
         columns = as_columns(X, name)
         return [columns[names.index(key)] for key in self.columns]
 
-    columns_of.__doc__ = Domain.columns_of.__doc__
-
     def encode_columns(self, columns: list[np.ndarray], name: str) -> np.ndarray:
         both = zip(self.columns.items(), columns, strict=True)
         with _saying_domains():
@@ -204,14 +193,10 @@ class RecordDomain(Domain):
             ]
         return np.column_stack(codes)
 
-    encode_columns.__doc__ = Domain.encode_columns.__doc__
-
     def n_clipped(self, columns: list[np.ndarray]) -> int | None:
         both = zip(self.columns.values(), columns, strict=True)
         clipped = [domain.n_clipped([column]) for domain, column in both]
         return None if set(clipped) == {None} else sum(n or 0 for n in clipped)
-
-    n_clipped.__doc__ = Domain.n_clipped.__doc__
 
 
 def array_columns(X: Any, name: str) -> list[np.ndarray]:

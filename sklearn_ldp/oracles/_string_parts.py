@@ -284,8 +284,9 @@ class PrefixDomain(StringDomain):
     def digest(self) -> str:
         return list_digest([super().digest, self.plan.hash_range, *self.plan.steps])
 
+    @property
     def _key(self):
-        return *super()._key(), self.plan.hash_range, self.plan.steps
+        return *super()._key, self.plan.hash_range, self.plan.steps
 
     def encode_columns(self, columns: list[np.ndarray], name: str) -> np.ndarray:
         letters = super().encode_columns(columns, name)
