@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import inspect
 import math
 import re
 import sys
@@ -14,6 +13,7 @@ from typing import Any
 
 from .. import model_selection, oracles, postprocessing
 from .._utils.files import check_writable, read_regular
+from .._utils.lazy import exported_classes, is_concrete
 from .._utils.text import printable
 from ..surveys import ColumnOracle, RangeOracle
 from ._files import TABLE_SUFFIXES, check_parquet, is_csv, read_categories, read_domains
@@ -25,12 +25,8 @@ def all_oracles() -> dict[str, type[oracles.BaseOracle]]:
 
     One that is made for queries is left out, as there is no option to give them.
     """
-    exported = (getattr(oracles, name) for name in oracles.__all__)
-    return {
-        kebab(found.__name__): found
-        for found in exported
-        if _is_oracle(found) and "queries" not in found._get_param_names()
-    }
+    found = exported_classes(oracles, oracles.BaseOracle)
+    return {kebab(n): one for n, one in found.items() if "queries" not in one._get_param_names()}
 
 
 def named_oracles() -> dict[str, type[oracles.BaseOracle]]:
@@ -74,7 +70,7 @@ def oracle_class(name: str) -> type[oracles.BaseOracle]:
             f"cannot import {name!r} ({type(error).__name__}: {error}); expected "
             "package.module:ClassName of an oracle that Python can import here"
         ) from error
-    if not _is_oracle(found):
+    if not is_concrete(found, oracles.BaseOracle):
         raise argparse.ArgumentTypeError(
             f"{name!r} is {found!r}; expected a class derived from sklearn_ldp.oracles.BaseOracle"
         )
@@ -132,12 +128,9 @@ def all_postprocessors() -> dict[str, Any]:
     Those that are not among the default ones may need more than an estimate and its noise, and
     say so when they are used.
     """
-    exported = (getattr(postprocessing, name) for name in postprocessing.__all__)
-    concrete = [one for one in exported if _is_concrete(one, postprocessing.BasePostProcessor)]
     first = default_postprocessors()
-    return first | {
-        name: found() for found in concrete if (name := kebab(found.__name__)) not in first
-    }
+    found = exported_classes(postprocessing, postprocessing.BasePostProcessor)
+    return first | {kebab(n): one() for n, one in found.items() if kebab(n) not in first}
 
 
 def all_searches() -> dict[str, type]:
@@ -148,15 +141,6 @@ def all_searches() -> dict[str, type]:
         model_selection.BootstrapSearch,
     )
     return {kebab(search.__name__): search for search in searches}
-
-
-def _is_oracle(found: Any) -> bool:
-    return _is_concrete(found, oracles.BaseOracle)
-
-
-def _is_concrete(found: Any, base: type) -> bool:
-    is_class = inspect.isclass(found) and issubclass(found, base)
-    return is_class and not inspect.isabstract(found)
 
 
 def kebab(name: str) -> str:

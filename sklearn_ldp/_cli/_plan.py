@@ -48,7 +48,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -57,6 +57,7 @@ from ..domains import Domain
 from ..metrics import shuffled_epsilon
 from ..model_selection import simulate_errors
 from ..oracles import LocalMean, profile_oracle
+from ..planning import Plan
 from ..postprocessing import Base, EmpiricalBayes
 from ..queries import mean
 from ..surveys import ColumnOracle
@@ -71,9 +72,6 @@ from ._arguments import (
     unit,
 )
 from ._files import read_categories, read_domains, write_table
-
-if TYPE_CHECKING:
-    from ..planning import Plan
 
 _NO_ERROR = 1e-20  # squared, of frequencies: what rounding leaves
 _PREFIXES = 64  # numbers, at most, over which the error of the share below them is averaged
@@ -176,8 +174,6 @@ def _shuffled(oracles: list[Any], arguments: argparse.Namespace) -> dict[str, np
 
 def _plan_survey(arguments: argparse.Namespace) -> None:
     """Write what to expect of each column of a survey."""
-    from ..planning import Plan
-
     if arguments.exponent is not None:
         raise ValueError("--exponent is for a plan of one column; leave it out with --domains.")
     from ..robustness import poisoning_gain
@@ -202,8 +198,6 @@ def _plan_survey(arguments: argparse.Namespace) -> None:
 
 def _plan_numbers(arguments: argparse.Namespace) -> None:
     """Write what to expect of ranges, of the median and of the mean of numbers in bins."""
-    from ..planning import Plan
-
     if arguments.exponent is not None or arguments.gap is not None or arguments.shuffled:
         raise ValueError("--exponent, --gap and --shuffled are not for --n-bins; leave them out.")
     n, (low, high) = arguments.n_samples, arguments.bounds
@@ -230,12 +224,8 @@ def _plan_numbers(arguments: argparse.Namespace) -> None:
         )
     write_table({key: np.array([row[key] for row in rows]) for key in rows[0]}, arguments.output)
     alone: Any = LocalMean(arguments.epsilon, bounds=(low, high)).protocol().mechanism
-    half = (
-        NormalDist().inv_cdf(0.5 + arguments.level / 2)
-        * (high - low)
-        / 2
-        * np.sqrt(alone.worst_variance / n)
-    )
+    std = (high - low) / 2 * np.sqrt(alone.worst_variance / n)
+    half = NormalDist().inv_cdf(0.5 + arguments.level / 2) * std
     say(f"for the mean alone LocalMean has a half width of {half:.4g}")
 
 
@@ -269,7 +259,6 @@ def _processed_share(oracles: list[Any], presumed: np.ndarray, n_samples: int) -
 
 
 def _columns(arguments: argparse.Namespace, presumed: np.ndarray) -> dict[str, np.ndarray]:
-    from ..planning import Plan
     from ..robustness import poisoning_gain
 
     named, d = all_oracles(), len(presumed)

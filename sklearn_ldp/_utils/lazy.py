@@ -1,8 +1,9 @@
-"""Names and submodules of a package that are imported when they are first asked for."""
+"""What a package exports: names imported when they are first asked for, and its classes."""
 
 from __future__ import annotations
 
 import importlib
+import inspect
 import pkgutil
 import sys
 from collections.abc import Callable, Mapping
@@ -48,3 +49,14 @@ def lazy_names(
         raise AttributeError(f"module {package!r} has no attribute {name!r}")
 
     return get, lambda: sorted({*vars(module), *home_of, *public()})
+
+
+def is_concrete(found: object, base: type) -> bool:
+    """Return whether an object is a class that is derived from a base, and is not abstract."""
+    return inspect.isclass(found) and issubclass(found, base) and not inspect.isabstract(found)
+
+
+def exported_classes(package: Any, base: type) -> dict[str, Any]:
+    """Return the classes in a package's ``__all__``, by name, that `is_concrete` is true of."""
+    exported = {name: getattr(package, name) for name in package.__all__}
+    return {name: found for name, found in exported.items() if is_concrete(found, base)}

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._utils.pandas import import_pandas
+from .._utils.text import labelled_lines
 from .._utils.typing import DataFrame, Rows, Series
 from ..domains import Domain
 from ..domains.values import as_vector, places_of
@@ -694,17 +695,13 @@ class FrequencyEstimate:
     def _shown(self, k: int = 5) -> list[tuple[str, str]]:
         if len(self) != 1:
             return []
-        return [
-            (" ".join(str(category).split()), f"{value: .4g}") for category, value in self.top(k)
-        ]
+        return [(" ".join(str(name).split()), f"{value: .4g}") for name, value in self.top(k)]
 
     def __repr__(self) -> str:
         shown = self._shown()
-        width = max((len(category) for category, _ in shown), default=0)
-        lines = [f"  {category:<{width}} {value}" for category, value in shown]
-        if shown and self.shape[1] > len(shown):
-            lines.append("  ...")
-        return "\n".join([self._heading(), *lines])
+        lines = labelled_lines([name for name, _ in shown], [value for _, value in shown])
+        more = ["..."] * (0 < len(shown) < self.shape[1])
+        return "\n  ".join([self._heading(), *lines, *more])
 
     def _repr_html_(self) -> str:
         rows = "".join(

@@ -21,7 +21,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from .._utils.docs import Documented
 from .._utils.privacy import warn_once
-from ..inference import ConfidenceInterval
+from ..inference import ConfidenceInterval, check_level
 
 _CHUNK_CELLS = 1 << 22  # numbers that are held beside X
 _CHUNK_LOSSES = 1 << 21  # losses that are computed at a time
@@ -400,8 +400,7 @@ class CorrectedRidge(RegressorMixin, _CorrectedModel):
             If eigenvalues were raised, because the coefficients are then biased.
         """
         check_is_fitted(self)
-        if not 0 < level < 1:
-            raise ValueError(f"Argument level must fulfil 0 < level < 1, got {level!r}.")
+        check_level(level)
         if self.n_raised_:
             warnings.warn(
                 f"CorrectedRidge has too few rows for its noise in {self.n_raised_} of "
@@ -977,11 +976,8 @@ def _named_columns(given: list[Any], features: Any, name: str) -> list[Any]:
 
 
 def _are_names(one: Any) -> bool:
-    return (
-        not isinstance(one, str)
-        and np.asarray(one).ndim == 1
-        and np.asarray(one).dtype.kind in "OUT"
-    )
+    array = np.asarray(one)
+    return array.ndim == 1 and array.dtype.kind in "OUT"
 
 
 def _positions(one: Any, n_features: int, what: str) -> np.ndarray:

@@ -309,11 +309,8 @@ def bias_variance(
     n = len(estimate)
     if n < 2:
         raise ValueError(f"bias_variance needs at least 2 estimates (rows), got {n}.")
-    matrix = (
-        as_query_set(queries)
-        .aligned(estimate.categories, estimate.domain)
-        .matrix(len(truth), truth)
-    )
+    query_set = as_query_set(queries).aligned(estimate.categories, estimate.domain)
+    matrix = query_set.matrix(len(truth), truth)
     answers = estimate.answer(matrix)
     mean, variance = answers.mean(axis=0), answers.var(axis=0, ddof=1)
     # Var(s**2) = (m4 - (n - 3) / (n - 1) s**4) / n, where m4 is the sample's fourth moment.

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .. import postprocessing
 from .._utils.docs import fill_in
+from .._utils.lazy import exported_classes
 from .._utils.parallel import each_warning_once, run
 from ..domains.values import objects
 from ..estimates import EstimateSet, FrequencyEstimate
@@ -141,9 +142,7 @@ def _grid(key: Any, grid: Any, name: str) -> list:
     """Return one post-processor of a class for each combination of parameters in its grid."""
     from sklearn.model_selection import ParameterGrid  # slow to import, so only if needed
 
-    exported = ((found, getattr(postprocessing, found)) for found in postprocessing.__all__)
-    classes = ((found, kind) for found, kind in exported if isinstance(kind, type))
-    known = {found: kind for found, kind in classes if BasePostProcessor in kind.__mro__[1:]}
+    known = exported_classes(postprocessing, BasePostProcessor)
     if key not in known:
         raise ValueError(
             f"{name} does not know the post-processor {key!r} of the candidates' grids; it knows "

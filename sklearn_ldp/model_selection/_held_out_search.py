@@ -49,11 +49,9 @@ class SetCase(NamedTuple):
     def shares(self) -> dict[Any, float]:
         """The share of each part in the mean error over all answers."""
         n_answers = {}
-        for name, case in self.parts.items():
-            queries = as_query_set(case.queries).aligned(
-                case.estimate.categories, case.estimate.domain
-            )
-            n_answers[name] = queries.matrix(case.estimate.shape[1], case.frequencies).shape[0]
+        for name, (part, truth, queries) in self.parts.items():
+            asked = as_query_set(queries).aligned(part.categories, part.domain)
+            n_answers[name] = asked.matrix(len(truth), truth).shape[0]
         total = sum(n_answers.values())
         return {name: n / total for name, n in n_answers.items()}
 

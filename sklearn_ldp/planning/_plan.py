@@ -18,6 +18,7 @@ from sklearn.base import clone
 from .._utils.typing import Axes, Frequencies
 from ..domains.values import in_order
 from ..inference import check_level, check_of
+from ..inspection import ErrorCurveDisplay
 from ..oracles import BaseOracle
 from ..oracles.collector import BaseCollector
 from ..postprocessing import significance_threshold
@@ -408,8 +409,6 @@ class Plan:
         ImportError
             If matplotlib is not installed.
         """
-        from ..inspection import ErrorCurveDisplay
-
         n = np.atleast_1d(_numbers("n_users", _DRAWN_USERS if n_users is None else n_users))
         if self._is_survey:
             error, curves = "rmse", {str(name): curve for name, curve in self.rmse(n).items()}

@@ -53,9 +53,16 @@ def norm_cut(F: ArrayLike, *, rescale: bool = False) -> np.ndarray:
         The kept estimates, and 0 for all others.
     """
     F = np.asarray(F, dtype=np.float64)
+    return _cut(F, rescale)[0]
+
+
+def _cut(F, rescale):
+    """Return what `norm_cut` does, and the threshold of each row."""
     if rescale:
-        return _rescaled_norm_cut(F, crossing_threshold(F))
-    return base_cut(F, norm_cut_threshold(F))
+        threshold = crossing_threshold(F)
+        return norm_mul(base_cut(F, threshold)), threshold
+    threshold = norm_cut_threshold(F)
+    return base_cut(F, threshold), threshold
 
 
 def crossing_threshold(F):
@@ -75,10 +82,6 @@ def crossing_threshold(F):
     n_below = np.count_nonzero(np.cumsum(falling, axis=-1) <= 1.0 + 1e-12, axis=-1, keepdims=True)
     last = np.take_along_axis(falling, np.minimum(n_below, F.shape[-1] - 1), axis=-1)
     return np.where(n_below < F.shape[-1], last, 0.0)
-
-
-def _rescaled_norm_cut(F, threshold):
-    return norm_mul(base_cut(F, threshold))
 
 
 def norm_cut_threshold(F):
@@ -312,14 +315,9 @@ class NormCut(BasePostProcessor):
         self.rescale = rescale
 
     def _process(self, estimate):
-        if self.rescale:
-            threshold = crossing_threshold(estimate.values)
-            self.threshold_ = threshold[:, 0]
-            values = _rescaled_norm_cut(estimate.values, threshold)
-            return estimate.with_values(values, by="NormCut")
-        threshold = norm_cut_threshold(estimate.values)
+        values, threshold = _cut(estimate.values, self.rescale)
         self.threshold_ = threshold[:, 0]
-        return estimate.with_values(base_cut(estimate.values, threshold), by="NormCut")
+        return estimate.with_values(values, by="NormCut")
 
 
 class NormHyb(BaseThreshold):

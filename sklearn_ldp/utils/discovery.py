@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import inspect
-
 from sklearn.base import BaseEstimator
 
 from .. import learning, model_selection, oracles, postprocessing, surveys
+from .._utils.lazy import exported_classes
 from ..model_selection import BaseSearch
 from ..surveys import BaseColumnSurvey
 
@@ -57,13 +56,6 @@ None, default=None
     found: dict[str, type] = {}
     for kind, (modules, base) in _KINDS.items():
         if type_filter in (None, kind):
-            exported = {
-                name: getattr(module, name) for module in modules for name in module.__all__
-            }
-            found |= {
-                name: value
-                for name, value in exported.items()
-                if inspect.isclass(value) and issubclass(value, base)
-                if not inspect.isabstract(value)
-            }
+            for module in modules:
+                found |= exported_classes(module, base)
     return sorted(found.items())
