@@ -170,7 +170,7 @@ def run(arguments: argparse.Namespace) -> None:
         post.set_params(queries=query_set(arguments.queries, _labels(arguments, raw.categories)))
     estimate = post.fit_transform(raw)
     if arguments.domains is not None:
-        write_tables(_tables(raw, estimate, arguments), arguments.output, "column")
+        write_tables(_tables(raw, estimate, arguments), arguments.output)
     else:
         write_table(_written(raw, estimate, arguments), arguments.output)
     if not has_domain(arguments):

@@ -94,11 +94,11 @@ def read_categories(path: Path) -> Any:
     """
     if path.name.lower().endswith(".json"):
         return _read_domain(_read_json(path), f"--categories {path}")
-    lines = [line.rstrip("\r\n") for line in source_of(path).lines()]
+    source = source_of(path)
+    lines = [line.rstrip("\r\n") for line in source.lines()]
     while lines and not lines[-1]:
         lines.pop()
-    source = Source("".join(f"{line}\n" for line in lines).encode(), str(path))
-    categories = list(_lines(source, None))
+    categories = [_not_empty(line, source, i, None) for i, line in enumerate(lines, start=1)]
     repeated = [category for category, n in Counter(categories).items() if n > 1]
     if not categories or repeated:
         what = f"repeats {repeated[0]!r}" if repeated else "is empty"
@@ -294,19 +294,13 @@ def read_domains(path: Path) -> dict[str, Any]:
         name: _read_domain(domain, f"{path}: the domain of the column {shorten(name)}")
         for name, domain in domains.items()
     }
-    sizes = [_size_of(one) for one in read.values()]
-    if sum(sizes) > _MAX_CATEGORIES:
+    n = sum(domain if isinstance(domain, int) else len(domain) for domain in read.values())
+    if n > _MAX_CATEGORIES:
         raise ValueError(
-            f"{path} has {shorten(sum(sizes))} categories in all, more than {_MAX_CATEGORIES:,}: "
-            "use coarser ones."
+            f"{path} has {shorten(n)} categories in all, more than {_MAX_CATEGORIES:,}: use "
+            "coarser ones."
         )
     return read
-
-
-def _size_of(domain: Any) -> int:
-    if isinstance(domain, Domain):
-        return domain.size
-    return domain if isinstance(domain, int) else len(domain)
 
 
 def _read_json(path: Path) -> Any:
@@ -346,8 +340,7 @@ def _read_domain(domain: Any, where: str) -> Any:
             return Domain.bins(domain["bins"], **options)
         except (TypeError, ValueError) as error:
             raise ValueError(f"{where}: {error}") from None
-    is_list = isinstance(domain, list) and bool(domain)
-    if not is_list:
+    if not isinstance(domain, list) or not domain:
         raise ValueError(
             f"{where} must be a list of categories or a number of them >= 1, got {shorten(domain)}."
         )
@@ -367,7 +360,7 @@ def _read_domain(domain: Any, where: str) -> Any:
     return domain
 
 
-def read_rows(arguments: Any, domain: RecordDomain, *, is_client: bool = False) -> Users:
+def read_rows(arguments: Any, domain: RecordDomain, *, is_client: bool) -> Users:
     """Read one row per user, or per combination of values with its number of users.
 
     Parameters
@@ -377,7 +370,7 @@ def read_rows(arguments: Any, domain: RecordDomain, *, is_client: bool = False) 
         options of `add_value_options`.
     domain : RecordDomain
         The public domains of the columns. Other columns of the file are not read.
-    is_client : bool, default=False
+    is_client : bool
         Whether errors leave out the values.
 
     Returns
@@ -530,13 +523,10 @@ def _factorised(column: Any) -> tuple[Iterator[str], np.ndarray]:
     whole = whole.combine_chunks() if isinstance(whole, pa.ChunkedArray) else whole
     if not pa.types.is_dictionary(whole.type):
         whole = whole.dictionary_encode(null_encoding="encode")
-    values = whole.dictionary.to_pylist()
-    places = whole.indices.fill_null(len(values)).to_numpy(zero_copy_only=False)
-    used = np.zeros(len(values) + 1, dtype=bool)
-    used[places] = True
-    texts = [text_of(value) for value in [*values, None]]
-    kept = np.cumsum(used) - 1
-    return (text for text, one in zip(texts, used, strict=True) if one), kept[places]
+    values = [*whole.dictionary.to_pylist(), None]
+    places = whole.indices.fill_null(len(values) - 1).to_numpy(zero_copy_only=False).astype(int)
+    used = np.flatnonzero(np.bincount(places, minlength=len(values)))
+    return (text_of(values[i]) for i in used), np.searchsorted(used, places)
 
 
 # -- tables: aligned on a terminal, CSV in a pipe, and CSV or Parquet in a file -------------------
@@ -597,17 +587,15 @@ def write_table(columns: Mapping[str, Any], path: Path | None) -> None:
         file.write(gzip.compress(content, mtime=0) if is_packed else content)
 
 
-def write_tables(tables: Mapping[Any, Mapping[str, Any]], path: Path | None, key: str) -> None:
+def write_tables(tables: Mapping[Any, Mapping[str, Any]], path: Path | None) -> None:
     """Write tables of the same columns: one below the other on a terminal, otherwise as one.
 
     Parameters
     ----------
     tables : mapping of str to mapping of str to ndarray
-        The tables by name.
+        The tables by name, which stands in the column "column" if they are written as one.
     path : Path or None
         As for `write_table`.
-    key : str
-        What the column of their names is called, if they are written as one.
     """
     if path is None and sys.stdout.isatty():
         shown = (f"{printable(name)}\n{_as_table(table)}" for name, table in tables.items())
@@ -615,7 +603,7 @@ def write_tables(tables: Mapping[Any, Mapping[str, Any]], path: Path | None, key
         return
     first, *_ = tables.values()
     sizes = [len(next(iter(table.values()))) for table in tables.values()]
-    whole: dict[str, Any] = {key: np.repeat(np.array(list(tables), dtype=object), sizes)}
+    whole: dict[str, Any] = {"column": np.repeat(np.array(list(tables), dtype=object), sizes)}
     for name in first:
         cells = [table[name] for table in tables.values()]
         # Categories may be text in one table and integers in another.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from copy import copy
 from typing import Any, Self, overload
@@ -16,16 +15,12 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.metadata_routing import MetadataRequest
 
 from .._utils.fitted import estimate_of
+from .._utils.privacy import PrivacyWarning, warn_once
 from .._utils.typing import Metric, Values
 from ..estimates import EstimateSet, FrequencyEstimate
-from ..oracles import PrivacyWarning
 from ..oracles.collector import BaseCollector
 from ..queries import Queries, QuerySet, as_query_set, query_matrix
 from ._errors import METRICS, as_truth_and_estimate, query_errors
-
-# Which scorer has already warned of what, in this process. A copy of a scorer is the same scorer:
-# searches copy and pickle it once for each task.
-_given: set[tuple[str, type[Warning]]] = set()
 
 
 class BaseScorer:
@@ -35,6 +30,7 @@ class BaseScorer:
     _requests_weights: bool | str | None = None
 
     def __init__(self) -> None:
+        # A copy of a scorer is the same scorer: searches copy and pickle it once for each task.
         self._identity = uuid4().hex
 
     def __call__(
@@ -106,9 +102,7 @@ class BaseScorer:
 
     def _warn_once(self, message: str, category: type[Warning]) -> None:
         """Warn, unless this scorer has given a warning of this category in this process."""
-        if (self._identity, category) not in _given:
-            warnings.warn(message, category, stacklevel=3)
-            _given.add((self._identity, category))  # not reached where warnings are errors
+        warn_once(message, category, f"{category.__name__} of the scorer {self._identity}")
 
     def _warn_of_lost_weights(
         self, oracle: BaseCollector[Any], sample_weight: ArrayLike | None

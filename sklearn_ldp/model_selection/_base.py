@@ -287,6 +287,10 @@ class BaseSearch(BasePostProcessor):
     best_score_: float
     best_estimator_: Any
 
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        fill_in(cls, **_PARAGRAPHS)
+
     @property
     @abstractmethod
     def _error_name(self) -> str:
@@ -304,9 +308,6 @@ class BaseSearch(BasePostProcessor):
     @abstractmethod
     def _cases(self, estimate: FrequencyEstimate) -> list[Case]:
         """Return the cases to judge the candidates on; raise errors before any long work starts."""
-
-    def _error_metric(self) -> Any:
-        return "mse"
 
     def _fit_process(self, estimate):
         candidates = self._all_candidates(estimate)
@@ -353,11 +354,11 @@ class BaseSearch(BasePostProcessor):
         """Return the index of the candidate to take, when `results_` is known."""
         return int(np.argmin(self.results_["mean_error"]))
 
+    @abstractmethod
     def _judgements(
         self, candidates: list, cases: list[Case], estimate: FrequencyEstimate
     ) -> list[Judgement]:
         """Return what the cases, which were made from the estimate, say about each candidate."""
-        return self._of_each(_errors_of_one, candidates, cases, self._error_metric())
 
     def _of_each(self, what: Any, candidates: list, cases: Sequence[Any], *arguments: Any) -> list:
         """Return what a function gives for each candidate and all cases, through joblib."""
@@ -417,12 +418,6 @@ def _of_some(what: Any, candidates: list, *arguments: Any) -> list[tuple[int, An
     return [(i, what(candidate, *arguments)) for i, candidate in candidates]
 
 
-def _errors_of_one(candidate: Any, cases: list[Case], metric: Any) -> Judgement:
-    made = [(case, candidate.fit_transform(case.estimate)) for case in cases]
-    errors = [query_errors(c.frequencies, e, queries=c.queries, metric=metric) for c, e in made]
-    return Judgement(np.concatenate(errors))
-
-
 def results_of(candidates: list, judgements: list[Judgement]) -> dict[str, np.ndarray]:
     """Return one row per candidate, like GridSearchCV's cv_results_.
 
@@ -469,10 +464,6 @@ class NoisySearch(BaseSearch):
     }
 
     min_z_score: float
-
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        super().__init_subclass__(**kwargs)
-        fill_in(cls, **_PARAGRAPHS)
 
     def _judgements(self, candidates, cases, estimate):
         return self._of_each(_errors_and_answers, candidates, cases, len(estimate))

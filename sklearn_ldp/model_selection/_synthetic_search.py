@@ -19,7 +19,7 @@ from ..noise import Noise, SampledNoise
 from ..oracles import BaseOracle
 from ..postprocessing import EmpiricalBayes, NormSub
 from ..queries import Queries, as_query_set
-from ._base import BaseSearch, Candidates, Case, PostProcessor, knowing_queries
+from ._base import BaseSearch, Candidates, Case, Judgement, PostProcessor, knowing_queries
 
 _MOST_REPEATS, _LEAST_REPEATS = 30, 10
 _ENOUGH = 500_000  # estimates of single categories, in all repeats
@@ -68,8 +68,7 @@ class SyntheticSearch(BaseSearch):
         plain array.
     n_samples : int, default=None
         Number of users; None takes that of the estimate. It is required with a plain array.
-    n_jobs : int, default=None
-        Number of joblib workers; it does not change the result.
+    %(n_jobs)s
     random_state : int, RandomState, Generator or None, default=0
         Seed of the simulated collections; None takes the randomness of the oracle.
 
@@ -78,14 +77,7 @@ class SyntheticSearch(BaseSearch):
     results_ : dict of ndarray
         One row per candidate: "candidate" (its name), "params", "mean_error", "standard_error" of
         that mean, "rank_error" (1 is best).
-    best_index_ : int
-        Row of the best candidate.
-    best_params_ : dict
-        Parameters of the best candidate.
-    best_score_ : float
-        Minus the mean error of the best candidate.
-    best_estimator_ : post-processor
-        The best candidate, fitted on the estimate.
+    %(best)s
     frequencies_ : ndarray of shape (d,) or (n_estimates, d)
         The estimate, post-processed by the best candidate.
     %(fitted)s
@@ -157,8 +149,8 @@ class SyntheticSearch(BaseSearch):
         name = self.metric if isinstance(self.metric, str) else self.metric.__name__
         return f"{name} on synthetic data"
 
-    def _error_metric(self):
-        return self.metric
+    def _judgements(self, candidates, cases, estimate):
+        return self._of_each(_errors, candidates, cases, self.metric)
 
     def _cases(self, estimate):
         oracle = self.oracle if self.oracle is not None else estimate.oracle
@@ -208,6 +200,12 @@ class SyntheticSearch(BaseSearch):
         if estimate.noise is not None or self.oracle is None or self.n_samples is None:
             return estimate
         return replace(estimate, noise=self.oracle.channel(estimate.shape[1]).noise(self.n_samples))
+
+
+def _errors(candidate: Any, cases: list[Case], metric: Metric) -> Judgement:
+    made = [(case, candidate.fit_transform(case.estimate)) for case in cases]
+    errors = [query_errors(c.frequencies, e, queries=c.queries, metric=metric) for c, e in made]
+    return Judgement(np.concatenate(errors))
 
 
 def _simulated(
