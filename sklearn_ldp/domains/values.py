@@ -538,3 +538,35 @@ def in_order(values: Any, categories: np.ndarray, what: str) -> Any:
         return values
     plain = list(values.values()) if isinstance(values, Mapping) else values.to_numpy()
     return np.asarray(plain)[order_of(labels, categories, what)]
+
+
+def as_distribution(frequencies: Any, categories: np.ndarray, name: str) -> np.ndarray:
+    """Return a distribution over categories, in their order.
+
+    Parameters
+    ----------
+    frequencies : array-like of shape (d,), or mapping by category
+        The frequencies.
+    categories : ndarray of shape (d,)
+        The order to bring them into.
+    name : str
+        The class or function to name in errors.
+
+    Returns
+    -------
+    ndarray of shape (d,)
+        The frequencies, floats.
+
+    Raises
+    ------
+    ValueError
+        If they are not d numbers >= 0 that sum to 1.
+    """
+    d, what = len(categories), "The array of frequencies"
+    array = np.asarray(in_order(frequencies, categories, what), dtype=np.float64)
+    if array.shape != (d,) or not np.all(array >= 0) or abs(array.sum() - 1) >= 1e-6:
+        raise ValueError(
+            f"The frequencies given to {name} must have shape ({d},), be >= 0 and sum to 1, got "
+            f"shape {array.shape} and the sum {array.sum():g}; divide counts by their sum."
+        )
+    return array

@@ -14,7 +14,7 @@ from scipy.sparse.linalg import LinearOperator, cg
 from scipy.special import chdtrc
 
 from .._utils.typing import Frequencies
-from ..domains.values import in_order
+from ..domains.values import as_distribution
 from ..noise import as_rows
 from ..numerics.simplex import norm_sub
 from ._covariances import Estimate, EstimateCovariances, covariances_of_rows
@@ -90,15 +90,7 @@ def goodness_of_fit(
     True
     """
     rows = covariances_of_rows(estimate, of, "test of fit")
-    expected = np.asarray(
-        in_order(frequencies, estimate.categories, "The array of frequencies"), dtype=np.float64
-    )
-    is_distribution = expected.shape == (estimate.shape[1],) and np.all(expected >= 0)
-    if not (is_distribution and abs(expected.sum() - 1) < 1e-6):
-        raise ValueError(
-            f"goodness_of_fit needs {estimate.shape[1]} frequencies >= 0 that sum to 1, got "
-            f"{expected.size} with the sum {expected.sum():g}; divide counts by their sum."
-        )
+    expected = as_distribution(frequencies, estimate.categories, "goodness_of_fit")
     statistics = []
     for values, covariances in rows:
         under = replace(covariances, frequencies=expected)

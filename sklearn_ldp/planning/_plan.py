@@ -16,7 +16,7 @@ from scipy.special import ndtr, ndtri
 from sklearn.base import clone
 
 from .._utils.typing import Axes, Frequencies
-from ..domains.values import in_order
+from ..domains.values import as_distribution
 from ..inference import check_level, check_of
 from ..inspection import ErrorCurveDisplay
 from ..oracles import BaseOracle
@@ -466,8 +466,9 @@ class _Column:
             raise ValueError(
                 f"{self.queries!r} needs the true frequencies: give presumed ones as frequencies."
             )
-        uniform = np.full(d, 1 / d)
-        self.frequencies = uniform if frequencies is None else _checked(frequencies, categories)
+        if frequencies is None:
+            frequencies = np.full(d, 1 / d)
+        self.frequencies = as_distribution(frequencies, categories, "Plan")
 
     # Errors with one user: those of n users are sqrt(n) times smaller.
     @cached_property
@@ -603,22 +604,6 @@ def _by_name(what: str, given: Any, names: Mapping, survey: str) -> dict[Any, An
             f"{', '.join(map(repr, names))}."
         )
     return {name: given.get(name) for name in names}
-
-
-def _checked(frequencies: Any, categories: np.ndarray) -> np.ndarray:
-    d, what = len(categories), "The array of presumed frequencies"
-    frequencies = np.asarray(in_order(frequencies, categories, what), dtype=np.float64)
-    if frequencies.shape != (d,):
-        raise ValueError(
-            f"The presumed frequencies must have shape ({d},), one for each category, got "
-            f"{frequencies.shape}."
-        )
-    if not (np.all(frequencies >= 0) and abs(frequencies.sum() - 1) < 1e-6):
-        raise ValueError(
-            "The presumed frequencies must be >= 0 and sum to 1, got a minimum of "
-            f"{frequencies.min():g} and a sum of {frequencies.sum():g}; divide counts by their sum."
-        )
-    return frequencies
 
 
 def _only(**aims: float | None) -> tuple[str, float]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from numbers import Integral, Real
 from typing import TypeVar
 
@@ -74,7 +75,12 @@ def significance_threshold(std: _Level, n_categories: int, alpha: float) -> _Lev
 
 
 class BaseThreshold(BasePostProcessor):
-    """Base of the post-processors that keep the estimates above a threshold."""
+    """Base of the post-processors that keep the estimates above a threshold, by `_cut`."""
+
+    threshold_: np.ndarray
+
+    #: A function of estimates and thresholds.
+    _cut: Callable[[np.ndarray, np.ndarray], np.ndarray]
 
     _parameter_constraints: dict = {
         "alpha": [Interval(Real, 0, None, closed="neither")],
@@ -92,6 +98,12 @@ class BaseThreshold(BasePostProcessor):
         self.alpha = alpha
         self.n_kept = n_kept
         self.noise = noise
+
+    def _process(self, estimate):
+        threshold = self._threshold(estimate)
+        self.threshold_ = threshold[:, 0]
+        values = self._cut(estimate.values, threshold)
+        return estimate.with_values(values, by=type(self).__name__)
 
     def _threshold(self, estimate):
         """Threshold of each row, of shape (n_estimates, 1)."""
@@ -249,9 +261,4 @@ class BaseCut(BaseThreshold):
     array([0.213])
     """
 
-    threshold_: np.ndarray
-
-    def _process(self, estimate):
-        threshold = self._threshold(estimate)
-        self.threshold_ = threshold[:, 0]
-        return estimate.with_values(base_cut(estimate.values, threshold), by="BaseCut")
+    _cut = staticmethod(base_cut)

@@ -364,12 +364,7 @@ class NormHyb(BaseThreshold):
     array([0.5   , 0.3125, 0.1875, 0.    ])
     """
 
-    threshold_: np.ndarray
-
-    def _process(self, estimate):
-        threshold = self._threshold(estimate)
-        self.threshold_ = threshold[:, 0]
-        return estimate.with_values(norm_hyb(estimate.values, threshold), by="NormHyb")
+    _cut = staticmethod(norm_hyb)
 
 
 class CLS(NormSub):
