@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from ._domain import UnlistedDomain, checked_bounds, refuse_missing, refuse_outside
+from ._domain import UnlistedDomain
+from ._lists import checked_bounds, refuse_missing, refuse_outside
 from .canonical import list_digest
 from .values import is_missing
 
