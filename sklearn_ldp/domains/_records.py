@@ -37,7 +37,7 @@ class RecordDomain(UnlistedDomain):
 
     def __init__(self, domains: Mapping[Any, Domain]) -> None:
         self.columns: dict[Any, Domain] = dict(domains)
-        self.size = sum(domain.size for domain in self.columns.values())
+        self.size = sum(self.sizes)
 
     @classmethod
     def declared(cls, domains: Any, name: str) -> RecordDomain:
@@ -113,6 +113,11 @@ class RecordDomain(UnlistedDomain):
             return cls({key: Domain.learned(column, _where(name, key)) for key, column in both})
 
     # -- what is in it ------------------------------------------------------------------------
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Number of categories of each column."""
+        return tuple(domain.size for domain in self.columns.values())
+
     @property
     def names(self) -> np.ndarray:
         """The columns and their categories as strings, of shape (size,)."""

@@ -15,8 +15,7 @@ from sklearn.utils import assert_all_finite, check_consistent_length
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
-from .._utils.docs import Documented
-from .._utils.privacy import WatchesRefits, warn_of_learned
+from .._utils.privacy import warn_of_learned
 from .._utils.random import RandomState
 from .._utils.typing import Values
 from ..domains import Domain, RecordDomain
@@ -32,13 +31,14 @@ from ..numerics.simplex import norm_sub
 from ..oracles.collector import Budget
 from ..surveys import MarginalOracle, TableSet, consistent_tables
 from ._label_channel import checked_classes, checked_labels, encoded_labels
+from ._private_columns import ReadsColumns
 
 _LABEL = "class"
 _N_BINS = 10  # of a number whose domain is learnt
 _HOPELESS = 10.0  # standard error of a frequency above which a fit is refused
 
 
-class LDPNaiveBayes(Documented, WatchesRefits, ClassifierMixin, BaseEstimator):
+class LDPNaiveBayes(ReadsColumns, ClassifierMixin, BaseEstimator):
     """Naive Bayes classifier from private records: each user sends one report, at the full epsilon.
 
     Features and labels are all private. Each user draws one of the features by public
@@ -149,9 +149,6 @@ class LDPNaiveBayes(Documented, WatchesRefits, ClassifierMixin, BaseEstimator):
     50000
     """
 
-    #: Whether values are categories, which checks of older versions turn into fractions.
-    _reads_categories = True
-
     #: Checks of scikit-learn's that it cannot pass, and why.
     _expected_failed_checks = {
         "check_sample_weight_equivalence_on_dense_data": (
@@ -258,9 +255,7 @@ class LDPNaiveBayes(Documented, WatchesRefits, ClassifierMixin, BaseEstimator):
             encoded_labels(survey.domains.columns[_LABEL], labels, self._name)
             raise
         self.fit_tables(tables)
-        names = column_names(X)
-        if names is not None and all(isinstance(name, str) for name in names):
-            self.feature_names_in_: np.ndarray = np.array(list(features.columns), dtype=object)
+        self._keep_names(X, features.columns)
         return self
 
     def _survey(self, features: RecordDomain, classes: Any) -> MarginalOracle:
@@ -324,8 +319,7 @@ class LDPNaiveBayes(Documented, WatchesRefits, ClassifierMixin, BaseEstimator):
         domains = dict(tables.domain.columns)
         classes = domains.pop(target, None)
         domains = {key: one for key, one in domains.items() if (key, target) in tables}
-        found = {key: tables[key, target] for key in domains}
-        found = {key: table for key, table in found.items() if len(table)}
+        found = {key: tables[key, target] for key in domains if len(tables[key, target])}
         if classes is None or not found:
             raise ValueError(
                 f"{self._name} needs tables of features together with {target!r}, of users who "
@@ -336,7 +330,6 @@ class LDPNaiveBayes(Documented, WatchesRefits, ClassifierMixin, BaseEstimator):
                 f"{self._name} shrinks its evidence by the noise of raw tables: pass them as a "
                 "MarginalOracle estimates them, without post-processing."
             )
-        noises: list[Any] = [table.noise for table in found.values()]
         of_cells = [
             _variances(table.values.reshape(-1, classes.size), table.noise)
             for table in found.values()
@@ -358,7 +351,8 @@ class LDPNaiveBayes(Documented, WatchesRefits, ClassifierMixin, BaseEstimator):
             non_negative=False,
         )
         cells = [table.reshape(-1, classes.size) for table in agreed]
-        self.n_samples_seen_: int = int(np.max(noises[0].n_users))
+        noise: Any = next(iter(found.values())).noise
+        self.n_samples_seen_: int = int(np.max(noise.n_users))
         stds = [np.sqrt(one) for one in of_cells]
         # A class is not taken to be rarer than what can be told from 0.
         precisions = [1 / (len(one) * v) for one, v in zip(cells, variances, strict=True)]
@@ -366,13 +360,11 @@ class LDPNaiveBayes(Documented, WatchesRefits, ClassifierMixin, BaseEstimator):
         prior = np.maximum(norm_sub(cells[0].sum(axis=0)), least)
         self.class_prior_: Any = prior / prior.sum()
         evidence = [log_lifts(*one, self.class_prior_) for one in zip(cells, stds, strict=True)]
-        lifts = [lift for lift, _ in evidence]
+        lifts, gains = zip(*evidence, strict=True)
         nothing = {key: np.zeros((one.size, classes.size)) for key, one in domains.items()}
         self.feature_log_lift_: dict[Any, Any] = {**nothing, **dict(zip(found, lifts, strict=True))}
-        self.slope_: float = slope(
-            lifts, [norm_sub(one.sum(axis=1)) for one in cells], self.correlation
-        )
-        self.slope_ *= confirmed(np.array([gains for _, gains in evidence]))
+        shares = [norm_sub(one.sum(axis=1)) for one in cells]
+        self.slope_: float = slope(lifts, shares, self.correlation) * confirmed(np.array(gains))
         self.tables_, self._features = tables, RecordDomain(domains)
         self.classes_, self.n_features_in_ = np.asarray(classes.categories), len(domains)
         if hasattr(self, "feature_names_in_"):
@@ -449,13 +441,6 @@ class LDPNaiveBayes(Documented, WatchesRefits, ClassifierMixin, BaseEstimator):
     @property
     def _name(self) -> str:
         return type(self).__name__
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.string = True
-        tags.input_tags.categorical = True
-        tags.non_deterministic = self.random_state is None
-        return tags
 
 
 def _learned(X: Any, name: str) -> RecordDomain:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import warnings
+from collections.abc import Iterable
 from dataclasses import replace
 from itertools import pairwise
 from numbers import Integral
@@ -43,7 +44,32 @@ class _AllColumns(ColumnOracle):
         return "PrivatizedColumns"
 
 
-class PrivatizedColumns(Documented, WatchesRefits, TransformerMixin, BaseEstimator):
+class ReadsColumns(Documented, WatchesRefits):
+    """Base of the learners that read columns of users' categories."""
+
+    random_state: RandomState
+    feature_names_in_: np.ndarray
+
+    #: Whether values are categories, which checks of older versions turn into fractions.
+    _reads_categories = True
+
+    def _keep_names(self, X: Values, features: Iterable[Any]) -> None:
+        """Keep the names of the features, if the columns of X have names that are all strings."""
+        if hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        names = column_names(X)
+        if names is not None and all(isinstance(name, str) for name in names):
+            self.feature_names_in_ = np.array(list(features), dtype=object)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()  # type: ignore[misc]
+        tags.input_tags.string = True
+        tags.input_tags.categorical = True
+        tags.non_deterministic = self.random_state is None
+        return tags
+
+
+class PrivatizedColumns(ReadsColumns, TransformerMixin, BaseEstimator):
     """Randomise each user's columns, and turn her report into unbiased indicators of its values.
 
     Each user reports on all columns, which share epsilon such that the sum of the variances of all
@@ -131,11 +157,7 @@ class PrivatizedColumns(Documented, WatchesRefits, TransformerMixin, BaseEstimat
 
     domains: Any
     oracle: Any
-    feature_names_in_: np.ndarray
     _released: bytes | None = None
-
-    #: Whether values are categories, which checks of older versions turn into fractions.
-    _reads_categories = True
 
     #: Checks of scikit-learn's that it cannot pass, and why.
     _expected_failed_checks = {
@@ -345,13 +367,6 @@ class PrivatizedColumns(Documented, WatchesRefits, TransformerMixin, BaseEstimat
         _check_feature_names_in(self, input_features)
         return self._domain().names
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.string = True
-        tags.input_tags.categorical = True
-        tags.non_deterministic = self.random_state is None
-        return tags
-
     def __getstate__(self) -> dict[str, Any]:
         # What was randomised here is not to be recognised elsewhere.
         return {k: v for k, v in super().__getstate__().items() if k != "_released"}
@@ -407,12 +422,7 @@ class PrivatizedColumns(Documented, WatchesRefits, TransformerMixin, BaseEstimat
         self._fitted_protocol, self._released = protocol, None
         self.slices_, self.oracles_ = _slices(domain), collector._oracles(domain)
         self.n_features_in_: Any = rows.shape[1]
-        if hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
-        names = column_names(X)
-        if names is not None and all(isinstance(one, str) for one in names):
-            ordered = list(domain.columns) if self.input == "values" else names
-            self.feature_names_in_ = np.array(ordered, dtype=object)
+        self._keep_names(X, domain.columns if self.input == "values" else column_names(X) or [])
         return rows
 
     def _rows(self, protocol: Protocol, X: Any) -> np.ndarray:
@@ -441,7 +451,7 @@ class PrivatizedColumns(Documented, WatchesRefits, TransformerMixin, BaseEstimat
 
 def _slices(domain: RecordDomain) -> dict[Any, range]:
     """The columns of the indicators of each column."""
-    ends = np.cumsum([0, *(one.size for one in domain.columns.values())]).tolist()
+    ends = np.cumsum([0, *domain.sizes]).tolist()
     return {
         key: range(start, stop)
         for key, (start, stop) in zip(domain.columns, pairwise(ends), strict=True)

@@ -204,7 +204,7 @@ class ColumnOracle(BaseColumnSurvey[EstimateSet]):
                     'must be at most the number of columns, or "auto".'
                 )
             return int(self.n_sampled)
-        sizes = np.array([of_column.size for of_column in domain.columns.values()])
+        sizes = np.array(domain.sizes)
         variances = self._variances_at(domain)
 
         def totals_at(epsilon: float) -> np.ndarray:

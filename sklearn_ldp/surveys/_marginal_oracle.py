@@ -198,7 +198,7 @@ class MarginalOracle(BaseColumnSurvey[TableSet]):
     # -- hooks of the collection --------------------------------------------------------------
     def _make_mechanism(self, domain: RecordDomain) -> Several:
         plan, channels = self._plan(domain)
-        sizes = _sizes(domain)
+        sizes = domain.sizes
         if plan.method == "fourier":
             views = [View.parity(columns) for columns in plan.views]
         else:
@@ -224,7 +224,7 @@ class MarginalOracle(BaseColumnSurvey[TableSet]):
 
     def _plan(self, domain: RecordDomain) -> tuple[TablePlan, Any]:
         """How users are asked, and the channel over a number of cells."""
-        sizes, tables = _sizes(domain), self._tables(domain)
+        sizes, tables = domain.sizes, self._tables(domain)
         channel_of, total_variance = _channels(self.epsilon, self.oracle, self._total_variances)
         n_users, weights = self.expected_n_users, self._weights(domain, tables)
         request = TableRequest(sizes, tables, total_variance, weights, n_users)
@@ -313,7 +313,7 @@ class MarginalOracle(BaseColumnSurvey[TableSet]):
         return tuple(sorted(names.index(name) for name in listed))
 
     def _check_cells(self, domain: RecordDomain, table: Subset, remedy: str) -> None:
-        n_cells = table_cells(_sizes(domain), table)
+        n_cells = table_cells(domain.sizes, table)
         if n_cells > _MAX_CELLS:
             names = [str(name) for j, name in enumerate(domain.columns) if j in table]
             listed = ", ".join(names[:6]) + (", .." if len(names) > 6 else "")
@@ -327,7 +327,7 @@ class MarginalOracle(BaseColumnSurvey[TableSet]):
         tables = self._tables(domain)
         if _asks_for(survey, tables):
             return self._views(domain, survey)
-        sizes = _sizes(domain)
+        sizes = domain.sizes
         return {table_name(domain, c): View.joint(c, [sizes[j] for j in c]) for c in tables}
 
     def _estimate_of(self, state: Collected) -> TableSet:
@@ -342,7 +342,7 @@ class MarginalOracle(BaseColumnSurvey[TableSet]):
         self, domain: RecordDomain, survey: Several, views: list[TableView], n_users: int
     ) -> TableSet:
         """The tables that follow from what users were asked about instead."""
-        sizes = _sizes(domain)
+        sizes = domain.sizes
         components = best_components(sizes, views)
         wanted = {name: v.columns for name, v in self._estimated(domain, survey).items()}
         return TableSet(combined_tables(domain, wanted, views, components, n_users), domain, views)
@@ -498,7 +498,7 @@ def compare_methods(
     )
     like._check_parameters()
     domain = RecordDomain.declared(domains, "compare_methods")
-    sizes, tables = _sizes(domain), like._tables(domain)
+    sizes, tables = domain.sizes, like._tables(domain)
     _, total_variance = _channels(epsilon, oracle, like._total_variances)
     plans = best_plans(TableRequest(sizes, tables, total_variance, None, expected_n_users))
     return {
@@ -529,10 +529,6 @@ def _channels(epsilon: float, oracle: Any, total_variances: Any) -> tuple[Any, T
 def _most_accurate(epsilon: float, size: int) -> list[Any]:
     """The channels of which one has the least total variance of all, for plans of many sizes."""
     return [oracle(epsilon).channel(size) for oracle in (GRR, SubsetSelection)]
-
-
-def _sizes(domain: RecordDomain) -> tuple[int, ...]:
-    return tuple(one.size for one in domain.columns.values())
 
 
 def _table_views(survey: Any, estimates: Sequence[tuple[int, Any, Any]]) -> list[TableView]:

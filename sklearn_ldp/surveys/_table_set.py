@@ -122,7 +122,7 @@ class TableSet(EstimateSet):
     @property
     def sizes(self) -> tuple[int, ...]:
         """Number of categories of each column."""
-        return tuple(one.size for one in self.domain.columns.values())
+        return self.domain.sizes
 
     @cached_property
     def columns_of(self) -> dict[Any, Subset]:
