@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -83,7 +83,9 @@ class RecordDomain(UnlistedDomain):
         return cls(of_columns)
 
     @classmethod
-    def learned_columns(cls, X: Values, name: str) -> RecordDomain:
+    def learned_columns(
+        cls, X: Values, name: str, learned: Callable[[Any, str], Domain] = Domain.learned
+    ) -> RecordDomain:
         """Return the domains of a table's columns: the levels they declare, or the values in them.
 
         Parameters
@@ -92,6 +94,8 @@ class RecordDomain(UnlistedDomain):
             The table; without names, its columns are numbered.
         name : str
             The class to name in errors.
+        learned : callable, default=Domain.learned
+            Makes the domain of a column, from its values and what errors call it.
 
         Returns
         -------
@@ -110,7 +114,7 @@ class RecordDomain(UnlistedDomain):
         names = column_names(X) or list(range(len(columns)))
         both = zip(names, columns, strict=True)
         with _saying_domains():
-            return cls({key: Domain.learned(column, _where(name, key)) for key, column in both})
+            return cls({key: learned(column, _where(name, key)) for key, column in both})
 
     # -- what is in it ------------------------------------------------------------------------
     @property

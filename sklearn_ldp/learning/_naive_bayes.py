@@ -19,14 +19,7 @@ from .._utils.privacy import warn_of_learned
 from .._utils.random import RandomState
 from .._utils.typing import Values
 from ..domains import Domain, RecordDomain
-from ..domains.values import (
-    as_columns,
-    column_names,
-    declared_levels,
-    declares_levels,
-    read_once,
-    table_columns,
-)
+from ..domains.values import declared_levels, declares_levels, read_once
 from ..numerics.simplex import norm_sub
 from ..oracles.collector import Budget
 from ..surveys import MarginalOracle, TableSet, consistent_tables
@@ -233,7 +226,7 @@ class LDPNaiveBayes(ReadsColumns, ClassifierMixin, BaseEstimator):
         self._validate_params()
         X, labels = read_once(X), checked_labels(y, self._name)
         if isinstance(self.domains, str) and self.domains == "auto":
-            features = _learned(X, self._name)
+            features = RecordDomain.learned_columns(X, self._name, _learned)
             if not declares_levels(X):
                 warn_of_learned(self._name, "domains", "domains", self.random_state)
         else:
@@ -443,23 +436,16 @@ class LDPNaiveBayes(ReadsColumns, ClassifierMixin, BaseEstimator):
         return type(self).__name__
 
 
-def _learned(X: Any, name: str) -> RecordDomain:
-    """Return domains that are learnt from raw values: levels, categories, or bins of numbers."""
-    columns = table_columns(X) or as_columns(X, name)
-    names = column_names(X) or list(range(len(columns)))
-    domains = {}
-    for key, column in zip(names, columns, strict=True):
-        values = np.asarray(column)
-        is_number = values.dtype.kind == "f" or (
-            values.dtype.kind in "iu" and len(np.unique(values)) > _N_BINS
-        )
-        if is_number and declared_levels(column) is None:
-            assert_all_finite(values, input_name="X", estimator_name=name)
-            cuts = np.quantile(values, np.linspace(0, 1, _N_BINS + 1)[1:-1])
-            domains[key] = Domain.bins(np.unique(cuts))
-        else:
-            domains[key] = Domain.learned(column, f"{name}, in the column {key!r},")
-    return RecordDomain(domains)
+def _learned(column: Any, name: str) -> Domain:
+    """Return a domain that is learnt from raw values: levels, categories, or bins of a number."""
+    values = np.asarray(column)
+    is_number = values.dtype.kind == "f" or (
+        values.dtype.kind in "iu" and len(np.unique(values)) > _N_BINS
+    )
+    if not is_number or declared_levels(column) is not None:
+        return Domain.learned(column, name)
+    assert_all_finite(values, input_name="X", estimator_name=name)
+    return Domain.bins(np.unique(np.quantile(values, np.linspace(0, 1, _N_BINS + 1)[1:-1])))
 
 
 def _variances(table: np.ndarray, noise: Any) -> np.ndarray:
