@@ -24,7 +24,11 @@ from ._errors import METRICS, as_truth_and_estimate, query_errors
 
 
 class BaseScorer:
-    """Base of the scorers, which `GridSearchCV` and similar tools call with users left out."""
+    """Base of the scorers, which `GridSearchCV` and similar tools call with users left out.
+
+    A scorer is called as ``scorer(estimator, X, y=None, sample_weight=None)``, and scikit-learn's
+    displays write its ``__name__`` on an axis.
+    """
 
     # Whether scikit-learn's metadata routing brings the weights: None makes it ask the user.
     _requests_weights: bool | str | None = None
@@ -32,20 +36,6 @@ class BaseScorer:
     def __init__(self) -> None:
         # A copy of a scorer is the same scorer: searches copy and pickle it once for each task.
         self._identity = uuid4().hex
-
-    def __call__(
-        self,
-        estimator: BaseEstimator,
-        X: Values,
-        y: object = None,
-        sample_weight: ArrayLike | None = None,
-    ) -> float:
-        raise NotImplementedError
-
-    @property
-    def __name__(self) -> str:
-        """The name that scikit-learn's displays write on an axis."""
-        raise NotImplementedError
 
     def set_score_request(self, *, sample_weight: bool | str | None) -> Self:
         """Ask scikit-learn's metadata routing for the weights, as its own scorers do.
@@ -140,13 +130,9 @@ def _mean(results: Any, oracle: Any) -> float:
     """The mean of numbers, or of those of each column of a survey, weighted by its `weights`."""
     if not isinstance(results, Mapping):
         return float(np.mean(results))
-    names, given = oracle.estimate_.names, getattr(oracle, "weights", None)
-    if given is None or isinstance(given, Mapping):
-        weights = dict.fromkeys(names, 1.0) | dict(given or {})
-    else:
-        weights = dict(zip(names, given, strict=True))
+    weights = oracle._weights_by_name(oracle._fitted("weights").protocol.domain)
     means = [float(np.mean(numbers)) for numbers in results.values()]
-    return float(np.average(means, weights=[weights[name] for name in results]))
+    return float(np.average(means, weights=[weights.get(name, 1.0) for name in results]))
 
 
 # -- by raw values ----------------------------------------------------------------------------

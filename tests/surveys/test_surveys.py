@@ -207,6 +207,16 @@ def test_scorers_take_the_weighted_mean_of_the_columns():
     assert make_held_out_scorer(queries=top_k(1))(server, reports[2000:]) != mean
 
 
+def test_scorers_know_the_weights_of_sets_of_columns():
+    """The weight of a column is that of the tables with it, in whatever order they are named."""
+    users = np.random.default_rng(0).integers(0, 2, (500, 3))
+    weights = {"c": 4, ("b", "a"): 2}
+    oracle = MarginalOracle(domains=dict.fromkeys("abc", 2), weights=weights, random_state=0)
+    errors = query_errors(oracle.fit(users).true_frequencies(users), oracle.estimate_)
+    mean = (2 * errors["a", "b"] + 4 * errors["a", "c"] + 4 * errors["b", "c"])[0] / 10
+    assert make_frequency_scorer()(oracle, users) == pytest.approx(-mean)
+
+
 def test_differences_are_those_of_the_parts():
     other = survey(random_state=1).fit_transform(people(seed=1))
     differences = ESTIMATES - other
