@@ -246,7 +246,8 @@ def localized_interval(
         low, high = _moved(tried, outwards, nodes, stds, null_std, level)
         return plausible.worst_miss(low / null_std, high / null_std) > 1 - level
 
-    wald = _clipped_wald(x, s, level)
+    half_width = two_sided(level) * s
+    wald = within(x - half_width, x + half_width, half_width)
     if misses(_FARTHEST):
         return wald
     too_near, enough = 0.0, _FARTHEST
@@ -265,14 +266,9 @@ def _moved(ends, outwards, x, s, null_std, level):
     return _with_wald(low, high + outwards * s, x, s, null_std, level)
 
 
-def _clipped_wald(x, s, level):
-    half_width = two_sided(level) * s
-    return within(x - half_width, x + half_width, half_width)
-
-
 def _with_wald(low, high, x, s, null_std, level):
     """Clip the intervals to [0, 1], after large estimates' were joined with Wald's."""
-    half_width = ndtri(0.5 + level / 2) * s
+    half_width = two_sided(level) * s
     large = x > _LARGE * null_std
     low = np.where(large, np.minimum(low, x - half_width), low)
     high = np.where(large, np.maximum(high, x + half_width), high)
