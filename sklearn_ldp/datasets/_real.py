@@ -4,7 +4,7 @@ import csv
 import importlib
 from collections.abc import Iterator
 from importlib.resources import files
-from typing import Any, Literal, overload
+from typing import Any
 
 import numpy as np
 from sklearn.utils import Bunch
@@ -24,22 +24,6 @@ include, is left out. A work of the U.S. Government, in the public domain.
 """
 
 
-@overload
-def load_us_states(
-    *,
-    n_samples: int | None = None,
-    return_X_y: Literal[False] = False,
-    as_frame: bool = False,
-    random_state: RandomState = None,
-) -> Bunch: ...
-@overload
-def load_us_states(
-    *,
-    n_samples: int | None = None,
-    return_X_y: bool,
-    as_frame: bool = False,
-    random_state: RandomState = None,
-) -> Any: ...
 def load_us_states(
     *,
     n_samples: int | None = None,
@@ -167,10 +151,6 @@ are those of the data set UCBAdmissions of R.
 """
 
 
-@overload
-def load_ucb_admissions(*, return_X_y: Literal[False] = False, as_frame: bool = False) -> Bunch: ...
-@overload
-def load_ucb_admissions(*, return_X_y: bool, as_frame: bool = False) -> Any: ...
 def load_ucb_admissions(*, return_X_y: bool = False, as_frame: bool = False) -> Any:
     """Load a table of three columns: applicants to the graduate school at Berkeley in 1973.
 
