@@ -11,15 +11,16 @@ from scipy.special import chdtrc
 
 from ..noise import CombinedNoise
 from ..numerics.simplex import norm_sub
-from ._covariances import Estimate, EstimateCovariances, refuse_without_law
+from ._covariances import Estimate, EstimateCovariances
+from ._difference import check_alike
 
 _ERROR_RATE = 0.01  # of the warning that the groups differ, over all categories
 
 
 def combine(estimates: Sequence[Estimate], weights: str = "precision") -> Any:
-    """Return the weighted mean of raw estimates of one population, from collections of other users.
+    """Return the weighted mean of raw estimates of one population, by any oracles and epsilons.
 
-    The collections may have other oracles and epsilons. Each user took part in one of them only.
+    Each user took part in one of the collections only.
 
     Privacy: costs none.
 
@@ -43,8 +44,8 @@ def combine(estimates: Sequence[Estimate], weights: str = "precision") -> Any:
     -----
     UserWarning
         If weights by precision estimate another population, as the groups differ by Cochran's test
-        [1]_ of random samples, for each category. The least p-value times the number of categories
-        and rows is then below 1 %, which happens by chance in at most 1 % of all calls.
+        [1]_. The least p-value times the number of categories and rows is then below 1 %, which
+        happens by chance in at most 1 % of all calls.
 
     See Also
     --------
@@ -91,12 +92,8 @@ def _mean(estimates: list[Any], shares: np.ndarray) -> np.ndarray:
 def _check(estimates: list[Any]) -> None:
     if not estimates:
         raise ValueError("combine needs at least one estimate, got none.")
+    check_alike(estimates, "combination of estimates")
     for estimate in estimates:
-        if not hasattr(estimate, "is_raw"):
-            raise TypeError(
-                f"combine needs a list of FrequencyEstimates, got {type(estimate).__name__}."
-            )
-        refuse_without_law(estimate, "combination of estimates")
         if estimate.noise.n_samples is None:
             raise ValueError(
                 "combine needs the number of users of each estimate: give it a NoiseModel(p, q, "
@@ -107,8 +104,6 @@ def _check(estimates: list[Any]) -> None:
                 "combine needs as many rows in each estimate, got "
                 f"{len(estimates[0])} and {len(estimate)}."
             )
-        if estimate.categories.tolist() != estimates[0].categories.tolist():
-            raise ValueError("combine needs estimates of the same categories in the same order.")
 
 
 def _warn_of_groups(estimates: list[Any], shares: np.ndarray) -> None:

@@ -33,10 +33,10 @@ def repeated_collection_risk(
     """Return the share of users whose value is found by whoever can link their reports.
 
     The attacker knows the frequencies of the values and all reports of a user, whose value stays
-    the same, and guesses the most probable value. The share is exact where all sets of reports can
-    be listed: for few rounds of GRR, Hadamard and projective geometry response, and of OLH over few
-    categories. Otherwise it is a mean over 1,000 to 20,000 drawn users, with a standard error of at
-    most 0.016 (20,000 users: 0.0035).
+    the same, and guesses the most probable value [1]_. The share is exact where all sets of reports
+    can be listed: for few rounds of GRR, Hadamard and projective geometry response, and of OLH over
+    few categories. Otherwise it is a mean over 1,000 to 20,000 drawn users, with a standard error
+    of at most 0.016 (20,000 users: 0.0035).
 
     Parameters
     ----------
@@ -59,13 +59,15 @@ def repeated_collection_risk(
 
     Raises
     ------
+    TypeError
+        If the oracle's reports have no two likelihoods.
     ValueError
         If the oracle's categories are not declared, or an argument is not valid.
 
     References
     ----------
     .. [1] H. H. Arcolezi, S. Gambs, "Revisiting locally differentially private protocols",
-       https://arxiv.org/abs/2503.01482 (the attacker who sees one report).
+       https://arxiv.org/abs/2503.01482 (of one report).
 
     Examples
     --------
@@ -80,9 +82,9 @@ def repeated_collection_risk(
         raise ValueError(f"Argument n_rounds must be an integer of at least 1, got {n_rounds!r}.")
     protocol, epsilon = oracle.protocol(), oracle.epsilon
     channel: Any = protocol.mechanism
-    memo = Chain(channel, epsilon, epsilon if epsilon_forever is None else epsilon_forever)
+    chain: Any = Chain(channel, epsilon, epsilon if epsilon_forever is None else epsilon_forever)
+    chain = None if epsilon_forever is None else chain
     prior = _prior(frequencies, protocol.domain.closed().categories)
-    chain = None if epsilon_forever is None else memo
     if chain is not None and chain.share in (0, TWO_64):  # a single report tells all
         once = repeated_collection_risk(oracle, 1, None, frequencies, random_state=random_state)
         return np.repeat(once, n_rounds)
@@ -112,8 +114,8 @@ def _listed_risk(law, n_rounds, prior, chain):
     base = against / against.sum()
     once = np.where(supported, np.broadcast_to(law.supported, len(base))[:, None], against[:, None])
     if chain is not None:
-        share = chain.share / TWO_64
-        permanent = once * np.where(supported, 1, chain.keep_against / TWO_64)
+        share, against_kept = chain.share / TWO_64, chain.keep_against / TWO_64
+        permanent = once * np.where(supported, 1, against_kept)
         permanent /= permanent.sum(axis=0)
         fresh = (1 - share) * base
     risk = np.empty(n_rounds)

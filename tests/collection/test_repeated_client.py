@@ -40,7 +40,7 @@ def test_reports_are_those_of_the_oracle(oracle, fixed_part, tmp_path):
     """The same shape, type and configuration, so the server's files and sums take them."""
     oracle = clone(oracle).set_params(categories=BROWSERS)
     if fixed_part and oracle.channel().public_part is None:
-        with pytest.raises(TypeError, match="no hash function that could be fixed"):
+        with pytest.raises(ValueError, match="no hash function that could be fixed"):
             client_of(tmp_path / "memo.json", oracle, epsilon_forever=4.0, fixed_part=True)
         assert not list(tmp_path.iterdir())
         return
@@ -159,6 +159,7 @@ def test_users_of_a_survey(fixed_part, tmp_path):
         ({"epsilon_forever": "2"}, "epsilon_forever must be at least"),
         ({"most_epsilon": 1.9}, "most_epsilon must be at least epsilon_forever, 2"),
         ({"most_epsilon": np.nan}, "most_epsilon must be at least epsilon_forever, 2"),
+        ({"most_epsilon": np.inf}, "most_epsilon must be at least epsilon_forever, 2, .* finite"),
         ({"oracle": OLH(1.0, categories=3, random_state=0)}, "refuses OLH with a random"),
         ({"oracle": OLH(1.0)}, "categories"),
     ],
