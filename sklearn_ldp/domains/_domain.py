@@ -22,7 +22,7 @@ from sklearn.utils._param_validation import InvalidParameterError
 
 from .._utils.state import Uncached
 from .._utils.typing import Column, SupportsCategories, Values
-from ._strings import NumberCoder, PrefixFreeCoder, StringCoder, letter_codes
+from ._strings import NumberCoder, StringCoder, WordCoder, huffman_words, letter_codes
 from .canonical import list_digest, word_digest
 from .values import (
     as_columns,
@@ -713,7 +713,6 @@ class Domain(Uncached):
         if (alphabet is None) == (code is None):
             raise ValueError("Domain.strings needs an alphabet=, or a code= and no alphabet.")
         if code is None:
-            assert alphabet is not None
             return StringDomain(alphabet, max_length, None, max_digits)
         weights = dict(code)
         end = weights.pop("", sum(weights.values()) / 8)
@@ -1041,16 +1040,16 @@ class StringDomain(Domain):
 
     def __init__(
         self,
-        alphabet: str,
+        alphabet: Any,
         max_length: int,
         weights: Sequence[float] | None = None,
         max_digits: int | None = None,
         name: str = "Domain.strings",
     ) -> None:
-        for what, length in (("max_length", max_length), ("max_digits", max_digits)):
-            is_given = length is not None or what == "max_length"
+        most = max_length if max_digits is None else max_digits
+        for what, length in (("max_length", max_length), ("max_digits", most)):
             is_whole = isinstance(length, Integral) and not isinstance(length, bool)
-            if is_given and not (is_whole and 1 <= int(length or 0) <= _MOST_LETTERS):
+            if not is_whole or not 1 <= int(length) <= _MOST_LETTERS:
                 raise ValueError(
                     f"{name} needs {what}= from 1 to {_MOST_LETTERS}: the most that is kept of a "
                     f"string. Got {length!r}."
@@ -1076,9 +1075,15 @@ class StringDomain(Domain):
 
     def coder(self, order: int) -> StringCoder:
         """Return the map from strings to digits of the field of this order."""
-        if self._weights is None:
-            return NumberCoder(self.size - 1, self.max_length, order)
-        return PrefixFreeCoder(self._weights, self.max_length, order, self.max_digits)
+        length = self.max_length
+        if self._weights is not None:
+            words = huffman_words(self._weights, order)
+            n_words = sum(w * len(word) for w, word in zip(self._weights, words, strict=True))
+            on_average = max(-(-length * n_words // sum(self._weights)), 1)
+            return WordCoder(words, length, self.max_digits or on_average)
+        coder = NumberCoder(self.size - 1, length, order)
+        is_by_letter = self.size <= order and coder.n_digits == length  # nothing would be saved
+        return WordCoder(tuple(zip(range(self.size))), length, length) if is_by_letter else coder
 
     def text(self, letters: Sequence[int]) -> str:
         """Return letters as a text, without an end mark."""
@@ -1100,8 +1105,7 @@ class StringDomain(Domain):
     def __eq__(self, other: object) -> bool:
         return type(other) is type(self) and self._key() == other._key()
 
-    def __hash__(self) -> int:
-        return hash(self._key())
+    __hash__ = Domain.__hash__
 
     def __repr__(self) -> str:
         code = "" if self._weights is None else ", with a code"

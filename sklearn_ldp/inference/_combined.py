@@ -77,16 +77,13 @@ def combine(estimates: Sequence[Estimate], weights: str = "precision") -> Any:
         chosen = [1 / np.maximum(np.square(noise.std), 1e-300) for noise in noises]
     shares = np.array(np.broadcast_arrays(*chosen))
     shares /= shares.sum(axis=0)
+    both = zip(shares, estimates, strict=True)
+    mean: Any = sum(share[..., None] * one.values for share, one in both)
     if weights == "precision":
-        _warn_of_groups(estimates, shares)
+        _warn_of_groups(estimates, mean)
     first: Any = estimates[0]
     noise = CombinedNoise(tuple(noises), shares)
-    return first.with_values(_mean(estimates, shares), noise=noise, oracle=None, shards=None)
-
-
-def _mean(estimates: list[Any], shares: np.ndarray) -> np.ndarray:
-    both = zip(shares, estimates, strict=True)
-    return sum(np.asarray(share)[..., None] * one.values for share, one in both)
+    return first.with_values(mean, noise=noise, oracle=None, shards=None)
 
 
 def _check(estimates: list[Any]) -> None:
@@ -106,9 +103,9 @@ def _check(estimates: list[Any]) -> None:
             )
 
 
-def _warn_of_groups(estimates: list[Any], shares: np.ndarray) -> None:
+def _warn_of_groups(estimates: list[Any], mean: np.ndarray) -> None:
     """Warn if Cochran's test tells that the groups are not of one population."""
-    mean, p_values = _mean(estimates, shares), []
+    p_values = []
     for i, row in enumerate(mean):
         pooled, values = norm_sub(row), np.array([estimate.values[i] for estimate in estimates])
         spreads = (EstimateCovariances(e.noise.of_rows(i), "population", pooled) for e in estimates)

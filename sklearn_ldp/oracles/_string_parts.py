@@ -108,10 +108,10 @@ class PrefixHash(Mechanism):
         """Return the value of each function at its prefix and its extension."""
         linear, pieces = functions % self.n_linear, self.functions.pieces(extensions)
         values = self.functions.values(linear, pieces, np.arange(len(extensions)))
-        return self.field.add(values.astype(np.int64), self.shifts(functions, digests))
+        return self.field.add(values.astype(np.int64), self._shifts(functions, digests))
 
-    def shifts(self, functions: np.ndarray, digests: np.ndarray) -> np.ndarray:
-        """Return what the digits before the new ones add to the values."""
+    def _shifts(self, functions: np.ndarray, digests: np.ndarray) -> np.ndarray:
+        """What the digits before the new ones add to the values."""
         mixing = MixingHash(self.field.order, self.threshold)
         return mixing.hash(functions, digests.astype(np.uint64)).astype(np.int64)
 
@@ -159,7 +159,7 @@ class PrefixHash(Mechanism):
         for start in range(0, len(digests), 2):  # the transform takes two at a time
             tables = np.empty((len(digests[start : start + 2]), self.n_linear, g))
             for table, digest in zip(tables, digests[start : start + 2], strict=True):
-                left = self.field.subtract(values, self.shifts(functions, digest))
+                left = self.field.subtract(values, self._shifts(functions, digest))
                 sums = np.bincount(linear + left, counts, self.n_linear * g)
                 table[:] = sums.reshape(self.n_linear, g)
             yield from np.rint(self.functions.gather(tables))
@@ -168,12 +168,11 @@ class PrefixHash(Mechanism):
         self, tallies: np.ndarray, digest: np.ndarray, extensions: np.ndarray
     ) -> np.ndarray:
         """Return, in each tally, how many reports support some extensions, by hashing these."""
-        support = np.empty((len(tallies), len(extensions)), dtype=np.int64)
-        functions = np.arange(self.n_functions)
-        for i, extension in enumerate(extensions):
+        support, functions = [], np.arange(self.n_functions)
+        for extension in extensions:
             values = self.values(functions, digest, np.full(len(functions), extension))
-            support[:, i] = tallies[:, functions * self.field.order + values].sum(axis=1)
-        return support
+            support.append(tallies[:, functions * self.field.order + values].sum(axis=1))
+        return np.column_stack(support)
 
 
 # -- how strings become codes -----------------------------------------------------------------
@@ -256,13 +255,10 @@ class StringPlan:
         threshold = direct_threshold(self.epsilon, self.hash_range)
         parts: list[PrefixHash] = []
         for step, share in zip(self.steps, self.shares[:-1], strict=True):
-            part = PrefixHash(field, step, 1, threshold)
-            if parts:
-                expected = self.expected_n_users * share / _USERS_OF_FUNCTION
-                most = _MOST_CELLS / part.tally_size
-                n_copies = max(int(min(expected / part.n_linear, most)), 1)
-                part = PrefixHash(field, step, n_copies, threshold)
-            parts.append(part)
+            one = PrefixHash(field, step, 1, threshold)
+            expected = self.expected_n_users * share / _USERS_OF_FUNCTION
+            n_copies = int(min(expected / one.n_linear, _MOST_CELLS / one.tally_size))
+            parts.append(PrefixHash(field, step, max(n_copies, 1), threshold) if parts else one)
         order, n_digits = bucket_space(self.epsilon)
         whole = FiniteField(order), n_digits, 1, direct_threshold(self.epsilon, order)
         return [*parts, PrefixHash(*whole)]
@@ -326,11 +322,9 @@ def _orders(epsilon: float, most: int) -> list[int]:
 def bucket_space(epsilon: float) -> tuple[int, int]:
     """Return (g, k) of the best field with 2**18 to 2**21 vectors, the digests of whole strings."""
     least, most = _BUCKETS
-    for order in _orders(epsilon, 1 << 10):
-        n_digits = math.ceil(math.log2(least) / math.log2(order) - 1e-9)
-        if order**n_digits <= most:
-            return order, n_digits
-    raise AssertionError("2**18 is a power of 2")
+    orders = _orders(epsilon, 1 << 10)  # 2 is among them
+    spaces = ((g, math.ceil(math.log2(least) / math.log2(g) - 1e-9)) for g in orders)
+    return next((g, n_digits) for g, n_digits in spaces if g**n_digits <= most)
 
 
 @lru_cache(maxsize=64)
@@ -380,8 +374,6 @@ def _divisions(n_digits: int, order: int) -> Iterator[tuple[int, ...]]:
     for first in range(1, min(first_most, n_digits) + 1):
         left = n_digits - first
         fewest = -(-left // most)
-        for n_parts in range(fewest, min(left, fewest + 2) + 1):
-            if n_parts + 1 > _MOST_PARTS or (left and not n_parts):
-                continue
-            small, n_larger = divmod(left, n_parts) if n_parts else (0, 0)
+        for n_parts in range(fewest, min(left, fewest + 2, _MOST_PARTS - 1) + 1):
+            small, n_larger = divmod(left, max(n_parts, 1))
             yield (first, *(small + (j < n_larger) for j in range(n_parts)))

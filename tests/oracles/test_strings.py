@@ -91,8 +91,8 @@ def test_a_whole_string_is_one_number_where_that_saves_digits():
     """12 letters of 16 are 49.1 bits: 18 digits of GF(7), and 10 of GF(31) instead of 12."""
     domain = Domain.strings("0123456789abcdef", 12)
     assert [domain.coder(g).n_digits for g in (7, 31, 17)] == [18, 10, 12]
-    assert domain.coder(17).is_by_letter
-    assert not domain.coder(31).is_by_letter
+    letters = np.arange(1, 13)[None]
+    assert np.array_equal(domain.coder(17).digits(letters), letters)
 
 
 def test_frequent_letters_are_short():
