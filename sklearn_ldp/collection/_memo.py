@@ -25,7 +25,7 @@ _LOCK_SECONDS = 60.0
 
 
 class BaseClient:
-    """One user of an oracle, or of the column of a survey that is drawn for her once.
+    """One user of an oracle, or of the part of a survey or of strings that is drawn for her once.
 
     Her file is read without trust in it. A change is made under a lock, on what the file says at
     that time, and it is on disk before `_changing` ends. So what a client sends afterwards is known
@@ -49,14 +49,15 @@ class BaseClient:
         self._head = {"format": self._form, "survey": survey_digest(self._protocol, **settings)}
         self._known: tuple[bytes | None, dict[str, Any]] = (None, {})
         self._written: dict[str, tuple[Any, str]] = {}
-        self._part = self._own_mark = None
+        self._part: Any = None  # the number of the column or of the prefix
+        self._own_mark: Any = None
         with self._changing() as entries:
             if not entries:
                 entries.update(self._new(SecureCoins()))
         self._part, self._own_mark = entries["part"], entries[self._mark]
 
     def _new(self, coins: SecureCoins) -> dict[str, Any]:
-        """The entries of a new file, of which "part" is the number of the column, or None."""
+        """The entries of a new file, of which "part" is the number of what is drawn, or None."""
         mechanism = self._protocol.mechanism
         is_survey = isinstance(mechanism, Several)
         return {"part": int(mechanism.draw_samples(1, coins)[0]) if is_survey else None}
@@ -64,24 +65,26 @@ class BaseClient:
     @property
     def column(self) -> Any:
         """The column that this user is asked for; None if there are no columns to draw from."""
-        return None if self._part is None else list(self._protocol.domain.columns)[self._part]
+        columns = getattr(self._protocol.domain, "columns", None)
+        return None if columns is None else list(columns)[self._part]
 
     # -- values and reports -------------------------------------------------------------------
     def _code(self, value: Any) -> np.ndarray:
         """The code of a value, or of that of the column in a record, of shape (1,)."""
         domain, name = self._protocol.domain, self._protocol.name
-        if self._part is not None:
-            if self.column not in value:
-                raise ValueError(
-                    f"{self._name} is to report the column {self.column!r}, which the record does "
-                    f"not have: {', '.join(map(repr, value))}."
-                )
-            name = f"{name}, in the column {self.column!r},"
-            domain, value = domain.columns[self.column], value[self.column]
-        return codes_on_client(domain, [value], name)
+        if self.column is None:
+            codes = codes_on_client(domain, [value], name)
+            return codes if self._part is None else codes[:, self._part]
+        if self.column not in value:
+            raise ValueError(
+                f"{self._name} is to report the column {self.column!r}, which the record does not "
+                f"have: {', '.join(map(repr, value))}."
+            )
+        name = f"{name}, in the column {self.column!r},"
+        return codes_on_client(domain.columns[self.column], [value[self.column]], name)
 
     def _row(self, report: np.ndarray) -> list[int]:
-        """A report of the oracle, or of that of the column, as integers for the file."""
+        """A report of the oracle, or on the part, as integers for the file."""
         own = np.ravel(report).tolist()
         if self._part is None:
             return own

@@ -36,9 +36,10 @@ class RepeatedClient(BaseClient):
 
     Parameters
     ----------
-    oracle : oracle, ColumnOracle or Protocol
+    oracle : oracle, ColumnOracle, StringOracle or Protocol
         What a single report spends, over declared or open categories, without a `random_state`. Of
-        a survey whose users are asked for one column each, the column is drawn once.
+        a survey whose users are asked for one column each, the column is drawn once. So is the
+        prefix that a user is asked of her strings: those that share it count as one value.
     memo : path-like
         The file that keeps the reports, created if missing. It is private, see the notes.
     epsilon_forever : float
@@ -219,15 +220,15 @@ def _append(entries: dict[str, Any], **added: Any) -> None:
     entries.update({name: [*entries[name], one] for name, one in added.items()})
 
 
-def asks_one_column(mechanism: object) -> bool:
-    """Whether a mechanism is that of a survey whose users are asked for one column each."""
+def asks_one_part(mechanism: object) -> bool:
+    """Whether users are asked for one column of a survey, or one prefix of strings, each."""
     return isinstance(mechanism, Several) and mechanism.views is None and mechanism.n_drawn == 1
 
 
 def chains_of(protocol: Protocol, epsilon_forever: float, fixed_part: bool) -> list[Chain]:
-    """Return the chain of an oracle, or of each column of a survey."""
+    """Return the chain of an oracle, or of each part that a user may be asked."""
     mechanism: Any = protocol.mechanism
-    own = mechanism.mechanisms if asks_one_column(mechanism) else [mechanism]
+    own = mechanism.mechanisms if asks_one_part(mechanism) else [mechanism]
     chains = [Chain(one, protocol.epsilon, epsilon_forever) for one in own]
     if fixed_part and not any(chain.has_functions for chain in chains):
         raise ValueError(
@@ -307,7 +308,7 @@ class SurveyClient(BaseClient):
 
     def __init__(self, survey: BaseColumnSurvey[Any], memo: str | PathLike[str]) -> None:
         is_survey = isinstance(survey, BaseColumnSurvey)
-        if not is_survey or not asks_one_column(survey.protocol().mechanism):
+        if not is_survey or not asks_one_part(survey.protocol().mechanism):
             raise TypeError(
                 "SurveyClient needs a survey whose users are asked for one column each, such as "
                 f"ColumnOracle(1.0, domains=domains), got {survey!r}."

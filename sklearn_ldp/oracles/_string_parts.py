@@ -48,6 +48,8 @@ class PrefixHash(Mechanism):
     does not depend on their number.
     """
 
+    has_two_likelihoods = True
+
     def __init__(self, field: FiniteField, n_digits: int, n_copies: int, threshold: int) -> None:
         self.field, self.n_digits, self.n_copies = field, n_digits, n_copies
         self.threshold = threshold
@@ -96,11 +98,14 @@ class PrefixHash(Mechanism):
         return copies * self.n_linear + self.functions.of_uniform_vectors(vectors)
 
     def _with_functions(self, codes, functions, coins):
-        values = self.values(functions, *np.divmod(codes.astype(np.int64), self.n_extensions))
+        values = self._hash(functions, codes)
         reports = np.empty((len(codes), 2), dtype=np.int64)
         reports[:, 0] = functions
         reports[:, 1] = randomised_response(values, self.field.order, self.threshold, coins)
         return reports
+
+    def _hash(self, functions, codes):
+        return self.values(functions, *np.divmod(codes.astype(np.int64), self.n_extensions))
 
     def values(
         self, functions: np.ndarray, digests: np.ndarray, extensions: np.ndarray
@@ -147,7 +152,17 @@ class PrefixHash(Mechanism):
     def decode_operations(self, n_samples):
         return n_samples + int(self.n_extensions * np.log2(self.n_extensions))
 
-    def supports(self, tally: np.ndarray, digests: np.ndarray) -> Iterator[np.ndarray]:
+    @property
+    def own_support(self) -> Fraction:
+        """As that of a channel, with codes of prefixes."""
+        return self.p
+
+    def supports(self, reports: np.ndarray, codes: np.ndarray) -> np.ndarray:
+        """Tell which codes each report supports, as a channel does: shape (n_reports, n_codes)."""
+        of_codes = [self._hash(reports[:, 0], np.full(len(reports), code)) for code in codes]
+        return np.column_stack(of_codes) == reports[:, 1:]
+
+    def count_extensions(self, tally: np.ndarray, digests: np.ndarray) -> Iterator[np.ndarray]:
         """Yield, for each prefix, how many reports support each of its extensions.
 
         No extension is hashed: the share of the prefix is subtracted from the values, so that what

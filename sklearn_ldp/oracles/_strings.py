@@ -109,7 +109,7 @@ def _best_extensions(
     digests = digest_of_digits(np.array([one.digits for one in prefixes], dtype=np.int64))
     before, digits, supports = [], [], []
     is_open = np.array([not one.has_ended for one in prefixes])
-    both = zip(np.flatnonzero(is_open), part.supports(tally, digests[is_open]), strict=True)
+    both = zip(np.flatnonzero(is_open), part.count_extensions(tally, digests[is_open]), strict=True)
     for i, support in both:
         best = np.argpartition(-support, n_best - 1)[:n_best]
         new = best[:, None] // powers % part.field.order

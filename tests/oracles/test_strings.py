@@ -217,7 +217,7 @@ def test_the_transform_counts_what_hashing_counts(order):
     tally = part.tally(part.privatize(codes, SeededCoins(np.random.default_rng(1))))
     assert tally.sum() == 500
     digests, extensions = np.array([3, 7, 11]), np.arange(order**2)
-    for digest, support in zip(digests, part.supports(tally, digests), strict=True):
+    for digest, support in zip(digests, part.count_extensions(tally, digests), strict=True):
         assert np.array_equal(support, part.support_of(tally[None], digest, extensions)[0])
 
 
