@@ -15,13 +15,12 @@ from scipy.special import ndtr, ndtri
 from .._utils.docs import inherit_docstrings
 from ..domains import StringCoder, StringDomain
 from ..domains.canonical import list_digest
-from ..mechanisms.channel import randomised_response
 from ..mechanisms.coins import TWO_64, direct_threshold, exp_lower_bound
 from ..mechanisms.laws import choice_entropy
-from ..mechanisms.mechanism import Mechanism, PublicPart, ReportField, check_hash_reports
+from ..mechanisms.mechanism import PublicPart, ReportField
 from ..numerics.finite_field import MAX_SUGGESTED_POWER, FiniteField, prime_power
 from ..numerics.transforms import LinearFunctions, linear_functions, mixed
-from ._local_hashing import MixingHash
+from ._local_hashing import HashReports, MixingHash
 
 _DIGEST_BITS = 40  # of a prefix: with its new digits, a code has fewer than 63 bits
 _MOST_FIRST, _MOST_NEXT = 1 << 20, 1 << 18  # extensions of the empty prefix, and of each other one
@@ -34,7 +33,7 @@ _ROWS = 1 << 15  # strings that are coded at a time
 
 
 @inherit_docstrings
-class PrefixHash(Mechanism):
+class PrefixHash(HashReports):
     """Report a hash function, and its value at a prefix after randomised response.
 
     A code is ``digest * g**k + e``, where e has the k new digits of the prefix, and the digest
@@ -47,8 +46,6 @@ class PrefixHash(Mechanism):
     A tally counts the reports of each kind, so it holds all that the reports do, in a size that
     does not depend on their number.
     """
-
-    has_two_likelihoods = True
 
     def __init__(self, field: FiniteField, n_digits: int, n_copies: int, threshold: int) -> None:
         self.field, self.n_digits, self.n_copies = field, n_digits, n_copies
@@ -91,20 +88,13 @@ class PrefixHash(Mechanism):
     # -- on the client ------------------------------------------------------------------------
     def privatize(self, codes, coins):
         draws = coins.integers(self.n_copies * self.n_extensions, len(codes))
-        return self._with_functions(codes, self._of_draws(draws), coins)
+        return self.with_functions(codes, self._of_draws(draws), coins)
 
     def _of_draws(self, draws):
         copies, vectors = np.divmod(draws, self.n_extensions)
         return copies * self.n_linear + self.functions.of_uniform_vectors(vectors)
 
-    def _with_functions(self, codes, functions, coins):
-        values = self._hash(functions, codes)
-        reports = np.empty((len(codes), 2), dtype=np.int64)
-        reports[:, 0] = functions
-        reports[:, 1] = randomised_response(values, self.field.order, self.threshold, coins)
-        return reports
-
-    def _hash(self, functions, codes):
+    def hash(self, functions, codes):
         return self.values(functions, *np.divmod(codes.astype(np.int64), self.n_extensions))
 
     def values(
@@ -130,13 +120,10 @@ class PrefixHash(Mechanism):
             np.tile(shares / self.n_copies, self.n_copies),
             self.n_copies * self.n_extensions,
             self._of_draws,
-            self._with_functions,
+            self.with_functions,
         )
 
     # -- on the server ------------------------------------------------------------------------
-    def check_reports(self, reports):
-        return check_hash_reports(reports, self.n_functions, self.field.order)
-
     def tally(self, reports):
         kinds = reports[:, 0].astype(np.int64) * self.field.order + reports[:, 1]
         return np.bincount(kinds, minlength=self.tally_size)
@@ -151,16 +138,6 @@ class PrefixHash(Mechanism):
 
     def decode_operations(self, n_samples):
         return n_samples + int(self.n_extensions * np.log2(self.n_extensions))
-
-    @property
-    def own_support(self) -> Fraction:
-        """As that of a channel, with codes of prefixes."""
-        return self.p
-
-    def supports(self, reports: np.ndarray, codes: np.ndarray) -> np.ndarray:
-        """Tell which codes each report supports, as a channel does: shape (n_reports, n_codes)."""
-        of_codes = [self._hash(reports[:, 0], np.full(len(reports), code)) for code in codes]
-        return np.column_stack(of_codes) == reports[:, 1:]
 
     def count_extensions(self, tally: np.ndarray, digests: np.ndarray) -> Iterator[np.ndarray]:
         """Yield, for each prefix, how many reports support each of its extensions.
