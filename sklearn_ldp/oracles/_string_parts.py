@@ -62,11 +62,8 @@ class PrefixHash(HashReports):
 
     @property
     def configuration(self):
-        return {
-            "hash_range": self.field.order,
-            "hash_dimension": self.n_digits,
-            "n_copies": self.n_copies,
-        }
+        sizes = {"hash_range": self.field.order, "hash_dimension": self.n_digits}
+        return {**sizes, "n_copies": self.n_copies}
 
     def _identity(self):
         return *super()._identity(), self.p
@@ -95,12 +92,7 @@ class PrefixHash(HashReports):
         return copies * self.n_linear + self.functions.of_uniform_vectors(vectors)
 
     def hash(self, functions, codes):
-        return self.values(functions, *np.divmod(codes.astype(np.int64), self.n_extensions))
-
-    def values(
-        self, functions: np.ndarray, digests: np.ndarray, extensions: np.ndarray
-    ) -> np.ndarray:
-        """Return the value of each function at its prefix and its extension."""
+        digests, extensions = np.divmod(codes.astype(np.int64), self.n_extensions)
         linear, pieces = functions % self.n_linear, self.functions.pieces(extensions)
         values = self.functions.values(linear, pieces, np.arange(len(extensions)))
         return self.field.add(values.astype(np.int64), self._shifts(functions, digests))
@@ -156,20 +148,17 @@ class PrefixHash(HashReports):
                 table[:] = sums.reshape(self.n_linear, g)
             yield from np.rint(self.functions.gather(tables))
 
-    def support_of(
-        self, tallies: np.ndarray, digest: np.ndarray, extensions: np.ndarray
-    ) -> np.ndarray:
-        """Return, in each tally, how many reports support some extensions, by hashing these."""
-        support, functions = [], np.arange(self.n_functions)
-        for extension in extensions:
-            values = self.values(functions, digest, np.full(len(functions), extension))
-            support.append(tallies[:, functions * self.field.order + values].sum(axis=1))
-        return np.column_stack(support)
+    def support_of(self, tallies: np.ndarray, codes: np.ndarray) -> np.ndarray:
+        """Return, in each tally, how many reports support some codes, by hashing these."""
+        functions = np.arange(self.n_functions)
+        values = (self.hash(functions, code) for code in codes[:, None])
+        kinds = (functions * self.field.order + of_code for of_code in values)
+        return np.column_stack([tallies[:, one].sum(axis=1) for one in kinds])
 
 
 # -- how strings become codes -----------------------------------------------------------------
 def digest_of_digits(digits: np.ndarray) -> np.ndarray:
-    """Return a digest below 2**40 of each row, 0 without digits; this is part of the protocol."""
+    """Return a digest below 2**40 of each row, 0 without digits; it is part of the protocol."""
     words = np.full(len(digits), 0x9E3779B97F4A7C15, dtype=np.uint64)
     for digit in digits.T:
         words = mixed(words ^ (digit.astype(np.uint64) + np.uint64(1)))
@@ -332,8 +321,7 @@ def best_plan(
     The recall is that of the strings up to rank `n_found` where frequencies fall as
     ``rank**-1.2``, which is about as those of words do. Nothing of it depends on the users.
     """
-    frequencies = np.arange(1, n_found + 1) ** -1.2 / _ZETA
-    best, most = None, -1.0
+    frequencies, plans = np.arange(1, n_found + 1) ** -1.2 / _ZETA, []
     for order in _orders(epsilon, _MOST_ORDER) if hash_range is None else [hash_range]:
         n_digits = strings.coder(order).n_digits
         n_strings = math.exp(min(strings.max_length * math.log(strings.size), 700))
@@ -343,17 +331,14 @@ def best_plan(
             plan = StringPlan(epsilon, order, steps, even, n_strings, n_found, expected_n_users)
             squares = plan.noise_levels**2  # so all parts have the same threshold
             shares = ((1 - _HELD_OUT) * squares / squares.sum()).round(9).tolist()
-            plan = replace(plan, shares=(*shares, _HELD_OUT))
-            recall = round(float(plan.found_probability(frequencies).mean()), 9)
-            if recall > most:
-                best, most = plan, recall
-    if best is None:
+            plans.append(replace(plan, shares=(*shares, _HELD_OUT)))
+    if not plans:
         raise ValueError(
             f"StringOracle needs more than {_MOST_PARTS} parts for strings of up to "
             f"{strings.max_length} of {strings.size - 1} letters, too many for any number of "
             "users: take a smaller max_length, or a code."
         )
-    return best
+    return max(plans, key=lambda plan: plan.found_probability(frequencies).mean().round(9))
 
 
 _ZETA = 5.591582441177750  # of 1.2

@@ -218,13 +218,14 @@ def test_the_transform_counts_what_hashing_counts(order):
     assert tally.sum() == 500
     digests, extensions = np.array([3, 7, 11]), np.arange(order**2)
     for digest, support in zip(digests, part.count_extensions(tally, digests), strict=True):
-        assert np.array_equal(support, part.support_of(tally[None], digest, extensions)[0])
+        codes = digest * order**2 + extensions
+        assert np.array_equal(support, part.support_of(tally[None], codes)[0])
 
 
 def test_two_extensions_of_a_prefix_meet_in_exactly_one_of_g_draws():
     part = PrefixHash(FiniteField(3), 2, 2, direct_threshold(1.0, 3))
     functions = part.public_part.draw(np.arange)
-    values = [part.values(functions, np.int64(5), np.full(len(functions), e)) for e in range(9)]
+    values = [part.hash(functions, np.array([5 * 9 + e])) for e in range(9)]
     for one, other in itertools.combinations(values, 2):
         assert np.mean(one == other) == pytest.approx(1 / 3, abs=1e-12)
 
