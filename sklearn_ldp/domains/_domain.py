@@ -1057,15 +1057,12 @@ class StringDomain(Domain):
         if max_digits is not None and weights is None:
             raise ValueError(f"{name} takes max_digits= with code= only; use max_length=.")
         is_text = isinstance(alphabet, str) and "\0" not in alphabet
-        if not is_text or len(set(alphabet)) < max(len(alphabet), 1):
+        is_fine = is_text and 0 < len(alphabet) == len(set(alphabet))
+        if not is_fine or not all(unicodedata.is_normalized("NFC", one) for one in alphabet):
             raise ValueError(
-                f"{name} needs an alphabet of different letters, such as "
-                f'"abcdefghijklmnopqrstuvwxyz", got {alphabet!r}.'
-            )
-        if any(unicodedata.normalize("NFC", letter) != letter for letter in alphabet):
-            raise ValueError(
-                f"{name} needs the letters of its alphabet in Unicode's normal form C, to which "
-                "clients bring their strings: unicodedata.normalize('NFC', alphabet)."
+                f'{name} needs an alphabet of different letters, such as "abcdefghijklmnopqrs", in '
+                "Unicode's normal form C (unicodedata.normalize), to which clients bring their "
+                f"strings, got {alphabet!r}."
             )
         self.alphabet: str = alphabet
         self.max_length: int = int(max_length)
