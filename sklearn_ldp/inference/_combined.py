@@ -90,17 +90,14 @@ def _check(estimates: list[Any]) -> None:
     if not estimates:
         raise ValueError("combine needs at least one estimate, got none.")
     check_alike(estimates, "combination of estimates")
-    for estimate in estimates:
-        if estimate.noise.n_samples is None:
-            raise ValueError(
-                "combine needs the number of users of each estimate: give it a NoiseModel(p, q, "
-                "n_samples)."
-            )
-        if len(estimate) != len(estimates[0]):
-            raise ValueError(
-                "combine needs as many rows in each estimate, got "
-                f"{len(estimates[0])} and {len(estimate)}."
-            )
+    if any(one.noise.n_samples is None for one in estimates):
+        raise ValueError(
+            "combine needs the number of users of each estimate: give it a NoiseModel(p, q, "
+            "n_samples)."
+        )
+    n_rows = list(map(len, estimates))
+    if len(set(n_rows)) > 1:
+        raise ValueError(f"combine needs as many rows in each estimate, got {n_rows}.")
 
 
 def _warn_of_groups(estimates: list[Any], mean: np.ndarray) -> None:

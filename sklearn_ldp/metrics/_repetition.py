@@ -82,8 +82,8 @@ def repeated_collection_risk(
         raise ValueError(f"Argument n_rounds must be an integer of at least 1, got {n_rounds!r}.")
     protocol, epsilon = oracle.protocol(), oracle.epsilon
     channel: Any = protocol.mechanism
-    chain: Any = Chain(channel, epsilon, epsilon if epsilon_forever is None else epsilon_forever)
-    chain = None if epsilon_forever is None else chain
+    memo = Chain(channel, epsilon, epsilon if epsilon_forever is None else epsilon_forever)
+    chain = None if epsilon_forever is None else memo
     prior = _prior(frequencies, protocol.domain.closed().categories)
     if chain is not None and chain.share in (0, TWO_64):  # a single report tells all
         once = repeated_collection_risk(oracle, 1, None, frequencies, random_state=random_state)
@@ -114,8 +114,8 @@ def _listed_risk(law, n_rounds, prior, chain):
     base = against / against.sum()
     once = np.where(supported, np.broadcast_to(law.supported, len(base))[:, None], against[:, None])
     if chain is not None:
-        share, against_kept = chain.share / TWO_64, chain.keep_against / TWO_64
-        permanent = once * np.where(supported, 1, against_kept)
+        share = chain.share / TWO_64
+        permanent = once * np.where(supported, 1, chain.keep_against / TWO_64)
         permanent /= permanent.sum(axis=0)
         fresh = (1 - share) * base
     risk = np.empty(n_rounds)
