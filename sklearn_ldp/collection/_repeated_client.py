@@ -143,7 +143,7 @@ class RepeatedClient(BaseClient):
         return {name: self._forever * (i in is_first) for i, name in enumerate(entries["rounds"])}
 
     def __repr__(self) -> str:
-        column = "" if self._part is None else f"column={self.column!r}, "
+        column = "" if self.column is None else f"column={self.column!r}, "
         return f"RepeatedClient({column}n_values={self.n_values}, spent={self.spent:g})"
 
     # -- reporting ------------------------------------------------------------------------------
@@ -177,11 +177,9 @@ class RepeatedClient(BaseClient):
         if not isinstance(collection_round, str):
             raise TypeError(f"collection_round must be a string, got {collection_round!r}.")
         self._protocol.protocol(collection_round)
-        entries = self._read()
-        if collection_round not in entries["rounds"]:
-            with self._changing() as entries:
-                if collection_round not in entries["rounds"]:
-                    self._add_round(entries, self._code(value), collection_round)
+        with self._changing() as entries:
+            if collection_round not in entries["rounds"]:
+                self._add_round(entries, self._code(value), collection_round)
         sent = entries["sent"][entries["rounds"].index(collection_round)]
         return self._report(entries["permanent"][sent] if type(sent) is int else sent)
 
@@ -194,9 +192,9 @@ class RepeatedClient(BaseClient):
         if digest not in entries["values"]:
             if len(entries["values"]) >= self._most_values:
                 raise ValueError(
-                    f"This value is new to RepeatedClient, and would spend epsilon_forever="
-                    f"{self._forever:g} beyond most_epsilon ({self._most_values} values have spent "
-                    "before it), so nothing is reported or written: leave this round out."
+                    "This value is new to RepeatedClient, and would spend epsilon_forever="
+                    f"{self._forever:g} beyond most_epsilon ({len(entries['values'])} values have "
+                    "spent before it), so nothing is reported or written: leave this round out."
                 )
             permanent = self._row(chain.permanent(code, coins, function))
             _append(entries, values=digest, permanent=permanent, first=len(entries["rounds"]))
@@ -342,8 +340,7 @@ class SurveyClient(BaseClient):
             than by clients, or is kept locked by another process. Nothing is spent or written then,
             nor after OSError.
         """
-        report = self._read()["report"]
-        return self._report(report) if report else self._reported(record, False)
+        return self._reported(record, False)
 
     def renew(self, record: Mapping[Any, Any]) -> np.ndarray:
         """Make a new report for the same column, which replaces the old one.
@@ -366,7 +363,7 @@ class SurveyClient(BaseClient):
         return f"SurveyClient(column={self.column!r}, n_reports={self.n_reports})"
 
     def _reported(self, record: Mapping[Any, Any], is_renewed: bool) -> np.ndarray:
-        """The report in the file; a new one is there before it is returned."""
+        """The report in the file, where a new one is before it is returned."""
         with self._changing() as entries:
             if is_renewed or entries["report"] is None:
                 own = self._protocol.mechanism.mechanisms[self._part]

@@ -165,6 +165,7 @@ def test_users_with_strings(fixed_part, tmp_path):
         again = client_of(tmp_path / f"{i}.json", oracle, epsilon_forever=6, fixed_part=fixed_part)
         np.testing.assert_array_equal(again.report("b", collection_round="3"), reports[3])
         assert again.column is None
+        assert "column" not in repr(again)
         assert clone(oracle).aggregate(np.concatenate(reports)).n_samples_seen_ == 4
         if fixed_part:
             assert len({int(report[0, 1]) for report in reports}) == 1
