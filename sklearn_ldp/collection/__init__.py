@@ -3,10 +3,9 @@
 from ..mechanisms import Protocol
 from ._aggregator import Aggregator, CollectionSummary, Refusal
 from ._batches import Caps, RefusedBatchError, RepeatedBatchError, report_configuration
-from ._repeated_client import RepeatedClient
+from ._repeated_client import RepeatedClient, SurveyClient
 from ._report_files import describe_reports, read_reports, tally_file, write_reports
 from ._stream import aggregate, aggregate_dask
-from ._survey_client import SurveyClient
 from ._tally import Tally, tally_reports
 from .checkpoints import CheckpointError
 from .clients import client_module

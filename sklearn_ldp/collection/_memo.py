@@ -1,90 +1,140 @@
-"""The private file of a client: read without trust in it, and changed by one process at a time."""
+"""Base of the clients that remember: a private file, and the column that a user is asked for."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from .._utils.files import read_regular, replacing, sweep
-from ..mechanisms import Protocol
-from .checkpoints import lock_file, locked
+from ..domains import codes_on_client
+from ..mechanisms import OracleOrProtocol, Protocol
+from ..mechanisms.coins import SecureCoins
+from ..mechanisms.several import Several
+from .checkpoints import locked
 
 _MAX_BYTES = 1 << 24
 _LOCK_SECONDS = 60.0
-_WITHOUT_DIGEST = "sklearn_ldp survey client 1"  # the first files of which had none
 
 
-class Memo:
-    """What a client must not forget: what it has reported, and what that has cost.
+class BaseClient:
+    """One user of an oracle, or of the part of a survey or of strings that is drawn for her once.
 
-    Two clients may share the file. A change is made under a lock, on what the file says at that
-    time, and it is on disk before `changing` ends. So what a client sends afterwards is known to
-    all later clients, whenever a process is killed.
-
-    `client` is the class's name for errors, and `form` the name and version of the format. The
-    `protocol`, but for its round, and the settings must stay as they were. `is_fine` tells whether
-    entries can be those of such a client, or raises ValueError, KeyError or TypeError.
+    Her file is read without trust in it. A change is made under a lock, on what the file says at
+    that time, and it is on disk before `_changing` ends. So what a client sends afterwards is known
+    to all later clients, whenever a process is killed. The protocol, but for its round, and the
+    settings must stay as they were.
     """
 
+    _form: str  # name and version of the format of the file
+    _mark: str  # the entry that tells one user's file from another's
+
     def __init__(
-        self,
-        path: str | PathLike[str],
-        client: str,
-        form: str,
-        protocol: Protocol,
-        is_fine: Callable[[dict[str, Any]], bool],
-        **settings: float,
+        self, source: OracleOrProtocol, memo: str | PathLike[str], **settings: float
     ) -> None:
-        self._path, self._client, self._is_fine = Path(path), client, is_fine
-        self._head = {"format": form, "survey": survey_digest(protocol, **settings)}
+        self._name, self._path = type(self).__name__, Path(memo)
+        self._protocol: Any = source.protocol()
+        if getattr(source, "random_state", None) is not None:
+            raise ValueError(
+                f"{self._name} refuses {type(source).__name__} with a random_state, because "
+                "predictable reports protect nobody: leave it out. To simulate, use privatize."
+            )
+        self._head = {"format": self._form, "survey": survey_digest(self._protocol, **settings)}
         self._known: tuple[bytes | None, dict[str, Any]] = (None, {})
         self._written: dict[str, tuple[Any, str]] = {}
+        self._part: Any = None  # the number of the column or of the prefix
+        self._own_mark: Any = None
+        with self._changing() as entries:
+            if not entries:
+                entries.update(self._new(SecureCoins()))
+        self._part, self._own_mark = entries["part"], entries[self._mark]
 
-    def read(self) -> dict[str, Any] | None:
-        """Return the entries of the file, which must be replaced and not changed; None without one.
+    def _new(self, coins: SecureCoins) -> dict[str, Any]:
+        """The entries of a new file, of which "part" is the number of what is drawn, or None."""
+        mechanism = self._protocol.mechanism
+        is_survey = isinstance(mechanism, Several)
+        return {"part": int(mechanism.draw_samples(1, coins)[0]) if is_survey else None}
 
-        Raises ValueError if it is damaged, of a newer version, or of another client or survey.
-        """
-        if not os.path.lexists(self._path):
-            return None
-        content = read_regular(self._path, _MAX_BYTES)
-        if content != self._known[0]:  # thousands of rounds take milliseconds to parse
-            self._known = content, self._parsed(content)
-        return dict(self._known[1])
+    @property
+    def column(self) -> Any:
+        """The column that this user is asked for; None if there are no columns to draw from."""
+        columns = getattr(self._protocol.domain, "columns", None)
+        return None if columns is None else list(columns)[self._part]
+
+    # -- values and reports -------------------------------------------------------------------
+    def _code(self, value: Any) -> np.ndarray:
+        """The code of a value, or of that of the column in a record, of shape (1,)."""
+        domain, name = self._protocol.domain, self._protocol.name
+        if self.column is None:
+            codes = codes_on_client(domain, [value], name)
+            return codes if self._part is None else codes[:, self._part]
+        if self.column not in value:
+            raise ValueError(
+                f"{self._name} is to report the column {self.column!r}, which the record does not "
+                f"have: {', '.join(map(repr, value))}."
+            )
+        name = f"{name}, in the column {self.column!r},"
+        return codes_on_client(domain.columns[self.column], [value[self.column]], name)
+
+    def _row(self, report: np.ndarray) -> list[int]:
+        """A report of the oracle, or on the part, as integers for the file."""
+        own = np.ravel(report).tolist()
+        if self._part is None:
+            return own
+        width = sum(field.width or 1 for field in self._protocol.mechanism.report_fields)
+        return [self._part, *own, *[0] * (width - 1 - len(own))]
+
+    def _report(self, row: list[int]) -> np.ndarray:
+        """The report as `privatize` returns it."""
+        field, *more = self._protocol.mechanism.report_fields
+        is_row = more or field.width is not None
+        return self._protocol.mechanism.as_reports([row] if is_row else row)
+
+    # -- the file -------------------------------------------------------------------------------
+    def _read(self) -> dict[str, Any]:
+        """The entries of this client's file, which must be replaced and not changed."""
+        entries: dict[str, Any] = {}
+        if os.path.lexists(self._path):
+            content = read_regular(self._path, _MAX_BYTES)
+            if content != self._known[0]:  # thousands of rounds take milliseconds to parse
+                self._known = content, self._parsed(content)
+            entries = dict(self._known[1])
+        if self._own_mark not in (None, entries.get(self._mark)):
+            raise ValueError(
+                f"The memo of this {self._name} has been deleted, or another one is in its place, "
+                "so nothing is reported: make a new client of the file that is meant."
+            )
+        return entries
 
     def _parsed(self, content: bytes) -> dict[str, Any]:
-        found: dict[str, Any] = {}
-        try:
-            entries = json.loads(content, parse_constant=_no_constant)
-            found = {name: entries.pop(name) for name in self._head}
+        form, survey, is_whole, entries = "", None, False, {}
+        with suppress(ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            entries = json.loads(content)
+            form, survey = str(entries.pop("format")), entries.pop("survey")
             digest = entries.pop("sha256", None)
-            may_lack = digest is None and found["format"] == _WITHOUT_DIGEST
-            if not may_lack and digest != _digest(_text(entries)):
-                raise ValueError("another digest")
-            is_other = found["survey"] != self._head["survey"]
-            is_fine = found["format"] == self._head["format"] and type(found["survey"]) is str
-            is_fine = is_fine and (is_other or self._is_fine(entries))
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-            is_fine = False
-        form, _, version = str(found.get("format")).rpartition(" ")
-        ours, _, newest = self._head["format"].rpartition(" ")
-        if form == ours and version.isdecimal() and int(version[:9]) > int(newest):
+            is_whole = (
+                self._is_fine(entries) if digest is None else digest == _sha256(_text(entries))
+            )
+        ours, _, newest = self._form.rpartition(" ")
+        found, _, version = form.rpartition(" ")
+        if found == ours and version.isdecimal() and int(version[:9]) > int(newest):
             raise ValueError(
-                f"{self._path} is the memo of a newer {self._client}: install the release of "
+                f"{self._path} is the memo of a newer {self._name}: install the release of "
                 "sklearn_ldp that has written it."
             )
-        if not is_fine:
+        if form != self._form or not is_whole:
             raise ValueError(
-                f"{self._path} is not the memo of a {self._client}, or it is damaged. A new one "
+                f"{self._path} is not the memo of a {self._name}, or it is damaged. A new one "
                 "would spend epsilon again: delete it only if that is meant."
             )
-        if is_other:
+        if survey != self._head["survey"]:
             raise ValueError(
                 f"{self._path} is the memo of another survey or oracle: categories, epsilons and "
                 "all other parameters must stay as they were. Give each survey a file of its own; "
@@ -92,24 +142,28 @@ class Memo:
             )
         return entries
 
+    def _is_fine(self, entries: dict[str, Any]) -> bool:
+        """Whether the entries of a file without a digest can be those of such a client."""
+        return False
+
     @contextmanager
-    def changing(self) -> Iterator[dict[str, Any]]:
+    def _changing(self) -> Iterator[dict[str, Any]]:
         """Lock the file, yield its entries (none without one), and write them if they have changed.
 
-        Raises ValueError as `read` does, if another process does not let the file go, or if it is
+        Raises ValueError as `_read` does, if another process does not let the file go, or if it is
         full; OSError if it cannot be written. It is as before then.
         """
         with locked(self._path, _LOCK_SECONDS):
             sweep(self._path)
-            before = self.read()
-            entries = dict(before or {})
+            entries = self._read()
+            before = dict(entries)
             yield entries
             if entries != before:
                 self._write(entries)
 
     def _write(self, entries: dict[str, Any]) -> None:
         text = self._text_of(entries)
-        head = _text({**self._head, "sha256": _digest(text)})
+        head = _text({**self._head, "sha256": _sha256(text)})
         content = f"{head[:-1]}, {text[1:]}".encode()
         if len(content) > _MAX_BYTES:
             raise ValueError(
@@ -122,7 +176,7 @@ class Memo:
         self._known = content, entries
 
     def _text_of(self, entries: dict[str, Any]) -> str:
-        """Return what `_text` does; of a list that has grown, only the new end is encoded."""
+        """What `_text` returns; of a list that has grown, only the new end is encoded."""
         for name, value in entries.items():
             known, text = self._written.get(name, (None, ""))
             if known and type(value) is list and value[: len(known)] == known:
@@ -130,27 +184,19 @@ class Memo:
             else:
                 text = json.dumps(value)
             self._written[name] = value, text
-        named = (f"{json.dumps(name)}: {self._written[name][1]}" for name in sorted(entries))
-        return f"{{{', '.join(named)}}}"
-
-    def is_left_locked(self) -> bool:
-        """Whether there is a lock: `changing` waits for its owner, or removes a dead one's."""
-        return os.path.lexists(lock_file(self._path))
+        texts = (f"{_text(name)}: {self._written[name][1]}" for name in sorted(entries))
+        return f"{{{', '.join(texts)}}}"
 
 
 def survey_digest(protocol: Protocol, **settings: float) -> str:
     """Return the digest of what must stay as it was, whatever the round."""
     configuration = {k: v for k, v in protocol.configuration.items() if k != "collection_round"}
-    return _digest(_text({**configuration, **settings}))
+    return _sha256(_text({**configuration, **settings}))
 
 
-def _text(entries: dict[str, Any]) -> str:
+def _text(entries: Any) -> str:
     return json.dumps(entries, sort_keys=True, default=str)
 
 
-def _digest(text: str) -> str:
+def _sha256(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _no_constant(name: str) -> None:
-    raise ValueError(name)

@@ -1,126 +1,26 @@
-"""A client of a collection that is repeated: it remembers its reports, and keeps count."""
+"""Clients of a collection that is repeated: they remember their reports, and keep count."""
 
 from __future__ import annotations
 
 import hashlib
+import math
 import secrets
+from collections.abc import Mapping
 from fractions import Fraction
-from functools import cached_property
 from numbers import Real
 from os import PathLike
 from typing import Any
 
 import numpy as np
 
-from ..domains import codes_on_client
 from ..mechanisms import OracleOrProtocol, Protocol
 from ..mechanisms.chain import Chain
 from ..mechanisms.coins import SecureCoins
 from ..mechanisms.several import Several
-from ._memo import Memo
+from ..surveys import BaseColumnSurvey
+from ._memo import BaseClient
 
-
-class BaseClient:
-    """One user of an oracle, or of the column of a survey that is drawn for her once."""
-
-    _form: str  # name and version of the format of the file
-    _mark: str  # the entry that tells one user's file from another's
-
-    def __init__(
-        self, source: OracleOrProtocol, memo: str | PathLike[str], **settings: float
-    ) -> None:
-        self._protocol: Protocol = source.protocol()
-        self._part: int | None = None
-        self._name = type(self).__name__
-        if getattr(source, "random_state", None) is not None:
-            raise ValueError(
-                f"{self._name} refuses {type(source).__name__} with a random_state, because "
-                "predictable reports protect nobody: leave it out. To simulate, use privatize."
-            )
-        self._file = Memo(memo, self._name, self._form, self._protocol, self._is_fine, **settings)
-        entries = None if self._file.is_left_locked() else self._file.read()
-        if entries is None:
-            with self._file.changing() as entries:
-                if not entries:
-                    entries.update(self._new(SecureCoins()))
-        self._part, self._own_mark = entries["part"], entries[self._mark]
-
-    def _new(self, coins: SecureCoins) -> dict[str, Any]:
-        """The entries of a new file, of which "part" is the number of the column, or None."""
-        mechanism = self._protocol.mechanism
-        if isinstance(mechanism, Several):
-            self._part = int(mechanism.draw_samples(1, coins)[0])
-        return {"part": self._part}
-
-    def _is_fine(self, entries: dict[str, Any]) -> bool:
-        """Whether the entries of a file can be those of such a client."""
-        raise NotImplementedError
-
-    @property
-    def _mechanism(self) -> Any:
-        mechanism: Any = self._protocol.mechanism
-        return mechanism if self._part is None else mechanism.mechanisms[self._part]
-
-    @property
-    def column(self) -> Any:
-        """The column that this user is asked for; None if there are no columns to draw from."""
-        if self._part is None:
-            return None
-        domain: Any = self._protocol.domain
-        return list(domain.columns)[self._part]
-
-    def _code(self, value: Any) -> np.ndarray:
-        """The code of a value, or of that of the column in a record, of shape (1,)."""
-        domain: Any = self._protocol.domain
-        if self._part is None:
-            return codes_on_client(domain, [value], self._protocol.name)
-        if self.column not in value:
-            raise ValueError(
-                f"{self._name} is to report the column {self.column!r}, which the record does not "
-                f"have: {', '.join(map(repr, value))}."
-            )
-        name = f"{self._protocol.name}, in the column {self.column!r},"
-        return codes_on_client(domain.columns[self.column], [value[self.column]], name)
-
-    # -- reports, in the file as a list of integers -------------------------------------------
-    def _row(self, report: np.ndarray) -> list[int]:
-        own = np.ravel(report).tolist()
-        if self._part is None:
-            return own
-        width = sum(field.width or 1 for field in self._protocol.mechanism.report_fields)
-        return [self._part, *own, *[0] * (width - 1 - len(own))]
-
-    def _report(self, row: list[int]) -> np.ndarray:
-        """The report as `privatize` returns it."""
-        if self._part is not None:
-            return np.array([row], dtype=np.int64)
-        mechanism = self._mechanism
-        if len(row) in [field.width for field in mechanism.older_fields]:
-            return mechanism.as_reports([row])
-        return np.array(row, dtype=self._like.dtype).reshape(1, *self._like.shape[1:])
-
-    @cached_property
-    def _like(self) -> np.ndarray:
-        """No reports, of the right type and shape."""
-        codes = np.uint64 if self._protocol.domain.is_open else np.int64
-        return self._mechanism.privatize(np.zeros(0, dtype=codes), SecureCoins())
-
-    def _own(self, entries: dict[str, Any] | None) -> dict[str, Any]:
-        """The entries, if they still are of this client."""
-        if not entries or entries[self._mark] != self._own_mark:
-            raise ValueError(
-                f"The memo of this {self._name} has been deleted, or another one is in its place, "
-                "so nothing is reported: make a new client of the file that is meant."
-            )
-        return entries
-
-
-def asks_one_column(mechanism: object) -> bool:
-    """Whether a mechanism is that of a survey whose users are asked for one column each."""
-    return isinstance(mechanism, Several) and mechanism.views is None and mechanism.n_drawn == 1
-
-
-_ENTRIES = {"key", "part", "function", "values", "permanent", "first", "rounds", "sent"}
+_LISTS = ("values", "permanent", "first", "rounds", "sent")
 
 
 class RepeatedClient(BaseClient):
@@ -136,9 +36,10 @@ class RepeatedClient(BaseClient):
 
     Parameters
     ----------
-    oracle : oracle, ColumnOracle or Protocol
+    oracle : oracle, ColumnOracle, StringOracle or Protocol
         What a single report spends, over declared or open categories, without a `random_state`. Of
-        a survey whose users are asked for one column each, the column is drawn once.
+        a survey whose users are asked for one column each, the column is drawn once. So is the
+        prefix that a user is asked of her strings: those that share it count as one value.
     memo : path-like
         The file that keeps the reports, created if missing. It is private, see the notes.
     epsilon_forever : float
@@ -152,24 +53,14 @@ class RepeatedClient(BaseClient):
         paid for. Take it if values change often. All reports of a user then carry her function, so
         they are linkable even if her value changes.
 
-    Attributes
-    ----------
-    column : object
-        The column of a survey that this user is asked for; None for an oracle.
-    spent : float
-        What all reports have spent, by any client with this file.
-    n_values : int
-        Number of values (with a fixed part, of hash values) that have a permanent report.
-    history : dict of str to float
-        What each round has added to `spent`, in the order in which they were reported first.
-
     Raises
     ------
     TypeError
-        If the reports have no two likelihoods, or `fixed_part` finds no hash function.
+        If the reports have no two likelihoods.
     ValueError
-        If a budget is not valid; if the oracle has a `random_state`; or if the file is damaged, is
-        of another oracle or a newer version, or is kept locked by another process for a minute.
+        If a budget is not valid, or `fixed_part` finds no hash function; if the oracle has a
+        `random_state`; or if the file is damaged, is of another oracle or a newer version, or is
+        kept locked by another process for a minute.
 
     See Also
     --------
@@ -180,19 +71,17 @@ class RepeatedClient(BaseClient):
     -----
     A permanent report is one of the oracle's with exp(epsilon_forever) in the place of
     exp(epsilon), and it is sent with the probability that makes a single report the oracle's:
-    published parameters [1]_ waste budget over more than two values. Its noise does not average out
-    over rounds.
-
-    What is still linkable: a permanent report comes back unchanged, so with most oracles the rounds
-    of one user can be found without her name, as can the round in which her value changed. A
-    refusal is visible, too: choose `most_epsilon` such that it is rare.
+    published parameters [1]_ waste budget over more than two values. It comes back unchanged. So
+    its noise does not average out over rounds, and with most oracles the rounds of one user can be
+    found without her name, as can the round in which her value changed. A refusal is visible, too:
+    choose `most_epsilon` such that it is rare.
 
     The file holds a keyed digest of each value, its permanent report, and the report of each round.
     The key is in the file: whoever has the file can try all values of a small domain. It is on disk
-    before a report is returned, so a crash draws no second permanent report, and a round that was
-    reported before gets the same report again. Several processes may share the file. A file that is
-    lost or copied means new permanent reports, which spend again. A client refuses another user's
-    file that takes the place of its own while it lives; a new client cannot tell whose a file is.
+    before a report is returned, so a crash spends nothing twice, and several processes may share
+    it. A file that is lost or copied means new permanent reports, which spend again. A client
+    refuses another user's file that takes the place of its own while it lives; a new client cannot
+    tell whose a file is.
 
     References
     ----------
@@ -208,14 +97,12 @@ class RepeatedClient(BaseClient):
     >>> folder = tempfile.TemporaryDirectory()
     >>> memo = os.path.join(folder.name, "state.json")
     >>> client = RepeatedClient(oracle, memo, epsilon_forever=2.0, most_epsilon=8.0)
-    >>> rounds = [("firefox", "may"), ("firefox", "june"), ("edge", "july")]
-    >>> reports = [client.report(value, collection_round=name) for value, name in rounds]
+    >>> for value, name in [("firefox", "may"), ("firefox", "june"), ("edge", "july")]:
+    ...     report = client.report(value, collection_round=name)
     >>> client.history
     {'may': 2.0, 'june': 0.0, 'july': 2.0}
     >>> client.spent, client.n_values
     (4.0, 2)
-    >>> oracle.aggregate(reports[0]).n_samples_seen_
-    1
     >>> folder.cleanup()
     """
 
@@ -232,42 +119,31 @@ class RepeatedClient(BaseClient):
     ) -> None:
         if not hasattr(oracle, "protocol"):
             raise TypeError(f"RepeatedClient needs a frequency oracle or Protocol, got {oracle!r}.")
-        protocol = oracle.protocol()
-        mechanism: Any = protocol.mechanism
-        own = mechanism.mechanisms if asks_one_column(mechanism) else [mechanism]
-        self._chains = [Chain(one, protocol.epsilon, epsilon_forever) for one in own]
-        if fixed_part and not any(map(_has_part, own)):
-            raise TypeError(
-                f"{protocol.name} has no hash function that could be fixed: leave fixed_part out, "
-                "or use OLH."
-            )
-        check_cap(most_epsilon, epsilon_forever)
-        self._forever, self._most = float(epsilon_forever), most_epsilon
-        self._is_fixed = bool(fixed_part)
+        self._chains = chains_of(oracle.protocol(), epsilon_forever, fixed_part)
+        self._most_values = most_values(most_epsilon, epsilon_forever)
+        self._forever, self._is_fixed = float(epsilon_forever), bool(fixed_part)
         super().__init__(oracle, memo, epsilon_forever=self._forever, fixed_part=self._is_fixed)
 
     # -- the account ----------------------------------------------------------------------------
     @property
     def n_values(self) -> int:
         """Number of values (with a fixed part, of hash values) that have a permanent report."""
-        return len(self._own(self._file.read())["values"])
+        return len(self._read()["values"])
 
     @property
     def spent(self) -> float:
-        """What all reports have spent."""
+        """What all reports have spent, by any client with this file."""
         return self.n_values * self._forever
 
     @property
     def history(self) -> dict[str, float]:
-        """What each round has added to `spent`, in the order in which they were reported first."""
-        entries = self._own(self._file.read())
-        costs = dict.fromkeys(entries["rounds"], 0.0)
-        for i in entries["first"]:
-            costs[entries["rounds"][i]] = self._forever
-        return costs
+        """What each round has added to `spent`, in the order of their first reports."""
+        entries = self._read()
+        is_first = set(entries["first"])
+        return {name: self._forever * (i in is_first) for i, name in enumerate(entries["rounds"])}
 
     def __repr__(self) -> str:
-        column = "" if self._part is None else f"column={self.column!r}, "
+        column = "" if self.column is None else f"column={self.column!r}, "
         return f"RepeatedClient({column}n_values={self.n_values}, spent={self.spent:g})"
 
     # -- reporting ------------------------------------------------------------------------------
@@ -301,12 +177,9 @@ class RepeatedClient(BaseClient):
         if not isinstance(collection_round, str):
             raise TypeError(f"collection_round must be a string, got {collection_round!r}.")
         self._protocol.protocol(collection_round)
-        entries = self._own(self._file.read())
-        if collection_round not in entries["rounds"]:
-            with self._file.changing() as entries:
-                self._own(entries)
-                if collection_round not in entries["rounds"]:
-                    self._add_round(entries, self._code(value), collection_round)
+        with self._changing() as entries:
+            if collection_round not in entries["rounds"]:
+                self._add_round(entries, self._code(value), collection_round)
         sent = entries["sent"][entries["rounds"].index(collection_round)]
         return self._report(entries["permanent"][sent] if type(sent) is int else sent)
 
@@ -317,7 +190,12 @@ class RepeatedClient(BaseClient):
         key = bytes.fromhex(entries["key"])
         digest = hashlib.blake2b(b"%d" % looked_at, key=key, digest_size=16).hexdigest()
         if digest not in entries["values"]:
-            self._refuse_beyond(len(entries["values"]))
+            if len(entries["values"]) >= self._most_values:
+                raise ValueError(
+                    "This value is new to RepeatedClient, and would spend epsilon_forever="
+                    f"{self._forever:g} beyond most_epsilon ({len(entries['values'])} values have "
+                    "spent before it), so nothing is reported or written: leave this round out."
+                )
             permanent = self._row(chain.permanent(code, coins, function))
             _append(entries, values=digest, permanent=permanent, first=len(entries["rounds"]))
         sent: Any = entries["values"].index(digest)
@@ -325,27 +203,14 @@ class RepeatedClient(BaseClient):
             sent = self._row(chain.uniform(code, coins, function))
         _append(entries, rounds=collection_round, sent=sent)
 
-    def _refuse_beyond(self, n_values: int) -> None:
-        # Decimals as they are written, so that three times 0.1 is not above 0.3.
-        after = (n_values + 1) * exact(self._forever)
-        if self._most is not None and after > exact(self._most):
-            raise ValueError(
-                f"This value is new to RepeatedClient, and would spend epsilon_forever="
-                f"{self._forever:g} beyond most_epsilon={self._most:g} ({n_values} values have "
-                "spent before it), so nothing is reported or written: leave this round out."
-            )
-
-    # -- the file -------------------------------------------------------------------------------
     def _new(self, coins: SecureCoins) -> dict[str, Any]:
-        entries, function = super()._new(coins), None
-        if self._is_fixed and _has_part(self._mechanism):
-            part = self._mechanism.public_part
+        entries = super()._new(coins)
+        chain, function = self._chains[entries["part"] or 0], None
+        if self._is_fixed and chain.has_functions:
+            part = chain.mechanism.public_part
             function = int(part.draw(lambda high: coins.integers(high, 1))[0])
-        entries.update(key=secrets.token_hex(32), function=function)
-        return {**entries, **{name: [] for name in _ENTRIES - entries.keys()}}
-
-    def _is_fine(self, entries: dict[str, Any]) -> bool:
-        return entries.keys() == _ENTRIES  # the digest tells that no other program has changed it
+        lists: dict[str, list] = {name: [] for name in _LISTS}
+        return {**entries, "key": secrets.token_hex(32), "function": function, **lists}
 
 
 def _append(entries: dict[str, Any], **added: Any) -> None:
@@ -353,23 +218,168 @@ def _append(entries: dict[str, Any], **added: Any) -> None:
     entries.update({name: [*entries[name], one] for name, one in added.items()})
 
 
-def _has_part(mechanism: Any) -> bool:
-    """Whether a client can fix a hash function for all of its reports."""
-    part = mechanism.public_part
-    return part is not None and part.privatize is not None
+def asks_one_part(mechanism: object) -> bool:
+    """Whether users are asked for one column of a survey, or one prefix of strings, each."""
+    return isinstance(mechanism, Several) and mechanism.views is None and mechanism.n_drawn == 1
 
 
-def exact(epsilon: float) -> Fraction:
-    """Return the decimal fraction that a budget is written as."""
-    return Fraction(repr(float(epsilon)))
-
-
-def check_cap(most_epsilon: Any, epsilon_forever: float) -> None:
-    """Raise a ValueError unless a value may spend its budget before the cap of all values."""
-    if most_epsilon is None:
-        return
-    if not isinstance(most_epsilon, Real) or not float(most_epsilon) >= epsilon_forever:
+def chains_of(protocol: Protocol, epsilon_forever: float, fixed_part: bool) -> list[Chain]:
+    """Return the chain of an oracle, or of each part that a user may be asked."""
+    mechanism: Any = protocol.mechanism
+    own = mechanism.mechanisms if asks_one_part(mechanism) else [mechanism]
+    chains = [Chain(one, protocol.epsilon, epsilon_forever) for one in own]
+    if fixed_part and not any(chain.has_functions for chain in chains):
         raise ValueError(
-            "Argument most_epsilon must be at least epsilon_forever, "
-            f"{epsilon_forever:g}, which the first value spends, got {most_epsilon!r}."
+            f"{protocol.name} has no hash function that could be fixed: leave fixed_part out, "
+            "or use OLH."
         )
+    return chains
+
+
+def most_values(most_epsilon: Any, epsilon_forever: float) -> float:
+    """Return how many values may spend their budget."""
+    if most_epsilon is None:
+        return math.inf
+    if not isinstance(most_epsilon, Real) or not epsilon_forever <= float(most_epsilon) < math.inf:
+        raise ValueError(
+            f"Argument most_epsilon must be at least epsilon_forever, {epsilon_forever:g}, which "
+            f"the first value spends, and finite, or None, got {most_epsilon!r}."
+        )
+    # Decimals as they are written, so that three times 0.1 is not above 0.3.
+    most, forever = (Fraction(repr(float(one))) for one in (most_epsilon, epsilon_forever))
+    return int(most / forever)
+
+
+class SurveyClient(BaseClient):
+    """One user's side of a survey that is repeated: always the same column, the same report.
+
+    Privacy: making the client spends nothing; the first `report` spends epsilon of the whole
+    record, and all further ones nothing, whatever has become of the values meanwhile. `renew`
+    spends epsilon once more, on the same column.
+
+    Parameters
+    ----------
+    survey : ColumnOracle
+        Unfitted, with declared domains and without a `random_state`; each user is asked for one
+        column (``n_sampled=1``).
+    memo : path-like
+        The file that keeps column and report, created if missing. It is private: whoever reads it
+        knows the report, but not her values. Delete it if the device is to forget the user.
+
+    Raises
+    ------
+    TypeError
+        If `survey` is not a survey whose users are asked for one column each.
+    ValueError
+        If the file is damaged, is of another survey, or is kept locked by another process for a
+        minute; or if the survey has a `random_state`.
+
+    See Also
+    --------
+    RepeatedClient : Where values change: a report of each value that is paid for once.
+    sklearn_ldp.robustness.assigned_parts : Columns that nobody can choose.
+
+    Notes
+    -----
+    The reports of one user are equal, so her rounds can be found without her name, as can the round
+    in which a report was renewed; shuffled reports without tokens make it harder. Whoever draws a
+    new column every time spends epsilon every time. What a crash or a copy of the file spends is
+    said of :class:`RepeatedClient`.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from sklearn_ldp import ColumnOracle
+    >>> from sklearn_ldp.collection import SurveyClient
+    >>> survey = ColumnOracle(epsilon=1.0, domains={"sex": ["F", "M"], "age": 10})
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> memo = os.path.join(folder.name, "survey.json")
+    >>> client = SurveyClient(survey, memo)
+    >>> in_may = client.report({"sex": "F", "age": 7})
+    >>> in_june = SurveyClient(survey, memo).report({"sex": "F", "age": 8})
+    >>> bool((in_may == in_june).all()), client.n_reports
+    (True, 1)
+    >>> folder.cleanup()
+    """
+
+    _form, _mark = "sklearn_ldp survey client 1", "part"
+
+    def __init__(self, survey: BaseColumnSurvey[Any], memo: str | PathLike[str]) -> None:
+        is_survey = isinstance(survey, BaseColumnSurvey)
+        if not is_survey or not asks_one_part(survey.protocol().mechanism):
+            raise TypeError(
+                "SurveyClient needs a survey whose users are asked for one column each, such as "
+                f"ColumnOracle(1.0, domains=domains), got {survey!r}."
+            )
+        super().__init__(survey, memo)
+
+    @property
+    def n_reports(self) -> int:
+        """Number of reports made by any client with this file, each of which spent epsilon."""
+        return self._read()["n_reports"]
+
+    def report(self, record: Mapping[Any, Any]) -> np.ndarray:
+        """Return the user's report: a new one the first time, and later the same.
+
+        Privacy: spends epsilon the first time.
+
+        Parameters
+        ----------
+        record : mapping of column to value
+            The user's values. Only that of `column` is looked at, and only the first time.
+
+        Returns
+        -------
+        ndarray of shape (1, width)
+            One report, as ``survey.privatize`` returns it.
+
+        Raises
+        ------
+        ValueError
+            If the record has no valid value of the column, or if the file has changed otherwise
+            than by clients, or is kept locked by another process. Nothing is spent or written then,
+            nor after OSError.
+        """
+        return self._reported(record, False)
+
+    def renew(self, record: Mapping[Any, Any]) -> np.ndarray:
+        """Make a new report for the same column, which replaces the old one.
+
+        Privacy: spends epsilon, in addition to what the reports before have spent.
+
+        Parameters
+        ----------
+        record : mapping of column to value
+            The user's values, of which that of `column` is reported.
+
+        Returns
+        -------
+        ndarray of shape (1, width)
+            The new report; it raises what `report` does.
+        """
+        return self._reported(record, True)
+
+    def __repr__(self) -> str:
+        return f"SurveyClient(column={self.column!r}, n_reports={self.n_reports})"
+
+    def _reported(self, record: Mapping[Any, Any], is_renewed: bool) -> np.ndarray:
+        """The report in the file, where a new one is before it is returned."""
+        with self._changing() as entries:
+            if is_renewed or entries["report"] is None:
+                own = self._protocol.mechanism.mechanisms[self._part]
+                report = own.privatize(self._code(record), SecureCoins())
+                entries.update(report=self._row(report), n_reports=entries["n_reports"] + 1)
+        return self._report(entries["report"])
+
+    def _new(self, coins: SecureCoins) -> dict[str, Any]:
+        return {**super()._new(coins), "report": None, "n_reports": 0}
+
+    def _is_fine(self, entries: dict[str, Any]) -> bool:
+        """Only the first files had no digest."""
+        part, report, n_reports = entries["part"], entries["report"], entries["n_reports"]
+        n_parts = len(self._protocol.mechanism.mechanisms)
+        if not type(part) is type(n_reports) is int or len(entries) != 3:
+            return False
+        if part not in range(n_parts) or (report is None) != (n_reports == 0):
+            return False
+        return report is None or (n_reports > 0 and self._report(report)[0, 0] == part)

@@ -13,10 +13,9 @@ import numpy as np
 from ..domains import Domain
 from ..domains.values import is_missing
 from ..mechanisms import OracleOrProtocol, Protocol
-from ..mechanisms.chain import Chain
 from ..mechanisms.coins import ByteCoins
 from ._memo import survey_digest
-from ._repeated_client import RepeatedClient, check_cap, exact
+from ._repeated_client import RepeatedClient, chains_of, most_values
 
 #: The version of the written format that clients and vectors are of.
 VERSION = 1
@@ -160,18 +159,15 @@ def _memory(
     protocol: Protocol, forever: float, most: float | None, fixed_part: bool
 ) -> dict[str, Any]:
     """What a client that remembers needs beside the rest."""
-    mechanism, kind = protocol.mechanism, client_mechanism(protocol)["kind"]
-    if fixed_part and kind not in ("linear", "mixing"):
-        raise ValueError(f"{protocol.name} has no hash function that could be fixed: use OLH.")
-    chain = Chain(mechanism, protocol.epsilon, forever)
-    check_cap(most, forever)
-    field, *more = mechanism.report_fields
+    (chain,) = chains_of(protocol, forever, fixed_part)
+    n_values = most_values(most, forever)
+    field, *more = protocol.mechanism.report_fields
     settings: dict[str, Any] = {"epsilon_forever": float(forever), "fixed_part": bool(fixed_part)}
     memo = {
         **settings,
         "format": RepeatedClient._form,
         "survey": survey_digest(protocol, **settings),
-        "most_values": None if most is None else int(exact(most) / exact(forever)),
+        "most_values": None if most is None else n_values,
         "is_row": bool(more) or field.width is not None,
     }
     names = ("keep_against", "keep_for", "share")

@@ -29,7 +29,7 @@ from ._lists import (
     refuse_missing,
     refuse_size,
 )
-from ._strings import NumberCoder, PrefixFreeCoder, StringCoder, letter_codes
+from ._strings import NumberCoder, StringCoder, WordCoder, huffman_words, letter_codes
 from .canonical import list_digest, word_digest
 from .values import as_columns, comparable, declared_levels, is_missing, objects, table_columns
 
@@ -317,7 +317,6 @@ class Domain(Uncached):
         if (alphabet is None) == (code is None):
             raise ValueError("Domain.strings needs an alphabet=, or a code= and no alphabet.")
         if code is None:
-            assert alphabet is not None
             return StringDomain(alphabet, max_length, None, max_digits)
         weights = dict(code)
         end = weights.pop("", sum(weights.values()) / 8)
@@ -648,16 +647,16 @@ class StringDomain(UnlistedDomain):
 
     def __init__(
         self,
-        alphabet: str,
+        alphabet: Any,
         max_length: int,
         weights: Sequence[float] | None = None,
         max_digits: int | None = None,
         name: str = "Domain.strings",
     ) -> None:
-        for what, length in (("max_length", max_length), ("max_digits", max_digits)):
-            is_given = length is not None or what == "max_length"
+        most = max_length if max_digits is None else max_digits
+        for what, length in (("max_length", max_length), ("max_digits", most)):
             is_whole = isinstance(length, Integral) and not isinstance(length, bool)
-            if is_given and not (is_whole and 1 <= int(length or 0) <= _MOST_LETTERS):
+            if not is_whole or not 1 <= int(length) <= _MOST_LETTERS:
                 raise ValueError(
                     f"{name} needs {what}= from 1 to {_MOST_LETTERS}: the most that is kept of a "
                     f"string. Got {length!r}."
@@ -665,15 +664,12 @@ class StringDomain(UnlistedDomain):
         if max_digits is not None and weights is None:
             raise ValueError(f"{name} takes max_digits= with code= only; use max_length=.")
         is_text = isinstance(alphabet, str) and "\0" not in alphabet
-        if not is_text or len(set(alphabet)) < max(len(alphabet), 1):
+        is_fine = is_text and 0 < len(alphabet) == len(set(alphabet))
+        if not is_fine or not all(unicodedata.is_normalized("NFC", one) for one in alphabet):
             raise ValueError(
-                f"{name} needs an alphabet of different letters, such as "
-                f'"abcdefghijklmnopqrstuvwxyz", got {alphabet!r}.'
-            )
-        if any(unicodedata.normalize("NFC", letter) != letter for letter in alphabet):
-            raise ValueError(
-                f"{name} needs the letters of its alphabet in Unicode's normal form C, to which "
-                "clients bring their strings: unicodedata.normalize('NFC', alphabet)."
+                f'{name} needs an alphabet of different letters, such as "abcdefghijklmnopqrs", in '
+                "Unicode's normal form C (unicodedata.normalize), to which clients bring their "
+                f"strings, got {alphabet!r}."
             )
         self.alphabet: str = alphabet
         self.max_length: int = int(max_length)
@@ -683,9 +679,15 @@ class StringDomain(UnlistedDomain):
 
     def coder(self, order: int) -> StringCoder:
         """Return the map from strings to digits of the field of this order."""
-        if self._weights is None:
-            return NumberCoder(self.size - 1, self.max_length, order)
-        return PrefixFreeCoder(self._weights, self.max_length, order, self.max_digits)
+        length = self.max_length
+        if self._weights is not None:
+            words = huffman_words(self._weights, order)
+            n_words = sum(w * len(word) for w, word in zip(self._weights, words, strict=True))
+            on_average = max(-(-length * n_words // sum(self._weights)), 1)
+            return WordCoder(words, length, self.max_digits or on_average)
+        coder = NumberCoder(self.size - 1, length, order)
+        is_by_letter = self.size <= order and coder.n_digits == length  # nothing would be saved
+        return WordCoder(tuple(zip(range(self.size))), length, length) if is_by_letter else coder
 
     def text(self, letters: Sequence[int]) -> str:
         """Return letters as a text, without an end mark."""

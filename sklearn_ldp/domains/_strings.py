@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 import numpy as np
@@ -18,14 +19,8 @@ class StringCoder:
     A string is a row of letters as numbers from 1, filled up with 0, which is the end mark.
     """
 
-    base: int
     length: int
-    order: int
     n_digits: int
-
-    def __init__(self, n_letters: int, length: int, order: int, n_digits: int) -> None:
-        self.base, self.length = n_letters + 1, length
-        self.order, self.n_digits = order, n_digits
 
     def digits(self, letters: np.ndarray) -> np.ndarray:
         """Return the digits of strings, from (n, length) to int64 of shape (n, n_digits)."""
@@ -40,22 +35,16 @@ class StringCoder:
 
 
 class NumberCoder(StringCoder):
-    """A string is a fraction in base `n_letters` + 1, rewritten in base g.
-
-    If no digit is saved by that, each letter is a digit.
-    """
+    """A string is a fraction in base `n_letters` + 1, rewritten in base g."""
 
     def __init__(self, n_letters: int, length: int, order: int) -> None:
-        n_strings = (n_letters + 1) ** length
-        n_digits = max(int(math.log(n_strings) / math.log(order)) - 1, 1)
-        while order**n_digits < n_strings:
-            n_digits += 1
-        super().__init__(n_letters, length, order, n_digits)
-        self.is_by_letter = n_letters < order and n_digits == length
+        self.base, self.length, self.order = n_letters + 1, length, order
+        self.n_strings = self.base**length
+        self.n_digits = max(int(math.log(self.n_strings) / math.log(order)) - 1, 1)
+        while order**self.n_digits < self.n_strings:
+            self.n_digits += 1
 
     def digits(self, letters: np.ndarray) -> np.ndarray:
-        if self.is_by_letter:
-            return letters.astype(np.int64)
         width = max(int(math.log(_LIMB // self.order) / math.log(self.base)), 1)
         n_limbs, powers = -(-self.length // width), self.base ** np.arange(width)[::-1]
         filled = np.zeros((len(letters), n_limbs * width), dtype=np.int64)
@@ -70,19 +59,14 @@ class NumberCoder(StringCoder):
         return digits
 
     def read(self, digits: Sequence[int]) -> tuple[int, ...] | None:
-        if self.is_by_letter:
-            return _until_the_end(tuple(digits), self.base)
-        number, unit = 0, self.order ** len(digits)
-        for digit in digits:
-            number = number * self.order + int(digit)
-        n_strings = self.base**self.length
-        least, end = (-(-x * n_strings // unit) for x in (number, number + 1))
-        first = self._next_string(self._letters(least)) if least < n_strings else None
-        if first is None or self._number(first) >= end:
+        number, unit = _number(digits, self.order), self.order ** len(digits)
+        least, end = (-(-x * self.n_strings // unit) for x in (number, number + 1))
+        first = self._next_string(self._letters(least)) if least < self.n_strings else None
+        if first is None or _number(first, self.base) >= end:
             return None
-        last = self._letters(min(end, n_strings) - 1)
+        last = self._letters(min(end, self.n_strings) - 1)
         common = next((i for i in range(self.length) if first[i] != last[i]), self.length)
-        return _until_the_end(first[:common], self.base)
+        return first[: first.index(0) + 1] if 0 in first[:common] else first[:common]
 
     def _letters(self, number: int) -> tuple[int, ...]:
         letters = []
@@ -90,12 +74,6 @@ class NumberCoder(StringCoder):
             number, letter = divmod(number, self.base)
             letters.append(letter)
         return tuple(reversed(letters))
-
-    def _number(self, letters: Sequence[int]) -> int:
-        number = 0
-        for letter in letters:
-            number = number * self.base + letter
-        return number
 
     def _next_string(self, letters: tuple[int, ...]) -> tuple[int, ...]:
         """The first string from here on: it is not empty, and has no letter after the end mark."""
@@ -105,20 +83,20 @@ class NumberCoder(StringCoder):
         return (*letters[:place], 1, *(0,) * (self.length - place - 1))
 
 
-class PrefixFreeCoder(StringCoder):
-    """A letter is a word of digits that begins no other letter's word: Huffman's code in base g.
+def _number(digits: Sequence[int], base: int) -> int:
+    number = 0
+    for digit in digits:
+        number = number * base + int(digit)
+    return number
 
-    What lies beyond the last digit is cut off; by default that is the mean of `length` letters.
-    """
 
-    def __init__(
-        self, weights: tuple[int, ...], length: int, order: int, n_digits: int | None
-    ) -> None:
-        self.words = huffman_words(weights, order)
-        if n_digits is None:
-            of_words = sum(w * len(word) for w, word in zip(weights, self.words, strict=True))
-            n_digits = max(-(-length * of_words // sum(weights)), 1)
-        super().__init__(len(weights) - 1, length, order, n_digits)
+@dataclass(frozen=True)
+class WordCoder(StringCoder):
+    """A letter is a word of digits that begins no other letter's word; the rest is cut off."""
+
+    words: tuple[tuple[int, ...], ...]
+    length: int
+    n_digits: int
 
     def digits(self, letters: np.ndarray) -> np.ndarray:
         widths = np.array([len(word) for word in self.words])
@@ -156,14 +134,6 @@ class PrefixFreeCoder(StringCoder):
             elif word not in self._beginnings:
                 return None
         return tuple(letters)
-
-
-def _until_the_end(letters: tuple[int, ...], base: int) -> tuple[int, ...] | None:
-    """The letters up to the first end mark; None if they are of no string."""
-    place = letters.index(0) if 0 in letters else len(letters)
-    if (letters and place == 0) or any(letters[place:]) or max(letters, default=0) >= base:
-        return None
-    return letters[: place + 1]
 
 
 @lru_cache(maxsize=64)

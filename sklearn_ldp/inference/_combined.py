@@ -11,15 +11,16 @@ from scipy.special import chdtrc
 
 from ..noise import CombinedNoise
 from ..numerics.simplex import norm_sub
-from ._covariances import Estimate, EstimateCovariances, refuse_without_law
+from ._covariances import Estimate, EstimateCovariances
+from ._difference import check_alike
 
 _ERROR_RATE = 0.01  # of the warning that the groups differ, over all categories
 
 
 def combine(estimates: Sequence[Estimate], weights: str = "precision") -> Any:
-    """Return the weighted mean of raw estimates of one population, from collections of other users.
+    """Return the weighted mean of raw estimates of one population, by any oracles and epsilons.
 
-    The collections may have other oracles and epsilons. Each user took part in one of them only.
+    Each user took part in one of the collections only.
 
     Privacy: costs none.
 
@@ -43,8 +44,8 @@ def combine(estimates: Sequence[Estimate], weights: str = "precision") -> Any:
     -----
     UserWarning
         If weights by precision estimate another population, as the groups differ by Cochran's test
-        [1]_ of random samples, for each category. The least p-value times the number of categories
-        and rows is then below 1 %, which happens by chance in at most 1 % of all calls.
+        [1]_. The least p-value times the number of categories and rows is then below 1 %, which
+        happens by chance in at most 1 % of all calls.
 
     See Also
     --------
@@ -76,44 +77,32 @@ def combine(estimates: Sequence[Estimate], weights: str = "precision") -> Any:
         chosen = [1 / np.maximum(np.square(noise.std), 1e-300) for noise in noises]
     shares = np.array(np.broadcast_arrays(*chosen))
     shares /= shares.sum(axis=0)
+    both = zip(shares, estimates, strict=True)
+    mean: Any = sum(share[..., None] * one.values for share, one in both)
     if weights == "precision":
-        _warn_of_groups(estimates, shares)
+        _warn_of_groups(estimates, mean)
     first: Any = estimates[0]
     noise = CombinedNoise(tuple(noises), shares)
-    return first.with_values(_mean(estimates, shares), noise=noise, oracle=None, shards=None)
-
-
-def _mean(estimates: list[Any], shares: np.ndarray) -> np.ndarray:
-    both = zip(shares, estimates, strict=True)
-    return sum(np.asarray(share)[..., None] * one.values for share, one in both)
+    return first.with_values(mean, noise=noise, oracle=None, shards=None)
 
 
 def _check(estimates: list[Any]) -> None:
     if not estimates:
         raise ValueError("combine needs at least one estimate, got none.")
-    for estimate in estimates:
-        if not hasattr(estimate, "is_raw"):
-            raise TypeError(
-                f"combine needs a list of FrequencyEstimates, got {type(estimate).__name__}."
-            )
-        refuse_without_law(estimate, "combination of estimates")
-        if estimate.noise.n_samples is None:
-            raise ValueError(
-                "combine needs the number of users of each estimate: give it a NoiseModel(p, q, "
-                "n_samples)."
-            )
-        if len(estimate) != len(estimates[0]):
-            raise ValueError(
-                "combine needs as many rows in each estimate, got "
-                f"{len(estimates[0])} and {len(estimate)}."
-            )
-        if estimate.categories.tolist() != estimates[0].categories.tolist():
-            raise ValueError("combine needs estimates of the same categories in the same order.")
+    check_alike(estimates, "combination of estimates")
+    if any(one.noise.n_samples is None for one in estimates):
+        raise ValueError(
+            "combine needs the number of users of each estimate: give it a NoiseModel(p, q, "
+            "n_samples)."
+        )
+    n_rows = list(map(len, estimates))
+    if len(set(n_rows)) > 1:
+        raise ValueError(f"combine needs as many rows in each estimate, got {n_rows}.")
 
 
-def _warn_of_groups(estimates: list[Any], shares: np.ndarray) -> None:
+def _warn_of_groups(estimates: list[Any], mean: np.ndarray) -> None:
     """Warn if Cochran's test tells that the groups are not of one population."""
-    mean, p_values = _mean(estimates, shares), []
+    p_values = []
     for i, row in enumerate(mean):
         pooled, values = norm_sub(row), np.array([estimate.values[i] for estimate in estimates])
         spreads = (EstimateCovariances(e.noise.of_rows(i), "population", pooled) for e in estimates)

@@ -90,19 +90,7 @@ class EstimateDifference:
     shared_users: bool = False
 
     def __post_init__(self) -> None:
-        for estimate in (self.one, self.other):
-            if not hasattr(estimate, "is_raw"):
-                raise TypeError(
-                    "A difference needs two FrequencyEstimates, got "
-                    f"{type(estimate).__name__}; wrap an array: FrequencyEstimate(values, "
-                    "categories, noise)."
-                )
-            refuse_without_law(estimate, "difference of estimates")
-        if self.one.categories.tolist() != self.other.categories.tolist():
-            raise ValueError(
-                f"A difference needs estimates of the same categories in the same order, got "
-                f"{_described(self.one)} and {_described(self.other)}."
-            )
+        check_alike([self.one, self.other], "difference of estimates")
         if min(len(self.one), len(self.other)) != 1 and len(self.one) != len(self.other):
             raise ValueError(
                 "A difference needs as many estimates on both sides, or a single one on one side, "
@@ -310,6 +298,22 @@ class EstimateDifference:
                 "With shared users the two samples of a population are not independent, so nothing "
                 'is said about a population: ask of="users", or compare collections of different '
                 "users."
+            )
+
+
+def check_alike(estimates: list[Any], what: str) -> None:
+    """Raise TypeError or ValueError unless these are raw estimates of the same categories."""
+    for estimate in estimates:
+        if not hasattr(estimate, "is_raw"):
+            raise TypeError(
+                f"A {what} needs FrequencyEstimates, got {type(estimate).__name__}; wrap an array: "
+                "FrequencyEstimate(values, categories, noise)."
+            )
+        refuse_without_law(estimate, what)
+        if estimate.categories.tolist() != estimates[0].categories.tolist():
+            raise ValueError(
+                f"A {what} needs the same categories in the same order, got "
+                f"{_described(estimates[0])} and {_described(estimate)}."
             )
 
 

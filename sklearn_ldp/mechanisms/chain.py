@@ -19,9 +19,9 @@ class Chain:
 
     Each report y of the mechanism has one of two likelihoods: E c(y) if it supports the user's
     value, otherwise c(y), where E = exp(epsilon). A *permanent* report has exp(epsilon_forever) in
-    the place of E, and a *uniform* one has 1. Both are drawn from the mechanism's own reports by
-    rejection. With s for the share of c that supports a value, and p for the probability that a
-    report does, a report that is permanent with probability
+    the place of E, and a *uniform* one has 1. Both are the mechanism's own reports after rejection.
+    With s for the share of c that supports a value, and p for the probability that a report does, a
+    report that is permanent with probability
 
     .. math:: a = \\frac{p - s}{p_\\infty - s}, \\qquad s = \\frac{p}{p + E (1 - p)}, \\qquad
               p_\\infty = \\frac{E_\\infty s}{E_\\infty s + 1 - s}
@@ -55,18 +55,16 @@ class Chain:
             )
         ratio, forever = exp_lower_bound(epsilon), exp_lower_bound(epsilon_forever)
         self.mechanism = mechanism
-        self.keep_against = min(math.ceil(TWO_64 * ratio / forever), TWO_64)
-        self.keep_for = min(math.ceil(TWO_64 / ratio), TWO_64)
+        self.keep_against = math.ceil(TWO_64 * ratio / forever)
+        self.keep_for = math.ceil(TWO_64 / ratio)
         self.share = self._share(ratio) if self.keep_against < TWO_64 else TWO_64
 
     def _share(self, ratio: Fraction) -> int:
         """The largest a, over 2**64, for which a single report stays within the ratio.
 
         The worst case is a mechanism that reaches the ratio, and a report whose uniform likelihood
-        is the least. Let 1 / `against` be the factor by which the ratio grows,
-        and `least` that likelihood over the permanent one of a report against the value. Then the
-        ratio of a single report is (a ratio / against + (1 - a) least) over (a + (1 - a) least),
-        which grows with a.
+        is the least: `least` times the permanent one of a report against the value. The ratio of a
+        single report, (a ratio / against + (1 - a) least) / (a + (1 - a) least), grows with a.
         """
         p = self.mechanism.own_support
         against, kept = Fraction(self.keep_against, TWO_64), Fraction(self.keep_for, TWO_64)
@@ -110,6 +108,11 @@ class Chain:
         is_for = self.mechanism.supports(reports, code)[:, 0]
         kept = _bernoulli(keep_for, n, coins), _bernoulli(keep_against, n, coins)
         return reports, np.where(is_for, *kept)
+
+    @property
+    def has_functions(self) -> bool:
+        """Whether reports have a hash function, which a client could fix for all values."""
+        return getattr(self.mechanism.public_part, "privatize", None) is not None
 
     def image(self, code: np.ndarray, part: int) -> int:
         """Return the hash value of a code, which is all that reports with this part depend on."""

@@ -33,10 +33,10 @@ def repeated_collection_risk(
     """Return the share of users whose value is found by whoever can link their reports.
 
     The attacker knows the frequencies of the values and all reports of a user, whose value stays
-    the same, and guesses the most probable value. The share is exact where all sets of reports can
-    be listed: for few rounds of GRR, Hadamard and projective geometry response, and of OLH over few
-    categories. Otherwise it is a mean over 1,000 to 20,000 drawn users, with a standard error of at
-    most 0.016 (20,000 users: 0.0035).
+    the same, and guesses the most probable value [1]_. The share is exact where all sets of reports
+    can be listed: for few rounds of GRR, Hadamard and projective geometry response, and of OLH over
+    few categories. Otherwise it is a mean over 1,000 to 20,000 drawn users, with a standard error
+    of at most 0.016 (20,000 users: 0.0035).
 
     Parameters
     ----------
@@ -59,13 +59,15 @@ def repeated_collection_risk(
 
     Raises
     ------
+    TypeError
+        If the oracle's reports have no two likelihoods.
     ValueError
         If the oracle's categories are not declared, or an argument is not valid.
 
     References
     ----------
     .. [1] H. H. Arcolezi, S. Gambs, "Revisiting locally differentially private protocols",
-       https://arxiv.org/abs/2503.01482 (the attacker who sees one report).
+       https://arxiv.org/abs/2503.01482 (of one report).
 
     Examples
     --------
@@ -81,8 +83,8 @@ def repeated_collection_risk(
     protocol, epsilon = oracle.protocol(), oracle.epsilon
     channel: Any = protocol.mechanism
     memo = Chain(channel, epsilon, epsilon if epsilon_forever is None else epsilon_forever)
-    prior = _prior(frequencies, protocol.domain.closed().categories)
     chain = None if epsilon_forever is None else memo
+    prior = _prior(frequencies, protocol.domain.closed().categories)
     if chain is not None and chain.share in (0, TWO_64):  # a single report tells all
         once = repeated_collection_risk(oracle, 1, None, frequencies, random_state=random_state)
         return np.repeat(once, n_rounds)

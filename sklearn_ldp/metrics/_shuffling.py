@@ -28,10 +28,8 @@ def shuffled_epsilon(oracle: OracleOrProtocol, n_samples: int, delta: float) -> 
 
     A party that neither server nor users can see into mixes the reports of `n_samples` users. The
     mixture is (epsilon', delta)-differentially private for each of them, with the epsilon' that is
-    returned, if nobody can link reports to them. Users who lie, or work with the server, hide
-    nobody: leave them out of `n_samples`. One batch is one shuffle: give the users of a batch, not
-    of the collection. A permanent report that is sent again links rounds, and what they spend adds
-    up.
+    returned, if nobody can link reports to them. A permanent report that is sent again links
+    rounds, and what they spend adds up.
 
     Privacy: costs none.
 
@@ -40,7 +38,8 @@ def shuffled_epsilon(oracle: OracleOrProtocol, n_samples: int, delta: float) -> 
     oracle : oracle, survey or Protocol
         What makes the reports; its categories must be declared.
     n_samples : int
-        Number n of users whose reports are shuffled together; more than 10**10 count as that many.
+        Number n of honest users whose reports are shuffled together: those of a batch, if batches
+        are shuffled, without any who lie or work with the server. At most 10**10 count.
     delta : float
         Probability with which epsilon' may be exceeded, in (0, 1); well below 1 / n.
 
@@ -49,8 +48,8 @@ def shuffled_epsilon(oracle: OracleOrProtocol, n_samples: int, delta: float) -> 
     float, or dict of float
         An upper bound of epsilon', at most the oracle's epsilon. It is about replacement: another
         value of the user, and not her absence. For a survey that asks each user one question it is
-        that of the question a user was asked, by its name, and holds even if everybody knows who
-        was asked what: each other user was asked the same with the probability of the question.
+        that of the question a user was asked, by its name, even if everybody knows who was asked
+        what.
 
     Raises
     ------
@@ -66,7 +65,7 @@ def shuffled_epsilon(oracle: OracleOrProtocol, n_samples: int, delta: float) -> 
     A report y has the likelihood E c(y) for the categories that it supports, and c(y) for others,
     with E = exp(epsilon). So with a probability of c(y), at least, a user reports y whatever her
     value is, and such reports hide a user's own [1]_. With X = (P(y | v) - exp(epsilon') P(y | w))
-    / c(y) with the probability c(y), and otherwise X = 0,
+    / c(y) with the probability c(y), and otherwise (or if she is asked another question) X = 0,
 
     .. math:: \\delta(\\epsilon') \\le \\frac 1n \\mathrm{E} \\Big(\\sum_{i=1}^n X_i\\Big)_+ .
 
@@ -74,12 +73,10 @@ def shuffled_epsilon(oracle: OracleOrProtocol, n_samples: int, delta: float) -> 
     easily told apart; where q assumes an ideal hash, these never share a hash value. No other c
     makes less of it [2]_. It is computed by the fast Fourier transform on a lattice: a value is
     split between the two points beside it, which keeps the mean and can only raise a convex
-    function. Bounds on what is off the lattice, and on rounding errors, are added. If questions are
-    drawn, X is 0 for those who were asked another one.
+    function. Bounds on what is off the lattice, and on rounding errors, are added.
 
     Mechanisms that do not state `has_two_likelihoods`, and reports on several questions, take the
-    general clones of [3]_: c of 1 / (E + 1) on reports for v, and as much for w, has the X that is
-    largest in convex order, as any mechanism processes the reports of one of two likelihoods.
+    general clones of [3]_: c of 1 / (E + 1) on reports for v, and as much for w.
 
     References
     ----------
@@ -98,10 +95,8 @@ def shuffled_epsilon(oracle: OracleOrProtocol, n_samples: int, delta: float) -> 
     >>> round(shuffled_epsilon(OLH(1.0, categories=1024), n_samples=10**6, delta=1e-8), 4)
     0.0034
     """
-    _check(n_samples, delta)
-    spent = {
-        name: _least(*one, float(n_samples), float(delta)) for name, one in _laws(oracle).items()
-    }
+    n, delta = _checked(n_samples, delta)
+    spent = {name: _least(*one, n, delta) for name, one in _laws(oracle).items()}
     return spent[None] if list(spent) == [None] else spent
 
 
@@ -114,10 +109,8 @@ def local_epsilon(oracle: Any, shuffled_epsilon: float, n_samples: int, delta: f
         What makes the reports; its own `epsilon` does not matter.
     shuffled_epsilon : float
         What a report may spend after the shuffle; of a survey, that on any question.
-    n_samples : int
-        Number of honest users whose reports are shuffled together.
-    delta : float
-        Probability with which it may be exceeded, in (0, 1).
+    n_samples, delta : int, float
+        As for :func:`shuffled_epsilon`.
 
     Returns
     -------
@@ -137,7 +130,7 @@ def local_epsilon(oracle: Any, shuffled_epsilon: float, n_samples: int, delta: f
     >>> round(local_epsilon(OLH(categories=1024), 0.1, n_samples=10**6, delta=1e-8), 2)
     6.17
     """
-    _check(n_samples, delta)
+    n, delta = _checked(n_samples, delta)
     if not (isinstance(shuffled_epsilon, Real) and 0 < float(shuffled_epsilon) < math.inf):
         raise ValueError(
             f"Argument shuffled_epsilon must be a finite number > 0, got {shuffled_epsilon!r}."
@@ -145,8 +138,7 @@ def local_epsilon(oracle: Any, shuffled_epsilon: float, n_samples: int, delta: f
 
     def is_allowed(epsilon: float) -> bool:
         laws = _laws(clone(oracle).set_params(epsilon=epsilon)).values()
-        spent = float(shuffled_epsilon)
-        return all(_delta(*one, float(n_samples), spent, float(delta)) <= delta for one in laws)
+        return all(_delta(*one, n, float(shuffled_epsilon), delta) <= delta for one in laws)
 
     low = high = min(float(shuffled_epsilon), _MOST)  # a shuffle never makes it more
     while high < _MOST and is_allowed(high := min(2 * high, _MOST)):
@@ -157,19 +149,17 @@ def local_epsilon(oracle: Any, shuffled_epsilon: float, n_samples: int, delta: f
     return low
 
 
-def _check(n_samples: Any, delta: Any) -> None:
+def _checked(n_samples: Any, delta: Any) -> tuple[float, float]:
     if not isinstance(n_samples, Integral) or n_samples < 1:
         raise ValueError(f"Argument n_samples must be an integer >= 1, got {n_samples!r}.")
     if not (isinstance(delta, Real) and 0 < float(delta) < 1):
         raise ValueError(f"Argument delta must fulfil 0 < delta < 1, got {delta!r}.")
+    return min(float(n_samples), _MOST_USERS), float(delta)
 
 
 # -- the bound ------------------------------------------------------------------------------------
 class _Law(NamedTuple):
-    """A mechanism as far as two values v and w are concerned: the sums of c(y) over reports y.
-
-    They are those that support both, a given one only, or neither. E is exp(epsilon).
-    """
+    """The sums of c(y) over reports y that support two values, a given one only, or neither."""
 
     epsilon: float
     both: float
@@ -197,7 +187,7 @@ def _law(mechanism: Any, epsilon: float) -> _Law:
 def _laws(oracle: Any) -> dict[Any, tuple[_Law, float]]:
     """Return the law of each question, and the probability of being asked it.
 
-    Those of an oracle, and of all answers of a report that has several, are called None.
+    The law of an oracle, and of all answers together if a report has several, is called None.
     """
     protocol = as_protocol(oracle)
     mechanism: Any = protocol.mechanism
@@ -228,7 +218,6 @@ def _delta(law: _Law, share: float, n: float, epsilon: float, delta: float) -> f
 
     The given delta says what is negligible: the lattice and its ends add about a thousandth of it.
     """
-    n = min(n, _MOST_USERS)
     ratio, gain, lost = math.exp(law.epsilon), math.expm1(law.epsilon), math.expm1(epsilon)
     values = np.array([gain - lost, -gain - ratio * lost, -ratio * lost, -lost])
     chances = share * np.array([law.one, law.one, law.both, law.neither])

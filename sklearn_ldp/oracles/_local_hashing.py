@@ -241,10 +241,42 @@ _LISTED = 1 << 22  # the most pairs of a category and a function for which suppo
 _MAX_LAW = 1 << 22  # the most vectors of a space over whose reports covariances are summed
 
 
-class LinearHashChannel(Channel):
-    """Report a uniform linear function on GF(g)^k, and its value after randomised response."""
+class HashReports(Mechanism):
+    """Report a function that is drawn in public, and its value at a code after randomised response.
+
+    A value is kept with the probability ``threshold / 2**64``, and otherwise any other is reported.
+    """
 
     has_two_likelihoods = True
+    threshold: int
+
+    def hash(self, functions, codes):
+        """Return the values of functions at codes (broadcasting)."""
+        raise NotImplementedError
+
+    def with_functions(self, codes, functions, coins):
+        """Randomise codes under given functions."""
+        reports = np.empty((len(codes), 2), dtype=np.int64)
+        reports[:, 0] = functions
+        values, hash_range = self.hash(reports[:, 0], codes), self.report_fields[1].n_values
+        reports[:, 1] = randomised_response(values, hash_range, self.threshold, coins)
+        return reports
+
+    @property
+    def own_support(self):
+        """Probability that a report supports the user's own code."""
+        return Fraction(self.threshold, TWO_64)
+
+    def supports(self, reports, codes):
+        """Tell which codes each report supports, as a channel does of categories."""
+        return self.hash(reports[:, :1], codes) == reports[:, 1:]
+
+    def check_reports(self, reports):
+        return check_hash_reports(reports, *(field.n_values for field in self.report_fields))
+
+
+class LinearHashChannel(HashReports, Channel):
+    """Report a uniform linear function on GF(g)^k, and its value after randomised response."""
 
     def __init__(self, n_categories: int, field: FiniteField, threshold: int):
         g = field.order
@@ -334,9 +366,6 @@ class LinearHashChannel(Channel):
         transforms = n_prefixes * int(size * np.log2(size)) if self.n_left > 1 else 0
         return n_samples * n_prefixes + transforms
 
-    def supports(self, reports, codes):
-        return self.hash(reports[:, :1], codes) == reports[:, 1:]
-
     @property
     def tally_size(self):
         if self.n_left == 1:
@@ -345,23 +374,12 @@ class LinearHashChannel(Channel):
 
     def privatize(self, codes, coins):
         vectors = coins.integers(self.n_vectors, len(codes))
-        return self._with_functions(codes, self._functions.of_uniform_vectors(vectors), coins)
-
-    def _with_functions(self, codes, functions, coins):
-        reports = np.empty((len(codes), 2), dtype=np.int64)
-        reports[:, 0] = functions
-        value = self.hash(reports[:, 0], codes.astype(np.int64))
-        reports[:, 1] = randomised_response(value, self.field.order, self.threshold, coins)
-        return reports
+        return self.with_functions(codes, self._functions.of_uniform_vectors(vectors), coins)
 
     def hash(self, functions, codes):
-        """Return the values of functions at categories (broadcasting)."""
         g, k = self.field.order, self.n_digits
         pieces = _pieces(g, k, self.n_categories, self._n_places(self.n_tried))
-        return self._functions.values(functions, pieces, codes)
-
-    def check_reports(self, reports):
-        return check_hash_reports(reports, self.n_functions, self.field.order)
+        return self._functions.values(functions, pieces, codes.astype(np.int64))
 
     def tally(self, reports):
         if self.n_tried == 0 and self.n_left > 1:
@@ -452,7 +470,7 @@ class LinearHashChannel(Channel):
             shares,
             self.n_vectors,
             self._functions.of_uniform_vectors,
-            self._with_functions,
+            self.with_functions,
             self._collisions if self.n_vectors <= _MAX_LAW else None,
         )
 
@@ -586,14 +604,12 @@ def _uniform_counts(n: int, n_cells: int, rng: np.random.Generator) -> np.ndarra
 _CELLS = 1 << 16  # users times categories hashed at a time, so that they stay in the cache
 
 
-class MixingHash(Mechanism):
+class MixingHash(HashReports):
     """Report a random seed, and its hash of a digest after randomised response over g values.
 
     This is all that a client needs. The codes are 64-bit digests of the values, so the values need
     not be on any list.
     """
-
-    has_two_likelihoods = True
 
     def __init__(self, hash_range: int, threshold: int):
         self.hash_range = hash_range
@@ -617,35 +633,17 @@ class MixingHash(Mechanism):
         return math.log2(self.n_seeds) + choice_entropy(keep, 1, self.hash_range - 1, order)
 
     def hash(self, seeds, digests):
-        """Return the hash values of digests under seeds (broadcasting)."""
         x = mixed(mixed(seeds.astype(np.uint64)) ^ digests)
         return ((x >> np.uint64(32)) * np.uint64(self.hash_range)) >> np.uint64(32)
 
     @property
     def public_part(self):
-        return PublicPart(lambda reports: reports[:, 0], self.n_seeds, privatize=self.with_seeds)
+        return PublicPart(
+            lambda reports: reports[:, 0], self.n_seeds, privatize=self.with_functions
+        )
 
     def privatize(self, codes, coins):
-        return self.with_seeds(codes, coins.integers(self.n_seeds, len(codes)), coins)
-
-    def with_seeds(self, digests, seeds, coins):
-        """Randomise digests under given seeds."""
-        reports = np.empty((len(digests), 2), dtype=np.int64)
-        reports[:, 0] = seeds
-        value = self.hash(reports[:, 0], digests)
-        reports[:, 1] = randomised_response(value, self.hash_range, self.threshold, coins)
-        return reports
-
-    @property
-    def own_support(self):
-        return Fraction(self.threshold, TWO_64)
-
-    def supports(self, reports, digests):
-        """Tell which digests each report supports, as a channel does of codes."""
-        return self.hash(reports[:, :1], digests) == reports[:, 1:].astype(np.uint64)
-
-    def check_reports(self, reports):
-        return check_hash_reports(reports, self.n_seeds, self.hash_range)
+        return self.with_functions(codes, coins.integers(self.n_seeds, len(codes)), coins)
 
     @property
     def tally_size(self):
@@ -714,7 +712,7 @@ class MixingHashChannel(IndependentChannel):
         return self.client.public_part._replace(privatize=self._with_seeds)
 
     def _with_seeds(self, codes, seeds, coins):
-        return self.client.with_seeds(self.digests[codes], seeds, coins)
+        return self.client.with_functions(self.digests[codes], seeds, coins)
 
     def count_support(self, reports):
         counts = np.zeros(self.n_categories, dtype=np.int64)

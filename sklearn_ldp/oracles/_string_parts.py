@@ -15,13 +15,12 @@ from scipy.special import ndtr, ndtri
 from .._utils.docs import inherit_docstrings
 from ..domains import StringCoder, StringDomain
 from ..domains.canonical import list_digest
-from ..mechanisms.channel import randomised_response
 from ..mechanisms.coins import TWO_64, direct_threshold, exp_lower_bound
 from ..mechanisms.laws import choice_entropy
-from ..mechanisms.mechanism import Mechanism, PublicPart, ReportField, check_hash_reports
+from ..mechanisms.mechanism import PublicPart, ReportField
 from ..numerics.finite_field import MAX_SUGGESTED_POWER, FiniteField, prime_power
 from ..numerics.transforms import LinearFunctions, linear_functions, mixed
-from ._local_hashing import MixingHash
+from ._local_hashing import HashReports, MixingHash
 
 _DIGEST_BITS = 40  # of a prefix: with its new digits, a code has fewer than 63 bits
 _MOST_FIRST, _MOST_NEXT = 1 << 20, 1 << 18  # extensions of the empty prefix, and of each other one
@@ -34,7 +33,7 @@ _ROWS = 1 << 15  # strings that are coded at a time
 
 
 @inherit_docstrings
-class PrefixHash(Mechanism):
+class PrefixHash(HashReports):
     """Report a hash function, and its value at a prefix after randomised response.
 
     A code is ``digest * g**k + e``, where e has the k new digits of the prefix, and the digest
@@ -63,11 +62,8 @@ class PrefixHash(Mechanism):
 
     @property
     def configuration(self):
-        return {
-            "hash_range": self.field.order,
-            "hash_dimension": self.n_digits,
-            "n_copies": self.n_copies,
-        }
+        sizes = {"hash_range": self.field.order, "hash_dimension": self.n_digits}
+        return {**sizes, "n_copies": self.n_copies}
 
     def _identity(self):
         return *super()._identity(), self.p
@@ -89,29 +85,20 @@ class PrefixHash(Mechanism):
     # -- on the client ------------------------------------------------------------------------
     def privatize(self, codes, coins):
         draws = coins.integers(self.n_copies * self.n_extensions, len(codes))
-        return self._with_functions(codes, self._of_draws(draws), coins)
+        return self.with_functions(codes, self._of_draws(draws), coins)
 
     def _of_draws(self, draws):
         copies, vectors = np.divmod(draws, self.n_extensions)
         return copies * self.n_linear + self.functions.of_uniform_vectors(vectors)
 
-    def _with_functions(self, codes, functions, coins):
-        values = self.values(functions, *np.divmod(codes.astype(np.int64), self.n_extensions))
-        reports = np.empty((len(codes), 2), dtype=np.int64)
-        reports[:, 0] = functions
-        reports[:, 1] = randomised_response(values, self.field.order, self.threshold, coins)
-        return reports
-
-    def values(
-        self, functions: np.ndarray, digests: np.ndarray, extensions: np.ndarray
-    ) -> np.ndarray:
-        """Return the value of each function at its prefix and its extension."""
+    def hash(self, functions, codes):
+        digests, extensions = np.divmod(codes.astype(np.int64), self.n_extensions)
         linear, pieces = functions % self.n_linear, self.functions.pieces(extensions)
         values = self.functions.values(linear, pieces, np.arange(len(extensions)))
-        return self.field.add(values.astype(np.int64), self.shifts(functions, digests))
+        return self.field.add(values.astype(np.int64), self._shifts(functions, digests))
 
-    def shifts(self, functions: np.ndarray, digests: np.ndarray) -> np.ndarray:
-        """Return what the digits before the new ones add to the values."""
+    def _shifts(self, functions: np.ndarray, digests: np.ndarray) -> np.ndarray:
+        """What the digits before the new ones add to the values."""
         mixing = MixingHash(self.field.order, self.threshold)
         return mixing.hash(functions, digests.astype(np.uint64)).astype(np.int64)
 
@@ -125,13 +112,10 @@ class PrefixHash(Mechanism):
             np.tile(shares / self.n_copies, self.n_copies),
             self.n_copies * self.n_extensions,
             self._of_draws,
-            self._with_functions,
+            self.with_functions,
         )
 
     # -- on the server ------------------------------------------------------------------------
-    def check_reports(self, reports):
-        return check_hash_reports(reports, self.n_functions, self.field.order)
-
     def tally(self, reports):
         kinds = reports[:, 0].astype(np.int64) * self.field.order + reports[:, 1]
         return np.bincount(kinds, minlength=self.tally_size)
@@ -147,7 +131,7 @@ class PrefixHash(Mechanism):
     def decode_operations(self, n_samples):
         return n_samples + int(self.n_extensions * np.log2(self.n_extensions))
 
-    def supports(self, tally: np.ndarray, digests: np.ndarray) -> Iterator[np.ndarray]:
+    def count_extensions(self, tally: np.ndarray, digests: np.ndarray) -> Iterator[np.ndarray]:
         """Yield, for each prefix, how many reports support each of its extensions.
 
         No extension is hashed: the share of the prefix is subtracted from the values, so that what
@@ -159,26 +143,22 @@ class PrefixHash(Mechanism):
         for start in range(0, len(digests), 2):  # the transform takes two at a time
             tables = np.empty((len(digests[start : start + 2]), self.n_linear, g))
             for table, digest in zip(tables, digests[start : start + 2], strict=True):
-                left = self.field.subtract(values, self.shifts(functions, digest))
+                left = self.field.subtract(values, self._shifts(functions, digest))
                 sums = np.bincount(linear + left, counts, self.n_linear * g)
                 table[:] = sums.reshape(self.n_linear, g)
             yield from np.rint(self.functions.gather(tables))
 
-    def support_of(
-        self, tallies: np.ndarray, digest: np.ndarray, extensions: np.ndarray
-    ) -> np.ndarray:
-        """Return, in each tally, how many reports support some extensions, by hashing these."""
-        support = np.empty((len(tallies), len(extensions)), dtype=np.int64)
+    def support_of(self, tallies: np.ndarray, codes: np.ndarray) -> np.ndarray:
+        """Return, in each tally, how many reports support some codes, by hashing these."""
         functions = np.arange(self.n_functions)
-        for i, extension in enumerate(extensions):
-            values = self.values(functions, digest, np.full(len(functions), extension))
-            support[:, i] = tallies[:, functions * self.field.order + values].sum(axis=1)
-        return support
+        values = (self.hash(functions, code) for code in codes[:, None])
+        kinds = (functions * self.field.order + of_code for of_code in values)
+        return np.column_stack([tallies[:, one].sum(axis=1) for one in kinds])
 
 
 # -- how strings become codes -----------------------------------------------------------------
 def digest_of_digits(digits: np.ndarray) -> np.ndarray:
-    """Return a digest below 2**40 of each row, 0 without digits; this is part of the protocol."""
+    """Return a digest below 2**40 of each row, 0 without digits; it is part of the protocol."""
     words = np.full(len(digits), 0x9E3779B97F4A7C15, dtype=np.uint64)
     for digit in digits.T:
         words = mixed(words ^ (digit.astype(np.uint64) + np.uint64(1)))
@@ -256,13 +236,10 @@ class StringPlan:
         threshold = direct_threshold(self.epsilon, self.hash_range)
         parts: list[PrefixHash] = []
         for step, share in zip(self.steps, self.shares[:-1], strict=True):
-            part = PrefixHash(field, step, 1, threshold)
-            if parts:
-                expected = self.expected_n_users * share / _USERS_OF_FUNCTION
-                most = _MOST_CELLS / part.tally_size
-                n_copies = max(int(min(expected / part.n_linear, most)), 1)
-                part = PrefixHash(field, step, n_copies, threshold)
-            parts.append(part)
+            one = PrefixHash(field, step, 1, threshold)
+            expected = self.expected_n_users * share / _USERS_OF_FUNCTION
+            n_copies = int(min(expected / one.n_linear, _MOST_CELLS / one.tally_size))
+            parts.append(PrefixHash(field, step, max(n_copies, 1), threshold) if parts else one)
         order, n_digits = bucket_space(self.epsilon)
         whole = FiniteField(order), n_digits, 1, direct_threshold(self.epsilon, order)
         return [*parts, PrefixHash(*whole)]
@@ -327,11 +304,9 @@ def _orders(epsilon: float, most: int) -> list[int]:
 def bucket_space(epsilon: float) -> tuple[int, int]:
     """Return (g, k) of the best field with 2**18 to 2**21 vectors, the digests of whole strings."""
     least, most = _BUCKETS
-    for order in _orders(epsilon, 1 << 10):
-        n_digits = math.ceil(math.log2(least) / math.log2(order) - 1e-9)
-        if order**n_digits <= most:
-            return order, n_digits
-    raise AssertionError("2**18 is a power of 2")
+    orders = _orders(epsilon, 1 << 10)  # 2 is among them
+    spaces = ((g, math.ceil(math.log2(least) / math.log2(g) - 1e-9)) for g in orders)
+    return next((g, n_digits) for g, n_digits in spaces if g**n_digits <= most)
 
 
 @lru_cache(maxsize=64)
@@ -347,8 +322,7 @@ def best_plan(
     The recall is that of the strings up to rank `n_found` where frequencies fall as
     ``rank**-1.2``, which is about as those of words do. Nothing of it depends on the users.
     """
-    frequencies = np.arange(1, n_found + 1) ** -1.2 / _ZETA
-    best, most = None, -1.0
+    frequencies, plans = np.arange(1, n_found + 1) ** -1.2 / _ZETA, []
     for order in _orders(epsilon, _MOST_ORDER) if hash_range is None else [hash_range]:
         n_digits = strings.coder(order).n_digits
         n_strings = math.exp(min(strings.max_length * math.log(strings.size), 700))
@@ -358,17 +332,14 @@ def best_plan(
             plan = StringPlan(epsilon, order, steps, even, n_strings, n_found, expected_n_users)
             squares = plan.noise_levels**2  # so all parts have the same threshold
             shares = ((1 - _HELD_OUT) * squares / squares.sum()).round(9).tolist()
-            plan = replace(plan, shares=(*shares, _HELD_OUT))
-            recall = round(float(plan.found_probability(frequencies).mean()), 9)
-            if recall > most:
-                best, most = plan, recall
-    if best is None:
+            plans.append(replace(plan, shares=(*shares, _HELD_OUT)))
+    if not plans:
         raise ValueError(
             f"StringOracle needs more than {_MOST_PARTS} parts for strings of up to "
             f"{strings.max_length} of {strings.size - 1} letters, too many for any number of "
             "users: take a smaller max_length, or a code."
         )
-    return best
+    return max(plans, key=lambda plan: plan.found_probability(frequencies).mean().round(9))
 
 
 _ZETA = 5.591582441177750  # of 1.2
@@ -381,8 +352,6 @@ def _divisions(n_digits: int, order: int) -> Iterator[tuple[int, ...]]:
     for first in range(1, min(first_most, n_digits) + 1):
         left = n_digits - first
         fewest = -(-left // most)
-        for n_parts in range(fewest, min(left, fewest + 2) + 1):
-            if n_parts + 1 > _MOST_PARTS or (left and not n_parts):
-                continue
-            small, n_larger = divmod(left, n_parts) if n_parts else (0, 0)
+        for n_parts in range(fewest, min(left, fewest + 2, _MOST_PARTS - 1) + 1):
+            small, n_larger = divmod(left, max(n_parts, 1))
             yield (first, *(small + (j < n_larger) for j in range(n_parts)))

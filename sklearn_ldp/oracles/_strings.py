@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass
 from numbers import Integral
-from typing import Any, NamedTuple
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -13,15 +13,15 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from .._utils.random import RandomState
 from .._utils.typing import Values
-from ..domains import Domain, StringCoder, StringDomain
+from ..domains import Domain, StringDomain
 from ..estimates import FrequencyEstimate
 from ..mechanisms.several import Several
 from ..noise import NoiseModel, SampledNoise
 from ._local_hashing import MixingHash, MixingHashChannel
-from ._string_parts import PrefixDomain, PrefixHash, StringPlan, best_plan, digest_of_digits
-from .collector import BaseCollector, Collected, inherit_survey_parameters
+from ._string_parts import PrefixDomain, StringPlan, best_plan, digest_of_digits
+from .collector import BaseCollector, Collected
 
-_NO_DIGITS = np.int64(0)  # the digest of the empty prefix
+_NOTHING: tuple[int, ...] = ()  # the letters of the empty prefix
 _TRIED = 16  # extensions of a prefix that are looked at, for each that is kept ..
 _MOST_TRIED = 1 << 18  # .. and the most of all prefixes
 
@@ -37,50 +37,30 @@ class StringSearch:
 def search(survey: Several, domain: PrefixDomain, tally: np.ndarray) -> StringSearch:
     """Search for the strings that most reports tell of, part by part."""
     plan, coder = domain.plan, domain.digits
-    kept = [_Prefix((), (), np.zeros(0), np.zeros(0))]
-    prefixes, errors = [], np.zeros(0)
+    digits, letters = np.zeros((1, 0), dtype=np.int64), [_NOTHING]
+    prefixes, errors, paths, rivals = [], np.zeros(0), np.zeros((1, 0)), np.zeros((1, 0))
     for j in range(len(plan.steps)):
         part: Any = survey.mechanisms[j]
-        tally_of_part, n_users = survey.tallies_on(tally, j)
+        of_part, n_users = survey.tallies_on(tally, j)
         noise = NoiseModel(float(part.p), float(part.q), max(int(n_users), 1))
         is_last = j == len(plan.steps) - 1
         n_kept = plan.n_found if is_last else plan.n_kept
-        before, digits, support = _best_extensions(part, tally_of_part, kept, coder, n_kept)
-        estimates, errors = noise.debias(support), np.append(errors, noise.std)
-        rivals = np.where([kept[i].has_ended for i in before], 0.0, plan.n_rivals[j])
-        paths = np.column_stack([np.array([one.path for one in kept])[before], estimates])
-        of_paths = np.column_stack([np.array([one.rivals for one in kept])[before], rivals])
-        chosen: list[_Prefix] = []
-        taken: set[Any] = set()
-        for i in np.argsort(-evidence(paths, errors, of_paths), kind="stable").tolist():
-            letters = coder.read(digits[i].tolist())
-            # Of strings in one bucket, held-out users tell of the most frequent one only.
-            bucket = domain.codes(digits[i][None])[0, -1] if is_last and letters else None
-            if letters is None or (is_last and not taken.isdisjoint((letters, bucket))):
-                continue
-            taken.update((letters, bucket))
-            chosen.append(_Prefix(tuple(digits[i].tolist()), letters, paths[i], of_paths[i]))
-            if len(chosen) == n_kept:
-                break
-        kept = chosen
-        prefixes.append([(domain.text(one.letters), float(one.path[-1])) for one in kept])
-        if not kept:  # no string begins with what was looked at
+        has_ended = np.array([one[-1:] == (0,) for one in letters])  # its further digits are known
+        ended = {int(i): letters[i] for i in np.flatnonzero(has_ended)}
+        before, digits, support = _extended(part, coder, of_part, digits, ended, _TRIED * n_kept)
+        errors = np.append(errors, noise.std)
+        paths = np.column_stack([paths[before], noise.debias(support)])
+        own = np.where(has_ended[before], 0.0, plan.n_rivals[j])
+        rivals = np.column_stack([rivals[before], own])
+        surest = np.argsort(-evidence(paths, errors, rivals), kind="stable")
+        chosen = _told_apart(domain, digits, surest, n_kept, is_last)
+        rows, letters = list(chosen), list(chosen.values())
+        digits, paths, rivals = digits[rows], paths[rows], rivals[rows]
+        both = zip(letters, paths[:, -1].tolist(), strict=True)
+        prefixes.append([(domain.text(one), estimate) for one, estimate in both])
+        if not letters:  # no string begins with what was looked at
             break
-    return StringSearch(prefixes, np.array([one.digits for one in kept]))
-
-
-class _Prefix(NamedTuple):
-    """Digits, the letters that they tell of, and each part's estimate and number of rivals."""
-
-    digits: tuple[int, ...]
-    letters: tuple[int, ...]
-    path: np.ndarray
-    rivals: np.ndarray
-
-    @property
-    def has_ended(self) -> bool:
-        """Whether it is a whole string, whose further digits are known."""
-        return self.letters[-1:] == (0,)
+    return StringSearch(prefixes, digits)
 
 
 def evidence(paths: np.ndarray, errors: np.ndarray, n_rivals: np.ndarray) -> np.ndarray:
@@ -99,38 +79,49 @@ def evidence(paths: np.ndarray, errors: np.ndarray, n_rivals: np.ndarray) -> np.
     return (z * np.abs(z) / 2 - logs).min(axis=1)
 
 
-def _best_extensions(
-    part: PrefixHash, tally: np.ndarray, prefixes: list[_Prefix], coder: StringCoder, n_kept: int
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The best extensions of prefixes: whose they are, their digits, and their support."""
-    step, most = part.n_digits, max(_TRIED, _MOST_TRIED // len(prefixes))
-    n_best = min(_TRIED * n_kept, most, part.n_extensions)
-    powers, start = part.field.order ** np.arange(step)[::-1], len(prefixes[0].digits)
-    digests = digest_of_digits(np.array([one.digits for one in prefixes], dtype=np.int64))
-    before, digits, supports = [], [], []
-    is_open = np.array([not one.has_ended for one in prefixes])
-    both = zip(np.flatnonzero(is_open), part.supports(tally, digests[is_open]), strict=True)
-    for i, support in both:
+def _extended(part, coder, tally, digits, ended, n_best):
+    """The best extensions of prefixes, some of which have ended: whose, their digits, support."""
+    n_best = min(n_best, max(_TRIED, _MOST_TRIED // len(digits)), part.n_extensions)
+    powers, start = part.field.order ** np.arange(part.n_digits)[::-1], digits.shape[1]
+    digests = digest_of_digits(digits)
+    is_open = [i for i in range(len(digits)) if i not in ended]
+    supports = part.count_extensions(tally, digests[is_open])
+    found: list[Any] = []
+    for i, support in zip(is_open, supports, strict=True):
         best = np.argpartition(-support, n_best - 1)[:n_best]
         new = best[:, None] // powers % part.field.order
-        digits.append(np.concatenate([np.tile(prefixes[i].digits, (n_best, 1)), new], axis=1))
-        before.append(np.full(n_best, i))
-        supports.append(support[best])
-    for i in np.flatnonzero(~is_open):
-        letters = np.zeros((1, coder.length), dtype=np.int64)
-        letters[0, : len(prefixes[i].letters)] = prefixes[i].letters
-        whole = coder.digits(letters)[:, : start + step]
-        digits.append(whole)
-        before.append(np.array([i]))
-        supports.append(part.support_of(tally[None], digests[i], whole[:, start:] @ powers)[0])
-    return np.concatenate(before), np.concatenate(digits).astype(np.int64), np.concatenate(supports)
+        extended = np.concatenate([np.tile(digits[i], (n_best, 1)), new], axis=1)
+        found.append((np.full(n_best, i), extended, support[best]))
+    for i, letters in ended.items():
+        padded = np.pad(letters, (0, coder.length - len(letters)))
+        whole = coder.digits(padded[None])[:, : start + part.n_digits]
+        codes = digests[i] * part.n_extensions + whole[:, start:] @ powers
+        found.append(([i], whole, part.support_of(tally[None], codes)[0]))
+    return [np.concatenate(one) for one in zip(*found, strict=True)]
+
+
+def _told_apart(domain, digits, surest, n_kept, is_last):
+    """The letters of the surest prefixes that some string has; different strings in the end."""
+    coder, chosen = domain.digits, {}
+    taken: set[Any] = set()
+    for i in surest.tolist():
+        letters = coder.read(digits[i].tolist())
+        if letters is None:
+            continue
+        # Of strings in one bucket, held-out users tell of the most frequent one only.
+        marks = {letters, int(domain.codes(digits[i][None])[0, -1])} if is_last else set()
+        if taken.isdisjoint(marks):
+            taken |= marks
+            chosen[i] = letters
+        if len(chosen) == n_kept:
+            break
+    return chosen
 
 
 # The searches of the collections in memory: an oracle's `estimate_` is read many times.
 _searches: WeakKeyDictionary[Collected, StringSearch] = WeakKeyDictionary()
 
 
-@inherit_survey_parameters
 class StringOracle(BaseCollector[FrequencyEstimate]):
     """The most frequent strings that users have, where nobody can list them.
 
@@ -142,9 +133,9 @@ class StringOracle(BaseCollector[FrequencyEstimate]):
     is held out from the search and tells about her whole string. The estimate of what was found is
     of these users alone, so it is not biased by the selection.
 
-    Strings are written in digits of a finite field. Which field, the lengths and the shares of the
-    users are chosen by the expected recall, from `epsilon`, the domain, `n_found` and
-    `expected_n_users`, and never from data: all parties that say the same agree.
+    Strings are written in digits of a finite field, which is chosen with the lengths and the shares
+    of the users by the expected recall. That depends on parameters and never on data, so all
+    parties agree.
 
     Privacy: one `fit`, `partial_fit`, `privatize` or `transform` on values spends epsilon of each
     user; all that is done with reports is free. A string that was found was told by many users.
@@ -178,9 +169,6 @@ class StringOracle(BaseCollector[FrequencyEstimate]):
     estimate_ : FrequencyEstimate of shape (1, n_found)
         The strings that were found, the most frequent first, with frequencies by held-out users.
         They do not add up to 1, so post-processors that assume it are not for them.
-    found_prefixes_ : list of list of (str, float)
-        What was kept after each part, the surest first, with estimates that are biased upwards
-        because they were selected. It shows where a string was lost.
     n_samples_seen_ : int
         Number of users.
 
@@ -204,14 +192,7 @@ class StringOracle(BaseCollector[FrequencyEstimate]):
     --------
     >>> from sklearn_ldp import StringOracle
     >>> words = ["yes"] * 6000 + ["no"] * 3000 + ["perhaps"] * 1000
-    >>> oracle = StringOracle(
-    ...     4.0,
-    ...     alphabet="abcdefghijklmnopqrstuvwxyz",
-    ...     max_length=8,
-    ...     n_found=3,
-    ...     expected_n_users=10_000,
-    ...     random_state=0,
-    ... )
+    >>> oracle = StringOracle(4.0, alphabet="aehnoprsy", max_length=8, n_found=3, random_state=1)
     >>> oracle.fit(words).estimate_.top(2)
     [('yes', 0.6...), ('no', 0.3...)]
     """
@@ -275,7 +256,10 @@ class StringOracle(BaseCollector[FrequencyEstimate]):
     # -- what is known after fit --------------------------------------------------------------
     @property
     def found_prefixes_(self) -> list[list[tuple[str, float]]]:
-        """What was kept after each part, the surest first, with its estimate."""
+        """What was kept after each part, the surest first, with estimates that selection biases.
+
+        It shows where a string was lost.
+        """
         return self._search_of(self._fitted("found_prefixes_")).prefixes
 
     # -- the hooks ----------------------------------------------------------------------------
@@ -306,24 +290,22 @@ class StringOracle(BaseCollector[FrequencyEstimate]):
         return Several.drawn(domain.plan.mechanisms(), domain.plan.shares)
 
     def _search_of(self, state: Collected) -> StringSearch:
-        if state not in _searches:
-            domain: Any = state.protocol.domain
-            tallies, sizes = state.decoded
-            self._warn_of_few(domain.plan, int(np.sum(sizes)))
-            _searches[state] = search(state.mechanism, domain, tallies.sum(axis=0))
-        return _searches[state]
-
-    def _warn_of_few(self, plan: StringPlan, n_users: int) -> None:
-        threshold = plan.threshold(max(n_users, 1))
-        most = int(1 / threshold)
-        if most < plan.n_found:
+        if state in _searches:
+            return _searches[state]
+        domain: Any = state.protocol.domain
+        tallies, sizes = state.decoded
+        n_users, n_found = int(np.sum(sizes)), domain.plan.n_found
+        threshold = domain.plan.threshold(max(n_users, 1))
+        if int(1 / threshold) < n_found:
             warnings.warn(
-                f"{self._name} looks for {plan.n_found} strings, and at most {most} can stand out "
-                f"among {n_users:,} users: a string needs a frequency of about {threshold:.2g}. "
-                "Most others are strings that nobody has; estimate_.detected() tells.",
+                f"{self._name} looks for {n_found} strings, and at most {int(1 / threshold)} can "
+                f"stand out among {n_users:,} users: a string needs a frequency of about "
+                f"{threshold:.2g}. Most others are strings that nobody has; estimate_.detected() "
+                "tells.",
                 UserWarning,
-                stacklevel=4,
+                stacklevel=3,
             )
+        return _searches.setdefault(state, search(state.mechanism, domain, tallies.sum(axis=0)))
 
     def _estimate_of(self, state: Collected) -> FrequencyEstimate:
         domain: Any = state.protocol.domain
@@ -335,7 +317,7 @@ class StringOracle(BaseCollector[FrequencyEstimate]):
         if not (rows.size and strings):
             return FrequencyEstimate(np.empty((0, len(strings))), strings)
         buckets = domain.codes(found.digits)[:, -1]
-        support = part.support_of(own[rows], _NO_DIGITS, buckets)
+        support = part.support_of(own[rows], buckets)
         client = MixingHash(part.field.order, part.threshold)
         channel = MixingHashChannel(buckets.astype(np.uint64), client)
         values, noise = channel.estimate_decoded(support, asked[rows])

@@ -294,7 +294,9 @@ class SubsetChannel(Channel):
         wrong = np.flatnonzero((reports[:, 1:] <= reports[:, :-1]).any(axis=1))
         if wrong.size:
             raise ValueError(f"expected {form}, got others in row {wrong[0]}")
-        return self._bits_of(reports) if self.is_packed else reports
+        if self.is_packed:
+            return self._bits_of(reports)
+        return reports.astype(self._dtype, copy=False)
 
     def _checked_bits(self, reports):
         d, size, n_bytes = self.n_categories, self.size, self._n_bytes

@@ -14,7 +14,7 @@ from scipy import stats
 from sklearn.base import clone
 
 from benchmarks.security.repeated_clients import kills
-from sklearn_ldp import BLH, GRR, OLH, OUE, ColumnOracle, Domain, MarginalOracle
+from sklearn_ldp import BLH, GRR, OLH, OUE, ColumnOracle, Domain, MarginalOracle, StringOracle
 from sklearn_ldp._utils.files import replacing
 from sklearn_ldp.collection import CheckpointError, RepeatedClient, SurveyClient, checkpoints
 from sklearn_ldp.mechanisms.chain import Chain
@@ -40,7 +40,7 @@ def test_reports_are_those_of_the_oracle(oracle, fixed_part, tmp_path):
     """The same shape, type and configuration, so the server's files and sums take them."""
     oracle = clone(oracle).set_params(categories=BROWSERS)
     if fixed_part and oracle.channel().public_part is None:
-        with pytest.raises(TypeError, match="no hash function that could be fixed"):
+        with pytest.raises(ValueError, match="no hash function that could be fixed"):
             client_of(tmp_path / "memo.json", oracle, epsilon_forever=4.0, fixed_part=True)
         assert not list(tmp_path.iterdir())
         return
@@ -149,6 +149,31 @@ def test_users_of_a_survey(fixed_part, tmp_path):
     assert "column=" in repr(client)
 
 
+@pytest.mark.parametrize("fixed_part", [False, True])
+def test_users_with_strings(fixed_part, tmp_path):
+    """The prefix that is asked is drawn once, and strings that share it are one value."""
+    oracle = StringOracle(4.0, alphabet="abcx", max_length=8, n_found=4, expected_n_users=20_000)
+    encode, parts = oracle.protocol().domain.encode, set()
+    for i in range(12):
+        client = client_of(tmp_path / f"{i}.json", oracle, epsilon_forever=6, fixed_part=fixed_part)
+        words = ["aaaaaaaa", "aaaaaaax", "aaaaaaaa", "xaaaaaaa"]
+        reports = [client.report(word, collection_round=str(j)) for j, word in enumerate(words)]
+        (part,) = {int(report[0, 0]) for report in reports}
+        parts.add(part)
+        n_prefixes = len(np.unique(encode(words)[:, part]))
+        assert client.n_values <= n_prefixes if fixed_part else client.n_values == n_prefixes
+        again = client_of(tmp_path / f"{i}.json", oracle, epsilon_forever=6, fixed_part=fixed_part)
+        np.testing.assert_array_equal(again.report("b", collection_round="3"), reports[3])
+        assert again.column is None
+        assert "column" not in repr(again)
+        assert clone(oracle).aggregate(np.concatenate(reports)).n_samples_seen_ == 4
+        if fixed_part:
+            assert len({int(report[0, 1]) for report in reports}) == 1
+        with pytest.raises(ValueError, match="a letter, which is not shown"):
+            client.report("SECRET", collection_round="new")
+    assert len(parts) > 1
+
+
 # -- bad input: one sentence each, nothing spent and nothing written -------------------------------
 @pytest.mark.parametrize(
     ("options", "message"),
@@ -159,6 +184,7 @@ def test_users_of_a_survey(fixed_part, tmp_path):
         ({"epsilon_forever": "2"}, "epsilon_forever must be at least"),
         ({"most_epsilon": 1.9}, "most_epsilon must be at least epsilon_forever, 2"),
         ({"most_epsilon": np.nan}, "most_epsilon must be at least epsilon_forever, 2"),
+        ({"most_epsilon": np.inf}, "most_epsilon must be at least epsilon_forever, 2, .* finite"),
         ({"oracle": OLH(1.0, categories=3, random_state=0)}, "refuses OLH with a random"),
         ({"oracle": OLH(1.0)}, "categories"),
     ],

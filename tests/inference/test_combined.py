@@ -162,8 +162,8 @@ def test_rows_and_surveys():
     ("estimates", "error", "message"),
     [
         ([], ValueError, "at least one estimate"),
-        ([np.ones(3)], TypeError, "a list of FrequencyEstimates, got ndarray"),
-        ([NormSub(), 3], TypeError, "a list of FrequencyEstimates"),
+        ([np.ones(3)], TypeError, "needs FrequencyEstimates, got ndarray"),
+        ([NormSub(), 3], TypeError, "needs FrequencyEstimates"),
         (["ab", "abc"], ValueError, "the same categories"),
         (["ab", None], ValueError, "without a noise model"),
         (["ab", 0.1], ValueError, "number of users of each"),

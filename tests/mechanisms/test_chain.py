@@ -22,14 +22,21 @@ from benchmarks.security._chains import (
 )
 from sklearn_ldp import BLH, GRR, OLH, SubsetSelection
 from sklearn_ldp.mechanisms.chain import Chain
-from sklearn_ldp.mechanisms.coins import TWO_64, SeededCoins, exp_lower_bound
+from sklearn_ldp.mechanisms.coins import TWO_64, SeededCoins, direct_threshold, exp_lower_bound
+from sklearn_ldp.numerics.finite_field import FiniteField
+from sklearn_ldp.oracles._string_parts import PrefixHash
 from sklearn_ldp.utils.estimator_checks import exact_report_distribution
 
 BUDGETS = [(0.5, 1.5), (1.0, 2.0), (2.0, 5.0)]
 CLOSE = Fraction(1, 2**60)
 
 
+PREFIXES = "prefixes of strings"  # of which two codes differ in the digits before the new one
+
+
 def channel_of(oracle, epsilon, d=4):
+    if oracle is PREFIXES:
+        return PrefixHash(FiniteField(3), 1, 2, direct_threshold(epsilon, 3))
     return clone(oracle).set_params(epsilon=epsilon).channel(d).for_enumeration()
 
 
@@ -59,9 +66,9 @@ def test_one_report_is_that_of_the_oracle(oracle, epsilon, forever):
     check_single_report(oracle, epsilon, forever)
 
 
-@pytest.mark.parametrize("oracle", ways(SUPPORTING), ids=repr)
+@pytest.mark.parametrize("oracle", [*ways(SUPPORTING), PREFIXES], ids=repr)
 def test_one_report_of_every_class_is_that_of_the_oracle(oracle):
-    check_single_report(oracle, 1.0, 2.0, d=3)
+    check_single_report(oracle, 1.0, 2.0, d=4 if oracle is PREFIXES else 3)
 
 
 @pytest.mark.parametrize("oracle", [GRR(), SubsetSelection(subset_size=2)], ids=repr)
@@ -75,7 +82,10 @@ def test_extreme_budgets_keep_both_ratios(oracle, epsilons):
         assert ratio(laws) <= exp_lower_bound(epsilon)
 
 
-@pytest.mark.parametrize("oracle", [OLH(hash_range=3), BLH(), OLH(hash_family="mixing")], ids=repr)
+FUNCTIONS = [OLH(hash_range=3), BLH(), OLH(hash_family="mixing"), PREFIXES]
+
+
+@pytest.mark.parametrize("oracle", FUNCTIONS, ids=repr)
 def test_every_fixed_part_has_both_ratios(oracle):
     """Given a hash function, a permanent report is one of the hash value."""
     epsilon, forever = 1.0, 2.0
@@ -111,10 +121,13 @@ def test_what_several_reports_reveal(oracle, expected):
     assert max(found) <= 2
 
 
-@pytest.mark.parametrize("oracle", slow_but([GRR()], ways(SUPPORTING)), ids=repr)
+@pytest.mark.parametrize(
+    "oracle", slow_but([GRR(), PREFIXES], [*ways(SUPPORTING), PREFIXES]), ids=repr
+)
 @pytest.mark.parametrize(("epsilon", "forever"), BUDGETS)
 def test_no_number_of_reports_reveals_more_than_the_permanent_one(oracle, epsilon, forever):
-    found = leaks(Chain(channel_of(oracle, epsilon, 3), epsilon, forever), 3, (1, 2))
+    d = 4 if oracle is PREFIXES else 3
+    found = leaks(Chain(channel_of(oracle, epsilon, d), epsilon, forever), d, (1, 2))
     assert found[0] == pytest.approx(epsilon, abs=1e-12)
     assert epsilon < found[1] <= forever
 

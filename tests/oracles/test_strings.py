@@ -91,8 +91,8 @@ def test_a_whole_string_is_one_number_where_that_saves_digits():
     """12 letters of 16 are 49.1 bits: 18 digits of GF(7), and 10 of GF(31) instead of 12."""
     domain = Domain.strings("0123456789abcdef", 12)
     assert [domain.coder(g).n_digits for g in (7, 31, 17)] == [18, 10, 12]
-    assert domain.coder(17).is_by_letter
-    assert not domain.coder(31).is_by_letter
+    letters = np.arange(1, 13)[None]
+    assert np.array_equal(domain.coder(17).digits(letters), letters)
 
 
 def test_frequent_letters_are_short():
@@ -217,14 +217,15 @@ def test_the_transform_counts_what_hashing_counts(order):
     tally = part.tally(part.privatize(codes, SeededCoins(np.random.default_rng(1))))
     assert tally.sum() == 500
     digests, extensions = np.array([3, 7, 11]), np.arange(order**2)
-    for digest, support in zip(digests, part.supports(tally, digests), strict=True):
-        assert np.array_equal(support, part.support_of(tally[None], digest, extensions)[0])
+    for digest, support in zip(digests, part.count_extensions(tally, digests), strict=True):
+        codes = digest * order**2 + extensions
+        assert np.array_equal(support, part.support_of(tally[None], codes)[0])
 
 
 def test_two_extensions_of_a_prefix_meet_in_exactly_one_of_g_draws():
     part = PrefixHash(FiniteField(3), 2, 2, direct_threshold(1.0, 3))
     functions = part.public_part.draw(np.arange)
-    values = [part.values(functions, np.int64(5), np.full(len(functions), e)) for e in range(9)]
+    values = [part.hash(functions, np.array([5 * 9 + e])) for e in range(9)]
     for one, other in itertools.combinations(values, 2):
         assert np.mean(one == other) == pytest.approx(1 / 3, abs=1e-12)
 

@@ -154,6 +154,10 @@ def test_memos_that_are_refused(tmp_path):
     SurveyClient(survey(), path)
     with pytest.raises(ValueError, match="is the memo of another survey"):
         SurveyClient(survey(weights={"age": 2}), path)
+    path.write_text(json.dumps({**whole, "survey": 3}))
+    with pytest.raises(ValueError, match="is the memo of another survey"):
+        SurveyClient(survey(), path)
+    path.write_text(json.dumps(whole))
     for text in (
         path.read_text()[:20],
         "[]",
@@ -173,7 +177,6 @@ def test_memos_that_are_refused(tmp_path):
         json.dumps({**whole, "n_reports": True}),
         json.dumps({**whole, "n_reports": float("nan")}),
         json.dumps({**whole, "n_reports": 1.0}),
-        json.dumps({**whole, "survey": 3}),
         json.dumps({**whole, "also": 3}),
         json.dumps(whole)[:-1] + ', "n_reports": 1' + "0" * 5000 + "}",
         "[" * 100_000,
