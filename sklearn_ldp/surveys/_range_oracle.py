@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from .._utils.docs import inherit_docstrings
 from .._utils.typing import Matrix
 from ..domains import Domain
-from ..mechanisms.matrix import LinearMechanism, MatrixChannel
+from ..mechanisms.channel import LinearMechanism
+from ..mechanisms.matrix import MatrixChannel
 from ..mechanisms.mechanism import Mechanism
 from ..mechanisms.several import Several, shares_over_2_64
 from ..noise import MatrixNoise, as_rows
@@ -129,7 +129,6 @@ def tree_channel(epsilon: float, n_categories: int) -> TreeChannel:
     return TreeChannel(levels, shares_over_2_64(np.ones(len(levels))), n_categories, widths)
 
 
-@inherit_docstrings
 class TreeChannel(Several, LinearMechanism):
     """A survey whose questions are the levels of a tree over ordered categories.
 
@@ -148,8 +147,6 @@ class TreeChannel(Several, LinearMechanism):
     widths : sequence of int
         Number of categories of a bin of each level. Each is a multiple of the next, the last is 1.
     """
-
-    report_law = None
 
     def __init__(
         self,
@@ -179,22 +176,6 @@ class TreeChannel(Several, LinearMechanism):
         return codes // self._widths[questions]
 
     def simulate(self, counts: np.ndarray, n_repeats: int, rng: np.random.Generator) -> np.ndarray:
-        """Draw decoded tallies from their law, given the true counts.
-
-        Parameters
-        ----------
-        counts : ndarray of shape (n_categories,)
-            True number of users of each category.
-        n_repeats : int
-            Number of collections.
-        rng : Generator
-            Source of randomness.
-
-        Returns
-        -------
-        ndarray of shape (n_repeats, any)
-            As `decode` returns them.
-        """
         drawn = []
         for sizes in self.draw_sizes(int(counts.sum()), n_repeats, rng):
             support, left = [sizes], counts
@@ -280,19 +261,22 @@ class TreeChannel(Several, LinearMechanism):
 
     # -- its noise ----------------------------------------------------------------------------
     @cached_property
-    def level(self) -> tuple[float, float]:
-        own = np.zeros((1, self.n_categories))
-        own[0, self.n_categories // 2] = 1
-        nobody, all_users = (
-            float(self.answer_variances(own, f)[0])
-            for f in ((1 - own[0]) / (self.n_categories - 1), own[0])
-        )
-        return nobody, all_users - nobody
+    def null_variance(self) -> float:
+        others = 1 - self._middle
+        return float(self.answer_variances(self._middle, others / others.sum())[0])
+
+    @cached_property
+    def slope(self) -> float:
+        return float(self.answer_variances(self._middle, self._middle)[0]) - self.null_variance
+
+    @property
+    def _middle(self) -> np.ndarray:
+        """A typical category, as a distribution."""
+        return (np.arange(self.n_categories) == self.n_categories // 2).astype(float)
 
     def variances(self, frequencies: np.ndarray) -> np.ndarray:
         if self.n_categories > _MOST_SINGLE:  # about: as where all others are equally frequent
-            nobody, growth = self.level
-            return nobody + growth * frequencies
+            return self.null_variance + self.slope * frequencies
         # The errors of two bins of a level are hardly correlated.
         total, of_levels = frequencies**2 - frequencies, self._on_levels(np.eye(self.n_categories))
         pis = self.probabilities.tolist()
