@@ -416,11 +416,7 @@ class _Prefixes(QuerySet):
                 f"prefixes() of {n_categories:,} categories do not fit in memory, at most "
                 f"{_MOST_PREFIXES:,}: ask for some of them, ranges([(0, stop), ..])."
             )
-        rows = np.tri(n_categories, dtype=bool)
-        columns = np.nonzero(rows)[1]
-        starts = np.r_[0, np.cumsum(np.arange(1, n_categories + 1))]
-        shape = (n_categories, n_categories)
-        return sparse.csr_array((np.ones(columns.size), columns, starts), shape=shape)
+        return sparse.csr_array(np.tri(n_categories, dtype=bool)).astype(float)
 
     def __repr__(self):
         return "prefixes()"

@@ -44,14 +44,10 @@ class NumberDomain(Domain):
         return list_digest([("numbers", *self.bounds, self.size)])
 
     def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, NumberDomain)
-            and self.bounds == other.bounds
-            and self.size == other.size
-        )
+        return isinstance(other, NumberDomain) and self.digest == other.digest
 
     def __hash__(self) -> int:
-        return hash((type(self), self.bounds, self.size))
+        return hash(self.digest)
 
     def __repr__(self) -> str:
         return f"NumberDomain({self.bounds!r}, {self.size})"

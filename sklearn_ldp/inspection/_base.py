@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
+from .._utils.fitted import estimate_of
 from .._utils.typing import Axes
 
 # The palette of Okabe and Ito, which colour-blind readers can tell apart, without its yellow, which
@@ -58,6 +61,33 @@ class BaseDisplay:
             _, ax = plt.subplots(figsize=figsize, layout="constrained", **layout)
         self.ax_, self.figure_ = ax, np.ravel(ax)[0].figure
         return ax
+
+
+class EstimateDisplay(BaseDisplay):
+    """Base of the displays of one estimate, which a fitted estimator may have made."""
+
+    @classmethod
+    @abstractmethod
+    def from_estimate(cls, estimate: Any, **kwargs: Any) -> Self:
+        """Draw an estimate."""
+
+    @classmethod
+    def from_estimator(cls, estimator: BaseEstimator, **kwargs: Any) -> Self:
+        """Draw the estimate of a fitted oracle, post-processor, search or Pipeline.
+
+        Parameters
+        ----------
+        estimator : estimator or Pipeline
+            A fitted estimator.
+        **kwargs : dict
+            Passed to :meth:`from_estimate`.
+
+        Returns
+        -------
+        display
+            The display, already drawn.
+        """
+        return cls.from_estimate(estimate_of(estimator), **kwargs)
 
 
 def styles(names: Iterable[str]) -> dict[str, dict[str, Any]]:

@@ -9,21 +9,19 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator
 
-from .._utils.fitted import estimate_of
 from .._utils.typing import Axes
 from ..domains.values import places_among
 from ..inference import Estimate, check_level
 from ..queries import Queries, as_query_set, top_k
-from ._base import COLORS, LINES, MARKERS, BaseDisplay, merged, name_ticks
+from ._base import COLORS, LINES, MARKERS, EstimateDisplay, merged, name_ticks
 
 # How far the first, second, .. estimate stands beside its category: the first few, far apart.
 _SHIFTS = (0.0, 0.32, -0.32, 0.16, -0.16, 0.48, -0.48)
 
 
 @dataclass(eq=False, repr=False)
-class FrequencyDisplay(BaseDisplay):
+class FrequencyDisplay(EstimateDisplay):
     """Estimated frequencies of all or the largest categories, with intervals and the truth.
 
     With `queries` these are the answers to them, such as the totals of groups of categories; all
@@ -217,24 +215,6 @@ class FrequencyDisplay(BaseDisplay):
             orientation=orientation,
             noun=noun,
         ).plot(ax, **kwargs)
-
-    @classmethod
-    def from_estimator(cls, estimator: BaseEstimator, **kwargs: Any) -> FrequencyDisplay:
-        """Draw the estimate of a fitted oracle, post-processor, search or Pipeline.
-
-        Parameters
-        ----------
-        estimator : estimator or Pipeline
-            A fitted estimator.
-        **kwargs : dict
-            Passed to :meth:`from_estimate`.
-
-        Returns
-        -------
-        FrequencyDisplay
-            The display, already drawn.
-        """
-        return cls.from_estimate(estimate_of(estimator), **kwargs)
 
     def plot(self, ax: Axes | None = None, **kwargs: Any) -> FrequencyDisplay:
         """Draw the estimate.

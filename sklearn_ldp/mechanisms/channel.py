@@ -33,6 +33,9 @@ class LinearMechanism(Mechanism):
 
     #: Size d of the domain.
     n_categories: int
+    #: Whether the estimate is exactly unbiased. It is False for a mechanism whose q assumes an
+    #: ideal hash; the epsilon of such a mechanism is exact nevertheless.
+    has_exact_support = True
 
     @property
     @abstractmethod
@@ -219,9 +222,6 @@ class Channel(LinearMechanism):
         Support probabilities.
     """
 
-    #: Whether `p` and `q` are exact. It is False for a mechanism whose q assumes an ideal hash; the
-    #: epsilon of such a mechanism is exact nevertheless.
-    has_exact_support = True
     #: Whether each report has two likelihoods, of which that of the categories that it supports is
     #: exp(epsilon) times the other: see :func:`~sklearn_ldp.metrics.shuffled_epsilon`.
     has_two_likelihoods = False
@@ -373,23 +373,6 @@ class Channel(LinearMechanism):
         """
 
     # -- estimates and their noise ------------------------------------------------------------
-    def estimate(self, tallies: np.ndarray, sizes: np.ndarray) -> tuple[np.ndarray, Noise]:
-        """Return unbiased frequencies and their noise.
-
-        Parameters
-        ----------
-        tallies : ndarray of shape (m, tally_size)
-            One row per collection.
-        sizes : ndarray of shape (m,)
-            Number of reports of each collection.
-
-        Returns
-        -------
-        (ndarray of shape (m, n_categories), Noise)
-            The frequencies, one row per collection, and their noise.
-        """
-        return self.estimate_decoded(self.decode(tallies), sizes)
-
     def estimate_decoded(self, tallies: np.ndarray, sizes: np.ndarray) -> tuple[np.ndarray, Noise]:
         noise = self.noise(sizes if len(sizes) > 1 else int(sizes[0]))
         return noise.debias(tallies), noise

@@ -34,9 +34,6 @@ class MatrixChannel(NumberReports, LinearMechanism):
         and servers must have in common; :func:`integer_channel` makes them from probabilities.
     """
 
-    #: Whether the estimate is exactly unbiased, which assumes no ideal hash.
-    has_exact_support = True
-
     def __init__(self, integers: np.ndarray) -> None:
         self.integers = np.ascontiguousarray(integers, dtype="<u8")
         self.integers.setflags(write=False)
@@ -254,17 +251,18 @@ def check_channel(array: ArrayLike, n_categories: int, epsilon: float) -> np.nda
         raise ValueError(f"expected an array of shape (m, {n_categories}), got {given.shape}")
     if given.dtype.kind not in "iuf" and not all(isinstance(x, int) for x in given.flat):
         raise ValueError(f"expected numbers, got an array of dtype {given.dtype}")
-    whole = given.dtype.kind != "f"
-    if not np.all(given > 0) or not np.all(given <= (TWO_64 - 1 if whole else 1.0)):
-        what = "integers from 1 to 2**64 - 1" if whole else "probabilities above 0"
+    is_whole = given.dtype.kind != "f"
+    exact, unit, slack = (given.astype(object), TWO_64, 0) if is_whole else (given, 1, 1e-9)
+    if not np.all((exact > 0) & (exact <= unit)):
+        what = "integers from 1 to 2**64 - 1" if is_whole else "probabilities above 0"
         raise ValueError(f"expected {what}, got values from {given.min()} to {given.max()}")
-    exact = given.astype(object) if whole else given
-    sums, total = exact.sum(axis=0), TWO_64 if whole else 1.0
-    far = np.flatnonzero(sums != total if whole else np.abs(sums - total) > 1e-9)
+    sums = exact.sum(axis=0)
+    far = np.flatnonzero(np.abs(sums - unit) > slack)
     if far.size:
-        is_of = "2**64" if whole else "1"
-        raise ValueError(f"column {far[0]} sums to {sums[far[0]]}, expected {is_of}")
-    bound = exp_lower_bound(epsilon) * (1 if whole else 1 + Fraction(1, 10**9))
+        raise ValueError(
+            f"column {far[0]} sums to {sums[far[0]]}, expected {'2**64' if is_whole else 1}"
+        )
+    bound = exp_lower_bound(epsilon) * (1 + Fraction(slack))
     least, most = exact.min(axis=1).tolist(), exact.max(axis=1).tolist()
     for row, (x, y) in enumerate(zip(least, most, strict=True)):
         if Fraction(y) > bound * Fraction(x):
@@ -272,4 +270,4 @@ def check_channel(array: ArrayLike, n_categories: int, epsilon: float) -> np.nda
                 f"output {row} is {float(y) / float(x):.6g} times as likely under one category as "
                 f"under another, more than exp(epsilon) = {float(bound):.6g}"
             )
-    return exact.astype(np.uint64) if whole else integer_channel(given, epsilon)
+    return given.astype(np.uint64) if is_whole else integer_channel(given, epsilon)

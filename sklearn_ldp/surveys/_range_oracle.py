@@ -96,27 +96,14 @@ class RangeOracle(BaseOracle):
                 f"RangeOracle takes at most {_MOST_BINS:,} bins, got {domain.size:,}: use wider "
                 "bins."
             )
-        return tree_channel(self.epsilon, domain.size)
+        return _tree(self.epsilon, domain.size)
 
     def _matrix_oracle(self) -> MatrixOracle:
         return MatrixOracle(self.epsilon, queries=prefixes())
 
 
-def tree_channel(epsilon: float, n_categories: int) -> TreeChannel:
-    """Return the tree over ordered categories, each level with its most accurate short reports.
-
-    Parameters
-    ----------
-    epsilon : float
-        Privacy budget of one report.
-    n_categories : int
-        Number of leaves, above 1.
-
-    Returns
-    -------
-    TreeChannel
-        Groups of 4 of a level are one category of the level above.
-    """
+def _tree(epsilon: float, n_categories: int) -> TreeChannel:
+    """Return the tree whose levels have their most accurate short reports."""
     widths = [1]
     while n_categories > _FAN_OUT * widths[-1]:
         widths.append(_FAN_OUT * widths[-1])
@@ -148,6 +135,8 @@ class TreeChannel(Several, LinearMechanism):
         Number of categories of a bin of each level. Each is a multiple of the next, the last is 1.
     """
 
+    mechanisms: tuple[Any, ...]
+
     def __init__(
         self,
         mechanisms: Sequence[Mechanism],
@@ -158,11 +147,6 @@ class TreeChannel(Several, LinearMechanism):
         super().__init__(mechanisms, shares)
         self.n_categories = n_categories
         self._widths = np.array(widths)
-
-    @property
-    def _channels(self) -> Any:
-        """The mechanisms, which know their noise."""
-        return self.mechanisms
 
     @property
     def configuration(self) -> dict[str, Any]:
@@ -179,7 +163,7 @@ class TreeChannel(Several, LinearMechanism):
         drawn = []
         for sizes in self.draw_sizes(int(counts.sum()), n_repeats, rng):
             support, left = [sizes], counts
-            for channel, width, size in zip(self._channels, self._widths, sizes, strict=True):
+            for channel, width, size in zip(self.mechanisms, self._widths, sizes, strict=True):
                 asked = rng.multivariate_hypergeometric(left, size, method="marginals")
                 support.append(channel.simulate(_binned(asked, width), 1, rng)[0])
                 left = left - asked
@@ -191,7 +175,7 @@ class TreeChannel(Several, LinearMechanism):
     def _precisions(self) -> list[float]:
         """One over the variance of a bin of each level, under uniform frequencies."""
         found = []
-        for channel, pi in zip(self._channels, self.probabilities.tolist(), strict=True):
+        for channel, pi in zip(self.mechanisms, self.probabilities.tolist(), strict=True):
             sampled = 1 / channel.n_categories  # the variance of a draw, in each direction
             own = channel.total_variance() / (channel.n_categories - 1)
             found.append(1 / ((own + sampled) / pi - sampled))
@@ -247,7 +231,7 @@ class TreeChannel(Several, LinearMechanism):
         self, tallies: np.ndarray, sizes: np.ndarray
     ) -> tuple[np.ndarray, MatrixNoise]:
         levels = []
-        for j, channel in enumerate(self._channels):
+        for j, channel in enumerate(self.mechanisms):
             own, asked = self.decoded_on(tallies, j)
             if not asked.all():
                 raise ValueError(
@@ -278,14 +262,10 @@ class TreeChannel(Several, LinearMechanism):
         if self.n_categories > _MOST_SINGLE:  # about: as where all others are equally frequent
             return self.null_variance + self.slope * frequencies
         # The errors of two bins of a level are hardly correlated.
-        total, of_levels = frequencies**2 - frequencies, self._on_levels(np.eye(self.n_categories))
-        pis = self.probabilities.tolist()
-        for channel, pi, width, own in zip(
-            self._channels, pis, self._widths, of_levels, strict=True
-        ):
-            f = _binned(frequencies, width)
-            drawn = f @ (own**2).T - (f @ own.T) ** 2
-            total += (channel.variances(f) @ (own**2).T + drawn) / pi
+        total = frequencies**2 - frequencies
+        for channel, pi, weights, f in self._terms(np.eye(self.n_categories), frequencies):
+            drawn = f @ (weights**2).T - (f @ weights.T) ** 2
+            total += (channel.variances(f) @ (weights**2).T + drawn) / pi
         return total
 
     def answer_variances(self, matrix: Matrix, frequencies: np.ndarray) -> np.ndarray:
@@ -318,7 +298,7 @@ class TreeChannel(Several, LinearMechanism):
         """Yield each level's channel, probability, weights in some queries, and frequencies."""
         of_levels = [_binned(frequencies, width) for width in self._widths]
         pis = self.probabilities.tolist()
-        yield from zip(self._channels, pis, self._on_levels(rows), of_levels, strict=True)
+        yield from zip(self.mechanisms, pis, self._on_levels(rows), of_levels, strict=True)
 
     def covariance_product(self, vector: np.ndarray, frequencies: np.ndarray) -> np.ndarray:
         pulled = np.zeros(self.n_categories)
