@@ -181,37 +181,22 @@ class TreeChannel(Several, LinearMechanism):
             found.append(1 / ((own + sampled) / pi - sampled))
         return found
 
-    @cached_property
-    def _upwards(self) -> list[tuple[np.ndarray, np.ndarray | float]]:
-        """Variances of all bins from their subtrees, and the sums of those of siblings."""
-        size, steps = self.n_categories, self._fan_outs
-        variance = np.full(size, 1 / self._precisions[-1])
-        found = []
-        for step, precision in zip(steps[:0:-1], self._precisions[-2::-1], strict=True):
-            sums = _binned(variance, step)
-            found.append((variance, sums))
-            variance = 1 / (precision + 1 / sums)
-        return [(variance, variance.sum(keepdims=True)), *found[::-1]]
-
-    @property
-    def _fan_outs(self) -> list[int]:
-        """Number of bins of each level that make one of the level above; all, of the first."""
-        return [self.n_categories, *(self._widths[:-1] // self._widths[1:]).tolist()]
-
     def _fitted(self, levels: Sequence[Any], total: float) -> np.ndarray:
         """The categories with a given sum that fit values of all levels best: (.., d)."""
-        both = list(zip(self._fan_outs, self._upwards, strict=True))
         # Up the tree: what the bins below a bin say about it is averaged with its own value.
-        found, own = [levels[-1]], levels[-1]
-        for j in range(len(both) - 1, 0, -1):
-            step, (_, sums) = both[j]
-            precision = self._precisions[j - 1]
-            below = _binned(own, step)
-            own = (precision * levels[j - 1] + below / sums) * self._upwards[j - 1][0]
-            found.append(own)
+        own, variance, passed = levels[-1], np.full(self.n_categories, 1 / self._precisions[-1]), []
+        # Number of bins that make one of the level above: all, of the first level.
+        steps = [self.n_categories, *(self._widths[:-1] // self._widths[1:]).tolist()]
+        for j in reversed(range(len(levels))):
+            sums = _binned(variance, steps[j])
+            passed.append((own, variance, sums, steps[j]))
+            if j:
+                precision, below = self._precisions[j - 1], _binned(own, steps[j])
+                variance = 1 / (precision + 1 / sums)
+                own = (precision * levels[j - 1] + below / sums) * variance
         # Down the tree: what a bin has more than those below it is shared among these.
         parents = np.full((*np.shape(own)[:-1], 1), total)
-        for (step, (variance, sums)), own in zip(both, found[::-1], strict=True):
+        for own, variance, sums, step in reversed(passed):
             lacking = (parents - _binned(own, step)) / sums
             parents = own + variance * _spread(lacking, step, own.shape[-1])
         return parents
@@ -223,8 +208,7 @@ class TreeChannel(Several, LinearMechanism):
 
     def _on_levels(self, rows: np.ndarray) -> list[np.ndarray]:
         """The weights with which the values of each level enter the answers to dense queries."""
-        solved = self._solved(rows)
-        both = zip(self._widths, self._precisions, strict=True)
+        both, solved = zip(self._widths, self._precisions, strict=True), self._solved(rows)
         return [precision * _binned(solved, width) for width, precision in both]
 
     def estimate_decoded(
