@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from operator import attrgetter
-from typing import Any, Self, cast
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -228,6 +228,7 @@ class Noise(ABC):
         return np.stack([ask(self.of_rows(i), row) for i, row in enumerate(each)])
 
 
+@dataclass(frozen=True, eq=False)
 class CountedNoise(Noise):
     """Base of the noise of known numbers of users: one number, or one for each estimate."""
 
@@ -246,15 +247,16 @@ class CountedNoise(Noise):
             return NotImplemented
         return all(
             np.array_equal(getattr(self, field.name), getattr(other, field.name))
-            for field in fields(cast(Any, self))
+            for field in fields(self)
         )
 
     def __hash__(self) -> int:
         return hash((type(self), np.asarray(self.n_samples).tobytes()))
 
     def of_rows(self, rows: Rows) -> Self:
+        whole: Any = self
         n_samples: Any = np.asarray(self.n_samples)
-        return replace(cast(Any, self), n_samples=n_samples[rows]) if n_samples.ndim else self
+        return replace(whole, n_samples=n_samples[rows]) if n_samples.ndim else self
 
 
 @dataclass(frozen=True, eq=False)

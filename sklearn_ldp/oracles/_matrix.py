@@ -123,7 +123,7 @@ class MatrixOracle(BaseOracle):
         _keep(self._key(protocol.domain), protocol.mechanism)
 
     def _make_mechanism(self, domain):
-        d, most = domain.size, _MOST_OPTIMIZED if self._is("optimized") else _MOST_INPUTS
+        d, most = domain.size, _MOST_OPTIMIZED if self._way == "optimized" else _MOST_INPUTS
         if d > most:
             raise ValueError(
                 f"MatrixOracle makes channels for at most {most} categories, got {d:,}: use "
@@ -134,15 +134,16 @@ class MatrixOracle(BaseOracle):
             _keep(key, MatrixChannel(self._integers(domain)))
         return _KEPT[key]
 
-    def _is(self, strategy: str) -> bool:
-        return isinstance(self.strategy, str) and self.strategy == strategy
+    @property
+    def _way(self) -> str | None:
+        """How the channel is made; None if it is given."""
+        return self.strategy if isinstance(self.strategy, str) else None
 
     def _key(self, domain: Any) -> bytes:
         """What the channel depends on, as a digest."""
-        name = self.strategy if isinstance(self.strategy, str) else None
-        given = None if name else np.asarray(self.strategy)
-        gram = self._gram(domain) if name == "optimized" else None
-        said = pickle.dumps((name, domain.size, float(self.epsilon), given, gram))
+        given = None if self._way else np.asarray(self.strategy)
+        gram = self._gram(domain) if self._way == "optimized" else None
+        said = pickle.dumps((self._way, domain.size, float(self.epsilon), given, gram))
         return hashlib.sha256(said).digest()
 
     def _gram(self, domain: Any) -> np.ndarray:
@@ -161,9 +162,9 @@ class MatrixOracle(BaseOracle):
 
     def _integers(self, domain: Any) -> np.ndarray:
         d, epsilon = domain.size, min(float(self.epsilon), _SURE_EPSILON)
-        if not isinstance(self.strategy, str):
+        if self._way is None:
             return self._given(d)
-        if self._is("square-wave"):
+        if self._way == "square-wave":
             return integer_channel(strategies.square_wave(d, epsilon), self.epsilon)
         gram = self._gram(domain)
         if _is_like(gram, np.eye(d)):

@@ -285,13 +285,7 @@ class SmoothMLE(BasePostProcessor):
     )
 
     def _process(self, estimate):
-        tally = tally_of(estimate)
-        if tally is None:
-            raise ValueError(
-                "SmoothMLE needs the raw estimate of an oracle that keeps the number of reports of "
-                "each kind (MatrixOracle, HadamardResponse, ProjectiveGeometryResponse, GRR, or "
-                "OLH on few categories; n_shards > 1; not simulated): use MonotoneCDF otherwise."
-            )
+        tally = tally_of(estimate, "SmoothMLE", "use MonotoneCDF, which takes any estimate")
         fit = smooth_mle(*tally, estimate.shape[1])
         self.penalty_, self.curve_weight_ = fit.penalty, fit.curve_weight
         return estimate.with_values(fit.frequencies[None], by="SmoothMLE")

