@@ -246,11 +246,14 @@ class TreeChannel(Several, LinearMechanism):
     def variances(self, frequencies: np.ndarray) -> np.ndarray:
         if self.n_categories > _MOST_SINGLE:  # about: as where all others are equally frequent
             return self.null_variance + self.slope * frequencies
-        # The errors of two bins of a level are hardly correlated.
+        # The errors of a level's bins have the sum 0, and are hardly correlated otherwise. So equal
+        # weights have no error, and the mean of the weights is taken off.
         total = frequencies**2 - frequencies
         for channel, pi, weights, f in self._terms(np.eye(self.n_categories), frequencies):
-            drawn = f @ (weights**2).T - (f @ weights.T) ** 2
-            total += (channel.variances(f) @ (weights**2).T + drawn) / pi
+            n_cells, drawn = len(weights.T), f @ (weights**2).T - (f @ weights.T) ** 2
+            squares = (weights - weights.mean(axis=1, keepdims=True)) ** 2
+            of_reports = n_cells / (n_cells - 1) * (channel.variances(f) @ squares.T)
+            total += (of_reports + drawn) / pi
         return total
 
     def answer_variances(self, matrix: Matrix, frequencies: np.ndarray) -> np.ndarray:
