@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..inference import Estimate, check_level
+from ..inference import Estimate
 from ..inference import quantiles as quantiles_of
 from ..queries import ranges
 from ._base import COLORS, LINES, MARKERS, EstimateDisplay, merged
@@ -137,7 +137,15 @@ class DistributionDisplay(EstimateDisplay):
             If the categories are no bins between bounds, there are several estimates, or another
             parameter is not as described.
         """
-        ends = _checked_ends(estimate, level, n_ranges, truth)
+        cls._check(estimate, truth, level)
+        if not isinstance(n_ranges, int) or n_ranges < 1:
+            raise ValueError(f"Argument n_ranges must be an integer >= 1, got {n_ranges!r}.")
+        ends: Any = getattr(estimate.domain, "ends", None)
+        if ends is None:
+            raise ValueError(
+                "DistributionDisplay needs an estimate whose categories are bins between bounds, "
+                "such as Domain.bins(64, bounds=(0, 100)): draw others by FrequencyDisplay."
+            )
         raw, d = estimate.as_raw(), len(ends) - 1
         density = distribution = marked = None
         if raw.is_raw and raw.noise is not None:
@@ -266,30 +274,6 @@ class DistributionDisplay(EstimateDisplay):
             capsize=3,
             label=None if n_others else "quantiles, their intervals at once",
         )
-
-
-def _checked_ends(estimate: Estimate, level: float, n_ranges: int, truth: Any) -> np.ndarray:
-    """Return the ends of the bins, or say what is wrong."""
-    ends = getattr(estimate.domain, "ends", None)
-    if ends is None:
-        raise ValueError(
-            "DistributionDisplay needs an estimate whose categories are bins between bounds, such "
-            "as Domain.bins(64, bounds=(0, 100)): draw other categories by FrequencyDisplay."
-        )
-    check_level(level)
-    n_estimates, d = np.shape(estimate.values)
-    if n_estimates != 1:
-        raise ValueError(
-            f"DistributionDisplay draws one estimate, got {n_estimates} rows; select one: "
-            "estimate[0]."
-        )
-    if not isinstance(n_ranges, int) or n_ranges < 1:
-        raise ValueError(f"Argument n_ranges must be an integer >= 1, got {n_ranges!r}.")
-    if truth is not None and np.shape(truth) != (d,):
-        raise ValueError(
-            f"Argument truth must have shape ({d},), one frequency per bin, got {np.shape(truth)}."
-        )
-    return np.asarray(ends)
 
 
 def _band(

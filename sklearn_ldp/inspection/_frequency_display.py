@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from numbers import Integral
 from typing import Any
@@ -12,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from .._utils.typing import Axes
 from ..domains.values import places_among
-from ..inference import Estimate, check_level
+from ..inference import Estimate
 from ..queries import Queries, as_query_set, top_k
 from ._base import COLORS, LINES, MARKERS, EstimateDisplay, merged, name_ticks
 
@@ -179,7 +178,8 @@ class FrequencyDisplay(EstimateDisplay):
         ValueError
             If there are several estimates, or another parameter is not as described.
         """
-        _check(estimate, k, truth, level, order, by, orientation)
+        cls._check(estimate, truth, level)
+        _check_options(k, order, by, orientation)
         categories, values, noun = estimate.categories, estimate.values[0], "categories"
         truth = None if truth is None else np.asarray(truth)
         asked = None
@@ -413,22 +413,9 @@ def _values_label(displays: list[FrequencyDisplay]) -> str:
     return f"frequency, with {' and '.join(levels)} intervals\nthat hold for {which} at once"
 
 
-def _check(
-    estimate: Any, k: Any, truth: Any, level: Any, order: str, by: str, orientation: str
-) -> None:
-    if isinstance(estimate, Mapping):  # a set of estimates
-        raise TypeError(
-            "FrequencyDisplay draws one estimate, got a set of them: take one of them, as in "
-            f"estimates[{next(iter(estimate), None)!r}], or draw each with estimates.plot()."
-        )
-    if not isinstance(estimate, Estimate):
-        raise TypeError(
-            "FrequencyDisplay.from_estimate needs a FrequencyEstimate, got "
-            f"{type(estimate).__name__}; wrap an array: FrequencyEstimate(values, categories)."
-        )
+def _check_options(k: Any, order: str, by: str, orientation: str) -> None:
     if k is not None and (not isinstance(k, Integral) or k < 1):
         raise ValueError(f"Argument k must be an integer >= 1 or None, got {k!r}.")
-    check_level(level)
     if order not in ("auto", "domain", "frequency"):
         raise ValueError(f'Argument order must be "auto", "domain" or "frequency", got {order!r}.')
     if by == "rank" and order == "domain":
@@ -440,14 +427,4 @@ def _check(
     if orientation not in ("vertical", "horizontal"):
         raise ValueError(
             f'Argument orientation must be "vertical" or "horizontal", got {orientation!r}.'
-        )
-    n_estimates, n_categories = np.shape(estimate.values)
-    if truth is not None and np.shape(truth) != (n_categories,):
-        raise ValueError(
-            f"Argument truth must have shape ({n_categories},), one frequency per category, got "
-            f"{np.shape(truth)}."
-        )
-    if n_estimates != 1:
-        raise ValueError(
-            f"FrequencyDisplay draws one estimate, got {n_estimates} rows; select one: estimate[0]."
         )
