@@ -207,11 +207,6 @@ class TreeChannel(Several, LinearMechanism):
         nothing = [np.zeros(1)] * (len(self.mechanisms) - 1)
         return self._fitted([*nothing, rows / self._precisions[-1]], 0.0)
 
-    def _on_levels(self, rows: np.ndarray) -> list[np.ndarray]:
-        """The weights with which the values of each level enter the answers to dense queries."""
-        both, solved = zip(self._widths, self._precisions, strict=True), self._solved(rows)
-        return [precision * _binned(solved, width) for width, precision in both]
-
     def estimate_decoded(
         self, tallies: np.ndarray, sizes: np.ndarray
     ) -> tuple[np.ndarray, MatrixNoise]:
@@ -283,10 +278,12 @@ class TreeChannel(Several, LinearMechanism):
     def _terms(
         self, rows: np.ndarray, frequencies: np.ndarray
     ) -> Iterator[tuple[Any, float, np.ndarray, np.ndarray]]:
-        """Yield each level's channel, probability, weights in some queries, and frequencies."""
-        of_levels = [_binned(frequencies, width) for width in self._widths]
-        pis = self.probabilities.tolist()
-        yield from zip(self.mechanisms, pis, self._on_levels(rows), of_levels, strict=True)
+        """Yield each level's channel, probability, weights in dense queries, and frequencies."""
+        solved, pis = self._solved(rows), self.probabilities.tolist()
+        for channel, pi, width, precision in zip(
+            self.mechanisms, pis, self._widths, self._precisions, strict=True
+        ):
+            yield channel, pi, precision * _binned(solved, width), _binned(frequencies, width)
 
     def covariance_product(self, vector: np.ndarray, frequencies: np.ndarray) -> np.ndarray:
         pulled = np.zeros(self.n_categories)
