@@ -216,7 +216,7 @@ def _with_sum(entries: list[int], low: list[int], high: list[int]) -> list[int]:
     # Those at a bound come last, as they may be what uses the budget up.
     is_bound = [x in ends for x, *ends in zip(entries, low, high, strict=True)]
     for place in sorted(range(len(rooms)), key=lambda i: (is_bound[i], -abs(rooms[i]))):
-        change = min(lacking, rooms[place]) if lacking > 0 else max(lacking, rooms[place])
+        change = min(lacking, rooms[place], key=abs)
         entries[place] += change
         lacking -= change
         if not lacking:
