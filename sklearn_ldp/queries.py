@@ -411,8 +411,7 @@ class _Prefixes(QuerySet):
                 f"prefixes() of {n_categories:,} categories do not fit in memory, at most "
                 f"{_MOST_PREFIXES:,}: ask for some of them, ranges([(0, stop), ..])."
             )
-        columns = np.nonzero(np.tri(n_categories, dtype=bool))[1]
-        return _sums(columns, np.arange(1, n_categories + 1), n_categories)
+        return sparse.csr_array(np.tri(n_categories, dtype=bool)).astype(float)
 
     def __repr__(self):
         return "prefixes()"

@@ -102,30 +102,11 @@ def quantiles(
     for row, start, stop in zip(estimate.answer(prefixes()), low, high, strict=True):
         if simultaneous:  # the function lies within the band everywhere, and does not fall
             start, stop = np.maximum.accumulate(start), np.minimum.accumulate(stop[::-1])[::-1]
+        value = _reached(isotonic_regression(row[:-1]).x, ends, asked)
         interval = (_crossings if spread == "even" else _bins)(start, stop, ends, asked)
-        found.append((quantile_values(row, ends, asked), *interval))
-    value, low, high = (np.reshape(one, (-1, asked.size)) for one in zip(*found, strict=True))
+        found.append((value, *interval))
+    value, low, high = (np.stack(one) for one in zip(*found, strict=True))
     return Quantiles(value, np.minimum(low, value), np.maximum(high, value))
-
-
-def quantile_values(cumulated: np.ndarray, ends: np.ndarray, asked: np.ndarray) -> np.ndarray:
-    """Return where the nearest distribution function that does not fall reaches probabilities.
-
-    Parameters
-    ----------
-    cumulated : ndarray of shape (d,)
-        The estimated share of users up to the end of each bin.
-    ends : ndarray of shape (d + 1,)
-        Where the bins begin and end.
-    asked : ndarray of shape (n_quantiles,)
-        Probabilities, in (0, 1).
-
-    Returns
-    -------
-    ndarray of shape (n_quantiles,)
-        The quantiles.
-    """
-    return _reached(isotonic_regression(cumulated[:-1]).x, ends, asked)
 
 
 def _reached(rising: np.ndarray, ends: np.ndarray, asked: np.ndarray) -> np.ndarray:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+from abc import abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Self
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
+from .._utils.fitted import estimate_of
 from .._utils.typing import Axes
+from ..inference import Estimate, check_level
 
 # The palette of Okabe and Ito, which colour-blind readers can tell apart, without its yellow, which
 # is hard to see on white.
@@ -58,6 +62,59 @@ class BaseDisplay:
             _, ax = plt.subplots(figsize=figsize, layout="constrained", **layout)
         self.ax_, self.figure_ = ax, np.ravel(ax)[0].figure
         return ax
+
+
+class EstimateDisplay(BaseDisplay):
+    """Base of the displays of one estimate, which a fitted estimator may have made."""
+
+    @classmethod
+    @abstractmethod
+    def from_estimate(cls, estimate: Any, **kwargs: Any) -> Self:
+        """Draw an estimate."""
+
+    @classmethod
+    def from_estimator(cls, estimator: BaseEstimator, **kwargs: Any) -> Self:
+        """Draw the estimate of a fitted oracle, post-processor, search or Pipeline.
+
+        Parameters
+        ----------
+        estimator : estimator or Pipeline
+            A fitted estimator.
+        **kwargs : dict
+            Passed to :meth:`from_estimate`.
+
+        Returns
+        -------
+        display
+            The display, already drawn.
+        """
+        return cls.from_estimate(estimate_of(estimator), **kwargs)
+
+    @classmethod
+    def _check(cls, estimate: Any, truth: Any, level: Any) -> None:
+        """Raise an error unless it is one estimate, and the others are as displays take them."""
+        name = cls.__name__
+        if isinstance(estimate, Mapping):  # a set of estimates
+            raise TypeError(
+                f"{name} draws one estimate, got a set of them: take one of them, as in "
+                f"estimates[{next(iter(estimate), None)!r}], or draw each with estimates.plot()."
+            )
+        if not isinstance(estimate, Estimate):
+            raise TypeError(
+                f"{name}.from_estimate needs a FrequencyEstimate, got {type(estimate).__name__}; "
+                "wrap an array: FrequencyEstimate(values, categories)."
+            )
+        check_level(level)
+        n_estimates, d = np.shape(estimate.values)
+        if truth is not None and np.shape(truth) != (d,):
+            raise ValueError(
+                f"Argument truth must have shape ({d},), one frequency per category, got "
+                f"{np.shape(truth)}."
+            )
+        if n_estimates != 1:
+            raise ValueError(
+                f"{name} draws one estimate, got {n_estimates} rows; select one: estimate[0]."
+            )
 
 
 def styles(names: Iterable[str]) -> dict[str, dict[str, Any]]:

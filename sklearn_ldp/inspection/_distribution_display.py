@@ -7,18 +7,17 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator
 
-from .._utils.fitted import estimate_of
-from ..inference import Estimate, check_level, quantiles
+from ..inference import Estimate
+from ..inference import quantiles as quantiles_of
 from ..queries import ranges
-from ._base import COLORS, LINES, MARKERS, BaseDisplay, merged
+from ._base import COLORS, LINES, MARKERS, EstimateDisplay, merged
 
 _MOST_STEPS = 256  # places at which the distribution function has its band
 
 
 @dataclass(eq=False, repr=False)
-class DistributionDisplay(BaseDisplay):
+class DistributionDisplay(EstimateDisplay):
     """The density and the distribution function of a number in bins, with bands and quantiles.
 
     The upper axes show the density of each bin, and the band of the mean density of (by default)
@@ -138,39 +137,42 @@ class DistributionDisplay(BaseDisplay):
             If the categories are no bins between bounds, there are several estimates, or another
             parameter is not as described.
         """
-        ends = _checked_ends(estimate, level, n_ranges, truth)
-        raw, marked = estimate.as_raw(), None
-        has_noise = raw.is_raw and raw.noise is not None
-        if has_noise and np.size(quantiles):
-            marked = _quantiles(estimate, quantiles, level)
+        cls._check(estimate, truth, level)
+        if not isinstance(n_ranges, int) or n_ranges < 1:
+            raise ValueError(f"Argument n_ranges must be an integer >= 1, got {n_ranges!r}.")
+        ends: Any = getattr(estimate.domain, "ends", None)
+        if ends is None:
+            raise ValueError(
+                "DistributionDisplay needs an estimate whose categories are bins between bounds, "
+                "such as Domain.bins(64, bounds=(0, 100)): draw others by FrequencyDisplay."
+            )
+        raw, d = estimate.as_raw(), len(ends) - 1
+        density = distribution = marked = None
+        if raw.is_raw and raw.noise is not None:
+            n_ranges = min(n_ranges, d)
+            edges = np.arange(n_ranges + 1) * d // n_ranges
+            widths = np.diff(ends[edges])
+            low, high = _band(raw, level, edges[:-1], edges[1:])
+            density = (ends[edges], low / widths, high / widths)
+            stops = np.unique(np.linspace(1, d, min(d, _MOST_STEPS)).astype(int))[:-1]
+            low, high = _band(raw, level, np.zeros_like(stops), stops)
+            low = np.maximum.accumulate(np.clip(low, 0, 1))  # the function does not fall
+            high = np.minimum.accumulate(np.clip(high, 0, 1)[::-1])[::-1]
+            distribution = (ends[np.r_[0, stops, d]], np.r_[0.0, low, 1.0], np.r_[0.0, high, 1.0])
+            asked = np.ravel(np.asarray(quantiles, dtype=float))
+            if asked.size:
+                found = quantiles_of(estimate, quantiles, level, simultaneous=True)
+                marked = (asked, found.value[0], found.low[0], found.high[0])
         return cls(
             ends,
             estimate.values[0],
-            density_band=_density_band(raw, ends, n_ranges, level) if has_noise else None,
-            distribution_band=_distribution_band(raw, ends, level) if has_noise else None,
+            density_band=density,
+            distribution_band=distribution,
             quantiles=marked,
             level=level,
             truth=truth,
             name=" + ".join(estimate.postprocessors) or "raw estimate" if name is None else name,
         ).plot(ax, **kwargs)
-
-    @classmethod
-    def from_estimator(cls, estimator: BaseEstimator, **kwargs: Any) -> DistributionDisplay:
-        """Draw the estimate of a fitted oracle, post-processor, search or Pipeline.
-
-        Parameters
-        ----------
-        estimator : estimator or Pipeline
-            A fitted estimator.
-        **kwargs : dict
-            Passed to :meth:`from_estimate`.
-
-        Returns
-        -------
-        DistributionDisplay
-            The display, already drawn.
-        """
-        return cls.from_estimate(estimate_of(estimator), **kwargs)
 
     def plot(self, ax: Any = None, **kwargs: Any) -> DistributionDisplay:
         """Draw the distribution.
@@ -210,13 +212,17 @@ class DistributionDisplay(BaseDisplay):
             self._draw(axes, self.truth, {"color": "black", "linewidth": 1, "label": "truth"})
         self.lines_: list[Any] = self._draw(axes, self.frequencies, look)
         self.lines_[0].display = self
-        self._draw_bands(axes, look["color"], n_others)
-        self._mark_quantiles(axes[1], look["color"], n_others)
+        self._draw_bands(axes, look["color"], is_first=not n_others)
+        self.errorbar_: Any = None
+        if self.quantiles is not None:
+            self.errorbar_ = self._mark_quantiles(axes[1], look["color"], n_others)
         axes[0].axhline(0, color="grey", linewidth=0.8, zorder=0)
         axes[0].set_ylabel("density")
-        axes[1].set_ylabel("share of users up to here")
-        axes[1].set_ylim(-0.02, 1.02)
-        axes[1].set_xlim(self.ends[0], self.ends[-1])
+        axes[1].set(
+            ylabel="share of users up to here",
+            ylim=(-0.02, 1.02),
+            xlim=(self.ends[0], self.ends[-1]),
+        )
         for one in axes:
             one.grid(True, color="0.93", linewidth=0.6)
             one.set_axisbelow(True)
@@ -226,44 +232,28 @@ class DistributionDisplay(BaseDisplay):
 
     def _draw(self, axes: Any, frequencies: Any, look: dict[str, Any]) -> list[Any]:
         """Draw the density and the distribution function of frequencies of the bins."""
-        frequencies, widths = np.asarray(frequencies), np.diff(self.ends)
-        heights = np.repeat(frequencies / widths, 2)
-        (density,) = axes[0].plot(np.repeat(self.ends, 2)[1:-1], heights, **look)
+        heights = np.repeat(np.asarray(frequencies) / np.diff(self.ends), 2)
+        density = axes[0].plot(np.repeat(self.ends, 2)[1:-1], heights, **look)
         shares = np.append(0.0, np.cumsum(frequencies))
-        (distribution,) = axes[1].plot(self.ends, shares, **{**look, "label": None})
-        return [density, distribution]
+        return density + axes[1].plot(self.ends, shares, **{**look, "label": None})
 
-    def _draw_bands(self, axes: Any, color: Any, n_others: int) -> None:
+    def _draw_bands(self, axes: Any, color: Any, *, is_first: bool) -> None:
+        """Draw both bands; those of the first display on the axes are named in the legends."""
         self.bands_: list[Any] = []
         look = {"color": color, "alpha": 0.2, "linewidth": 0, "zorder": 1}
-        percent = f"{100 * self.level:g} %"
+        drawn = []
         if self.density_band is not None:
-            ends, low, high = (np.asarray(one) for one in self.density_band)
-            label = None if n_others else f"{percent}, {len(low)} ranges at once"
-            xs = np.repeat(ends, 2)[1:-1]
-            low, high = np.repeat(low, 2), np.repeat(high, 2)
-            self.bands_.append(axes[0].fill_between(xs, low, high, label=label, **look))
+            ends, *both = map(np.asarray, self.density_band)
+            steps = (np.repeat(ends, 2)[1:-1], *(np.repeat(one, 2) for one in both))
+            drawn.append((axes[0], steps, f"{len(ends) - 1} ranges"))
         if self.distribution_band is not None:
-            label = None if n_others else f"{percent}, everywhere at once"
-            self.bands_.append(axes[1].fill_between(*self.distribution_band, label=label, **look))
+            drawn.append((axes[1], self.distribution_band, "everywhere"))
+        for ax, band, where in drawn:
+            label = f"{100 * self.level:g} %, {where} at once" if is_first else None
+            self.bands_.append(ax.fill_between(*band, label=label, **look))
 
-    def _mark_quantiles(self, ax: Any, color: Any, n_others: int) -> None:
-        self.errorbar_: Any = None
-        if self.quantiles is None:
-            return
-        places, values, low, high = (np.asarray(one) for one in self.quantiles)
-        label = None if n_others else "quantiles, their intervals at once"
-        self.errorbar_ = ax.errorbar(
-            values,
-            places,
-            xerr=[values - low, high - values],
-            color=color,
-            marker=MARKERS[n_others % len(MARKERS)],
-            markersize=5,
-            linestyle="none",
-            capsize=3,
-            label=label,
-        )
+    def _mark_quantiles(self, ax: Any, color: Any, n_others: int) -> Any:
+        places, values, low, high = map(np.asarray, self.quantiles or ())
         for place, value in zip(places, values, strict=True):
             ax.annotate(
                 f"{value:.3g}",
@@ -273,54 +263,23 @@ class DistributionDisplay(BaseDisplay):
                 fontsize="small",
                 color=color,
             )
-
-
-def _checked_ends(estimate: Estimate, level: float, n_ranges: int, truth: Any) -> np.ndarray:
-    """Return the ends of the bins, or say what is wrong."""
-    ends = getattr(estimate.domain, "ends", None)
-    if ends is None:
-        raise ValueError(
-            "DistributionDisplay needs an estimate whose categories are bins between bounds, such "
-            "as Domain.bins(64, bounds=(0, 100)): draw other categories by FrequencyDisplay."
+        return ax.errorbar(
+            values,
+            places,
+            xerr=[values - low, high - values],
+            color=color,
+            marker=MARKERS[n_others % len(MARKERS)],
+            markersize=5,
+            linestyle="none",
+            capsize=3,
+            label=None if n_others else "quantiles, their intervals at once",
         )
-    check_level(level)
-    n_estimates, d = np.shape(estimate.values)
-    if n_estimates != 1:
-        raise ValueError(
-            f"DistributionDisplay draws one estimate, got {n_estimates} rows; select one: "
-            "estimate[0]."
-        )
-    if not isinstance(n_ranges, int) or n_ranges < 1:
-        raise ValueError(f"Argument n_ranges must be an integer >= 1, got {n_ranges!r}.")
-    if truth is not None and np.shape(truth) != (d,):
-        raise ValueError(
-            f"Argument truth must have shape ({d},), one frequency per bin, got {np.shape(truth)}."
-        )
-    return np.asarray(ends)
 
 
-def _quantiles(estimate: Estimate, probabilities: ArrayLike, level: float) -> tuple:
-    """Return probabilities, quantiles and the ends of their intervals, which hold at once."""
-    value, low, high = quantiles(estimate, probabilities, level, simultaneous=True)
-    return np.ravel(np.asarray(probabilities, dtype=float)), value[0], low[0], high[0]
-
-
-def _density_band(raw: Estimate, ends: np.ndarray, n_ranges: int, level: float) -> tuple:
-    """Return the ends of ranges, and the intervals of their mean densities."""
-    d = len(ends) - 1
-    edges = np.arange(min(n_ranges, d) + 1) * d // min(n_ranges, d)
-    asked = ranges(np.column_stack([edges[:-1], edges[1:]]))
+def _band(
+    raw: Estimate, level: float, starts: np.ndarray, stops: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the intervals of ranges of bins, which hold at once."""
+    asked = ranges(np.column_stack([starts, stops]))
     low, high = raw.confidence_interval(level, asked, simultaneous=True)
-    widths = np.diff(ends[edges])
-    return ends[edges], low[0] / widths, high[0] / widths
-
-
-def _distribution_band(raw: Estimate, ends: np.ndarray, level: float) -> tuple:
-    """Return numbers, and the intervals of the share of users up to each of them."""
-    d = len(ends) - 1
-    stops = np.unique(np.linspace(1, d, min(d, _MOST_STEPS)).astype(int))[:-1]
-    asked = ranges(np.column_stack([np.zeros_like(stops), stops]))
-    low, high = raw.confidence_interval(level, asked, simultaneous=True)
-    low = np.maximum.accumulate(np.clip(low[0], 0, 1))
-    high = np.minimum.accumulate(np.clip(high[0], 0, 1)[::-1])[::-1]
-    return ends[np.r_[0, stops, d]], np.r_[0.0, low, 1.0], np.r_[0.0, high, 1.0]
+    return low[0], high[0]

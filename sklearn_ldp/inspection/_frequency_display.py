@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator
 
-from .._utils.fitted import estimate_of
 from .._utils.typing import Axes
 from ..domains.values import places_among
-from ..inference import Estimate, check_level
+from ..inference import Estimate
 from ..queries import Queries, as_query_set, top_k
-from ._base import COLORS, LINES, MARKERS, BaseDisplay, merged, name_ticks
+from ._base import COLORS, LINES, MARKERS, EstimateDisplay, merged, name_ticks
 
 # How far the first, second, .. estimate stands beside its category: the first few, far apart.
 _SHIFTS = (0.0, 0.32, -0.32, 0.16, -0.16, 0.48, -0.48)
 
 
 @dataclass(eq=False, repr=False)
-class FrequencyDisplay(BaseDisplay):
+class FrequencyDisplay(EstimateDisplay):
     """Estimated frequencies of all or the largest categories, with intervals and the truth.
 
     With `queries` these are the answers to them, such as the totals of groups of categories; all
@@ -181,7 +178,8 @@ class FrequencyDisplay(BaseDisplay):
         ValueError
             If there are several estimates, or another parameter is not as described.
         """
-        _check(estimate, k, truth, level, order, by, orientation)
+        cls._check(estimate, truth, level)
+        _check_options(k, order, by, orientation)
         categories, values, noun = estimate.categories, estimate.values[0], "categories"
         truth = None if truth is None else np.asarray(truth)
         asked = None
@@ -217,24 +215,6 @@ class FrequencyDisplay(BaseDisplay):
             orientation=orientation,
             noun=noun,
         ).plot(ax, **kwargs)
-
-    @classmethod
-    def from_estimator(cls, estimator: BaseEstimator, **kwargs: Any) -> FrequencyDisplay:
-        """Draw the estimate of a fitted oracle, post-processor, search or Pipeline.
-
-        Parameters
-        ----------
-        estimator : estimator or Pipeline
-            A fitted estimator.
-        **kwargs : dict
-            Passed to :meth:`from_estimate`.
-
-        Returns
-        -------
-        FrequencyDisplay
-            The display, already drawn.
-        """
-        return cls.from_estimate(estimate_of(estimator), **kwargs)
 
     def plot(self, ax: Axes | None = None, **kwargs: Any) -> FrequencyDisplay:
         """Draw the estimate.
@@ -433,22 +413,9 @@ def _values_label(displays: list[FrequencyDisplay]) -> str:
     return f"frequency, with {' and '.join(levels)} intervals\nthat hold for {which} at once"
 
 
-def _check(
-    estimate: Any, k: Any, truth: Any, level: Any, order: str, by: str, orientation: str
-) -> None:
-    if isinstance(estimate, Mapping):  # a set of estimates
-        raise TypeError(
-            "FrequencyDisplay draws one estimate, got a set of them: take one of them, as in "
-            f"estimates[{next(iter(estimate), None)!r}], or draw each with estimates.plot()."
-        )
-    if not isinstance(estimate, Estimate):
-        raise TypeError(
-            "FrequencyDisplay.from_estimate needs a FrequencyEstimate, got "
-            f"{type(estimate).__name__}; wrap an array: FrequencyEstimate(values, categories)."
-        )
+def _check_options(k: Any, order: str, by: str, orientation: str) -> None:
     if k is not None and (not isinstance(k, Integral) or k < 1):
         raise ValueError(f"Argument k must be an integer >= 1 or None, got {k!r}.")
-    check_level(level)
     if order not in ("auto", "domain", "frequency"):
         raise ValueError(f'Argument order must be "auto", "domain" or "frequency", got {order!r}.')
     if by == "rank" and order == "domain":
@@ -460,14 +427,4 @@ def _check(
     if orientation not in ("vertical", "horizontal"):
         raise ValueError(
             f'Argument orientation must be "vertical" or "horizontal", got {orientation!r}.'
-        )
-    n_estimates, n_categories = np.shape(estimate.values)
-    if truth is not None and np.shape(truth) != (n_categories,):
-        raise ValueError(
-            f"Argument truth must have shape ({n_categories},), one frequency per category, got "
-            f"{np.shape(truth)}."
-        )
-    if n_estimates != 1:
-        raise ValueError(
-            f"FrequencyDisplay draws one estimate, got {n_estimates} rows; select one: estimate[0]."
         )

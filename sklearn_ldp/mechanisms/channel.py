@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
 from .._utils.typing import Matrix
-from ..noise import ChannelNoise, Noise, NoiseModel, as_rows
+from ..noise import ChannelNoise, MatrixNoise, Noise, NoiseModel, as_rows
 from .coins import TWO_64, Coins
 from .covariances import drawn_covariances, joint_covariances, joint_product, weighted_inner
 from .laws import (
@@ -21,10 +22,187 @@ from .laws import (
     independent_sizes,
     independent_support,
 )
-from .mechanism import Mechanism, check_indices
+from .mechanism import Mechanism, NumberReports
 
 
-class Channel(Mechanism):
+class LinearMechanism(Mechanism):
+    """Base of all mechanisms for frequencies, whose estimate is a linear function of the counts.
+
+    Variances and covariances are those of one user; the noise of n users has them n times smaller.
+    """
+
+    #: Size d of the domain.
+    n_categories: int
+    #: Whether the estimate is exactly unbiased. It is False for a mechanism whose q assumes an
+    #: ideal hash; the epsilon of such a mechanism is exact nevertheless.
+    has_exact_support = True
+
+    @property
+    @abstractmethod
+    def null_variance(self) -> float:
+        """Variance of a typical category that nobody has, for one user; others are as frequent."""
+
+    @property
+    @abstractmethod
+    def slope(self) -> float:
+        """Growth of that variance with the frequency of the category, for one user."""
+
+    @abstractmethod
+    def estimate_decoded(self, tallies: np.ndarray, sizes: np.ndarray) -> tuple[np.ndarray, Noise]:
+        """Return unbiased frequencies and their noise, from tallies that are already decoded.
+
+        Parameters
+        ----------
+        tallies : ndarray of shape (m, any)
+            As `decode` returns them: the support counts of a pure mechanism.
+        sizes : ndarray of shape (m,)
+            Number of reports of each collection.
+
+        Returns
+        -------
+        (ndarray of shape (m, n_categories), Noise)
+            The frequencies, one row per collection, and their noise.
+        """
+
+    @abstractmethod
+    def simulate(self, counts: np.ndarray, n_repeats: int, rng: np.random.Generator) -> np.ndarray:
+        """Draw decoded tallies from their joint law, given the true counts.
+
+        Parameters
+        ----------
+        counts : ndarray of shape (n_categories,)
+            True number of users of each category.
+        n_repeats : int
+            Number of collections.
+        rng : Generator
+            Source of randomness.
+
+        Returns
+        -------
+        ndarray of shape (n_repeats, any)
+            int64, as `decode` returns them.
+        """
+
+    def noise(self, n_samples: ArrayLike) -> Any:
+        """Return the noise of estimates from a given number of users.
+
+        Parameters
+        ----------
+        n_samples : int or array-like of shape (n_estimates,)
+            Number of users.
+
+        Returns
+        -------
+        Noise
+            The noise, which knows all covariances.
+        """
+        return MatrixNoise(self, n_samples)
+
+    @property
+    def has_exact_covariance(self) -> bool:
+        """Whether covariances are exact, and not a mean over drawn reports."""
+        return True
+
+    @abstractmethod
+    def variances(self, frequencies: np.ndarray) -> np.ndarray:
+        """Return the variance of each category's raw estimate, for one user (2020 paper, Eq. 5).
+
+        Parameters
+        ----------
+        frequencies : ndarray of shape (..., n_categories)
+            True frequencies.
+
+        Returns
+        -------
+        ndarray of the same shape
+            n times the variances.
+        """
+
+    def total_variance(self, frequencies: ArrayLike | None = None) -> float:
+        """Return the sum of the variances of all categories, times the number of users.
+
+        Parameters
+        ----------
+        frequencies : array-like of shape (n_categories,), default=None
+            True frequencies; None means the uniform distribution.
+
+        Returns
+        -------
+        float
+            n times the total variance; infinite if reports carry no information.
+        """
+        if not self.is_informative:
+            return math.inf
+        if frequencies is None:
+            frequencies = np.full(self.n_categories, 1 / self.n_categories)
+        return float(self.variances(np.asarray(frequencies, dtype=np.float64)).sum())
+
+    @abstractmethod
+    def answer_variances(self, matrix: Matrix, frequencies: np.ndarray) -> np.ndarray:
+        """Return the variances of answers to linear queries of the raw estimate, for one user.
+
+        They are linear in the frequencies (which sum to 1), so that unbiased estimates of the
+        frequencies give unbiased estimates of the variances.
+
+        Parameters
+        ----------
+        matrix : (sparse) matrix of shape (n_queries, n_categories)
+            One row per query.
+        frequencies : ndarray of shape (n_categories,)
+            Frequencies among the users.
+
+        Returns
+        -------
+        ndarray of shape (n_queries,)
+            n times the variances.
+        """
+
+    @abstractmethod
+    def answer_covariance(self, matrix: Matrix, frequencies: np.ndarray) -> np.ndarray:
+        """Return the covariances of answers to linear queries of the raw estimate, for one user.
+
+        Parameters
+        ----------
+        matrix : (sparse) matrix of shape (n_queries, n_categories)
+            One row per query.
+        frequencies : ndarray of shape (n_categories,)
+            Frequencies among the users.
+
+        Returns
+        -------
+        ndarray of shape (n_queries, n_queries)
+            n times the covariances.
+        """
+
+    @abstractmethod
+    def covariance_product(self, vector: np.ndarray, frequencies: np.ndarray) -> np.ndarray:
+        """Return the covariance matrix of the raw estimate times a vector, for one user.
+
+        Parameters
+        ----------
+        vector : ndarray of shape (n_categories,)
+            The vector y.
+        frequencies : ndarray of shape (n_categories,)
+            Frequencies f among the users.
+
+        Returns
+        -------
+        ndarray of shape (n_categories,)
+            n Sigma y. The matrix is not built.
+
+        Raises
+        ------
+        ValueError
+            If the covariances are not known.
+        """
+
+    @property
+    def report_law(self) -> ReportLaw | None:
+        """The law of the kinds of reports that a tally counts; None if it counts something else."""
+        return None
+
+
+class Channel(LinearMechanism):
     """Base of all pure mechanisms over ``d = n_categories`` codes.
 
     Every report supports a set of categories: the user's own one with probability `p`, a given
@@ -44,9 +222,6 @@ class Channel(Mechanism):
         Support probabilities.
     """
 
-    #: Whether `p` and `q` are exact. It is False for a mechanism whose q assumes an ideal hash; the
-    #: epsilon of such a mechanism is exact nevertheless.
-    has_exact_support = True
     #: Whether each report has two likelihoods, of which that of the categories that it supports is
     #: exp(epsilon) times the other: see :func:`~sklearn_ldp.metrics.shuffled_epsilon`.
     has_two_likelihoods = False
@@ -183,25 +358,6 @@ class Channel(Mechanism):
         return tallies
 
     @abstractmethod
-    def simulate(self, counts: np.ndarray, n_repeats: int, rng: np.random.Generator) -> np.ndarray:
-        """Draw support counts from their joint law, given the true counts.
-
-        Parameters
-        ----------
-        counts : ndarray of shape (n_categories,)
-            True number of users of each category.
-        n_repeats : int
-            Number of collections.
-        rng : Generator
-            Source of randomness.
-
-        Returns
-        -------
-        ndarray of shape (n_repeats, n_categories)
-            int64.
-        """
-
-    @abstractmethod
     def decode_operations(self, n_samples: int) -> int:
         """Return the order of the number of operations from reports to support counts.
 
@@ -217,118 +373,25 @@ class Channel(Mechanism):
         """
 
     # -- estimates and their noise ------------------------------------------------------------
-    def estimate(self, tallies: np.ndarray, sizes: np.ndarray) -> tuple[np.ndarray, Noise]:
-        """Return unbiased frequencies and their noise.
-
-        Parameters
-        ----------
-        tallies : ndarray of shape (m, tally_size)
-            One row per collection.
-        sizes : ndarray of shape (m,)
-            Number of reports of each collection.
-
-        Returns
-        -------
-        (ndarray of shape (m, n_categories), Noise)
-            The frequencies, one row per collection, and their noise.
-        """
-        return self.estimate_decoded(self.decode(tallies), sizes)
-
-    def estimate_decoded(self, support: np.ndarray, sizes: np.ndarray) -> tuple[np.ndarray, Noise]:
-        """Return unbiased frequencies and their noise, from tallies that are already decoded.
-
-        Parameters
-        ----------
-        support : ndarray of shape (m, n_categories)
-            Support counts.
-        sizes : ndarray of shape (m,)
-            Number of reports of each collection.
-
-        Returns
-        -------
-        (ndarray of shape (m, n_categories), Noise)
-            The frequencies, one row per collection, and their noise.
-        """
+    def estimate_decoded(self, tallies: np.ndarray, sizes: np.ndarray) -> tuple[np.ndarray, Noise]:
         noise = self.noise(sizes if len(sizes) > 1 else int(sizes[0]))
-        return noise.debias(support), noise
+        return noise.debias(tallies), noise
 
     def noise(self, n_samples: ArrayLike) -> NoiseModel:
-        """Return the noise of estimates from a given number of users.
-
-        Parameters
-        ----------
-        n_samples : int or array-like of shape (n_estimates,)
-            Number of users.
-
-        Returns
-        -------
-        NoiseModel
-            The noise for this channel's p and q, which also knows all covariances.
-        """
         return ChannelNoise(float(self.p), float(self.q), n_samples, self)
 
     @property
     def null_variance(self) -> float:
-        """Variance of the estimate of a category that nobody has, for one user."""
         return NoiseModel(float(self.p), float(self.q), 1).null_variance
 
     @property
     def slope(self) -> float:
-        """Growth of that variance with the frequency of the category, for one user."""
         return NoiseModel(float(self.p), float(self.q), 1).slope
 
     def variances(self, frequencies: np.ndarray) -> np.ndarray:
-        """Return the variance of each category's raw estimate, for one user (2020 paper, Eq. 5).
-
-        Parameters
-        ----------
-        frequencies : ndarray of shape (..., n_categories)
-            True frequencies.
-
-        Returns
-        -------
-        ndarray of the same shape
-            n times the variances.
-        """
         return self.null_variance + frequencies * self.slope
 
-    def total_variance(self, frequencies: ArrayLike | None = None) -> float:
-        """Return the sum of the variances of all categories, times the number of users.
-
-        Parameters
-        ----------
-        frequencies : array-like of shape (n_categories,), default=None
-            True frequencies; None means the uniform distribution.
-
-        Returns
-        -------
-        float
-            n times the total variance; infinite if reports carry no information.
-        """
-        if not self.is_informative:
-            return math.inf
-        if frequencies is None:
-            frequencies = np.full(self.n_categories, 1 / self.n_categories)
-        return float(self.variances(np.asarray(frequencies, dtype=np.float64)).sum())
-
     def answer_variances(self, matrix: Matrix, frequencies: np.ndarray) -> np.ndarray:
-        """Return the variances of answers to linear queries of the raw estimate, for one user.
-
-        They are linear in the frequencies (which sum to 1), so that unbiased estimates of the
-        frequencies give unbiased estimates of the variances.
-
-        Parameters
-        ----------
-        matrix : (sparse) matrix of shape (n_queries, n_categories)
-            One row per query.
-        frequencies : ndarray of shape (n_categories,)
-            Frequencies among the users.
-
-        Returns
-        -------
-        ndarray of shape (n_queries,)
-            n times the variances.
-        """
         rows = as_rows(matrix, self.n_categories)
         variances = rows.power(2) @ self.variances(frequencies)
         several = np.flatnonzero(np.diff(rows.indptr) > 1)
@@ -337,20 +400,6 @@ class Channel(Mechanism):
         return variances
 
     def answer_covariance(self, matrix: Matrix, frequencies: np.ndarray) -> np.ndarray:
-        """Return the covariances of answers to linear queries of the raw estimate, for one user.
-
-        Parameters
-        ----------
-        matrix : (sparse) matrix of shape (n_queries, n_categories)
-            One row per query.
-        frequencies : ndarray of shape (n_categories,)
-            Frequencies among the users.
-
-        Returns
-        -------
-        ndarray of shape (n_queries, n_queries)
-            n times the covariances.
-        """
         rows = as_rows(matrix, self.n_categories)
         result = self.covariances(rows, frequencies, diagonal=False)
         if not self.has_exact_covariance:
@@ -386,27 +435,7 @@ class Channel(Mechanism):
         return weighted_inner(rows, self.variances(frequencies), diagonal) + of_pairs
 
     def covariance_product(self, vector: np.ndarray, frequencies: np.ndarray) -> np.ndarray:
-        """Return the covariance matrix of the raw estimate times a vector, for one user.
-
-        Parameters
-        ----------
-        vector : ndarray of shape (n_categories,)
-            The vector y.
-        frequencies : ndarray of shape (n_categories,)
-            Frequencies f among the users.
-
-        Returns
-        -------
-        ndarray of shape (n_categories,)
-            n Sigma y. The matrix is not built: the product takes O(d) operations where
-            `joint_support` is known, and as much as two products with the law of the reports
-            otherwise.
-
-        Raises
-        ------
-        ValueError
-            If the mechanism knows neither.
-        """
+        # O(d) operations where the joint support is known, else two products with the law.
         joint, law = self.joint_support, self.law_of_reports
         if joint is not None:
             return joint_product(self, joint, vector, frequencies)
@@ -422,7 +451,6 @@ class Channel(Mechanism):
 
     @property
     def has_exact_covariance(self) -> bool:
-        """Whether `covariances` is exact, and not a mean over drawn reports."""
         return self.joint_support is not None
 
     # -- what else is known about the reports -------------------------------------------------
@@ -450,11 +478,6 @@ class Channel(Mechanism):
 
         None where it depends on the user's value, or is not known.
         """
-        return None
-
-    @property
-    def report_law(self) -> ReportLaw | None:
-        """The law of the kinds of reports that a tally counts; None if it counts something else."""
         return None
 
     @property
@@ -514,16 +537,6 @@ class Channel(Mechanism):
         p, q = float(self.p), float(self.q)
         return (law.gather(weights) - q * weights.sum()) / (p - q)
 
-    def for_enumeration(self) -> Channel:
-        """Return a channel with the same coins, but few enough outcomes to enumerate them all.
-
-        Returns
-        -------
-        Channel
-            The channel itself, unless it draws from a space that is too large to be listed.
-        """
-        return self
-
 
 class IndependentChannel(Channel):
     """Base of channels whose reports support each category independently of the others."""
@@ -540,7 +553,7 @@ class IndependentChannel(Channel):
         return independent_support(self.p, self.q, counts, n_repeats, rng)
 
 
-class IndexChannel(Channel):
+class IndexChannel(NumberReports, Channel):
     """Base of channels whose report is one number, with a set of numbers for each category.
 
     With probability ``threshold / 2**64`` the number is uniform in the set of the user's category,
@@ -611,20 +624,6 @@ class IndexChannel(Channel):
         index = coins.integers(self.n_reports - self.n_inside, outside.size)
         reports[outside] = self._outside(codes[outside], index)
         return reports
-
-    def check_reports(self, reports):
-        return check_indices(reports, self.n_reports)
-
-    @property
-    def tally_size(self):
-        return self.n_reports
-
-    @property
-    def tally_sum(self):
-        return 1
-
-    def tally(self, reports):
-        return np.bincount(reports, minlength=self.n_reports)
 
     def count_support(self, reports):
         return self.decode(self.tally(reports)[None])[0]

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import math
-from abc import abstractmethod
-from collections.abc import Iterator
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -14,155 +12,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from .._utils.docs import inherit_docstrings
 from .._utils.typing import Matrix
 from ..noise import MatrixNoise, as_rows
 from ..numerics.strategies import decoding_matrix
+from .channel import LinearMechanism
 from .coins import TWO_64, Coins, exp_lower_bound
 from .laws import ReportLaw
-from .mechanism import Mechanism, ReportField, check_indices, counted_by_group
+from .mechanism import NumberReports
 
 
-class LinearMechanism(Mechanism):
-    """Base of mechanisms without p and q whose estimate is a linear function of the counts.
-
-    A subclass says what the variances of one user are; the noise of n users has them n times
-    smaller.
-    """
-
-    n_categories: int
-
-    #: Whether the noise tells the covariances exactly.
-    has_exact_covariance = True
-
-    @abstractmethod
-    def estimate_decoded(
-        self, tallies: np.ndarray, sizes: np.ndarray
-    ) -> tuple[np.ndarray, MatrixNoise]:
-        """Return unbiased frequencies and their noise, from decoded tallies.
-
-        Parameters
-        ----------
-        tallies : ndarray of shape (n_estimates, any)
-            As `decode` returns them.
-        sizes : ndarray of shape (n_estimates,)
-            Number of reports of each collection.
-
-        Returns
-        -------
-        (ndarray of shape (n_estimates, n_categories), MatrixNoise)
-            The frequencies, one row per collection, and their noise.
-        """
-
-    def noise(self, n_samples: ArrayLike) -> MatrixNoise:
-        """Return the noise of estimates from a given number of users.
-
-        Parameters
-        ----------
-        n_samples : int or array-like of shape (n_estimates,)
-            Number of users.
-
-        Returns
-        -------
-        MatrixNoise
-            The noise, which knows all covariances.
-        """
-        return MatrixNoise(self, n_samples)
-
-    @property
-    @abstractmethod
-    def level(self) -> tuple[float, float]:
-        """Variance of a typical category that nobody has, and its growth with the frequency.
-
-        Both are for one user, where all others are equally frequent.
-        """
-
-    @abstractmethod
-    def variances(self, frequencies: np.ndarray) -> np.ndarray:
-        """Return the variance of each category's raw estimate, for one user.
-
-        Parameters
-        ----------
-        frequencies : ndarray of shape (..., n_categories)
-            True frequencies.
-
-        Returns
-        -------
-        ndarray of the same shape
-            n times the variances.
-        """
-
-    def total_variance(self, frequencies: ArrayLike | None = None) -> float:
-        """Return the sum of the variances of all categories, times the number of users.
-
-        Parameters
-        ----------
-        frequencies : array-like of shape (n_categories,), default=None
-            True frequencies; None means the uniform distribution.
-
-        Returns
-        -------
-        float
-            n times the total variance.
-        """
-        if frequencies is None:
-            frequencies = np.full(self.n_categories, 1 / self.n_categories)
-        return float(self.variances(np.asarray(frequencies, dtype=np.float64)).sum())
-
-    @abstractmethod
-    def answer_variances(self, matrix: Matrix, frequencies: np.ndarray) -> np.ndarray:
-        """Return the variances of answers to linear queries of the raw estimate, for one user.
-
-        Parameters
-        ----------
-        matrix : (sparse) matrix of shape (n_queries, n_categories)
-            One row per query.
-        frequencies : ndarray of shape (n_categories,)
-            Frequencies among the users.
-
-        Returns
-        -------
-        ndarray of shape (n_queries,)
-            n times the variances.
-        """
-
-    @abstractmethod
-    def answer_covariance(self, matrix: Matrix, frequencies: np.ndarray) -> np.ndarray:
-        """Return the covariances of answers to linear queries of the raw estimate, for one user.
-
-        Parameters
-        ----------
-        matrix : (sparse) matrix of shape (n_queries, n_categories)
-            One row per query.
-        frequencies : ndarray of shape (n_categories,)
-            Frequencies among the users.
-
-        Returns
-        -------
-        ndarray of shape (n_queries, n_queries)
-            n times the covariances.
-        """
-
-    @abstractmethod
-    def covariance_product(self, vector: np.ndarray, frequencies: np.ndarray) -> np.ndarray:
-        """Return the covariance matrix of the raw estimate times a vector, for one user.
-
-        Parameters
-        ----------
-        vector : ndarray of shape (n_categories,)
-            The vector.
-        frequencies : ndarray of shape (n_categories,)
-            Frequencies among the users.
-
-        Returns
-        -------
-        ndarray of shape (n_categories,)
-            n times the product.
-        """
-
-
-@inherit_docstrings
-class MatrixChannel(LinearMechanism):
+class MatrixChannel(NumberReports, LinearMechanism):
     """Report output y with the probability ``integers[y, x] / 2**64``, where x is the user's code.
 
     A report supports no set of categories, and there are no p and q. A tally counts the outputs;
@@ -174,9 +33,6 @@ class MatrixChannel(LinearMechanism):
         Positive integers below 2**64 whose columns add up to 2**64, uint64. They are what clients
         and servers must have in common; :func:`integer_channel` makes them from probabilities.
     """
-
-    #: Whether the estimate is exactly unbiased, which assumes no ideal hash.
-    has_exact_support = True
 
     def __init__(self, integers: np.ndarray) -> None:
         self.integers = np.ascontiguousarray(integers, dtype="<u8")
@@ -191,10 +47,6 @@ class MatrixChannel(LinearMechanism):
     @cached_property
     def _digest(self) -> str:
         return hashlib.sha256(self.integers.tobytes()).hexdigest()
-
-    @property
-    def report_fields(self) -> tuple[ReportField, ...]:
-        return (ReportField("report", self.n_reports),)
 
     @property
     def is_informative(self) -> bool:
@@ -220,42 +72,7 @@ class MatrixChannel(LinearMechanism):
     def privatize(self, codes: np.ndarray, coins: Coins) -> np.ndarray:
         return coins.choices(self._ends, codes)
 
-    def check_reports(self, reports: np.ndarray) -> np.ndarray:
-        return check_indices(reports, self.n_reports)
-
-    @property
-    def tally_size(self) -> int:
-        return self.n_reports
-
-    @property
-    def tally_sum(self) -> int:
-        return 1
-
-    def tally(self, reports: np.ndarray) -> np.ndarray:
-        return np.bincount(reports, minlength=self.n_reports)
-
-    def tally_each(
-        self, reports: np.ndarray, groups: np.ndarray
-    ) -> Iterator[tuple[int, np.ndarray]]:
-        yield from counted_by_group(reports, groups, self.n_reports)
-
     def simulate(self, counts: np.ndarray, n_repeats: int, rng: np.random.Generator) -> np.ndarray:
-        """Draw tallies from their law, given the true counts.
-
-        Parameters
-        ----------
-        counts : ndarray of shape (n_categories,)
-            True number of users of each category.
-        n_repeats : int
-            Number of collections.
-        rng : Generator
-            Source of randomness.
-
-        Returns
-        -------
-        ndarray of shape (n_repeats, m)
-            int64.
-        """
         tallies = np.zeros((n_repeats, self.n_reports), dtype=np.int64)
         laws = self.probabilities / self.probabilities.sum(axis=0)
         for code in np.flatnonzero(counts):
@@ -292,16 +109,6 @@ class MatrixChannel(LinearMechanism):
     def decode_operations(self, n_samples: int) -> int:
         return n_samples + self.integers.size
 
-    def for_enumeration(self) -> MatrixChannel:
-        """Return the channel itself, which draws once for each report.
-
-        Returns
-        -------
-        MatrixChannel
-            The channel.
-        """
-        return self
-
     # -- estimates and their noise ------------------------------------------------------------
     @cached_property
     def _decoding(self) -> np.ndarray | None:
@@ -331,11 +138,13 @@ class MatrixChannel(LinearMechanism):
         return self.decoding**2 @ self.probabilities - np.eye(self.n_categories)
 
     @property
-    def level(self) -> tuple[float, float]:
-        own = np.trace(self._of_pairs) / self.n_categories
-        others = self._of_pairs.sum() / self.n_categories - own
-        nobody = others / (self.n_categories - 1)
-        return float(nobody), float(own - nobody)
+    def null_variance(self) -> float:
+        d = self.n_categories
+        return float(self._of_pairs.sum() / d - np.trace(self._of_pairs) / d) / (d - 1)
+
+    @property
+    def slope(self) -> float:
+        return float(np.trace(self._of_pairs) / self.n_categories - self.null_variance)
 
     def variances(self, frequencies: np.ndarray) -> np.ndarray:
         return frequencies @ self._of_pairs.T
@@ -407,7 +216,7 @@ def _with_sum(entries: list[int], low: list[int], high: list[int]) -> list[int]:
     # Those at a bound come last, as they may be what uses the budget up.
     is_bound = [x in ends for x, *ends in zip(entries, low, high, strict=True)]
     for place in sorted(range(len(rooms)), key=lambda i: (is_bound[i], -abs(rooms[i]))):
-        change = min(lacking, rooms[place]) if lacking > 0 else max(lacking, rooms[place])
+        change = min(lacking, rooms[place], key=abs)
         entries[place] += change
         lacking -= change
         if not lacking:
@@ -442,17 +251,18 @@ def check_channel(array: ArrayLike, n_categories: int, epsilon: float) -> np.nda
         raise ValueError(f"expected an array of shape (m, {n_categories}), got {given.shape}")
     if given.dtype.kind not in "iuf" and not all(isinstance(x, int) for x in given.flat):
         raise ValueError(f"expected numbers, got an array of dtype {given.dtype}")
-    whole = given.dtype.kind != "f"
-    if not np.all(given > 0) or not np.all(given <= (TWO_64 - 1 if whole else 1.0)):
-        what = "integers from 1 to 2**64 - 1" if whole else "probabilities above 0"
+    is_whole = given.dtype.kind != "f"
+    exact, unit, slack = (given.astype(object), TWO_64, 0) if is_whole else (given, 1, 1e-9)
+    if not np.all((exact > 0) & (exact <= unit)):
+        what = "integers from 1 to 2**64 - 1" if is_whole else "probabilities above 0"
         raise ValueError(f"expected {what}, got values from {given.min()} to {given.max()}")
-    exact = given.astype(object) if whole else given
-    sums, total = exact.sum(axis=0), TWO_64 if whole else 1.0
-    far = np.flatnonzero(sums != total if whole else np.abs(sums - total) > 1e-9)
+    sums = exact.sum(axis=0)
+    far = np.flatnonzero(np.abs(sums - unit) > slack)
     if far.size:
-        is_of = "2**64" if whole else "1"
-        raise ValueError(f"column {far[0]} sums to {sums[far[0]]}, expected {is_of}")
-    bound = exp_lower_bound(epsilon) * (1 if whole else 1 + Fraction(1, 10**9))
+        raise ValueError(
+            f"column {far[0]} sums to {sums[far[0]]}, expected {'2**64' if is_whole else 1}"
+        )
+    bound = exp_lower_bound(epsilon) * (1 + Fraction(slack))
     least, most = exact.min(axis=1).tolist(), exact.max(axis=1).tolist()
     for row, (x, y) in enumerate(zip(least, most, strict=True)):
         if Fraction(y) > bound * Fraction(x):
@@ -460,4 +270,4 @@ def check_channel(array: ArrayLike, n_categories: int, epsilon: float) -> np.nda
                 f"output {row} is {float(y) / float(x):.6g} times as likely under one category as "
                 f"under another, more than exp(epsilon) = {float(bound):.6g}"
             )
-    return exact.astype(np.uint64) if whole else integer_channel(given, epsilon)
+    return given.astype(np.uint64) if is_whole else integer_channel(given, epsilon)

@@ -17,9 +17,8 @@ import numpy as np
 from scipy import sparse
 from scipy.optimize import linprog
 
-from .coins import TWO_64, exp_lower_bound
+from .coins import TWO_64, Coins, exp_lower_bound
 from .matrix import MatrixChannel
-from .mechanism import Mechanism, ReportField
 
 _HALF = 16  # inputs on each side of 0
 _STEPS = 16_000_000  # codes between two inputs: decimals of bounds such as (0, 100) are exact
@@ -77,7 +76,7 @@ def mean_table(epsilon: float) -> MeanTable:
         if float(key) == epsilon and key in stored.files:
             scale, *outputs = stored[f"{key} outputs"].tolist()
             return _mirrored(stored[key].tolist(), outputs, scale)
-    return _mirrored(*solved_table(epsilon))
+    return solved_table(epsilon)
 
 
 def _mirrored(half: list[list[int]], outputs: list[int], scale: int) -> MeanTable:
@@ -96,7 +95,7 @@ def _two_outputs(epsilon: float) -> MeanTable:
     return MeanTable(rows, [-far, far])
 
 
-def solved_table(epsilon: float) -> tuple[list[list[int]], list[int], int]:
+def solved_table(epsilon: float) -> MeanTable:
     """Solve the linear programme, and round its solution to integers exactly.
 
     The programme minimises the worst variance t over the inputs x = i / 16: each row of
@@ -111,12 +110,8 @@ def solved_table(epsilon: float) -> tuple[list[list[int]], list[int], int]:
 
     Returns
     -------
-    rows : list of list of int
-        Probabilities in units of 2**-64 under the inputs 0, 1 / 16, .., 1.
-    outputs : list of int
-        The outputs, in units of one over the scale.
-    scale : int
-        The scale.
+    MeanTable
+        The channel.
 
     Raises
     ------
@@ -132,63 +127,52 @@ def solved_table(epsilon: float) -> tuple[list[list[int]], list[int], int]:
     outputs, chances = outputs[used], chances[:, used]
     lower = [int(z * (1 - _SLACK / 2) * TWO_64) for z in least[used].tolist()]
     upper = [int(exp_lower_bound(epsilon) * z) for z in lower]
-    rows = [
+    half = [
         _exact_row(row, outputs.tolist(), i * scale * TWO_64 // _HALF, lower, upper)
         for i, row in enumerate(chances.tolist())
     ]
-    return rows, outputs.tolist(), scale
+    return _mirrored(half, outputs.tolist(), scale)
 
 
 def _programme(values: np.ndarray, growth: float) -> tuple[np.ndarray, np.ndarray]:
     """Return the optimal probabilities of shape (17, m), and their lower bounds of shape (m,)."""
-    m, n_rows = len(values), _HALF + 1
-    size = n_rows * m
-    inputs = np.arange(n_rows) / _HALF
-    row, output = np.divmod(np.arange(size), m)
-    bound = size + np.minimum(output, m - 1 - output)  # an output and its mirror image share one
-    n_variables = size + (m + 1) // 2 + 1
-    at, one = np.arange(size), np.ones(size)
+    m, n = len(values), _HALF + 1
+    inputs, each = np.arange(n) / _HALF, sparse.eye_array(n * m)
+    # An output and its mirror image share a bound. The last variable is the worst variance.
+    shared = np.eye((m + 1) // 2)[np.minimum(np.arange(m), np.arange(m)[::-1])]
+    bounds = sparse.csr_array(np.tile(shared, (n, 1)))
 
-    def matrix(entries: Any, rows: Any, columns: Any, n: int) -> sparse.csr_array:
-        return sparse.csr_array((entries, (rows, columns)), shape=(n, n_variables))
+    def sums(weights: np.ndarray) -> sparse.csr_array:
+        return sparse.csr_array(sparse.kron(sparse.eye_array(n), weights[None]))
 
-    def stack(*parts: Any) -> sparse.csr_array:
-        return sparse.csr_array(sparse.vstack(parts))
-
-    each = np.arange(n_rows)
-    upper = stack(
-        matrix(np.r_[one, -one], np.r_[at, at], np.r_[bound, at], size),
-        matrix(np.r_[one, -growth * one], np.r_[at, at], np.r_[at, bound], size),
-        matrix(
-            np.r_[values[output] ** 2, -np.ones(n_rows)],
-            np.r_[row, each],
-            np.r_[at, np.full(n_rows, n_variables - 1)],
-            n_rows,
-        ),
+    upper = sparse.block_array(
+        [
+            [-each, bounds, None],
+            [each, -growth * bounds, None],
+            [sums(values**2), None, -np.ones((n, 1))],
+        ]
     )
-    equal = stack(matrix(one, row, at, n_rows), matrix(values[output], row, at, n_rows))
+    nothing = sparse.csr_array((n, shared.shape[1] + 1))
     found = linprog(
-        np.eye(n_variables)[-1],
+        np.eye(upper.shape[1])[-1],
         upper,
-        np.r_[np.zeros(2 * size), inputs**2],
-        equal,
-        np.r_[np.ones(n_rows), inputs],
+        np.r_[np.zeros(2 * n * m), inputs**2],
+        sparse.block_array([[sums(np.ones(m)), nothing], [sums(values), nothing]]),
+        np.r_[np.ones(n), inputs],
         method="highs",
         options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
     )
     if found.status != 0:
         raise ArithmeticError(f"LocalMean found no channel: {found.message}")
-    return found.x[:size].reshape(n_rows, m), found.x[bound[:m]]
+    return found.x[: n * m].reshape(n, m), shared @ found.x[n * m : -1]
 
 
 def _exact_row(
     chances: list[float], outputs: list[int], moment: int, least: list[int], most: list[int]
 ) -> list[int]:
     """Return integers that sum to 2**64 and have exactly a moment, within their bounds."""
-    row = [
-        min(max(round(p * TWO_64), low), high)
-        for p, low, high in zip(chances, least, most, strict=True)
-    ]
+    both = list(zip(least, most, strict=True))
+    row = [min(max(round(p * TWO_64), a), b) for p, (a, b) in zip(chances, both, strict=True)]
 
     def room(j: int) -> int:
         return min(row[j] - least[j], most[j] - row[j])
@@ -196,27 +180,23 @@ def _exact_row(
     def lacking() -> int:
         return moment - sum(k * n for k, n in zip(outputs, row, strict=True))
 
-    freest = max(range(len(row)), key=room)
-    row[freest] += TWO_64 - sum(row)
-    pairs = [(a, b) for b in range(len(row)) for a in range(b)]
+    row[max(range(len(row)), key=room)] += TWO_64 - sum(row)
+    gaps = {(a, b): outputs[b] - outputs[a] for b in range(len(row)) for a in range(b)}
     # First from one output to another that is far away, and what is left to the next output.
-    for gap_of_one in (False, True):
-        near = [p for p in pairs if not gap_of_one or outputs[p[1]] - outputs[p[0]] == 1]
-        if not near:
-            break
-        a, b = max(
-            near, key=lambda p: min(room(p[0]), room(p[1])) * (outputs[p[1]] - outputs[p[0]])
-        )
-        moved = lacking() // (outputs[b] - outputs[a])
+    for near in (gaps, [pair for pair, gap in gaps.items() if gap == 1]):
+        a, b = max(near, key=lambda pair: min(map(room, pair)) * gaps[pair], default=(0, 1))
+        moved = lacking() // gaps[a, b]
         row[a], row[b] = row[a] - moved, row[b] + moved
-    is_within = all(a <= n <= b for a, n, b in zip(least, row, most, strict=True))
+    is_within = all(a <= x <= b for x, (a, b) in zip(row, both, strict=True))
     if lacking() or sum(row) != TWO_64 or not is_within:
         raise ArithmeticError("LocalMean cannot round its channel: try another epsilon.")
     return row
 
 
-class MeanMechanism(Mechanism):
+class MeanMechanism(MatrixChannel):
     """Reports of numbers on a grid, whose values average to the mean of the numbers.
+
+    It is a channel over 33 inputs, and a number between two of them becomes one of the two.
 
     Parameters
     ----------
@@ -226,11 +206,13 @@ class MeanMechanism(Mechanism):
         Number of codes from one input to the next.
     """
 
+    report_name = "output"
+
     def __init__(self, table: MeanTable, n_steps: int = _STEPS) -> None:
+        super().__init__(np.array(table.rows, dtype=np.uint64).T)
         self.table, self.n_steps = table, n_steps
         #: What each output stands for, of shape (m,).
         self.values = np.array([float(value) for value in table.values])
-        self._channel = MatrixChannel(np.array(table.rows, dtype=np.uint64).T)
 
     @property
     def configuration(self) -> dict[str, Any]:
@@ -238,44 +220,16 @@ class MeanMechanism(Mechanism):
         return {"n_steps": self.n_steps, "channel": hashlib.sha256(text.encode()).hexdigest()}
 
     @property
-    def report_fields(self) -> tuple[ReportField, ...]:
-        return (ReportField("output", len(self.values)),)
-
-    @property
     def is_informative(self) -> bool:
         return self.table.rows[0] != self.table.rows[-1]
 
-    @property
-    def tally_size(self) -> int:
-        return len(self.values)
-
-    @property
-    def tally_sum(self) -> int:
-        return 1
-
-    def report_entropy(self, order: int = 1) -> float:
-        return self._channel.report_entropy(2)  # no more than that of order 1
-
-    def privatize(self, codes: np.ndarray, coins: Any) -> np.ndarray:
+    def privatize(self, codes: np.ndarray, coins: Coins) -> np.ndarray:
         inputs, rest = np.divmod(np.asarray(codes, dtype=np.int64), self.n_steps)
         inputs += coins.integers(self.n_steps, len(codes)) < rest
-        return self._channel.privatize(inputs, coins)
-
-    def check_reports(self, reports: np.ndarray) -> np.ndarray:
-        return self._channel.check_reports(reports)
-
-    def tally(self, reports: np.ndarray) -> np.ndarray:
-        return self._channel.tally(reports)
+        return super().privatize(inputs, coins)
 
     def for_enumeration(self) -> MeanMechanism:
-        """Return the mechanism on a coarse grid, whose coins have few outcomes.
-
-        Returns
-        -------
-        MeanMechanism
-            With one code between two inputs.
-        """
-        return MeanMechanism(self.table, 2)
+        return MeanMechanism(self.table, 2)  # a coarse grid, whose coins have few outcomes
 
     def variance(self, numbers: np.ndarray) -> np.ndarray:
         """Return the variance of the value of one report.
@@ -291,8 +245,7 @@ class MeanMechanism(Mechanism):
             The variances.
         """
         inputs = np.arange(-_HALF, _HALF + 1) / _HALF
-        of_inputs = self.values**2 @ self._channel.probabilities
-        return np.interp(numbers, inputs, of_inputs) - numbers**2
+        return np.interp(numbers, inputs, self.values**2 @ self.probabilities) - numbers**2
 
     @property
     def worst_variance(self) -> float:

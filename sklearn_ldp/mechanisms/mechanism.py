@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from .._utils.docs import inherit_docstrings
 from .._utils.state import Uncached
 from .coins import Coins, CoinStreams
 
@@ -222,6 +223,10 @@ class Mechanism(Uncached, ABC):
     #: About how many bytes of memory one report takes while it is worked on. It determines how many
     #: users share a stream of coins, so a change of it also changes what a seed draws.
     report_bytes = 64
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        inherit_docstrings(cls)
 
     # -- what two parties must agree on -------------------------------------------------------
     @property
@@ -488,6 +493,16 @@ class Mechanism(Uncached, ABC):
         expect(array.size, "at least one report", array)
         return self.check_reports(array)
 
+    def for_enumeration(self) -> Mechanism:
+        """Return a mechanism with the same coins, but few enough outcomes to enumerate them all.
+
+        Returns
+        -------
+        Mechanism
+            The mechanism itself, unless it draws from a space that is too large to be listed.
+        """
+        return self
+
     # -- as a value ---------------------------------------------------------------------------
     def __eq__(self, other: object) -> bool:
         """Return whether reports of the two mechanisms can be added up."""
@@ -499,6 +514,38 @@ class Mechanism(Uncached, ABC):
     def _identity(self) -> tuple:
         """Return what is equal if and only if two mechanisms are the same."""
         return type(self), self.configuration, self.report_fields
+
+
+class NumberReports(Mechanism):
+    """Base of mechanisms whose report is one number, and whose tally counts each number."""
+
+    #: Number of numbers.
+    n_reports: int
+    #: What files call them.
+    report_name = "report"
+
+    @property
+    def report_fields(self) -> tuple[ReportField, ...]:
+        return (ReportField(self.report_name, self.n_reports),)
+
+    def check_reports(self, reports: np.ndarray) -> np.ndarray:
+        return check_indices(reports, self.n_reports)
+
+    @property
+    def tally_size(self) -> int:
+        return self.n_reports
+
+    @property
+    def tally_sum(self) -> int:
+        return 1
+
+    def tally(self, reports: np.ndarray) -> np.ndarray:
+        return np.bincount(reports, minlength=self.n_reports)
+
+    def tally_each(
+        self, reports: np.ndarray, groups: np.ndarray
+    ) -> Iterator[tuple[int, np.ndarray]]:
+        yield from counted_by_group(reports, groups, self.n_reports)
 
 
 _CHUNK_BYTES = 1 << 25  # the most memory for a chunk of reports

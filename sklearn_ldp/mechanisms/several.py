@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._utils.docs import inherit_docstrings
 from ..noise import SampledNoise
 from .coins import TWO_64, Coins
 from .laws import mixture_entropy
@@ -202,7 +201,6 @@ def systematic_samples(shares: Sequence[int]) -> tuple[list[tuple[int, ...]], li
     return samples, [*starts[1:], TWO_64]
 
 
-@inherit_docstrings
 class Several(Mechanism):
     """Draw one or several of the questions by public probabilities, and report on each of them.
 
@@ -421,7 +419,7 @@ class Several(Mechanism):
         Several
             Questions whose mechanisms are small already keep them.
         """
-        small = [getattr(m, "for_enumeration", lambda m=m: m)() for m in self.mechanisms]
+        small = [one.for_enumeration() for one in self.mechanisms]
         return Several(small, self.shares, self.views)
 
     # -- what to expect -----------------------------------------------------------------------

@@ -229,7 +229,38 @@ class Noise(ABC):
 
 
 @dataclass(frozen=True, eq=False)
-class NoiseModel(Noise):
+class CountedNoise(Noise):
+    """Base of the noise of known numbers of users: one number, or one for each estimate."""
+
+    def __post_init__(self) -> None:
+        n_samples = np.asarray(self.n_samples)
+        if n_samples.ndim > 1 or not np.all((n_samples > 0) & np.isfinite(n_samples)):
+            raise ValueError(
+                f"Noise needs n_samples > 0, got {self.n_samples!r}; give a finite number, or one "
+                "for each row of the estimate."
+            )
+        if n_samples.ndim:
+            object.__setattr__(self, "n_samples", n_samples)
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not type(self):
+            return NotImplemented
+        return all(
+            np.array_equal(getattr(self, field.name), getattr(other, field.name))
+            for field in fields(self)
+        )
+
+    def __hash__(self) -> int:
+        return hash((type(self), np.asarray(self.n_samples).tobytes()))
+
+    def of_rows(self, rows: Rows) -> Self:
+        whole: Any = self
+        n_samples: Any = np.asarray(self.n_samples)
+        return replace(whole, n_samples=n_samples[rows]) if n_samples.ndim else self
+
+
+@dataclass(frozen=True, eq=False)
+class NoiseModel(CountedNoise):
     """The noise of a pure frequency oracle, known by p, q and the number of users.
 
     Every report of a pure oracle *supports* a set of categories: the user's own category with
@@ -276,25 +307,7 @@ class NoiseModel(Noise):
                 f"NoiseModel needs 0 <= q < p <= 1, got p={self.p}, q={self.q}; p is the "
                 "probability that a report supports the user's own category."
             )
-        n_samples = np.asarray(self.n_samples)
-        if n_samples.ndim > 1 or not np.all((n_samples > 0) & np.isfinite(n_samples)):
-            raise ValueError(
-                f"NoiseModel needs n_samples > 0, got {self.n_samples!r}; give a finite number, or "
-                "one for each row of the estimate."
-            )
-        if n_samples.ndim:
-            object.__setattr__(self, "n_samples", n_samples)
-
-    def __eq__(self, other: object) -> bool:
-        if type(other) is not type(self):
-            return NotImplemented
-        return all(
-            np.array_equal(getattr(self, field.name), getattr(other, field.name))
-            for field in fields(self)
-        )
-
-    def __hash__(self) -> int:
-        return hash((self.p, self.q, np.asarray(self.n_samples).tobytes()))
+        super().__post_init__()
 
     @property
     def null_variance(self) -> float:
@@ -356,11 +369,8 @@ class NoiseModel(Noise):
             The variance of each category's estimate.
         """
         n_samples = np.asarray(self.n_samples, dtype=float)[..., None]
-        return self._of_one_user(np.asarray(frequencies, dtype=np.float64)) / n_samples
-
-    def _of_one_user(self, frequencies: np.ndarray) -> np.ndarray:
-        """Return n times the variance of each category's estimate."""
-        return self.null_variance + frequencies * self.slope
+        frequencies = np.asarray(frequencies, dtype=np.float64)
+        return (self.null_variance + frequencies * self.slope) / n_samples
 
     def _covariance(self, rows: sparse.csr_array, frequencies: np.ndarray) -> np.ndarray:
         _refuse_sums(rows)
@@ -373,13 +383,28 @@ class NoiseModel(Noise):
         _refuse_sums(rows)
         return rows.power(2) @ self.variance(frequencies)
 
-    def of_rows(self, rows: Rows) -> Self:
-        n_samples: Any = np.asarray(self.n_samples)
-        return replace(self, n_samples=n_samples[rows]) if n_samples.ndim else self
+
+class OfMechanism(Noise):
+    """Covariances that a mechanism gives for one user."""
+
+    channel: Any
+
+    def _covariance(self, rows: sparse.csr_array, frequencies: np.ndarray) -> np.ndarray:
+        return self.channel.answer_covariance(rows, frequencies) / self.n_samples
+
+    def _answer_variance(self, rows: sparse.csr_array, frequencies: np.ndarray) -> np.ndarray:
+        return self.channel.answer_variances(rows, frequencies) / self.n_samples
+
+    def covariance_product(self, vector: np.ndarray, frequencies: np.ndarray) -> np.ndarray:
+        return self.channel.covariance_product(vector, frequencies) / self.n_samples
+
+    def variance(self, frequencies: ArrayLike) -> np.ndarray:
+        n_samples = np.asarray(self.n_samples, dtype=float)[..., None]
+        return self.channel.variances(np.asarray(frequencies, dtype=np.float64)) / n_samples
 
 
 @dataclass(frozen=True, eq=False)
-class ChannelNoise(NoiseModel):
+class ChannelNoise(OfMechanism, NoiseModel):
     """The noise of a pure oracle's own estimates; it knows the mechanism behind p and q.
 
     Parameters
@@ -397,9 +422,6 @@ class ChannelNoise(NoiseModel):
     def __repr__(self) -> str:
         return f"NoiseModel(p={self.p!r}, q={self.q!r}, n_samples={self.n_samples!r})"
 
-    # Inherited, like __eq__, so that equal noise of equal channels compares and hashes as equal.
-    __hash__ = NoiseModel.__hash__
-
     @property
     def null_variance(self) -> float:
         """Variance of the estimate of a category that nobody has, multiplied by n."""
@@ -409,18 +431,6 @@ class ChannelNoise(NoiseModel):
     def slope(self) -> float:
         """How much n times the variance of a category grows with its frequency."""
         return self.channel.slope
-
-    def _of_one_user(self, frequencies: np.ndarray) -> np.ndarray:
-        return self.channel.variances(frequencies)
-
-    def _covariance(self, rows: sparse.csr_array, frequencies: np.ndarray) -> np.ndarray:
-        return self.channel.answer_covariance(rows, frequencies) / self.n_samples
-
-    def covariance_product(self, vector: np.ndarray, frequencies: np.ndarray) -> np.ndarray:
-        return self.channel.covariance_product(vector, frequencies) / self.n_samples
-
-    def _answer_variance(self, rows: sparse.csr_array, frequencies: np.ndarray) -> np.ndarray:
-        return self.channel.answer_variances(rows, frequencies) / self.n_samples
 
 
 @dataclass(frozen=True)

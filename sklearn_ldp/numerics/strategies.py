@@ -221,40 +221,6 @@ def square_wave(n_inputs: int, epsilon: float) -> np.ndarray:
     return np.where(near, 1.0, far) / (width + 1 + (n_inputs - 1) * far)
 
 
-def subset_channel(n_inputs: int, epsilon: float, n_outputs: int) -> np.ndarray | None:
-    """Return subset selection with every set as an output, if these are few enough.
-
-    No channel has a smaller sum of the variances of all inputs.
-
-    Parameters
-    ----------
-    n_inputs : int
-        Number d of inputs.
-    epsilon : float
-        Privacy budget of one report.
-    n_outputs : int
-        The most outputs.
-
-    Returns
-    -------
-    ndarray of shape (m, d) or None
-        The channel, for the better one of the two sizes next to ``d / (E + 1)``.
-    """
-    below = int(n_inputs / (math.exp(epsilon) + 1))
-    sizes = {min(max(size, 1), n_inputs - 1) for size in (below, below + 1)}
-    if max(math.comb(n_inputs, size) for size in sizes) > n_outputs:
-        return None
-    channels = [_of_subsets(n_inputs, size, epsilon) for size in sorted(sizes)]
-    return min(channels, key=lambda one: channel_loss(one, np.eye(n_inputs))[0])
-
-
-def _of_subsets(n_inputs: int, size: int, epsilon: float) -> np.ndarray:
-    members = np.array(list(combinations(range(n_inputs), size)))
-    rows = np.full((len(members), n_inputs), math.exp(-epsilon))
-    np.put_along_axis(rows, members, 1.0, axis=1)
-    return rows / rows[:, 0].sum()
-
-
 def _random_rows(
     gram: np.ndarray, epsilon: float, n_outputs: int, rng: np.random.Generator
 ) -> np.ndarray:
@@ -330,7 +296,7 @@ def optimised_channel(
     target = gram / scale + 1e-6 * np.eye(d)
     width = wave_width(epsilon)
     tried = list(starts) or [
-        _of_subsets(d, 1, epsilon),
+        subset_channel(d, 1, epsilon, d),
         square_wave(d, epsilon),
         _random_rows(target, epsilon, m, rng),
         _window_rows(d, epsilon, m, [width], rng),
@@ -341,36 +307,49 @@ def optimised_channel(
     return _sharpened(_descended(best, target, epsilon, n_steps)[0], epsilon)
 
 
-def cyclic_subsets(n_inputs: int, epsilon: float, n_outputs: int) -> np.ndarray:
-    """Return a channel nearly as good as subset selection, with some of the sets as outputs.
+def subset_channel(n_inputs: int, size: int, epsilon: float, n_outputs: int) -> np.ndarray:
+    """Return subset selection, or a channel nearly as good with only some of the sets as outputs.
 
-    The outputs are all shifts of a few sets. The variances depend on the power spectrum of these
-    sets alone: the flatter it is, the better. Members are exchanged at random as long as that
-    helps.
+    If there are more sets than outputs, the outputs are all shifts of a few sets. The variances
+    depend on the power spectrum of these sets alone: the flatter it is, the better. Members are
+    exchanged at random as long as that helps.
 
     Parameters
     ----------
     n_inputs : int
         Number d of inputs.
+    size : int
+        Number of inputs in each set: no channel has a smaller sum of variances if it is the best.
     epsilon : float
         Privacy budget of one report.
     n_outputs : int
-        About the number of outputs.
+        About the most outputs.
 
     Returns
     -------
     ndarray of shape (m, d)
-        The channel; m is a multiple of d.
+        The channel.
     """
-    d, rng = n_inputs, np.random.default_rng(0)
-    size = min(max(round(d / (math.exp(epsilon) + 1)), 1), d - 1)
-    n_sets = 1 if size in (1, d - 1) else max(n_outputs // d, 2)
+    if math.comb(n_inputs, size) > n_outputs:
+        sets = _flat_sets(n_inputs, size, max(n_outputs // n_inputs, 2))
+        rows = np.concatenate([np.roll(sets, shift, axis=1) for shift in range(n_inputs)])
+    else:
+        members = np.array(list(combinations(range(n_inputs), size)))
+        rows = np.zeros((len(members), n_inputs), dtype=bool)
+        np.put_along_axis(rows, members, True, axis=1)
+    channel = np.where(rows, 1.0, math.exp(-epsilon))
+    return channel / channel[:, 0].sum()
+
+
+def _flat_sets(d: int, size: int, n_sets: int) -> np.ndarray:
+    """Return indicators of sets whose power spectrum is nearly flat, of shape (n_sets, d)."""
+    rng = np.random.default_rng(0)
     sets = np.argsort(rng.random((n_sets, d)), axis=1) < size
     waves = np.exp(2j * np.pi / d * np.outer(np.arange(d), np.arange(1, d // 2 + 1)))
     spectra = sets @ waves
     power = np.sum(np.abs(spectra) ** 2, axis=0)
     times = np.where(2 * np.arange(1, d // 2 + 1) == d, 1, 2)  # all but the last occur twice
-    for which in rng.integers(n_sets, size=_EXCHANGES if n_sets > 1 else 0):
+    for which in rng.integers(n_sets, size=_EXCHANGES):
         out = rng.choice(np.flatnonzero(sets[which]))
         into = rng.choice(np.flatnonzero(~sets[which]))
         changed = spectra[which] - waves[out] + waves[into]
@@ -378,7 +357,4 @@ def cyclic_subsets(n_inputs: int, epsilon: float, n_outputs: int) -> np.ndarray:
         if times @ (1 / np.maximum(new, 1e-9)) < times @ (1 / np.maximum(power, 1e-9)):
             spectra[which], power = changed, new
             sets[which, [out, into]] = False, True
-    rows = np.concatenate([np.roll(sets, shift, axis=1) for shift in range(d)])
-    return np.where(rows, 1.0, math.exp(-epsilon)) / (
-        n_sets * (size + (d - size) * math.exp(-epsilon))
-    )
+    return sets

@@ -165,7 +165,7 @@ class BaseOracle(BaseCollector[FrequencyEstimate]):
 
     @property
     def support_counts_(self) -> np.ndarray:
-        """Number of reports that support each category, int64 of shape (d,)."""
+        """Number of reports that support each category, or, without p and q, have each output."""
         return self._fitted("support_counts_").decoded[0][0].copy()
 
     @property

@@ -9,7 +9,7 @@ import numpy as np
 from ..mechanisms.channel import Channel, randomised_response
 from ..mechanisms.coins import TWO_64, direct_threshold
 from ..mechanisms.laws import JointSupport, ReportLaw, choice_entropy, fixed_size
-from ..mechanisms.mechanism import ReportField, check_indices, counted_by_group
+from ..mechanisms.mechanism import NumberReports
 from ._base import BaseOracle
 
 
@@ -59,7 +59,7 @@ class GRR(BaseOracle):
         return DirectChannel(domain.size, direct_threshold(self.epsilon, domain.size))
 
 
-class DirectChannel(Channel):
+class DirectChannel(NumberReports, Channel):
     """Keep a code with probability ``threshold / 2**64``, otherwise report a uniform other one."""
 
     has_two_likelihoods = True
@@ -67,11 +67,7 @@ class DirectChannel(Channel):
     def __init__(self, n_categories: int, threshold: int):
         keep = Fraction(threshold, TWO_64)
         super().__init__(n_categories, p=keep, q=(1 - keep) / (n_categories - 1))
-        self.threshold = threshold
-
-    @property
-    def report_fields(self):
-        return (ReportField("report", self.n_categories),)
+        self.threshold, self.n_reports = threshold, n_categories
 
     @property
     def client_parameters(self):
@@ -79,10 +75,6 @@ class DirectChannel(Channel):
 
     def report_entropy(self, order=1):
         return choice_entropy(self.p, 1, self.n_categories - 1, order)
-
-    @property
-    def tally_sum(self):
-        return 1
 
     def decode_operations(self, n_samples):
         return n_samples + self.n_categories
@@ -109,14 +101,8 @@ class DirectChannel(Channel):
     def privatize(self, codes, coins):
         return randomised_response(codes, self.n_categories, self.threshold, coins)
 
-    def check_reports(self, reports):
-        return check_indices(reports, self.n_categories)
-
     def count_support(self, reports):
-        return np.bincount(reports, minlength=self.n_categories)
-
-    def tally_each(self, reports, groups):
-        yield from counted_by_group(reports, groups, self.n_categories)
+        return self.tally(reports)
 
     def simulate(self, counts, n_repeats, rng):
         # Exact: with probability d q a user ignores her category and reports a uniform one.

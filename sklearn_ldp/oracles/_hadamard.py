@@ -13,7 +13,7 @@ from ..domains import Categories
 from ..mechanisms.channel import IndexChannel
 from ..mechanisms.coins import TWO_64, exp_lower_bound, group_threshold
 from ..mechanisms.covariances import gram, weighted_inner
-from ..mechanisms.mechanism import ReportField, bits_for
+from ..mechanisms.mechanism import bits_for
 from ..numerics.transforms import walsh_hadamard
 from ._base import BaseOracle
 
@@ -127,6 +127,7 @@ class HadamardChannel(IndexChannel):
     """Report a column of a Hadamard matrix, mostly one where the category's row is +1."""
 
     n_blocks = 1
+    report_name = "column"
     has_exact_covariance = True
 
     def __init__(self, n_categories: int, epsilon: float):
@@ -141,10 +142,6 @@ class HadamardChannel(IndexChannel):
     @property
     def configuration(self):
         return {"n_blocks": self.n_blocks}
-
-    @property
-    def report_fields(self):
-        return (ReportField("column", self.n_reports),)
 
     @property
     def client_parameters(self):

@@ -196,12 +196,12 @@ class LocalMean(BaseCollector[MeanEstimate]):
     @property
     def mean_(self) -> float:
         """The unbiased mean."""
-        return float(self._estimate_of(self._fitted("mean_")).mean[0])
+        return float(self.estimate_.mean[0])
 
     @property
     def standard_error_(self) -> float:
         """The standard error of the mean about those who reported."""
-        return float(self._estimate_of(self._fitted("standard_error_")).standard_error[0])
+        return float(self.estimate_.standard_error[0])
 
     def confidence_interval(self, level: float = 0.95, *, of: str = "users") -> tuple[float, float]:
         """Return a confidence interval of the mean, within the bounds.
@@ -223,8 +223,7 @@ class LocalMean(BaseCollector[MeanEstimate]):
         ValueError
             If the level is not in (0, 1), or `of` is something else.
         """
-        estimate = self._estimate_of(self._fitted("confidence interval"))
-        low, high = estimate.confidence_interval(level, of=of)
+        low, high = self.estimate_.confidence_interval(level, of=of)
         return float(low[0]), float(high[0])
 
     # -- the hooks ----------------------------------------------------------------------------

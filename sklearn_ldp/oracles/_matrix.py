@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import pickle
 from importlib.resources import files
 from typing import Any
 
@@ -16,19 +17,20 @@ from ..mechanisms.matrix import MatrixChannel, check_channel, integer_channel
 from ..numerics import strategies
 from ..queries import Queries, as_query_set
 from ._base import BaseOracle
+from ._subset import best_subset_channel
 
 _MOST_OPTIMIZED, _MOST_INPUTS = 512, 2048
 _MOST_SETS = 4096  # outputs of a channel that lists all sets
 _SURE_EPSILON = 40.0  # beyond it the resolution of 2**-64 shows, and a smaller budget keeps epsilon
-_KEPT: dict[str, MatrixChannel] = {}
+_KEPT: dict[bytes, MatrixChannel] = {}
 _MOST_KEPT = 32
 
 
 class MatrixOracle(BaseOracle):
     """A channel made for the queries that will be asked, such as the prefixes of ordered bins.
 
-    A report is the number of one of m outputs. The counts of the outputs are decoded by least
-    squares. The estimate is unbiased, its noise is known exactly, and any linear answers have
+    A report is the number of one of m outputs, which `support_counts_` counts and least squares
+    decode. The estimate is unbiased, its noise is known exactly, and any linear answers have
     intervals. Its reports do not support categories, so that there are no p and q: what needs them
     (such as :class:`~sklearn_ldp.MLEApx`) refuses it; :class:`~sklearn_ldp.ExactMLE` takes it.
 
@@ -54,24 +56,7 @@ class MatrixOracle(BaseOracle):
         the queries. An array holds the probability of each output given each category, or the
         integers over 2**64 of :attr:`MatrixChannel.integers`, which are used as they are.
 
-    Attributes
-    ----------
-    categories_ : ndarray of shape (d,)
-        The domain.
-    support_counts_ : ndarray of shape (m,)
-        Number of reports of each output.
-    n_samples_seen_ : int
-        Number of users.
-    frequencies_ : ndarray of shape (d,)
-        Unbiased estimates; some may be negative. Their sum is 1.
-    noise_ : Noise
-        The noise of the estimates.
-    estimate_ : FrequencyEstimate of shape (1, d)
-        The estimates with their categories and their noise, as post-processors take them.
-    n_features_in_ : int
-        Number of columns of the values seen in `fit`.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of these columns, if they have any.
+    %(attributes)s
 
     See Also
     --------
@@ -137,38 +122,29 @@ class MatrixOracle(BaseOracle):
         """Do not compute a channel again here that was computed elsewhere."""
         _keep(self._key(protocol.domain), protocol.mechanism)
 
-    @property
-    def support_counts_(self) -> np.ndarray:
-        """Number of reports of each output, int64 of shape (m,)."""
-        return super().support_counts_
-
     def _make_mechanism(self, domain):
-        d, key = domain.size, self._key(domain)
+        d, most = domain.size, _MOST_OPTIMIZED if self._way == "optimized" else _MOST_INPUTS
+        if d > most:
+            raise ValueError(
+                f"MatrixOracle makes channels for at most {most} categories, got {d:,}: use "
+                "coarser categories, or SubsetSelection or HadamardResponse."
+            )
+        key = self._key(domain)
         if key not in _KEPT:
-            most = _MOST_OPTIMIZED if self._is("optimized") else _MOST_INPUTS
-            if d > most:
-                raise ValueError(
-                    f"MatrixOracle makes channels for at most {most} categories, got {d:,}: use "
-                    "coarser categories, or SubsetSelection or HadamardResponse."
-                )
             _keep(key, MatrixChannel(self._integers(domain)))
         return _KEPT[key]
 
-    def _is(self, strategy: str) -> bool:
-        return isinstance(self.strategy, str) and self.strategy == strategy
+    @property
+    def _way(self) -> str | None:
+        """How the channel is made; None if it is given."""
+        return self.strategy if isinstance(self.strategy, str) else None
 
-    def _key(self, domain: Any) -> str:
+    def _key(self, domain: Any) -> bytes:
         """What the channel depends on, as a digest."""
-        said: Any = [self.strategy, domain.size, float(self.epsilon)]
-        if self._is("optimized"):
-            content = self._gram(domain).tobytes() if domain.size <= _MOST_OPTIMIZED else b""
-        elif not isinstance(self.strategy, str):
-            array = np.asarray(self.strategy)
-            said[0], content = (array.shape, array.dtype.str), array.tobytes()
-            content = repr(array.tolist()).encode() if array.dtype.kind == "O" else content
-        else:
-            content = b""
-        return hashlib.sha256(repr(said).encode() + content).hexdigest()
+        given = None if self._way else np.asarray(self.strategy)
+        gram = self._gram(domain) if self._way == "optimized" else None
+        said = pickle.dumps((self._way, domain.size, float(self.epsilon), given, gram))
+        return hashlib.sha256(said).digest()
 
     def _gram(self, domain: Any) -> np.ndarray:
         """Inner products of the queries, less what they ask of the sum, which is known to be 1."""
@@ -186,15 +162,15 @@ class MatrixOracle(BaseOracle):
 
     def _integers(self, domain: Any) -> np.ndarray:
         d, epsilon = domain.size, min(float(self.epsilon), _SURE_EPSILON)
-        if not isinstance(self.strategy, str):
+        if self._way is None:
             return self._given(d)
-        if self._is("square-wave"):
+        if self._way == "square-wave":
             return integer_channel(strategies.square_wave(d, epsilon), self.epsilon)
         gram = self._gram(domain)
         if _is_like(gram, np.eye(d)):
-            listed = strategies.subset_channel(d, epsilon, _MOST_SETS)
-            few = strategies.cyclic_subsets(d, epsilon, _MOST_SETS) if listed is None else listed
-            return integer_channel(few, self.epsilon)
+            size = best_subset_channel(d, epsilon).size
+            made = strategies.subset_channel(d, size, epsilon, _MOST_SETS)
+            return integer_channel(made, self.epsilon)
         stored, starts = _stored(d, epsilon) if _is_like(gram, np.tri(d)) else (None, [])
         if stored is not None:
             return stored
@@ -204,16 +180,18 @@ class MatrixOracle(BaseOracle):
     def _given(self, n_categories: int) -> np.ndarray:
         try:
             integers = check_channel(self.strategy, n_categories, self.epsilon)
-            MatrixChannel(integers).decoding  # noqa: B018
+            if MatrixChannel(integers).is_informative:
+                return integers
+            why = "its outputs do not tell all categories apart"
         except ValueError as error:
-            raise ValueError(
-                f"The array 'strategy' of MatrixOracle must be a channel at epsilon="
-                f"{self.epsilon:g}: {str(error).removesuffix('.')}."
-            ) from None
-        return integers
+            why = str(error)
+        raise ValueError(
+            f"The array 'strategy' of MatrixOracle must be a channel at epsilon={self.epsilon:g}: "
+            f"{why}."
+        )
 
 
-def _keep(key: str, channel: MatrixChannel) -> None:
+def _keep(key: bytes, channel: MatrixChannel) -> None:
     while len(_KEPT) >= _MOST_KEPT:
         _KEPT.pop(next(iter(_KEPT)))
     _KEPT[key] = channel

@@ -16,7 +16,6 @@ from ..mechanisms.channel import IndexChannel
 from ..mechanisms.coins import TWO_64, group_threshold
 from ..mechanisms.covariances import gram, joint_covariances, weighted_inner
 from ..mechanisms.laws import JointSupport, ReportLaw
-from ..mechanisms.mechanism import ReportField
 from ..numerics.finite_field import FiniteField, prime_power
 from ..numerics.transforms import additive_transform, contract
 from ._base import BaseOracle
@@ -173,6 +172,8 @@ class ProjectiveChannel(IndexChannel):
     digits below form the number x, has the number ``(g**m - 1) / (g - 1) + x``.
     """
 
+    report_name = "point"
+
     def __init__(self, n_categories: int, epsilon: float, order: int):
         g = order
         self.field = FiniteField(g)
@@ -192,10 +193,6 @@ class ProjectiveChannel(IndexChannel):
     @property
     def configuration(self):
         return {"field_order": self.field.order}
-
-    @property
-    def report_fields(self):
-        return (ReportField("point", self.n_reports),)
 
     def decode_operations(self, n_samples):
         return n_samples + self.n_digits * self.field.order ** (self.n_digits + 1)

@@ -107,23 +107,39 @@ class MLEApx(BasePostProcessor):
 
 
 # -- exact ------------------------------------------------------------------------------------
-def tally_of(estimate: FrequencyEstimate) -> tuple[np.ndarray, ReportLaw] | None:
-    """Return the number of reports of each kind, and their law, if an estimate has kept them.
+def tally_of(estimate: FrequencyEstimate, name: str, remedy: str) -> tuple[np.ndarray, ReportLaw]:
+    """Return the number of reports of each kind, and their law, which an estimate has kept.
 
     Parameters
     ----------
     estimate : FrequencyEstimate
         The estimate.
+    name : str
+        Class of the post-processor, to be named in errors.
+    remedy : str
+        What else to do, as it follows the word "or" in errors.
 
     Returns
     -------
-    (ndarray of shape (n_kinds,), ReportLaw) or None
-        The tally and the law; None if it is not raw, or was simulated, or has no such law.
+    (ndarray of shape (n_kinds,), ReportLaw)
+        The tally and the law.
+
+    Raises
+    ------
+    ValueError
+        If the estimate is not raw, or was simulated, or has no such law.
     """
     shards = estimate.shards
-    if shards is None or shards.law is None or not estimate.is_raw:
-        return None
-    return shards.tallies.sum(axis=0), shards.law
+    if shards is not None and shards.law is not None and estimate.is_raw:
+        return shards.tallies.sum(axis=0), shards.law
+    changed = " and ".join(estimate.postprocessors)
+    got = f", got one after {changed}" if changed else ""
+    raise ValueError(
+        f"{name} needs the raw estimate of an oracle that has kept the number of reports of each "
+        "kind (GRR, MatrixOracle, HadamardResponse, ProjectiveGeometryResponse, or OLH and BLH on "
+        f"few categories; n_shards > 1; not simulated){got}: pass oracle.estimate_ itself, or "
+        f"{remedy}."
+    )
 
 
 def direct_mle(F: ArrayLike, ratio: float) -> np.ndarray:
@@ -271,10 +287,10 @@ class ExactMLE(BasePostProcessor):
     """Maximum likelihood on the simplex, with the exact law of the reports instead of a normal one.
 
     It is available for :class:`GRR`, in closed form from the estimate (for many rows at once). It
-    is also available for :class:`HadamardResponse`, :class:`ProjectiveGeometryResponse`, and
-    :class:`OLH` and :class:`BLH` over domains of moderate size, because there are few kinds of
-    reports. There it is computed from the number of reports of each kind, which the estimate
-    carries in its shards.
+    is also available for :class:`MatrixOracle`, :class:`HadamardResponse`,
+    :class:`ProjectiveGeometryResponse`, and :class:`OLH` and :class:`BLH` over domains of moderate
+    size, because there are few kinds of reports. There it is computed from the number of reports of
+    each kind, which the estimate carries in its shards.
 
     If there are more kinds of reports than categories, the likelihood uses more information than
     the support counts, but with many categories it follows their noise too. On Zipf data (exponent
@@ -365,17 +381,8 @@ class ExactMLE(BasePostProcessor):
         return None
 
     def _iterate(self, estimate):
-        tally = tally_of(estimate)
-        if tally is None:
-            changed = " and ".join(estimate.postprocessors)
-            got = f", got one after {changed}" if changed else ""
-            raise ValueError(
-                "ExactMLE needs the raw estimate of GRR, or one of HadamardResponse, "
-                "ProjectiveGeometryResponse, OLH or BLH that has kept the number of reports of "
-                f"each kind (not simulated, n_shards > 1){got}: pass oracle.estimate_ itself, or "
-                "give epsilon= for plain estimates of GRR. Other oracles have too many kinds of "
-                "reports: use MLEApx."
-            )
+        otherwise = "give epsilon= for plain estimates of GRR, or use MLEApx for other oracles"
+        tally = tally_of(estimate, "ExactMLE", otherwise)
         start = norm_sub(estimate.values[0])
         result, gap, n_iter = exact_mle(*tally, start, self.tol, self.max_iter)
         if gap > self.tol:

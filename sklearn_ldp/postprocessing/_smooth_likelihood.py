@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -64,14 +65,14 @@ def smooth_mle(tally: np.ndarray, law: ReportLaw, n_categories: int) -> SmoothFi
     """
     reports = _Reports(tally, law)
     even = np.full(n_categories, 1 / n_categories)
-    trend, bends = _coordinates(n_categories)
-    curves = [_Model(np.inf, 0.0, np.zeros(0), even, reports.log_likelihood(even))]
-    curves += _fitted(reports, trend, bends, [(penalty, 0.0) for penalty in _PENALTIES])
+    curve = _coordinates(n_categories)
+    curves = [_Model(np.inf, even, reports.log_likelihood(even))]
+    curves += _fitted(reports, curve, [(penalty,) for penalty in _PENALTIES])
     best = max(curves, key=lambda model: model.evidence)
-    rough = _fitted(reports, trend, bends, _PROBE, _groups(n_categories, _FEW_GROUPS))
+    rough = _fitted(reports, [*curve, _groups(n_categories, _FEW_GROUPS)], _PROBE)
     if rough[0].evidence > best.evidence - _NOTABLE:
         for most in (_FEW_GROUPS, _MOST_GROUPS):
-            rough += _fitted(reports, trend, bends, _ROUGH, _groups(n_categories, most))
+            rough += _fitted(reports, [*curve, _groups(n_categories, most)], _ROUGH)
     models = curves + rough
     weights = np.exp([m.evidence - max(m.evidence for m in models) for m in models])
     weights /= weights.sum()
@@ -83,13 +84,11 @@ class _Model(NamedTuple):
     """The mode of one model, and the logarithm of its evidence."""
 
     penalty: float
-    effect_size: float
-    coefficients: np.ndarray
     frequencies: np.ndarray
     evidence: float
 
 
-def _coordinates(d: int) -> tuple[np.ndarray, np.ndarray]:
+def _coordinates(d: int) -> list[np.ndarray]:
     """Return a curve's trend (slope and bend) and what third differences make, as (d, ..) columns.
 
     The coefficients of the splines are a quadratic trend plus ``D' (D D')^-1 u``, whose third
@@ -104,7 +103,7 @@ def _coordinates(d: int) -> tuple[np.ndarray, np.ndarray]:
     powers = np.vander(np.linspace(-1, 1, n_splines), 3, increasing=True)
     trend = np.linalg.qr(powers)[0][:, 1:] * np.sqrt(n_splines)
     differences = np.diff(np.eye(n_splines), 3, axis=0)
-    return splines @ trend, splines @ np.linalg.pinv(differences)
+    return [splines @ trend, splines @ np.linalg.pinv(differences)]
 
 
 def _groups(d: int, most: int) -> np.ndarray:
@@ -114,22 +113,20 @@ def _groups(d: int, most: int) -> np.ndarray:
 
 
 def _fitted(
-    reports: _Reports,
-    trend: np.ndarray,
-    bends: np.ndarray,
-    settings: list[tuple[float, float]],
-    effects: np.ndarray | None = None,
+    reports: _Reports, blocks: list[np.ndarray], settings: Sequence[tuple[float, ...]]
 ) -> list[_Model]:
-    """Fit models one after the other, each from the last one's mode, while there is hope."""
-    columns = np.hstack([trend, bends] if effects is None else [trend, bends, effects])
-    sizes = [trend.shape[1], bends.shape[1], columns.shape[1] - trend.shape[1] - bends.shape[1]]
+    """Fit models one after the other, each from the last one's mode; curves, while there is hope.
+
+    A setting is the penalty of a curve, and the standard deviation of effects of groups, if any.
+    """
+    columns, sizes = np.hstack(blocks), [block.shape[1] for block in blocks]
     coefficients, models = np.zeros(columns.shape[1]), []
-    for penalty, size in settings:
-        scales = np.repeat([_TREND, penalty**-0.5, size], sizes)
+    for penalty, *size in settings:
+        scales = np.repeat([_TREND, penalty**-0.5, *size], sizes)
         mode, frequencies, evidence = reports.mode(columns * scales, coefficients / scales)
         coefficients = mode * scales
-        models.append(_Model(penalty, size, coefficients, frequencies, evidence))
-        if effects is None and evidence < max(m.evidence for m in models) - _HOPELESS:
+        models.append(_Model(penalty, frequencies, evidence))
+        if not size and evidence < max(m.evidence for m in models) - _HOPELESS:
             break
     return models
 
@@ -288,13 +285,7 @@ class SmoothMLE(BasePostProcessor):
     )
 
     def _process(self, estimate):
-        tally = tally_of(estimate)
-        if tally is None:
-            raise ValueError(
-                "SmoothMLE needs the raw estimate of an oracle that keeps the number of reports of "
-                "each kind (MatrixOracle, HadamardResponse, ProjectiveGeometryResponse, GRR, or "
-                "OLH on few categories; n_shards > 1; not simulated): use MonotoneCDF otherwise."
-            )
+        tally = tally_of(estimate, "SmoothMLE", "use MonotoneCDF, which takes any estimate")
         fit = smooth_mle(*tally, estimate.shape[1])
         self.penalty_, self.curve_weight_ = fit.penalty, fit.curve_weight
         return estimate.with_values(fit.frequencies[None], by="SmoothMLE")

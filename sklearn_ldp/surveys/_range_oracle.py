@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from .._utils.docs import inherit_docstrings
 from .._utils.typing import Matrix
 from ..domains import Domain
-from ..mechanisms.matrix import LinearMechanism, MatrixChannel
+from ..mechanisms.channel import LinearMechanism
+from ..mechanisms.matrix import MatrixChannel
 from ..mechanisms.mechanism import Mechanism
 from ..mechanisms.several import Several, shares_over_2_64
 from ..noise import MatrixNoise, as_rows
@@ -43,9 +43,10 @@ class RangeOracle(BaseOracle):
     is the best linear combination of all levels (generalised least squares in a tree). The matrix
     is the more accurate one wherever it can be computed: expected errors are in the notes.
 
-    The estimate is unbiased and all linear answers have intervals. Single bins have more noise than
-    those of other oracles, so it is not for the most frequent values. Post-processors of single
-    categories, such as :class:`~sklearn_ldp.NormSub`, ruin ranges.
+    The estimate is unbiased and all linear answers have intervals. Fewer bins have less noise: 64
+    instead of 256 take 40 % off the variance of a prefix. Single bins have more noise than those of
+    other oracles, so it is not for the most frequent values. Post-processors of single categories,
+    such as :class:`~sklearn_ldp.NormSub`, ruin ranges.
 
     Privacy: one `fit`, `partial_fit`, `privatize` or `transform` on values spends epsilon of each
     user; all that is done with reports is free. What a user was asked is public.
@@ -96,27 +97,14 @@ class RangeOracle(BaseOracle):
                 f"RangeOracle takes at most {_MOST_BINS:,} bins, got {domain.size:,}: use wider "
                 "bins."
             )
-        return tree_channel(self.epsilon, domain.size)
+        return _tree(self.epsilon, domain.size)
 
     def _matrix_oracle(self) -> MatrixOracle:
         return MatrixOracle(self.epsilon, queries=prefixes())
 
 
-def tree_channel(epsilon: float, n_categories: int) -> TreeChannel:
-    """Return the tree over ordered categories, each level with its most accurate short reports.
-
-    Parameters
-    ----------
-    epsilon : float
-        Privacy budget of one report.
-    n_categories : int
-        Number of leaves, above 1.
-
-    Returns
-    -------
-    TreeChannel
-        Groups of 4 of a level are one category of the level above.
-    """
+def _tree(epsilon: float, n_categories: int) -> TreeChannel:
+    """Return the tree whose levels have their most accurate short reports."""
     widths = [1]
     while n_categories > _FAN_OUT * widths[-1]:
         widths.append(_FAN_OUT * widths[-1])
@@ -129,7 +117,6 @@ def tree_channel(epsilon: float, n_categories: int) -> TreeChannel:
     return TreeChannel(levels, shares_over_2_64(np.ones(len(levels))), n_categories, widths)
 
 
-@inherit_docstrings
 class TreeChannel(Several, LinearMechanism):
     """A survey whose questions are the levels of a tree over ordered categories.
 
@@ -149,7 +136,7 @@ class TreeChannel(Several, LinearMechanism):
         Number of categories of a bin of each level. Each is a multiple of the next, the last is 1.
     """
 
-    report_law = None
+    mechanisms: tuple[Any, ...]
 
     def __init__(
         self,
@@ -163,11 +150,6 @@ class TreeChannel(Several, LinearMechanism):
         self._widths = np.array(widths)
 
     @property
-    def _channels(self) -> Any:
-        """The mechanisms, which know their noise."""
-        return self.mechanisms
-
-    @property
     def configuration(self) -> dict[str, Any]:
         return {**super().configuration, "widths": ",".join(map(str, self._widths))}
 
@@ -179,26 +161,10 @@ class TreeChannel(Several, LinearMechanism):
         return codes // self._widths[questions]
 
     def simulate(self, counts: np.ndarray, n_repeats: int, rng: np.random.Generator) -> np.ndarray:
-        """Draw decoded tallies from their law, given the true counts.
-
-        Parameters
-        ----------
-        counts : ndarray of shape (n_categories,)
-            True number of users of each category.
-        n_repeats : int
-            Number of collections.
-        rng : Generator
-            Source of randomness.
-
-        Returns
-        -------
-        ndarray of shape (n_repeats, any)
-            As `decode` returns them.
-        """
         drawn = []
         for sizes in self.draw_sizes(int(counts.sum()), n_repeats, rng):
             support, left = [sizes], counts
-            for channel, width, size in zip(self._channels, self._widths, sizes, strict=True):
+            for channel, width, size in zip(self.mechanisms, self._widths, sizes, strict=True):
                 asked = rng.multivariate_hypergeometric(left, size, method="marginals")
                 support.append(channel.simulate(_binned(asked, width), 1, rng)[0])
                 left = left - asked
@@ -210,43 +176,28 @@ class TreeChannel(Several, LinearMechanism):
     def _precisions(self) -> list[float]:
         """One over the variance of a bin of each level, under uniform frequencies."""
         found = []
-        for channel, pi in zip(self._channels, self.probabilities.tolist(), strict=True):
+        for channel, pi in zip(self.mechanisms, self.probabilities.tolist(), strict=True):
             sampled = 1 / channel.n_categories  # the variance of a draw, in each direction
             own = channel.total_variance() / (channel.n_categories - 1)
             found.append(1 / ((own + sampled) / pi - sampled))
         return found
 
-    @cached_property
-    def _upwards(self) -> list[tuple[np.ndarray, np.ndarray | float]]:
-        """Variances of all bins from their subtrees, and the sums of those of siblings."""
-        size, steps = self.n_categories, self._fan_outs
-        variance = np.full(size, 1 / self._precisions[-1])
-        found = []
-        for step, precision in zip(steps[:0:-1], self._precisions[-2::-1], strict=True):
-            sums = _binned(variance, step)
-            found.append((variance, sums))
-            variance = 1 / (precision + 1 / sums)
-        return [(variance, variance.sum(keepdims=True)), *found[::-1]]
-
-    @property
-    def _fan_outs(self) -> list[int]:
-        """Number of bins of each level that make one of the level above; all, of the first."""
-        return [self.n_categories, *(self._widths[:-1] // self._widths[1:]).tolist()]
-
     def _fitted(self, levels: Sequence[Any], total: float) -> np.ndarray:
         """The categories with a given sum that fit values of all levels best: (.., d)."""
-        both = list(zip(self._fan_outs, self._upwards, strict=True))
         # Up the tree: what the bins below a bin say about it is averaged with its own value.
-        found, own = [levels[-1]], levels[-1]
-        for j in range(len(both) - 1, 0, -1):
-            step, (_, sums) = both[j]
-            precision = self._precisions[j - 1]
-            below = _binned(own, step)
-            own = (precision * levels[j - 1] + below / sums) * self._upwards[j - 1][0]
-            found.append(own)
+        own, variance, passed = levels[-1], np.full(self.n_categories, 1 / self._precisions[-1]), []
+        # Number of bins that make one of the level above: all, of the first level.
+        steps = [self.n_categories, *(self._widths[:-1] // self._widths[1:]).tolist()]
+        for j in reversed(range(len(levels))):
+            sums = _binned(variance, steps[j])
+            passed.append((own, variance, sums, steps[j]))
+            if j:
+                precision, below = self._precisions[j - 1], _binned(own, steps[j])
+                variance = 1 / (precision + 1 / sums)
+                own = (precision * levels[j - 1] + below / sums) * variance
         # Down the tree: what a bin has more than those below it is shared among these.
         parents = np.full((*np.shape(own)[:-1], 1), total)
-        for (step, (variance, sums)), own in zip(both, found[::-1], strict=True):
+        for own, variance, sums, step in reversed(passed):
             lacking = (parents - _binned(own, step)) / sums
             parents = own + variance * _spread(lacking, step, own.shape[-1])
         return parents
@@ -256,17 +207,11 @@ class TreeChannel(Several, LinearMechanism):
         nothing = [np.zeros(1)] * (len(self.mechanisms) - 1)
         return self._fitted([*nothing, rows / self._precisions[-1]], 0.0)
 
-    def _on_levels(self, rows: np.ndarray) -> list[np.ndarray]:
-        """The weights with which the values of each level enter the answers to dense queries."""
-        solved = self._solved(rows)
-        both = zip(self._widths, self._precisions, strict=True)
-        return [precision * _binned(solved, width) for width, precision in both]
-
     def estimate_decoded(
         self, tallies: np.ndarray, sizes: np.ndarray
     ) -> tuple[np.ndarray, MatrixNoise]:
         levels = []
-        for j, channel in enumerate(self._channels):
+        for j, channel in enumerate(self.mechanisms):
             own, asked = self.decoded_on(tallies, j)
             if not asked.all():
                 raise ValueError(
@@ -280,28 +225,30 @@ class TreeChannel(Several, LinearMechanism):
 
     # -- its noise ----------------------------------------------------------------------------
     @cached_property
-    def level(self) -> tuple[float, float]:
-        own = np.zeros((1, self.n_categories))
-        own[0, self.n_categories // 2] = 1
-        nobody, all_users = (
-            float(self.answer_variances(own, f)[0])
-            for f in ((1 - own[0]) / (self.n_categories - 1), own[0])
-        )
-        return nobody, all_users - nobody
+    def null_variance(self) -> float:
+        others = 1 - self._middle
+        return float(self.answer_variances(self._middle, others / others.sum())[0])
+
+    @cached_property
+    def slope(self) -> float:
+        return float(self.answer_variances(self._middle, self._middle)[0]) - self.null_variance
+
+    @property
+    def _middle(self) -> np.ndarray:
+        """A typical category, as a distribution."""
+        return (np.arange(self.n_categories) == self.n_categories // 2).astype(float)
 
     def variances(self, frequencies: np.ndarray) -> np.ndarray:
         if self.n_categories > _MOST_SINGLE:  # about: as where all others are equally frequent
-            nobody, growth = self.level
-            return nobody + growth * frequencies
-        # The errors of two bins of a level are hardly correlated.
-        total, of_levels = frequencies**2 - frequencies, self._on_levels(np.eye(self.n_categories))
-        pis = self.probabilities.tolist()
-        for channel, pi, width, own in zip(
-            self._channels, pis, self._widths, of_levels, strict=True
-        ):
-            f = _binned(frequencies, width)
-            drawn = f @ (own**2).T - (f @ own.T) ** 2
-            total += (channel.variances(f) @ (own**2).T + drawn) / pi
+            return self.null_variance + self.slope * frequencies
+        # The errors of a level's bins have the sum 0, and are hardly correlated otherwise. So equal
+        # weights have no error, and the mean of the weights is taken off.
+        total = frequencies**2 - frequencies
+        for channel, pi, weights, f in self._terms(np.eye(self.n_categories), frequencies):
+            n_cells, drawn = len(weights.T), f @ (weights**2).T - (f @ weights.T) ** 2
+            squares = (weights - weights.mean(axis=1, keepdims=True)) ** 2
+            of_reports = n_cells / (n_cells - 1) * (channel.variances(f) @ squares.T)
+            total += (of_reports + drawn) / pi
         return total
 
     def answer_variances(self, matrix: Matrix, frequencies: np.ndarray) -> np.ndarray:
@@ -331,10 +278,12 @@ class TreeChannel(Several, LinearMechanism):
     def _terms(
         self, rows: np.ndarray, frequencies: np.ndarray
     ) -> Iterator[tuple[Any, float, np.ndarray, np.ndarray]]:
-        """Yield each level's channel, probability, weights in some queries, and frequencies."""
-        of_levels = [_binned(frequencies, width) for width in self._widths]
-        pis = self.probabilities.tolist()
-        yield from zip(self._channels, pis, self._on_levels(rows), of_levels, strict=True)
+        """Yield each level's channel, probability, weights in dense queries, and frequencies."""
+        solved, pis = self._solved(rows), self.probabilities.tolist()
+        for channel, pi, width, precision in zip(
+            self.mechanisms, pis, self._widths, self._precisions, strict=True
+        ):
+            yield channel, pi, precision * _binned(solved, width), _binned(frequencies, width)
 
     def covariance_product(self, vector: np.ndarray, frequencies: np.ndarray) -> np.ndarray:
         pulled = np.zeros(self.n_categories)

@@ -582,7 +582,7 @@ def test_every_method(histogram, capsys):
 
 def test_a_method_that_needs_more_says_so(histogram, capsys):
     argv = ["estimate", histogram, "--oracle", "oue", "--post", "exact-mle"]
-    assert_fails(argv, capsys, "ExactMLE needs the raw estimate of GRR")
+    assert_fails(argv, capsys, "ExactMLE needs the raw estimate of an oracle")
 
 
 @pytest.fixture

@@ -67,3 +67,9 @@ def test_what_it_refuses(raw):
         arguments = {"estimate": raw, **wrong}
         with pytest.raises(ValueError, match=message):
             DistributionDisplay.from_estimate(arguments.pop("estimate"), **arguments)
+    for wrong, message in [
+        ({"age": raw}, "draws one estimate, got a set"),
+        (TRUTH, "needs a Freq"),
+    ]:
+        with pytest.raises(TypeError, match=message):
+            DistributionDisplay.from_estimate(wrong)

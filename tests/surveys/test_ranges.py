@@ -118,6 +118,13 @@ def test_bias_and_covariance_of_the_tree(seed):
     np.testing.assert_allclose(asked @ product, covariance[1], atol=1e-12)
 
 
+def test_variances_of_a_bin_that_is_alone_in_its_groups():
+    """The last one of 257 is asked for on all levels, whose errors hang together the most."""
+    tree, uniform = RangeOracle(1.0, categories=257).channel(), np.full(257, 1 / 257)
+    exact = tree.answer_variances(np.eye(257)[[100, 256]], uniform)
+    np.testing.assert_allclose(tree.variances(uniform)[[100, 256]], exact, rtol=0.02)
+
+
 def test_variances_of_single_bins(monkeypatch):
     """Of uniform users and of those of whom half are in one bin; many bins are as in the first."""
     uniform = np.full(300, 1 / 300)
