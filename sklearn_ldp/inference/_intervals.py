@@ -255,6 +255,9 @@ def score_intervals(values: np.ndarray, covariances: EstimateCovariances, critic
 
     step = covariances.half_count
     low, high = end(values - step, -1), end(values + step, 1)
+    # What is so far below 0 that its variance would have to be a larger frequency's says nothing
+    # about how large that is; and the same above 1.
+    low, high = np.minimum(low, np.maximum(values, 0)), np.maximum(high, np.minimum(values, 1))
     return within(low, high, critical * np.sqrt(np.maximum(constant, 0)) + step)
 
 

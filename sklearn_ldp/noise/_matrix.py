@@ -40,6 +40,10 @@ class MatrixNoise(OfMechanism, CountedNoise):
         """Mean growth of a category's variance with its frequency."""
         return self.channel.slope / np.asarray(self.n_samples, dtype=float)
 
+    @property
+    def half_count(self) -> Any:
+        return self.channel.half_count / np.asarray(self.n_samples, dtype=float)
+
     def frequencies_behind(self, values: np.ndarray) -> np.ndarray:
         """Return a distribution that makes the outputs likely: ten steps of the EM algorithm.
 

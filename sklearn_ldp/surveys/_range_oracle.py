@@ -233,6 +233,15 @@ class TreeChannel(Several, LinearMechanism):
     def slope(self) -> float:
         return float(self.answer_variances(self._middle, self._middle)[0]) - self.null_variance
 
+    @cached_property
+    def half_count(self) -> float:
+        # A level has few users, so that one report on it may be most of what an estimate says.
+        terms = self._terms(self._middle, self._middle)
+        return 0.5 * max(
+            float(np.max(np.abs(weights))) / (pi * (channel.p - channel.q))
+            for channel, pi, weights, _ in terms
+        )
+
     @property
     def _middle(self) -> np.ndarray:
         """A typical category, as a distribution."""
