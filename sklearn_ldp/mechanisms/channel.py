@@ -36,9 +36,11 @@ class LinearMechanism(Mechanism):
     #: Whether the estimate is exactly unbiased. It is False for a mechanism whose q assumes an
     #: ideal hash; the epsilon of such a mechanism is exact nevertheless.
     has_exact_support = True
-    #: Half of what a report adds to the estimate of a category, for one user; 0 if there is no
-    #: grid of estimates. `MatrixNoise` asks for it.
-    half_count: float = 0.0
+
+    @property
+    def half_count(self) -> float:
+        """Half of what a report adds to an estimate of one user; 0 if it is not known."""
+        return 0.0
 
     @property
     @abstractmethod
