@@ -42,7 +42,7 @@ FILES = {
 
 
 def populations() -> dict[str, np.ndarray]:
-    """Return true counts, of 1,000 to 30,000 users."""
+    """Return true counts, of 1,000 to 30,000 users, in no order: lists may end in ties."""
     rng = np.random.default_rng(29)
     rank = np.arange(1.0, 1233)
     laws: dict[str, tuple[np.ndarray, int]] = {
@@ -58,7 +58,7 @@ def populations() -> dict[str, np.ndarray]:
         else:
             print(f"{name}: skipped, there is no {file} in {DATA}")
     return {
-        name.format(len(law)): rng.multinomial(n, law / law.sum())
+        name.format(len(law)): rng.permutation(rng.multinomial(n, law / law.sum()))
         for name, (law, n) in laws.items()
     }
 

@@ -241,7 +241,7 @@ class SmoothMLE(BasePostProcessor):
 
     The average over models that also let groups of neighbours differ is unpublished. With 100,000
     users in 256 bins at epsilon 1 and ``strategy="square-wave"``, the mean Wasserstein distance
-    times 10,000 is as follows (``python -m benchmarks.accuracy.numbers``). EMS is what was
+    times 10,000 is as follows (``python -m benchmarks.accuracy.numeric_data``). EMS is what was
     published with that channel, EM the same without its smoothing.
 
     =============================  =========  =====  =====

@@ -1,6 +1,7 @@
 """The arithmetic of the benchmarks: forecasts, what is found to be slow, and the written page."""
 
 import json
+import sys
 from functools import partial
 from pathlib import Path
 
@@ -38,6 +39,12 @@ class Clock:
     def measure(self, n, seconds=60, mebibytes=1000):
         users = range(n)
         return _peers.measure(self.collect, norm_sub, users, seconds, mebibytes)
+
+
+def test_no_file_hides_a_module_of_python():
+    """Scripts that another interpreter runs by their path import from their own folder first."""
+    root = Path(__file__).parents[2] / "benchmarks"
+    assert not {path.stem for path in root.rglob("*.py")} & sys.stdlib_module_names
 
 
 def test_who_is_quick_is_timed_whole(monkeypatch):

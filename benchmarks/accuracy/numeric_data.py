@@ -1,6 +1,6 @@
 """Errors of numbers: means, quantiles and distributions, and the time of a million users.
 
-    python -m benchmarks.accuracy.numbers [--sections mean quantiles shapes monotone ranges ..]
+    python -m benchmarks.accuracy.numeric_data [--sections mean quantiles shapes monotone ranges ..]
 
 "mean" compares LocalMean with the optimum, exactly. "quantiles" collects real ages (ADULT_TRAIN of
 --data) in 64 bins. "shapes" and "ranges" draw numbers in [0, 1) and compare distributions by their
