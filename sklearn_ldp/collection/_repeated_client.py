@@ -117,7 +117,8 @@ class BaseClient:
 
 def asks_one_column(mechanism: object) -> bool:
     """Whether a mechanism is that of a survey whose users are asked for one column each."""
-    return isinstance(mechanism, Several) and mechanism.views is None and mechanism.n_drawn == 1
+    # The levels of a tree of bins are parts as well, and no columns.
+    return type(mechanism) is Several and mechanism.views is None and mechanism.n_drawn == 1
 
 
 _ENTRIES = {"key", "part", "function", "values", "permanent", "first", "rounds", "sent"}
@@ -345,7 +346,54 @@ class RepeatedClient(BaseClient):
         return {**entries, **{name: [] for name in _ENTRIES - entries.keys()}}
 
     def _is_fine(self, entries: dict[str, Any]) -> bool:
-        return entries.keys() == _ENTRIES  # the digest tells that no other program has changed it
+        names = "values", "permanent", "first", "rounds", "sent", "part", "function", "key"
+        values, permanent, first, rounds, sent, part, function, key = (entries[n] for n in names)
+        lists, mechanism = (values, permanent, first, rounds, sent), self._protocol.mechanism
+        if entries.keys() != _ENTRIES or {type(one) for one in lists} != {list}:
+            return False
+        if len(values) != len(permanent) or len(values) != len(first) or len(rounds) != len(sent):
+            return False
+        own: Any = mechanism
+        if asks_one_column(mechanism):
+            if not _are_below([part], len(own.mechanisms)):
+                return False
+            own = own.mechanisms[part]
+        elif part is not None:
+            return False
+        if not (self._is_fixed and _has_part(own)):
+            is_function = function is None
+        else:
+            is_function = _are_below([function], own.report_fields[0].n_values)
+        own_rows = [*permanent, *(one for one in sent if type(one) is not int)]
+        return (
+            is_function
+            and len(bytes.fromhex(key)) == 32
+            and all(type(one) is str for one in [*values, *rounds])
+            and len(set(values)) == len(values)
+            and len(set(rounds)) == len(rounds)
+            and len(set(first)) == len(first)
+            and _are_below(first, len(rounds))
+            and _are_below([one for one in sent if type(one) is int], len(values))
+            and self._are_reports(own_rows, part)
+        )
+
+    def _are_reports(self, rows: list[Any], part: int | None) -> bool:
+        """Whether rows of a file can be reports of this client; raises ValueError as well."""
+        if not all(type(row) is list and row and _are_below(row, 2**63) for row in rows):
+            return False
+        if part is not None:
+            return all(row[0] == part for row in rows) and (
+                not rows or len(self._protocol.check(np.array(rows))) > 0
+            )
+        for width in {len(row) for row in rows}:
+            reports = [self._report(row) for row in rows if len(row) == width]
+            self._protocol.check(np.concatenate(reports))
+        return True
+
+
+def _are_below(numbers: list[Any], high: int) -> bool:
+    """Whether all are integers from 0 to below a number."""
+    return all(type(one) is int and 0 <= one < high for one in numbers)
 
 
 def _append(entries: dict[str, Any], **added: Any) -> None:

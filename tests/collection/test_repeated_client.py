@@ -1,5 +1,6 @@
 """A client that remembers: permanent reports, its account, and its file; kills and bad input."""
 
+import hashlib
 import json
 import multiprocessing
 import os
@@ -14,7 +15,7 @@ from scipy import stats
 from sklearn.base import clone
 
 from benchmarks.security.repeated_clients import kills
-from sklearn_ldp import BLH, GRR, OLH, OUE, ColumnOracle, Domain, MarginalOracle
+from sklearn_ldp import BLH, GRR, OLH, OUE, ColumnOracle, Domain, MarginalOracle, RangeOracle
 from sklearn_ldp._utils.files import replacing
 from sklearn_ldp.collection import CheckpointError, RepeatedClient, SurveyClient, checkpoints
 from sklearn_ldp.mechanisms.chain import Chain
@@ -175,6 +176,7 @@ def test_parameters_that_are_refused(options, message, tmp_path):
         3,
         MarginalOracle(1.0, domains=DOMAINS),
         survey(n_sampled=2),
+        RangeOracle(1.0, categories=Domain.bins(300, bounds=(0, 1))),  # a tree has no columns
         RandomQuestion(1.0, categories=3),  # a third party's, which says nothing of two likelihoods
     ],
 )
@@ -267,6 +269,45 @@ def test_files_that_are_damaged(tmp_path):
         with pytest.raises(ValueError, match=r"is not the memo of .* or it is damaged"):
             client.report("edge", collection_round="new")
         assert path.read_text() == damaged
+
+
+@pytest.mark.parametrize(
+    ("name", "entry"),
+    [
+        ("permanent", [[0, -1], [0, 0]]),
+        ("permanent", [[0, 10**30], [0, 0]]),
+        ("permanent", ["many", 3]),
+        ("sent", [5, 0]),
+        ("sent", [True, 0]),
+        ("rounds", ["may"]),
+        ("rounds", ["may", "may"]),
+        ("first", [0, -1]),
+        ("function", 7),
+        ("key", ""),
+        ("key", 3),
+        ("part", 0),
+        ("values", None),
+    ],
+)
+def test_entries_that_no_client_writes(name, entry, tmp_path):
+    """The digest has no key: another program may write a wrong file with the right one."""
+    path = tmp_path / "memo.json"
+    client = client_of(path)
+    client.report("edge", collection_round="may")
+    client.report("safari", collection_round="june")
+    entries = json.loads(path.read_text())
+    head = {one: entries.pop(one) for one in ("format", "survey", "sha256")}
+
+    def write(entries):
+        text = json.dumps(entries, sort_keys=True)
+        digest = hashlib.sha256(text.encode()).hexdigest()
+        path.write_text(json.dumps({**head, "sha256": digest, **entries}, sort_keys=True))
+
+    write(entries)
+    assert client_of(path).n_values == 2  # the negative control
+    write({**entries, name: entry})
+    with pytest.raises(ValueError, match=r"is not the memo of .* or it is damaged"):
+        client_of(path)
 
 
 def test_a_file_that_is_full(tmp_path, monkeypatch):
