@@ -1066,6 +1066,8 @@ class StringDomain(Domain):
         if max_digits is not None and weights is None:
             raise ValueError(f"{name} takes max_digits= with code= only; use max_length=.")
         is_text = isinstance(alphabet, str) and "\0" not in alphabet
+        # Half of a pair of surrogates is no letter, and no file could name it.
+        is_text = is_text and not any("\ud800" <= letter <= "\udfff" for letter in alphabet)
         if not is_text or len(set(alphabet)) < max(len(alphabet), 1):
             raise ValueError(
                 f"{name} needs an alphabet of different letters, such as "
