@@ -591,7 +591,7 @@ def between(pairs: ArrayLike) -> QuerySet:
     """
     try:
         array = np.asarray(pairs, dtype=float)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         array = np.empty(0)
     if array.ndim != 2 or array.shape[1] != 2 or not len(array):
         raise ValueError(

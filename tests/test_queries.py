@@ -490,6 +490,7 @@ def test_between_goes_where_other_queries_go():
         ((20, 40), "list of pairs"),
         ("auto", "list of pairs"),
         ([(40, 20)], "second number is larger, got \\[40.0, 20.0\\]"),
+        ([(0, 10**400)], "list of pairs"),
         ([(np.nan, 20)], "second number is larger"),
         ([(0, 20), (100, 120)], "outside of the bins: they cover 0 to 100"),
     ],

@@ -28,8 +28,12 @@ from sklearn_ldp import (
     SUE,
     ColumnOracle,
     HadamardResponse,
+    LocalMean,
     MarginalOracle,
+    MatrixOracle,
     ProjectiveGeometryResponse,
+    RangeOracle,
+    StringOracle,
     SubsetSelection,
 )
 from sklearn_ldp._utils.text import format_table
@@ -91,6 +95,10 @@ def promising(oracle: Any, n: int, padding: int = 0) -> tuple[Any, Any]:
 def values(oracle: Any, n: int) -> np.ndarray:
     """Return values of users, one row each for a survey."""
     columns = getattr(oracle, "domains", None)
+    if isinstance(oracle, LocalMean):
+        return np.linspace(*oracle.bounds, n)
+    if isinstance(oracle, StringOracle):
+        return np.resize(["".join(oracle.alphabet[i:]) for i in range(26)], n)
     if columns is None:
         return np.arange(n) % oracle.protocol().domain.size
     return np.column_stack([np.arange(n) % size for size in columns.values()])
@@ -120,13 +128,14 @@ def name_of(oracle: Any) -> str:
 
 def row_of(oracle: Any, bomb_bytes: int) -> list[str]:
     """Return the cells of an oracle's row."""
-    d = oracle.protocol().domain.size
+    domain = oracle.protocol().domain
+    size = "" if isinstance(oracle, LocalMean | StringOracle) else f", d = {domain.size:,}"
     honest = written(oracle, oracle.privatize(values(oracle, N_HONEST)))
     spent = seconds(honest, oracle)
     hostile = bomb(oracle, bomb_bytes)
     most = most_reports(oracle, MEGABYTE)
     return [
-        f"{name_of(oracle)}, epsilon {oracle.epsilon:g}, d = {d:,}",
+        f"{name_of(oracle)}, epsilon {oracle.epsilon:g}{size}",
         f"{row_bytes(report_fields(oracle.protocol())):,}",
         f"{spent / N_HONEST * 1e9:,.0f}",
         f"{N_HONEST / len(honest) * MEGABYTE:,.0f}",
@@ -179,6 +188,9 @@ def main() -> None:
     oracles = [one.set_params(categories=d) for one in (*EVERY, OLH(hash_family="mixing"))]
     oracles += [ColumnOracle(domains=columns), ColumnOracle(domains=columns, oracle=OUE())]
     oracles.append(MarginalOracle(domains={**columns, "a": 20}))
+    oracles += [LocalMean(bounds=(0, 100)), MatrixOracle(categories=64)]
+    oracles += [RangeOracle(categories=256), RangeOracle(categories=d)]
+    oracles.append(StringOracle(alphabet="abcdefghijklmnopqrstuvwxyz"))
     with threadpool_limits(limits=1):
         rows = [
             row_of(oracle.set_params(epsilon=epsilon), arguments.bytes)

@@ -39,7 +39,8 @@ class RepeatedClient(BaseClient):
     oracle : oracle, ColumnOracle, StringOracle or Protocol
         What a single report spends, over declared or open categories, without a `random_state`. Of
         a survey whose users are asked for one column each, the column is drawn once. So is the
-        prefix that a user is asked of her strings: those that share it count as one value.
+        prefix or the level of a tree that a user is asked of: values that share its answer count
+        as one.
     memo : path-like
         The file that keeps the reports, created if missing. It is private, see the notes.
     epsilon_forever : float
@@ -212,6 +213,36 @@ class RepeatedClient(BaseClient):
         lists: dict[str, list] = {name: [] for name in _LISTS}
         return {**entries, "key": secrets.token_hex(32), "function": function, **lists}
 
+    def _is_fine(self, entries: dict[str, Any]) -> bool:
+        values, permanent, first, rounds, sent = lists = [entries[name] for name in _LISTS]
+        part, function, is_drawn = entries["part"], entries["function"], len(self._chains) > 1
+        if len(entries) != len(_LISTS) + 3 or any(type(one) is not list for one in lists):
+            return False
+        if not (_are_below([part], len(self._chains)) if is_drawn else part is None):
+            return False
+        mechanism = self._chains[part or 0].mechanism
+        if self._is_fixed and self._chains[part or 0].has_functions:
+            is_function = _are_below([function], mechanism.report_fields[0].n_values)
+        else:
+            is_function = function is None
+        rows = [*permanent, *(one for one in sent if type(one) is not int)]
+        return (
+            is_function
+            and len(bytes.fromhex(entries["key"])) == 32
+            and all(type(one) is str for one in (*values, *rounds))
+            and all(len(set(one)) == len(one) for one in (values, rounds, first))
+            and len(values) == len(permanent) == len(first)
+            and len(rounds) == len(sent)
+            and _are_below(first, len(rounds))
+            and _are_below([one for one in sent if type(one) is int], len(values))
+            and self._are_reports(rows, part)
+        )
+
+
+def _are_below(numbers: list[Any], high: int) -> bool:
+    """Whether all are integers from 0 to below a number."""
+    return all(type(one) is int and 0 <= one < high for one in numbers)
+
 
 def _append(entries: dict[str, Any], **added: Any) -> None:
     """Put something at the end of lists, as new ones: a memo's must not be changed."""
@@ -303,6 +334,7 @@ class SurveyClient(BaseClient):
     """
 
     _form, _mark = "sklearn_ldp survey client 1", "part"
+    _may_lack_digest = True  # the first files had none
 
     def __init__(self, survey: BaseColumnSurvey[Any], memo: str | PathLike[str]) -> None:
         is_survey = isinstance(survey, BaseColumnSurvey)
@@ -375,11 +407,10 @@ class SurveyClient(BaseClient):
         return {**super()._new(coins), "report": None, "n_reports": 0}
 
     def _is_fine(self, entries: dict[str, Any]) -> bool:
-        """Only the first files had no digest."""
         part, report, n_reports = entries["part"], entries["report"], entries["n_reports"]
         n_parts = len(self._protocol.mechanism.mechanisms)
         if not type(part) is type(n_reports) is int or len(entries) != 3:
             return False
-        if part not in range(n_parts) or (report is None) != (n_reports == 0):
+        if part not in range(n_parts) or n_reports < 0 or (report is None) != (n_reports == 0):
             return False
-        return report is None or (n_reports > 0 and self._report(report)[0, 0] == part)
+        return report is None or self._are_reports([report], part)

@@ -329,7 +329,7 @@ def _is_posted(line: bytes) -> bool:
 def _posted(line: bytes) -> dict[str, Any]:
     """What a client has posted: a configuration and a report, and nothing else."""
     try:
-        found = json.loads(line)
+        found = json.loads(line.decode(), object_pairs_hook=_without_repeats)
     except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict) or found.keys() != {"configuration", "report"}:
@@ -337,6 +337,14 @@ def _posted(line: bytes) -> dict[str, Any]:
             f"expected a configuration and a report in each line, and nothing else, got "
             f"{line[:80]!r}"
         )
+    return found
+
+
+def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of JSON; of a repeated name, readers would differ in which value they take."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a name twice")
     return found
 
 

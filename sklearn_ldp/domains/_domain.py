@@ -664,6 +664,8 @@ class StringDomain(UnlistedDomain):
         if max_digits is not None and weights is None:
             raise ValueError(f"{name} takes max_digits= with code= only; use max_length=.")
         is_text = isinstance(alphabet, str) and "\0" not in alphabet
+        # Half of a pair of surrogates is no letter, and no file could name it.
+        is_text = is_text and not any("\ud800" <= letter <= "\udfff" for letter in alphabet)
         is_fine = is_text and 0 < len(alphabet) == len(set(alphabet))
         if not is_fine or not all(unicodedata.is_normalized("NFC", one) for one in alphabet):
             raise ValueError(

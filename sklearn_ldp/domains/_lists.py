@@ -170,7 +170,7 @@ class BinList(CategoryList):
     def _numbers(self, values: np.ndarray) -> np.ndarray:
         if values.dtype.kind not in "OUS":
             return values
-        return np.array([float("nan" if is_missing(v) else v) for v in values.tolist()])
+        return np.array([_as_float("nan" if is_missing(v) else v) for v in values.tolist()])
 
     def _are_outside(self, numbers: np.ndarray) -> np.ndarray:
         return (numbers < self.ends[0]) | (numbers > self.ends[-1])
@@ -178,12 +178,20 @@ class BinList(CategoryList):
     def _refuse(self, value, position, name, where):
         low, high = self.ends[0], self.ends[-1]
         try:
-            is_outside = not is_missing(value) and not low <= float(value) <= high
+            is_outside = not is_missing(value) and not low <= _as_float(value) <= high
         except (TypeError, ValueError):  # no number
             is_outside = False
         if is_outside:
             refuse_outside(value, position, f"{name}{where}", low, high)
         super()._refuse(value, position, name, where)
+
+
+def _as_float(value: Any) -> float:
+    """Return a number as a float: an integer beyond all floats is infinite."""
+    try:
+        return float(value)
+    except OverflowError:
+        return np.inf if value > 0 else -np.inf
 
 
 def checked_bounds(bounds: Any, name: str) -> tuple[float, float]:
@@ -263,7 +271,7 @@ def _inner_edges(edges: Any, low: float, high: float) -> np.ndarray:
         return low + (high - low) * (np.arange(1, n) / n)
     try:
         array = np.array(edges, dtype=float)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         array = np.empty(0)
     if array.ndim != 1 or not array.size or not np.isfinite(array).all():
         raise ValueError(f"Domain.bins needs a list of finite edges, got {edges!r}.")

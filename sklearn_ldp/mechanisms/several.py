@@ -500,7 +500,7 @@ class Several(Mechanism):
         if self._number is not None:
             reports[:, 0] = drawn
         for j, rows, questions, places in self._turns(drawn):
-            looked_at = self._looked_at(codes[rows], questions)
+            looked_at = self.looked_at(codes[rows], questions)
             own = self.mechanisms[j].privatize(looked_at, coins).reshape(rows.size, -1)
             for k in range(self.n_drawn):
                 here = places == k if self.n_drawn > 1 else slice(None)
@@ -536,8 +536,21 @@ class Several(Mechanism):
             if rows.size:
                 yield example, rows
 
-    def _looked_at(self, codes: np.ndarray, questions: np.ndarray) -> np.ndarray:
-        """The code that each user's question is about, from her row of codes."""
+    def looked_at(self, codes: np.ndarray, questions: np.ndarray) -> np.ndarray:
+        """Return the code that each user's question is about, from her codes.
+
+        Parameters
+        ----------
+        codes : ndarray of shape (n_samples, any) or (n_samples,)
+            As `privatize` takes them.
+        questions : ndarray of int of shape (n_samples,)
+            The question of each user.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            The codes that the mechanisms of the questions take.
+        """
         if self._together is None:
             return codes[np.arange(len(codes)), questions]
         return self._together.codes(codes, questions)

@@ -297,11 +297,13 @@ class StringOracle(BaseCollector[FrequencyEstimate]):
         n_users, n_found = int(np.sum(sizes)), domain.plan.n_found
         threshold = domain.plan.threshold(max(n_users, 1))
         if int(1 / threshold) < n_found:
+            needs = f"a string needs a frequency of about {threshold:.2g}"
+            if threshold > 1:
+                needs = "even one that all have takes more users"
             warnings.warn(
                 f"{self._name} looks for {n_found} strings, and at most {int(1 / threshold)} can "
-                f"stand out among {n_users:,} users: a string needs a frequency of about "
-                f"{threshold:.2g}. Most others are strings that nobody has; estimate_.detected() "
-                "tells.",
+                f"stand out among {n_users:,} users: {needs}. Most others are strings that nobody "
+                "has; estimate_.detected() tells.",
                 UserWarning,
                 stacklevel=3,
             )

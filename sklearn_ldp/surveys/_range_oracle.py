@@ -157,7 +157,7 @@ class TreeChannel(Several, LinearMechanism):
         small = super().for_enumeration().mechanisms
         return TreeChannel(small, self.shares, self.n_categories, self._widths.tolist())
 
-    def _looked_at(self, codes: np.ndarray, questions: np.ndarray) -> np.ndarray:
+    def looked_at(self, codes: np.ndarray, questions: np.ndarray) -> np.ndarray:
         return codes // self._widths[questions]
 
     def simulate(self, counts: np.ndarray, n_repeats: int, rng: np.random.Generator) -> np.ndarray:

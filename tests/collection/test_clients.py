@@ -514,6 +514,10 @@ def test_bad_lines_refuse_the_batch():
     assert "[0, 2]" in refusal(good + posted(protocol, [3]))
     assert "nothing else" in refusal(good + posted(protocol, [1], user="SECRET"))
     assert "nothing else" in refusal(good + b"7\n")
+    for repeated in (b'"report": 1, "report": 1', b'"report": 1, "configuration": {"a": "SECRET"}'):
+        line = posted(protocol, [1]).replace(b'"report": 1', repeated)
+        assert "nothing else" in refusal(good + line)
+    assert "nothing else" in refusal(good + "\ufeff".encode() + good)
     for bad in ('"1"', "1.5", "true", "null", "[1]", "{}", "[[1]]"):
         line = posted(protocol, [1]).replace(b'"report": 1', b'"report": ' + bad.encode())
         assert "expected an integer" in refusal(good + line)

@@ -1,5 +1,6 @@
 """A client that remembers: permanent reports, its account, and its file; kills and bad input."""
 
+import hashlib
 import json
 import multiprocessing
 import os
@@ -14,7 +15,17 @@ from scipy import stats
 from sklearn.base import clone
 
 from benchmarks.security.repeated_clients import kills
-from sklearn_ldp import BLH, GRR, OLH, OUE, ColumnOracle, Domain, MarginalOracle, StringOracle
+from sklearn_ldp import (
+    BLH,
+    GRR,
+    OLH,
+    OUE,
+    ColumnOracle,
+    Domain,
+    MarginalOracle,
+    RangeOracle,
+    StringOracle,
+)
 from sklearn_ldp._utils.files import replacing
 from sklearn_ldp.collection import CheckpointError, RepeatedClient, SurveyClient, checkpoints
 from sklearn_ldp.mechanisms.chain import Chain
@@ -174,6 +185,25 @@ def test_users_with_strings(fixed_part, tmp_path):
     assert len(parts) > 1
 
 
+def test_users_with_numbers_in_many_bins(tmp_path):
+    """A tree's level is drawn once, and numbers in one bin of the level are one value."""
+    oracle = RangeOracle(2.0, categories=Domain.bins(300, bounds=(0, 1)))
+    mechanism, numbers, levels = oracle.protocol().mechanism, [0.101, 0.102, 0.9, 0.101], set()
+    codes = oracle.protocol().domain.encode(numbers)
+    for i in range(12):
+        client = client_of(tmp_path / f"{i}.json", oracle, epsilon_forever=3)
+        reports = [client.report(one, collection_round=str(j)) for j, one in enumerate(numbers)]
+        (level,) = {int(report[0, 0]) for report in reports}
+        levels.add(level)
+        assert client.n_values == len(np.unique(mechanism.looked_at(codes, np.full(4, level))))
+        again = client_of(tmp_path / f"{i}.json", oracle, epsilon_forever=3)
+        np.testing.assert_array_equal(again.report(0.5, collection_round="3"), reports[3])
+        assert clone(oracle).aggregate(np.concatenate(reports)).n_samples_seen_ == 4
+        with pytest.raises(ValueError, match="not shown"):
+            client.report(2.5, collection_round="new")
+    assert len(levels) > 1
+
+
 # -- bad input: one sentence each, nothing spent and nothing written -------------------------------
 @pytest.mark.parametrize(
     ("options", "message"),
@@ -293,6 +323,45 @@ def test_files_that_are_damaged(tmp_path):
         with pytest.raises(ValueError, match=r"is not the memo of .* or it is damaged"):
             client.report("edge", collection_round="new")
         assert path.read_text() == damaged
+
+
+@pytest.mark.parametrize(
+    ("name", "entry"),
+    [
+        ("permanent", [[0, -1], [0, 0]]),
+        ("permanent", [[0, 10**30], [0, 0]]),
+        ("permanent", ["many", 3]),
+        ("sent", [5, 0]),
+        ("sent", [True, 0]),
+        ("rounds", ["may"]),
+        ("rounds", ["may", "may"]),
+        ("first", [0, -1]),
+        ("function", 7),
+        ("key", ""),
+        ("key", 3),
+        ("part", 0),
+        ("values", None),
+    ],
+)
+def test_entries_that_no_client_writes(name, entry, tmp_path):
+    """The digest has no key: another program may write a wrong file with the right one."""
+    path = tmp_path / "memo.json"
+    client = client_of(path)
+    client.report("edge", collection_round="may")
+    client.report("safari", collection_round="june")
+    entries = json.loads(path.read_text())
+    head = {one: entries.pop(one) for one in ("format", "survey", "sha256")}
+
+    def write(entries):
+        text = json.dumps(entries, sort_keys=True)
+        digest = hashlib.sha256(text.encode()).hexdigest()
+        path.write_text(json.dumps({**head, "sha256": digest, **entries}, sort_keys=True))
+
+    write(entries)
+    assert client_of(path).n_values == 2  # the negative control
+    write({**entries, name: entry})
+    with pytest.raises(ValueError, match=r"is not the memo of .* or it is damaged"):
+        client_of(path)
 
 
 def test_a_file_that_is_full(tmp_path, monkeypatch):

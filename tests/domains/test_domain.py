@@ -369,7 +369,7 @@ def test_ends_are_those_of_bins_on_a_line():
     assert Domain.product([Domain.bins(3, bounds=(0, 1)), 2]).ends is None
 
 
-@pytest.mark.parametrize("outside", [-0.01, 100.5, "130", 1e5])
+@pytest.mark.parametrize("outside", [-0.01, 100.5, "130", 1e5, 10**400])
 def test_a_number_outside_of_the_bounds_is_refused_by_its_row(outside):
     ages = Domain.bins(4, bounds=(0, 100))
     with pytest.raises(ValueError, match=f"{outside!r} at position 2, outside of its bounds 0 and"):

@@ -124,6 +124,7 @@ def test_equal_strings_have_equal_digests():
     [
         ({"alphabet": "aba"}, "different letters"),
         ({"alphabet": ""}, "different letters"),
+        ({"alphabet": "ab\ud800"}, "different letters"),
         ({"alphabet": None}, "needs an alphabet"),
         ({"alphabet": "ab", "max_length": 0}, "max_length= from 1"),
         ({"alphabet": "ab", "max_length": True}, "max_length= from 1"),
