@@ -89,6 +89,8 @@ def combine(estimates: Sequence[Estimate], weights: str = "precision") -> Any:
 def _check(estimates: list[Any]) -> None:
     if not estimates:
         raise ValueError("combine needs at least one estimate, got none.")
+    if len(set(map(id, estimates))) < len(estimates):
+        raise ValueError("combine was given one estimate twice: its users would count twice.")
     check_alike(estimates, "combination of estimates")
     if any(one.noise.n_samples is None for one in estimates):
         raise ValueError(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import sys
 import warnings
 from abc import ABCMeta, abstractmethod
 from collections.abc import Callable
@@ -729,7 +729,7 @@ class BaseCollector(  # type: ignore[call-arg]
 
     def _check_parameters(self) -> None:
         self._validate_params()
-        if not math.isfinite(self.epsilon):
+        if not self.epsilon <= sys.float_info.max:
             raise ValueError(
                 f"The 'epsilon' parameter of {self._name} must be a finite number > 0. Got "
                 f"{self.epsilon!r} instead."

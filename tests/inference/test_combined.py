@@ -1,5 +1,6 @@
 """Several collections in one: a mean with the right noise, and a warning if they differ."""
 
+import copy
 import warnings
 
 import numpy as np
@@ -140,7 +141,7 @@ def test_result_takes_every_post_processor_and_interval():
 def test_rows_and_surveys():
     noise = OUE(1.0).channel(3).noise([400, 200])
     regions = FrequencyEstimate([[0.5, 0.3, 0.2], [0.1, 0.6, 0.3]], [0, 1, 2], noise)
-    both = combine([regions, regions], weights="users")
+    both = combine([regions, copy.copy(regions)], weights="users")
     assert both.values.tolist() == regions.values.tolist()
     assert both[1].noise.std == pytest.approx(regions[1].noise.std / 2**0.5)
     assert np.allclose(both.noise.variance(regions.values), noise.variance(regions.values) / 2)
@@ -166,6 +167,7 @@ def test_rows_and_surveys():
         ([NormSub(), 3], TypeError, "needs FrequencyEstimates"),
         (["ab", "abc"], ValueError, "the same categories"),
         (["ab", None], ValueError, "without a noise model"),
+        (["ab", "ab"], ValueError, "one estimate twice"),
         (["ab", 0.1], ValueError, "number of users of each"),
         (["ab", "abab"], ValueError, "as many rows"),
         (["ab", "norm"], ValueError, "after NormSub"),

@@ -122,7 +122,7 @@ def test_an_integer_is_not_its_string():
 
 
 # -- bad input --------------------------------------------------------------------------------
-@pytest.mark.parametrize("epsilon", [0, -1.0, np.nan, np.inf, "1", None])
+@pytest.mark.parametrize("epsilon", [0, -1.0, np.nan, np.inf, 10**400, "1", None])
 @pytest.mark.parametrize("act", ["fit", "privatize", "aggregate", "simulate"])
 def test_bad_epsilon(epsilon, act):
     argument = [0, 1]
