@@ -597,15 +597,15 @@ def test_reports_of_clients_that_know_no_list_are_added_up(tmp_path, capsys):
     (tmp_path / "domain.txt").write_text("edge\nopera\nnobody\n")
     shared = ["--epsilon", 8, "--round", "may", "--categories", tmp_path / "domain.txt"]
     state = tmp_path / "state.npz"
-    for given in (
-        ["aggregate", tmp_path / "posted.jsonl", *shared, "--checkpoint", state],
-        ["estimate", state, *shared, "--post", "base"],
+    for given, said in (
+        (["aggregate", tmp_path / "posted.jsonl", *shared, "--checkpoint", state], "oracle"),
+        (["estimate", state, *shared, "--post", "base"], "'mixing' instead of 'linear'"),
     ):
         capsys.readouterr()
-        assert_fails([*given, "--oracle", "olh"], capsys, "oracle")
+        assert_fails([*given, "--oracle", "olh"], capsys, said)
         assert main([*map(str, given), "--oracle", "olh-mixing"]) == 0
     rows = rows_of(capsys.readouterr().out)
-    table = {row["category"]: float(row["frequency"]) for row in rows}
+    table = {row["value"]: float(row["frequency"]) for row in rows}
     # Standard deviations are at most .03: five of them, or less than one error in a million.
     assert table == pytest.approx({"edge": 0.7, "opera": 0.3, "nobody": 0.0}, abs=0.15)
 
