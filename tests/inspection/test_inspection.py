@@ -137,8 +137,9 @@ def test_legend_hides_no_interval():
 
 
 def test_label_of_intervals_is_not_cut_off():
-    """Long names leave low axes, and the label beside them still fits on the figure."""
-    oracle = OLH(epsilon=1.0, categories=[f"{i} {'long name ' * 3}" for i in range(42)])
+    """Names of 26 letters leave low axes, and the label beside them still fits on the figure."""
+    names = [f"Outlying-US(Guam-USVI-e{i:02})" for i in range(42)]
+    oracle = OLH(epsilon=1.0, categories=names, random_state=0)
     display = FrequencyDisplay.from_estimate(oracle.simulate(np.full(42, 1000)), k=30)
     figure = display.ax_.figure
     figure.canvas.draw()
