@@ -327,7 +327,8 @@ class FrequencyDisplay(EstimateDisplay):
             if is_bars:
                 # An estimate below 0 lies outside of its interval; its bar begins at its marker.
                 bars = np.maximum([frequencies - low, high - frequencies], 0)
-                look = {"ecolor": to_rgba(look["color"], 0.4), **look}
+                # Caps too small to see: the search for the legend's place looks at caps, not bars.
+                look = {"ecolor": to_rgba(look["color"], 0.4), "capsize": 0.1, **look}
             else:
                 fill = ax.fill_between if is_vertical else ax.fill_betweenx
                 band = {"color": look["color"], "alpha": 0.2, "linewidth": 0}
@@ -411,7 +412,8 @@ def _values_label(displays: list[FrequencyDisplay]) -> str:
     k, d = held[0]
     size = "all " if len(held) > 1 else f"all {d:,} " if k == d else f"these {k:,} "
     which = size + displays[0].noun
-    return f"frequency, with {' and '.join(levels)} intervals\nthat hold for {which} at once"
+    # Three lines: beside long names the axes are low.
+    return f"frequency, with {' and '.join(levels)}\nintervals that hold for\n{which} at once"
 
 
 def _check_options(k: Any, order: str, by: str, orientation: str) -> None:

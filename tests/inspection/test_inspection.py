@@ -122,6 +122,31 @@ def test_order_is_checked():
         FrequencyDisplay.from_estimate(ESTIMATE, by="rank", order="domain")
 
 
+def test_legend_hides_no_interval():
+    """A marker below the legend, whose bar reaches into it: the upper left corner is free."""
+    values = np.r_[np.zeros(12), 0.3, 0, 0, 0.2]
+    interval = (np.maximum(values - 0.05, 0), values + 0.05)
+    display = FrequencyDisplay(range(16), values, interval=interval, name="raw estimate")
+    ax = display.plot(plt.subplots(figsize=(5, 3))[1]).ax_
+    ax.figure.canvas.draw()
+    box = ax.get_legend().get_window_extent()
+    (bars,) = display.errorbar_.lines[2]
+    assert not any(
+        ax.transData.transform_path(bar).intersects_bbox(box) for bar in bars.get_paths()
+    )
+
+
+def test_label_of_intervals_is_not_cut_off():
+    """Names of 26 letters leave low axes, and the label beside them still fits on the figure."""
+    names = [f"Outlying-US(Guam-USVI-e{i:02})" for i in range(42)]
+    oracle = OLH(epsilon=1.0, categories=names, random_state=0)
+    display = FrequencyDisplay.from_estimate(oracle.simulate(np.full(42, 1000)), k=30)
+    figure = display.ax_.figure
+    figure.canvas.draw()
+    label = display.ax_.yaxis.label.get_window_extent()
+    assert 0 <= label.y0 < label.y1 <= figure.bbox.y1
+
+
 def test_axes_say_what_the_intervals_are():
     def label(display):
         return display.ax_.get_ylabel().replace("\n", " ")
