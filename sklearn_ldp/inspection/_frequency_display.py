@@ -151,8 +151,8 @@ class FrequencyDisplay(EstimateDisplay):
             Order of the categories: that of the domain, or the largest first, by the truth if it
             is given and otherwise by the estimate. "auto" takes the order of the domain, which
             the noise cannot change, if there is no truth and either all categories are shown or
-            they are numbers or dates in rising order; otherwise the largest come first. Axes that
-            already show an estimate keep their order.
+            they are bins, or numbers or dates in rising order; otherwise the largest come first.
+            Axes that already show an estimate keep their order.
         name : str, default=None
             Name of the estimate in the legend; None takes the names of its post-processors.
         by : {"category", "rank"}, default="category"
@@ -193,7 +193,10 @@ class FrequencyDisplay(EstimateDisplay):
         first = next(iter(_displays_on(ax)), None)
         described = None  # the first display on the axes has described the order
         if first is None:
-            shown, described = _shown(categories, values, k, truth, order, by)
+            is_line = _rises(categories) or (
+                asked is None and getattr(estimate.domain, "edges", None) is not None
+            )
+            shown, described = _shown(is_line, values, k, truth, order, by)
         else:
             shown = first._places_among(categories)
             by, orientation = first.by, first.orientation
@@ -379,14 +382,14 @@ def _interval(estimate: Estimate, level: float, asked: Any, k: int | None) -> An
 
 
 def _shown(
-    categories: Any, values: np.ndarray, k: int | None, truth: Any, order: str, by: str
+    is_line: bool, values: np.ndarray, k: int | None, truth: Any, order: str, by: str
 ) -> tuple[np.ndarray, str]:
     """The places of the categories to show, and "domain" or "frequency", which orders them."""
     largest = np.argsort(-(values if truth is None else truth), kind="stable")
     shown = largest[:k]
     if order == "auto":
         is_all = len(shown) == len(largest)
-        follows = truth is None and by != "rank" and (is_all or _rises(categories))
+        follows = truth is None and by != "rank" and (is_all or is_line)
         order = "domain" if follows else "frequency"
     return (np.sort(shown) if order == "domain" else shown), order
 

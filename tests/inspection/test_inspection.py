@@ -20,6 +20,7 @@ from sklearn_ldp import (
     OLH,
     OUE,
     BasePos,
+    Domain,
     FrequencyEstimate,
     NoiseModel,
     Norm,
@@ -82,6 +83,7 @@ def test_truth_orders_the_picture():
 
 NUMBERS = FrequencyEstimate(ESTIMATE.values, [10, 20, 30, 40], NOISE)
 UNSORTED = FrequencyEstimate(ESTIMATE.values, [10, 40, 30, 20], NOISE)
+BINS = FrequencyEstimate(ESTIMATE.values, Domain.bins([5, 10, 15]), NOISE)
 
 
 @pytest.mark.parametrize(
@@ -91,6 +93,7 @@ UNSORTED = FrequencyEstimate(ESTIMATE.values, [10, 40, 30, 20], NOISE)
         (ESTIMATE, {}, [0, 1, 2, 3], "all 4 categories"),
         (ESTIMATE, {"k": None}, [0, 1, 2, 3], "all 4 categories"),
         (NUMBERS, {"k": 3}, [0, 1, 3], "3 of 4 categories, those with the largest estimates"),
+        (BINS, {"k": 3}, [0, 1, 3], "3 of 4 categories, those with the largest estimates"),
         (UNSORTED, {"k": 3}, [1, 3, 0], "3 of 4 categories, largest estimates first"),
         (ESTIMATE, {"k": 3}, [1, 3, 0], "3 of 4 categories, largest estimates first"),
         (NUMBERS, {"truth": TRUTH[::-1], "k": 2}, [3, 2], "2 of 4 categories, largest true freq"),
