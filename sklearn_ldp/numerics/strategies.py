@@ -46,7 +46,11 @@ def decoding_matrix(channel: np.ndarray) -> np.ndarray:
     scaled = channel / np.sqrt(channel.sum(axis=1))[:, None]
     upper = np.linalg.cholesky(scaled.T @ scaled).T
     half = np.linalg.solve(upper.T, scaled.T / np.sqrt(channel.sum(axis=1)))
-    return np.linalg.solve(upper, half)
+    decoding = np.linalg.solve(upper, half)
+    # Rounding errors may hide that A is singular. A product B Q of a lower rank is far from 1.
+    if not np.abs(decoding @ channel - np.eye(len(decoding))).max() < 0.5 / len(decoding):
+        raise np.linalg.LinAlgError("the outputs do not tell all inputs apart")
+    return decoding
 
 
 def channel_loss(channel: np.ndarray, gram: np.ndarray) -> tuple[float, np.ndarray]:

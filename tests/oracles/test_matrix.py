@@ -245,6 +245,18 @@ def test_a_computed_channel_is_kept(monkeypatch):
         clone(oracle).set_params(epsilon=1.2).channel()
 
 
+@pytest.mark.parametrize("n_outputs", [2, 3, 4])
+@pytest.mark.parametrize("d", [2, 3, 8])
+def test_outputs_that_say_nothing_are_refused_whatever_rounding_makes_of_them(d, n_outputs):
+    flat = np.full((n_outputs, d), 1 / n_outputs)
+    with pytest.raises(ValueError, match="do not tell all categories apart"):
+        MatrixOracle(categories=d, strategy=flat).protocol()
+    # Negative control: a millionth of a difference is little, and is something.
+    told = np.where(np.arange(d) == np.arange(d)[:, None], np.exp(1e-6), 1.0)
+    told /= told.sum(axis=0)
+    MatrixOracle(categories=d, strategy=told).protocol()
+
+
 # -- what is refused --------------------------------------------------------------------------
 def test_arrays_that_are_no_channel():
     good = strategies.square_wave(4, 1.0)
