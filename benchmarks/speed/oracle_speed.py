@@ -56,9 +56,9 @@ def peak():  # ru_maxrss would be the parent's, if that is larger
 
 name, n, d, epsilon, seed = sys.argv[1:]
 values = np.resize(np.arange(int(d)), int(n))
-before = peak()
 random_state = None if seed == "None" else int(seed)
 oracle = getattr(sklearn_ldp, name)(float(epsilon), categories=int(d), random_state=random_state)
+before = peak()  # names are imported when they are first used
 oracle.fit_transform(values)
 print((peak() - before) / 1024)
 """

@@ -8,6 +8,7 @@ import math
 import re
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -34,26 +35,27 @@ def named_oracles() -> dict[str, type[oracles.BaseOracle]]:
     return {**all_oracles(), "range-oracle": RangeOracle}
 
 
-def oracle_class(name: str) -> type[oracles.BaseOracle]:
+def oracle_class(name: str) -> Callable[..., oracles.BaseOracle]:
     """Return the class of ``--oracle``.
 
     Parameters
     ----------
     name : str
-        A key of `named_oracles` or the name of its class, or ``package.module:ClassName`` of any
-        other subclass of BaseOracle that can be imported.
+        A key of `named_oracles` or the name of its class, "olh-mixing", or
+        ``package.module:ClassName`` of any other subclass of BaseOracle that can be imported.
 
     Returns
     -------
-    type
-        The class of the oracle.
+    callable
+        The class of the oracle, or what makes one from the same parameters.
 
     Raises
     ------
     ArgumentTypeError
         If there is no such class, or it is no oracle.
     """
-    known = named_oracles()
+    known: dict[str, Callable[..., oracles.BaseOracle]] = {**named_oracles()}
+    known["olh-mixing"] = partial(oracles.OLH, hash_family="mixing")
     if kebab(name) in known:
         return known[kebab(name)]
     module, colon, attribute = name.partition(":")
@@ -180,7 +182,10 @@ def seconds_or_never(text: str) -> float:
 
 
 #: What ``--help`` says of the names that ``--oracle`` takes.
-ORACLE_NAMES = f"{', '.join(named_oracles())}, or package.module:ClassName for any other"
+ORACLE_NAMES = (
+    f"{', '.join(named_oracles())}, olh-mixing for clients that know no list (`client --open`), or "
+    "package.module:ClassName for any other"
+)
 
 _SHARED: dict[str, dict[str, Any]] = {
     "--epsilon": {

@@ -5,7 +5,7 @@ collection in it. It exports privatize(value), which returns a report, and confi
 posted with each report. Its declarations for TypeScript are written beside it.
 
 The domain is a list of categories, or any text and whole number (--open, for OLH): then only the
-server lists categories.
+server lists categories, with --oracle olh-mixing.
 
 With --epsilon-forever the module also has repeated(storage) for users who are asked again: it keeps
 its memo in localStorage, or any object with getItem and setItem.
@@ -42,7 +42,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     source = parser.add_argument_group("domain").add_mutually_exclusive_group()
     text = "the public domain: one category per line, or a .json file with a list of them"
     source.add_argument("--categories", type=Path, metavar="FILE", help=text)
-    text = "any text, whole number or missing answer, for OLH (hash_family='mixing' on the server)"
+    text = "any text, whole number or missing answer, for OLH (olh-mixing on the server)"
     source.add_argument("--open", action="store_true", help=text)
     method = parser.add_argument_group("method")
     add_shared(method, "--epsilon", "--oracle")
@@ -94,7 +94,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 def _oracle(arguments: Any) -> Any:
     if arguments.open:
-        if arguments.oracle not in (None, "olh"):
+        if arguments.oracle not in (None, "olh", "olh-mixing"):
             raise ValueError(f"--open is for --oracle olh, got {arguments.oracle}.")
         return OLH(arguments.epsilon, categories="open", hash_family="mixing")
     if arguments.categories is not None:

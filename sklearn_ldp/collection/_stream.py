@@ -148,7 +148,7 @@ def _collecting(
     """The aggregator to add to, and a context to add each batch in.
 
     That context lets a refused batch pass if it is to be skipped, and writes the checkpoint if it
-    is time. The checkpoint is also written at the end, whatever ends the work.
+    is time. The checkpoint is also written at the end, whatever ends the work after a first batch.
     """
     if on_refusal not in ("raise", "skip"):
         raise ValueError(f'on_refusal must be "raise" or "skip", got {on_refusal!r}.')
@@ -178,7 +178,9 @@ def _collecting(
 
         def save() -> None:
             nonlocal last, saved
-            if is_kept and mark() != saved:  # there is something new
+            # If all that has come is a refusal, the oracle may be the wrong one.
+            has_begun = aggregator.summary().n_batches > 0 or on_refusal == "skip"
+            if is_kept and has_begun and mark() != saved:  # there is something new
                 aggregator._write(checkpoint)
                 last, saved = time.monotonic(), mark()
 

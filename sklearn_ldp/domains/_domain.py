@@ -714,7 +714,7 @@ class StringDomain(UnlistedDomain):
         strings = columns[0].tolist()
         for place, value in enumerate(strings):
             if is_missing(value):
-                refuse_missing(name)
+                refuse_missing(name, is_listed=False)
             if not isinstance(value, str):
                 raise ValueError(
                     f"{name} takes one string per user, got something else at position {place}."

@@ -403,11 +403,15 @@ def occurring(values: np.ndarray, name: str) -> np.ndarray:
     return array
 
 
-def refuse_missing(name: str, where: str = "") -> None:
+def refuse_missing(name: str, where: str = "", *, is_listed: bool = True) -> None:
+    declared = (
+        ", or declare a category for them (None in a list, missing=True in Domain.bins)"
+        if is_listed
+        else ""
+    )
     raise ValueError(
         f"Input X contains NaN (or another missing value){where}, and {name} has no category for "
-        "it: drop those users, or declare a category for them (None in a list, missing=True in "
-        "Domain.bins)."
+        f"it: drop those users{declared}."
     )
 
 

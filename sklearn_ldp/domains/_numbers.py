@@ -57,7 +57,7 @@ class NumberDomain(UnlistedDomain):
         numbers = _as_floats(columns[0], name)
         low, high = self.bounds
         if np.isnan(numbers).any():
-            refuse_missing(name)
+            refuse_missing(name, is_listed=False)
         outside = np.flatnonzero((numbers < low) | (numbers > high))
         if outside.size:
             row = int(outside[0])

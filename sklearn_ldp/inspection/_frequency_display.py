@@ -353,8 +353,9 @@ class FrequencyDisplay(EstimateDisplay):
 
 def _displays_on(ax: Any) -> list[FrequencyDisplay]:
     """The displays whose estimates are on the axes, in the order in which they were drawn."""
-    containers = [] if ax is None else ax.containers
-    return [container.display for container in containers if hasattr(container, "display")]
+    containers = [] if ax is None else [one for one in ax.containers if hasattr(one, "display")]
+    # Matplotlib before 3.11 leaves a container that has been removed in the list.
+    return [one.display for one in containers if any(part.axes for part in one.get_children())]
 
 
 def _interval(estimate: Estimate, level: float, asked: Any, k: int | None) -> Any:

@@ -61,7 +61,8 @@ def check_indices(reports: np.ndarray, n_values: int) -> np.ndarray:
         f"an array of shape (n,) of integers in [0, {n_values - 1}]",
         reports,
     )
-    return reports
+    # The bincount of older versions of NumPy takes no unsigned integers of 64 bits.
+    return reports.astype(np.int64) if reports.dtype == np.uint64 else reports
 
 
 def expect(condition: object, expectation: str, reports: np.ndarray) -> None:

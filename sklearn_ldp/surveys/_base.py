@@ -108,6 +108,7 @@ class BaseColumnSurvey(BaseCollector[_Set], Generic[_Set]):
     feature_names_in_: np.ndarray
 
     #: Checks of scikit-learn's that it cannot pass, and why.
+    _reads_categories = True
     _expected_failed_checks = {
         **{
             name: reason

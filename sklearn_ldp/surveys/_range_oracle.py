@@ -214,9 +214,10 @@ class TreeChannel(Several, LinearMechanism):
         for j, channel in enumerate(self.mechanisms):
             own, asked = self.decoded_on(tallies, j)
             if not asked.all():
+                where = " of a group" if len(asked) > 1 else ""
                 raise ValueError(
-                    f"Nobody was asked about level {j + 1} of the {len(self.mechanisms)} of the "
-                    f"tree, so that there is no estimate of {self.n_categories:,} bins: collect "
+                    f"Nobody{where} was asked about level {j + 1} of the {len(self.mechanisms)} of "
+                    f"the tree, so that there is no estimate of {self.n_categories:,} bins: collect "
                     "from more users, or use at most 256 bins."
                 )
             levels.append(channel.estimate_decoded(own, asked)[0])
