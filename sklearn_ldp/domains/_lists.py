@@ -353,12 +353,13 @@ def one_list(categories: Any, name: str) -> CategoryList:
             "CategoricalDtype(['red', 'green'])."
         )
     elif isinstance(categories, Integral) and not isinstance(categories, bool):
-        if categories > _MOST_NUMBERED:
+        n = int(categories)
+        if n > _MOST_NUMBERED:
             raise ValueError(
-                f"{name} takes at most {_MOST_NUMBERED:,} numbered categories, got "
-                f"{int(categories):,}: Domain.open() lists none."
+                f"{name} takes at most {_MOST_NUMBERED:,} numbered categories, got {n:,}: "
+                "Domain.open() lists none."
             )
-        array = np.arange(max(int(categories), 0))
+        array = np.arange(max(n, 0))
     else:
         array = as_vector(categories)
     return CategoryList(distinct(array, name))
