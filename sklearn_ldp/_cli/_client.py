@@ -89,7 +89,9 @@ def run(arguments: argparse.Namespace) -> None:
     for target, text in {path: module, path.with_suffix(".d.mts"): clients.declarations()}.items():
         with replacing(target) as file:
             file.write(text.encode())
-    say(f"{path}: a client of {type(oracle).__name__}; each report spends {oracle.epsilon:g}")
+    forever = arguments.epsilon_forever
+    more = f", or repeated(storage) {forever:g} for each value" if forever else ""
+    say(f"{path}: a client of {type(oracle).__name__}; each report spends {oracle.epsilon:g}{more}")
 
 
 def _oracle(arguments: Any) -> Any:

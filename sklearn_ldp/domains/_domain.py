@@ -669,7 +669,7 @@ class StringDomain(UnlistedDomain):
         is_fine = is_text and 0 < len(alphabet) == len(set(alphabet))
         if not is_fine or not all(unicodedata.is_normalized("NFC", one) for one in alphabet):
             raise ValueError(
-                f'{name} needs an alphabet of different letters, such as "abcdefghijklmnopqrs", in '
+                f'{name} needs an alphabet of different letters, such as "0123456789", in '
                 "Unicode's normal form C (unicodedata.normalize), to which clients bring their "
                 f"strings, got {alphabet!r}."
             )

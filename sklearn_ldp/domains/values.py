@@ -254,9 +254,10 @@ def as_columns(X: Values, name: str) -> list[np.ndarray]:
         if array.dtype.kind == "c":
             raise ValueError(f"Complex data not supported by {name}.")
         if array.ndim not in (1, 2):
+            advice = "" if array.ndim else " A single value stands in a list, too."
             raise ValueError(
                 f"{name} expects X of shape (n_samples,) or (n_samples, n_columns), found array "
-                f"with dim {array.ndim} and shape {array.shape}."
+                f"with dim {array.ndim} and shape {array.shape}.{advice}"
             )
         columns = [array] if array.ndim == 1 else list(array.T)
     columns = [as_vector(column) for column in columns]

@@ -151,8 +151,8 @@ class FrequencyDisplay(EstimateDisplay):
             Order of the categories: that of the domain, or the largest first, by the truth if it
             is given and otherwise by the estimate. "auto" takes the order of the domain, which
             the noise cannot change, if there is no truth and either all categories are shown or
-            they are numbers or dates in rising order; otherwise the largest come first. Axes that
-            already show an estimate keep their order.
+            they are bins, or numbers or dates in rising order; otherwise the largest come first.
+            Axes that already show an estimate keep their order.
         name : str, default=None
             Name of the estimate in the legend; None takes the names of its post-processors.
         by : {"category", "rank"}, default="category"
@@ -193,7 +193,10 @@ class FrequencyDisplay(EstimateDisplay):
         first = next(iter(_displays_on(ax)), None)
         described = None  # the first display on the axes has described the order
         if first is None:
-            shown, described = _shown(categories, values, k, truth, order, by)
+            is_line = _rises(categories) or (
+                asked is None and getattr(estimate.domain, "edges", None) is not None
+            )
+            shown, described = _shown(is_line, values, k, truth, order, by)
         else:
             shown = first._places_among(categories)
             by, orientation = first.by, first.orientation
@@ -327,7 +330,8 @@ class FrequencyDisplay(EstimateDisplay):
             if is_bars:
                 # An estimate below 0 lies outside of its interval; its bar begins at its marker.
                 bars = np.maximum([frequencies - low, high - frequencies], 0)
-                look = {"ecolor": to_rgba(look["color"], 0.4), **look}
+                # Caps too small to see: the search for the legend's place looks at caps, not bars.
+                look = {"ecolor": to_rgba(look["color"], 0.4), "capsize": 0.1, **look}
             else:
                 fill = ax.fill_between if is_vertical else ax.fill_betweenx
                 band = {"color": look["color"], "alpha": 0.2, "linewidth": 0}
@@ -378,14 +382,14 @@ def _interval(estimate: Estimate, level: float, asked: Any, k: int | None) -> An
 
 
 def _shown(
-    categories: Any, values: np.ndarray, k: int | None, truth: Any, order: str, by: str
+    is_line: bool, values: np.ndarray, k: int | None, truth: Any, order: str, by: str
 ) -> tuple[np.ndarray, str]:
     """The places of the categories to show, and "domain" or "frequency", which orders them."""
     largest = np.argsort(-(values if truth is None else truth), kind="stable")
     shown = largest[:k]
     if order == "auto":
         is_all = len(shown) == len(largest)
-        follows = truth is None and by != "rank" and (is_all or _rises(categories))
+        follows = truth is None and by != "rank" and (is_all or is_line)
         order = "domain" if follows else "frequency"
     return (np.sort(shown) if order == "domain" else shown), order
 
@@ -411,7 +415,8 @@ def _values_label(displays: list[FrequencyDisplay]) -> str:
     k, d = held[0]
     size = "all " if len(held) > 1 else f"all {d:,} " if k == d else f"these {k:,} "
     which = size + displays[0].noun
-    return f"frequency, with {' and '.join(levels)} intervals\nthat hold for {which} at once"
+    # Three lines: beside long names the axes are low.
+    return f"frequency, with {' and '.join(levels)}\nintervals that hold for\n{which} at once"
 
 
 def _check_options(k: Any, order: str, by: str, orientation: str) -> None:

@@ -509,8 +509,14 @@ def _populations(frequencies: Any, n_samples: Any) -> Iterator[tuple[str, np.nda
     """Yield the name and the whole counts of each population, for each number of users."""
     named = frequencies if isinstance(frequencies, Mapping) else {"": frequencies}
     for name, given in named.items():
-        values = np.asarray(given, dtype=np.float64)
         of = f" of {name!r}" if name else ""
+        try:
+            values = np.asarray(given, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise ValueError(
+                f"simulate_errors needs frequencies{of} or counts, a number for each category, not "
+                "users' values: count them first, as value_counts() of a pandas Series does."
+            ) from error
         if values.ndim != 1 or values.size == 0 or not np.all(np.isfinite(values) & (values >= 0)):
             raise ValueError(
                 f"simulate_errors needs frequencies{of} that are finite and >= 0, of shape (d,), "

@@ -217,7 +217,7 @@ class TreeChannel(Several, LinearMechanism):
                 where = " of a group" if len(asked) > 1 else ""
                 raise ValueError(
                     f"Nobody{where} was asked about level {j + 1} of the {len(self.mechanisms)} of "
-                    f"the tree, so that there is no estimate of {self.n_categories:,} bins: collect "
+                    f"the tree, so there is no estimate of {self.n_categories:,} bins: collect "
                     "from more users, or use at most 256 bins."
                 )
             levels.append(channel.estimate_decoded(own, asked)[0])

@@ -585,7 +585,7 @@ def test_a_client_is_written(tmp_path, capsys):
     assert "privatize" in path.with_suffix(".d.mts").read_text()
     assert client(tmp_path, "--open", "--epsilon-forever", 2, "--output", path) == 0
     assert "export function repeated" in path.read_text()
-    capsys.readouterr()
+    assert "each report spends 1, or repeated(storage) 2 for each value" in capsys.readouterr().err
 
 
 def test_reports_of_clients_that_know_no_list_are_added_up(tmp_path, capsys):

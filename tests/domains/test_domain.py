@@ -240,6 +240,11 @@ def test_open_domains():
             oracle.privatize(["a"])
 
 
+def test_a_single_value_is_told_to_stand_in_a_list():
+    with pytest.raises(ValueError, match="A single value stands in a list, too"):
+        Domain.of(["a", "b"]).encode("a")
+
+
 @pytest.mark.parametrize(
     ("wrong", "what"),
     [

@@ -20,6 +20,7 @@ from sklearn_ldp import (
     OLH,
     OUE,
     BasePos,
+    Domain,
     FrequencyEstimate,
     NoiseModel,
     Norm,
@@ -82,6 +83,7 @@ def test_truth_orders_the_picture():
 
 NUMBERS = FrequencyEstimate(ESTIMATE.values, [10, 20, 30, 40], NOISE)
 UNSORTED = FrequencyEstimate(ESTIMATE.values, [10, 40, 30, 20], NOISE)
+BINS = FrequencyEstimate(ESTIMATE.values, Domain.bins([5, 10, 15]), NOISE)
 
 
 @pytest.mark.parametrize(
@@ -91,6 +93,7 @@ UNSORTED = FrequencyEstimate(ESTIMATE.values, [10, 40, 30, 20], NOISE)
         (ESTIMATE, {}, [0, 1, 2, 3], "all 4 categories"),
         (ESTIMATE, {"k": None}, [0, 1, 2, 3], "all 4 categories"),
         (NUMBERS, {"k": 3}, [0, 1, 3], "3 of 4 categories, those with the largest estimates"),
+        (BINS, {"k": 3}, [0, 1, 3], "3 of 4 categories, those with the largest estimates"),
         (UNSORTED, {"k": 3}, [1, 3, 0], "3 of 4 categories, largest estimates first"),
         (ESTIMATE, {"k": 3}, [1, 3, 0], "3 of 4 categories, largest estimates first"),
         (NUMBERS, {"truth": TRUTH[::-1], "k": 2}, [3, 2], "2 of 4 categories, largest true freq"),
@@ -120,6 +123,31 @@ def test_order_is_checked():
         FrequencyDisplay.from_estimate(ESTIMATE, order="size")
     with pytest.raises(ValueError, match='order="domain" needs by="category"'):
         FrequencyDisplay.from_estimate(ESTIMATE, by="rank", order="domain")
+
+
+def test_legend_hides_no_interval():
+    """A marker below the legend, whose bar reaches into it: the upper left corner is free."""
+    values = np.r_[np.zeros(12), 0.3, 0, 0, 0.2]
+    interval = (np.maximum(values - 0.05, 0), values + 0.05)
+    display = FrequencyDisplay(range(16), values, interval=interval, name="raw estimate")
+    ax = display.plot(plt.subplots(figsize=(5, 3))[1]).ax_
+    ax.figure.canvas.draw()
+    box = ax.get_legend().get_window_extent()
+    (bars,) = display.errorbar_.lines[2]
+    assert not any(
+        ax.transData.transform_path(bar).intersects_bbox(box) for bar in bars.get_paths()
+    )
+
+
+def test_label_of_intervals_is_not_cut_off():
+    """Names of 26 letters leave low axes, and the label beside them still fits on the figure."""
+    names = [f"Outlying-US(Guam-USVI-e{i:02})" for i in range(42)]
+    oracle = OLH(epsilon=1.0, categories=names, random_state=0)
+    display = FrequencyDisplay.from_estimate(oracle.simulate(np.full(42, 1000)), k=30)
+    figure = display.ax_.figure
+    figure.canvas.draw()
+    label = display.ax_.yaxis.label.get_window_extent()
+    assert 0 <= label.y0 < label.y1 <= figure.bbox.y1
 
 
 def test_axes_say_what_the_intervals_are():

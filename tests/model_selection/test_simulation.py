@@ -311,6 +311,7 @@ def test_a_killed_study_is_continued(tmp_path):
         ({"frequencies": [0.5, 0.6]}, "sum to 1, got a sum of 1.1"),
         ({"frequencies": {"mine": [0.5, -0.5]}}, "frequencies of 'mine'"),
         ({"frequencies": [0.5, 0.5], "n_samples": None}, "needs n_samples="),
+        ({"frequencies": ["a", "b", "a"]}, "a number for each category, not users' values"),
         ({"n_samples": 0}, "n_samples >= 1"),
         ({"n_samples": 1.5}, "n_samples >= 1"),
         ({"queries": groups([0, 1])}, "Queries are for 2 categories"),
