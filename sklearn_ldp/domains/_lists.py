@@ -28,6 +28,7 @@ from .values import (
     without_nan,
 )
 
+_MOST_NUMBERED = 10**8  # categories 0, 1, ..: they are listed in memory
 _MAX_BINS = 1 << 20  # each has a name, and takes some hundred bytes
 
 
@@ -168,8 +169,10 @@ class BinList(CategoryList):
             return 0
 
     def _numbers(self, values: np.ndarray) -> np.ndarray:
-        if values.dtype.kind not in "OUS":
+        if values.dtype.kind in "biuf":
             return values
+        if values.dtype.kind not in "OUS":
+            raise TypeError  # such as dates, whose integers depend on their unit
         return np.array([_as_float("nan" if is_missing(v) else v) for v in values.tolist()])
 
     def _are_outside(self, numbers: np.ndarray) -> np.ndarray:
@@ -270,7 +273,7 @@ def _inner_edges(edges: Any, low: float, high: float) -> np.ndarray:
             raise ValueError(f"Domain.bins makes 2 to {_MAX_BINS:,} equal bins, got {n:,}.")
         return low + (high - low) * (np.arange(1, n) / n)
     try:
-        array = np.array(edges, dtype=float)
+        array = np.array(edges if np.asarray(edges).dtype.kind not in "mM" else [], dtype=float)
     except (TypeError, ValueError, OverflowError):
         array = np.empty(0)
     if array.ndim != 1 or not array.size or not np.isfinite(array).all():
@@ -350,7 +353,13 @@ def one_list(categories: Any, name: str) -> CategoryList:
             "CategoricalDtype(['red', 'green'])."
         )
     elif isinstance(categories, Integral) and not isinstance(categories, bool):
-        array = np.arange(max(int(categories), 0))
+        n = int(categories)
+        if n > _MOST_NUMBERED:
+            raise ValueError(
+                f"{name} takes at most {_MOST_NUMBERED:,} numbered categories, got {n:,}: "
+                "Domain.open() lists none."
+            )
+        array = np.arange(max(n, 0))
     else:
         array = as_vector(categories)
     return CategoryList(distinct(array, name))

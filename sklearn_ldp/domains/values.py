@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_array
 
 from .._utils.typing import Column, Values
 
@@ -252,16 +251,8 @@ def as_columns(X: Values, name: str) -> list[np.ndarray]:
     if columns is None:
         _refuse_unread(X, name)
         array = _as_array(X)
-        if array.dtype.kind not in "OUS":
-            array = check_array(
-                array,
-                dtype=None,
-                ensure_2d=False,
-                ensure_all_finite=False,  # a domain may list a missing answer
-                allow_nd=True,
-                input_name="X",
-                estimator=name,
-            )
+        if array.dtype.kind == "c":
+            raise ValueError(f"Complex data not supported by {name}.")
         if array.ndim not in (1, 2):
             advice = "" if array.ndim else " A single value stands in a list, too."
             raise ValueError(
@@ -357,13 +348,20 @@ def _refuse_unread(X: Any, name: str) -> None:
             f"{name} got a {type(X).__name__}, which can be read only once: pass list(X), or add "
             "users piece by piece with partial_fit."
         )
+    if hasattr(X, "toarray"):
+        raise TypeError(f"Sparse data is not for {name}: pass a dense array, X.toarray().")
 
 
 def _as_array(X):
     """An array in which elements of a list that differ in type stay different."""
+    if np.ma.is_masked(X):
+        return np.where(np.ma.getmaskarray(X), None, X.data)
     if not isinstance(X, (list, tuple)):
-        return X if hasattr(X, "toarray") else exact_array(X)
-    return np.asarray(X) if is_uniform(X) else np.asarray(X, dtype=object)
+        return exact_array(X)
+    try:
+        return np.asarray(X) if is_uniform(X) else np.asarray(X, dtype=object)
+    except ValueError:  # rows of several lengths
+        return np.empty((0, 0, 0))
 
 
 # -- levels that a container declares --------------------------------------------------------------

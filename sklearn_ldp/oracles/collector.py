@@ -912,7 +912,7 @@ def estimate_by_group(
     if not sizes.all():
         empty = [name for name, size in zip(names, sizes, strict=True) if not size]
         raise ValueError(f"estimate_by_group has no users in {empty}: leave such groups out.")
-    decoded = []
+    decoded: Any = None
     # As many groups at a time as fit in memory; only what the estimate needs of them is kept.
     step = Counts.most(state.mechanism, len(names))
     for first in range(0, len(names), step):
@@ -922,6 +922,9 @@ def estimate_by_group(
         add = state.with_reports if reads else state.with_values
         of_rows = None if weights is None else weights[chosen]
         state = add(rows[chosen], of_rows, oracle.n_jobs, groups[chosen] - first)
-        decoded.append(state.decoded[0])
-    groups_of_users = Groups(names, np.concatenate(decoded), sizes.astype(int))
+        of_groups = state.decoded[0]
+        if decoded is None:  # filled in, as tables of strings are too large to be held twice
+            decoded = np.empty((len(names), *of_groups.shape[1:]), of_groups.dtype)
+        decoded[first : first + n_groups] = of_groups
+    groups_of_users = Groups(names, decoded, sizes.astype(int))
     return apart._estimate_of(replace(state, groups=groups_of_users))

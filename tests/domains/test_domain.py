@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from sklearn.base import clone
 
-from sklearn_ldp import GRR, OLH, ColumnOracle, Domain
+from sklearn_ldp import GRR, OLH, ColumnOracle, Domain, LocalMean
 from sklearn_ldp.collection import report_configuration
 
 LEVELS = ["low", "mid", "high"]
@@ -133,6 +133,32 @@ def test_a_product_too_large_to_be_listed_is_refused_in_a_sentence():
     assert domain.encode(np.array([[9_999, 9_999, 9_999]])).tolist() == [10**12 - 1]
     with pytest.raises(ValueError, match="1e.12 combinations cannot be listed"):
         domain.categories  # noqa: B018
+
+
+# -- what holds no values of users ----------------------------------------------------------------
+@pytest.mark.parametrize(
+    "X", [31337, 31337.5, np.array(31337), np.array([31337j]), [[31337], [1, 2]]]
+)
+def test_errors_of_clients_do_not_show_values_that_are_no_list(X):
+    """Forgotten brackets are a client's likeliest mistake, and errors of clients are logged."""
+    for oracle in (GRR(1.0, categories=10), LocalMean(1.0, bounds=(0, 100))):
+        with pytest.raises(ValueError, match="^(?s:(?!31337).)*$"):
+            oracle.privatize(X)
+
+
+@pytest.mark.parametrize("categories", [10**8 + 1, 10**12, 10**30])
+def test_no_memory_is_taken_for_categories_that_nobody_can_list(categories):
+    for declare in (Domain, lambda d: Domain.product([2, d])):
+        with pytest.raises(ValueError, match="at most 100,000,000 numbered categories"):
+            declare(categories)
+
+
+def test_masked_values_are_missing():
+    """What is below a mask was not answered, whatever stands there."""
+    answers = np.ma.array([3, 4, 3], mask=[False, True, False])
+    with pytest.raises(ValueError, match="missing value"):
+        GRR(1.0, categories=10).privatize(answers)
+    assert Domain([3, 4, None]).encode(answers).tolist() == [0, 2, 0]
 
 
 # -- missing answers --------------------------------------------------------------------------
@@ -343,6 +369,22 @@ def test_a_missing_number_is_in_no_bin(value):
 def test_a_text_that_is_no_number_is_in_no_bin():
     with pytest.raises(ValueError, match="unknown category '20'; its 3"):
         Domain.bins([18, 65]).encode(["20", "old"], "GRR")
+
+
+@pytest.mark.parametrize("unit", ["D", "s", "ns"])
+@pytest.mark.parametrize("kind", ["datetime64", "timedelta64"])
+@pytest.mark.parametrize("options", [{"edges": [18, 40]}, {"edges": 4, "bounds": (0, 100)}])
+def test_dates_are_no_numbers_of_bins(kind, unit, options):
+    """Nor are durations: their integers depend on the unit, and all fell into the last bin."""
+    dates = np.array([20_454, 20_485], dtype=f"{kind}[{unit}]")
+    bins = Domain.bins(**options)
+    for X in (dates, pd.Series(dates), list(dates), pd.DataFrame({"a": dates})):
+        with pytest.raises(ValueError, match="unknown category|outside of its bounds"):
+            bins.encode(X)
+    with pytest.raises(ValueError, match="unknown category"):
+        bins.encode(pd.DataFrame({"a": [1j, 2j]}))
+    with pytest.raises(ValueError, match="finite edges"):
+        Domain.bins(dates)
 
 
 def test_equal_bins_between_bounds():
