@@ -360,8 +360,8 @@ def _as_array(X):
         return exact_array(X)
     try:
         return np.asarray(X) if is_uniform(X) else np.asarray(X, dtype=object)
-    except ValueError:  # rows of several lengths
-        return np.empty((0, 0, 0))
+    except ValueError:
+        raise ValueError("X has rows of several lengths; each row is one user.") from None
 
 
 # -- levels that a container declares --------------------------------------------------------------
