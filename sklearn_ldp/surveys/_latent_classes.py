@@ -74,7 +74,8 @@ class LatentClasses(BaseTableProcessor):
         users who are as they are on average, where a part of the dependence is kept; and that one
         alone if columns are independent.
     dependence_ : float
-        The part of the dependence that was kept, in [0, 1]; 0 makes columns independent.
+        The part of the dependence that was kept, in [0, 1]; 0 makes columns independent, and the
+        estimate's representation says so.
     noise_index_ : float
         Expected squared error of a table of two columns without any model.
     n_features_in_ : int

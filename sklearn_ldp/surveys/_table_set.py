@@ -442,7 +442,9 @@ class TableSet(EstimateSet):
 
     def _heading(self) -> str:
         n_cells = sum(part.shape[1] for part in self.values())
-        return f"TableSet of {len(self)} tables with {n_cells:,} cells"
+        is_product = self.mixture is not None and len(self.mixture.shares) == 1
+        model = ", of a model in which columns are independent" if is_product else ""
+        return f"TableSet of {len(self)} tables with {n_cells:,} cells{model}"
 
 
 def _check_divisors(shares: np.ndarray, what: Any) -> None:

@@ -209,9 +209,11 @@ def test_processed_tables_are_refused(raw):
         LatentClasses().fit(NormSub().fit_transform(raw))
 
 
-def test_single_columns_are_a_model_too(users):
+def test_single_columns_are_a_model_too(users, tables):
+    assert "independent" not in repr(tables)
     oracle = MarginalOracle(2.0, domains=DOMAINS, order=1, random_state=0)
     tables = make_pipeline(oracle, LatentClasses()).fit_transform(users)
+    assert "cells, of a model in which columns are independent\n" in repr(tables)
     assert list(tables) == list("abcd")
     assert tables.answer({"a": 1, "d": 0}) == pytest.approx(tables.row("a")[1] * tables.row("d")[0])
 
