@@ -156,6 +156,7 @@ _MAX_CELLS = 1 << 23  # 64 MiB of counts: beyond that, shards are not kept apart
 # Reports wait if they take at most this much memory, or an eighth of what the tallies take; and all
 # of them together may take this much, or that eighth.
 _SMALL_BYTES, _WAITING_BYTES = 1 << 12, 1 << 18
+_KEPT_BYTES = (1 << 24) - (1 << 12)
 
 
 class Counts:
@@ -339,6 +340,9 @@ def _worked(work: Callable, n: int, size: int, n_jobs: int | None) -> Iterable:
     spans = [(start, min(start + size, n)) for start in range(0, n, size)]
     if len(spans) == 1:
         return [work(*spans[0])]
+    # glibc keeps freed memory up to twice the largest block that was freed (32 MiB at most). This
+    # one is never touched; without it, each span would wait for thousands of new pages.
+    np.empty(_KEPT_BYTES, dtype=np.uint8)
     parallel = Parallel(n_jobs=n_jobs, require="sharedmem", return_as="generator_unordered")
     return parallel(delayed(work)(*span) for span in spans)
 
