@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from sklearn_ldp.mechanisms.matrix import integer_channel
-from sklearn_ldp.numerics.strategies import channel_loss, optimised_channel
+from sklearn_ldp._mechanisms.matrix import integer_channel
+from sklearn_ldp._numerics.strategies import channel_loss, optimised_channel
 
 STEPS = {16: 4000, 32: 3000, 64: 2000, 128: 1000, 256: 500}
 EPSILONS = (0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0)
@@ -38,7 +38,11 @@ def shortened(channel: np.ndarray, epsilon: float) -> np.ndarray:
     low = channel.min(axis=1, keepdims=True)
     is_bound = (channel == low) | (channel > low * np.exp(epsilon) * (1 - 1e-12))
     rounded = np.rint(channel * 2.0**28) / 2.0**28
-    return np.where(is_bound, channel, np.clip(rounded, low, low * np.exp(epsilon)))
+    rounded = np.where(is_bound, channel, np.clip(rounded, low, low * np.exp(epsilon)))
+    # What columns lack goes to the entry that is farthest from its bounds.
+    room = np.minimum(rounded - low, low * np.exp(epsilon) - rounded)
+    rounded[room.argmax(axis=0), np.arange(channel.shape[1])] += 1 - rounded.sum(axis=0)
+    return rounded
 
 
 if __name__ == "__main__":

@@ -7,10 +7,10 @@ from ._version import __version__ as __version__
 
 # Where the names are, which are imported when they are first asked for; type checkers read below.
 _HOMES = {
-    "domains": "Domain",
-    "estimates": "EstimateSet FrequencyEstimate",
+    "_domains": "Domain",
+    "_estimates": "EstimateSet FrequencyEstimate",
+    "_noise": "NoiseModel",
     "model_selection": "BootstrapSearch HeldOutSearch SyntheticSearch",
-    "noise": "NoiseModel",
     "oracles": """
         BLH GRR OLH OUE SUE HadamardResponse LocalMean MatrixOracle PrivacyWarning
         ProjectiveGeometryResponse StringOracle SubsetSelection
@@ -35,13 +35,13 @@ if TYPE_CHECKING:
     from . import robustness as robustness
     from . import surveys as surveys
     from . import utils as utils
-    from .domains import Domain as Domain
-    from .estimates import EstimateSet as EstimateSet
-    from .estimates import FrequencyEstimate as FrequencyEstimate
+    from ._domains import Domain as Domain
+    from ._estimates import EstimateSet as EstimateSet
+    from ._estimates import FrequencyEstimate as FrequencyEstimate
+    from ._noise import NoiseModel as NoiseModel
     from .model_selection import BootstrapSearch as BootstrapSearch
     from .model_selection import HeldOutSearch as HeldOutSearch
     from .model_selection import SyntheticSearch as SyntheticSearch
-    from .noise import NoiseModel as NoiseModel
     from .oracles import BLH as BLH
     from .oracles import GRR as GRR
     from .oracles import OLH as OLH

@@ -16,11 +16,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from ._utils.random import RandomState, as_generator
-from ._utils.text import labelled_lines
-from ._utils.typing import Column, Matrix
-from .domains import Domain
-from .domains.values import (
+from ._domains import Domain, ends_of
+from ._domains.values import (
     as_vector,
     comparable,
     group_codes,
@@ -29,6 +26,9 @@ from .domains.values import (
     own_categories,
     places_of,
 )
+from ._utils.random import RandomState, as_generator
+from ._utils.text import labelled_lines
+from ._utils.typing import Column, Matrix
 
 __all__ = [
     "Answers",
@@ -424,19 +424,13 @@ class _OfBins(QuerySet):
         raise NotImplementedError
 
     def aligned(self, categories, domain=None):
-        ends = None if domain is None else domain.ends
-        if ends is None:
-            return self
+        ends = ends_of(domain, repr(self))
         asked = _MatrixQueries(sparse.csr_array(self.weights(ends)), repr(self), self.names)
         asked.ordered = self.ordered
         return asked
 
     def matrix(self, n_categories, frequencies=None):
-        raise ValueError(
-            f"{self!r} asks in the units of bins, so it needs an estimate whose categories are "
-            "bins between bounds, such as Domain.bins(64, bounds=(0, 100)). For other categories "
-            "use ranges of positions, or mean(numbers) with the number of each."
-        )
+        return ends_of(None, repr(self))  # which raises: nobody knows them here
 
 
 class _Between(_OfBins):
@@ -630,6 +624,9 @@ def mean(numbers: Column | Mapping[Any, Any] | None = None) -> QuerySet:
 
     Notes
     -----
+    A post-processed estimate answers with its own frequencies, whose mean may be biased;
+    ``estimate.mean()`` is that of the raw one.
+
     The error of the sum of all frequencies counts as well, if an oracle's estimates do not sum to
     1: the farther the numbers are from 0, the more.
 

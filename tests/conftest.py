@@ -1,6 +1,7 @@
 """Shared fixtures: the seed of statistical tests, and hypothesis made deterministic."""
 
 import os
+import sys
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -47,6 +48,13 @@ def pytest_pyfunc_call(pyfuncitem):
         if mark is None or pyfuncitem.config.option.runxfail:
             raise
     raise pytest.xfail.Exception(mark.kwargs.get("reason", ""), pytrace=False)
+
+
+@pytest.fixture(autouse=True)
+def _no_figures_stay_open():
+    yield
+    if pyplot := sys.modules.get("matplotlib.pyplot"):
+        pyplot.close("all")
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
-from sklearn.pipeline import FeatureUnion, make_pipeline
+from sklearn.pipeline import make_pipeline, make_union
 
 import sklearn_ldp
 from sklearn_ldp import (
@@ -23,8 +23,8 @@ from sklearn_ldp import (
     PrivacyWarning,
     SyntheticSearch,
 )
+from sklearn_ldp._domains.values import order_of
 from sklearn_ldp._utils import docs
-from sklearn_ldp.domains.values import order_of
 from sklearn_ldp.learning import LDPNaiveBayes
 from sklearn_ldp.model_selection import simulate_errors
 from sklearn_ldp.utils.discovery import all_estimators
@@ -40,7 +40,11 @@ def columns(**options):
     return ColumnTransformer(parts, **options)
 
 
+IGNORED = pytest.mark.filterwarnings("ignore:Raw estimates side by side")
+
+
 # -- ColumnTransformer and FeatureUnion -----------------------------------------------------------
+@IGNORED
 def test_column_transformer_takes_oracles():
     """Before: "the output of the 'x' transformer should be 2D", as an estimate had no ndim."""
     fitted = columns().fit(FRAME)
@@ -51,6 +55,8 @@ def test_column_transformer_takes_oracles():
     assert fitted.named_transformers_["x"].estimate_.shape == (1, 3)
 
 
+@IGNORED
+@pytest.mark.filterwarnings("ignore:.*not data frames")
 def test_column_transformer_in_pipelines_and_around_them():
     inside = ColumnTransformer([("x", make_pipeline(clone(X), NormSub()), ["x"])])
     assert inside.fit_transform(FRAME).sum() == pytest.approx(1)
@@ -62,9 +68,29 @@ def test_column_transformer_in_pipelines_and_around_them():
     assert frame.columns == ["x__a", "x__b", "x__c", "y__0", "y__1"]
 
 
-def test_feature_union_gives_an_array():
-    union = FeatureUnion([("olh", clone(X)), ("grr", GRR(categories=list("abc"), random_state=0))])
-    assert union.fit_transform(FRAME["x"]).shape == (1, 6)
+def test_feature_union_gives_an_array_and_tells_once_what_it_costs(monkeypatch):
+    monkeypatch.setattr("sklearn_ldp._utils.privacy._given", set())
+    both = clone(X), GRR(categories=list("abc"), random_state=0)
+    union = make_union(*both)
+    with pytest.warns(PrivacyWarning, match=r"side by side spend the sum of their epsilons"):
+        assert union.fit_transform(FRAME["x"]).shape == (1, 6)
+    assert union.fit_transform(FRAME["x"]).shape == (1, 6)  # warnings are errors
+    inside = make_union(*(make_pipeline(one, NormSub()) for one in both))
+    monkeypatch.setattr("sklearn_ldp._utils.privacy._given", set())
+    np.testing.assert_allclose(inside.fit_transform(FRAME["x"]).sum(), 2)  # nothing to tell
+
+
+def test_numpy_functions_take_estimates_as_arrays():
+    """`np.hstack` is looked at, and nothing else changes."""
+    estimate = clone(X).fit_transform(FRAME["x"])
+    np.testing.assert_array_equal(
+        np.concatenate([estimate, estimate]), estimate.values.repeat(2, 0)
+    )
+    np.testing.assert_array_equal(np.hstack([estimate, [[1.0]]])[:, :3], estimate.values)
+    assert np.sum(estimate) == estimate.values.sum()
+    assert np.shape(estimate) == (1, 3)
+    np.testing.assert_array_equal(np.where(np.isnan(estimate), 0, estimate), estimate.values)
+    assert np.dot(estimate, np.ones(3)).shape == (1,)
 
 
 # -- what is not there yet, and what cannot be ----------------------------------------------------
@@ -161,10 +187,11 @@ def test_submodules_are_imported_when_they_are_asked_for(fresh_processes):
 def test_type_checkers_see_the_names_where_they_are():
     tree = ast.parse(Path(sklearn_ldp.__file__).read_text(encoding="utf-8"))
     found = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.level]
-    seen = [(node.module, one.name) for node in found if node.module for one in node.names]
+    helpers = {None, "_utils.lazy", "_version"}
+    seen = [(node.module, one.name) for node in found for one in node.names if node.module not in helpers]
     homes = sklearn_ldp._HOMES.items()
     exported = [(home, name) for home, names in homes for name in names.split()]
-    assert sorted(exported) == sorted(one for one in seen if not one[0].startswith("_"))
+    assert sorted(exported) == sorted(seen)
     for _, name in exported:
         assert getattr(sklearn_ldp, name).__name__ == name
 

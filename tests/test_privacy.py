@@ -12,7 +12,7 @@ from scipy import stats
 from sklearn.base import clone
 
 from sklearn_ldp import GRR, OLH, OUE, ProjectiveGeometryResponse, SubsetSelection
-from sklearn_ldp.mechanisms.coins import (
+from sklearn_ldp._mechanisms.coins import (
     TWO_64,
     Coins,
     CoinStreams,
@@ -80,9 +80,17 @@ class _Biased(GRR):
         return channel
 
 
-@pytest.mark.parametrize("tampered", [_Overspending(), _Wasteful(), _Leaky()], ids=repr)
-def test_a_tampered_epsilon_is_found(tampered):
-    with pytest.raises(AssertionError):
+@pytest.mark.parametrize(
+    ("tampered", "fault"),
+    [
+        (_Overspending(), "epsilon is exceeded"),
+        (_Wasteful(), "privacy budget is wasted"),
+        (_Leaky(), "a report betrays its value"),
+    ],
+    ids=repr,
+)
+def test_a_tampered_epsilon_is_found(tampered, fault):
+    with pytest.raises(AssertionError, match=fault):
         check_exact_epsilon(tampered)
 
 

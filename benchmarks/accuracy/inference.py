@@ -412,7 +412,6 @@ def speed(repeats: int, rng: np.random.Generator) -> str:
         calls: list[Callable[[], object]] = [
             lambda e=one: e.confidence_interval(LEVEL),
             lambda e=one: e.confidence_interval(LEVEL, simultaneous=True),
-            lambda e=one: e.confidence_interval(LEVEL, coverage="average"),
             lambda e=one: e.detected(LEVEL),
             lambda e=one: ranks(e, LEVEL),
             lambda a=one, b=other: (a - b).changed(LEVEL),
@@ -427,7 +426,7 @@ def speed(repeats: int, rng: np.random.Generator) -> str:
                 seconds.append(time.process_time() - start)
             row.append(f"{np.median(seconds):.3f}")
         rows.append(row)
-    head = ["oracle", "intervals", "band", "average", "detected", "ranks", "changed", "test"]
+    head = ["oracle", "intervals", "band", "detected", "ranks", "changed", "test"]
     return markdown(head, rows)
 
 

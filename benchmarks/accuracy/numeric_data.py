@@ -4,7 +4,8 @@
 
 "mean" compares LocalMean with the optimum, exactly. "quantiles" collects real ages (ADULT_TRAIN of
 --data) in 64 bins. "shapes" and "ranges" draw numbers in [0, 1) and compare distributions by their
-Wasserstein distance, and 400 random ranges by their mean squared error. "monotone" measures
+Wasserstein distance, and 400 random ranges by their mean squared error; "bins" compares single bins
+where data are weak, with numbers on a circle among them. "monotone" measures
 RangeOracle and MonotoneCDF in a hundred times as many collections, from the same users. "coverage"
 is that of 95 % intervals of 200 random ranges of bins.
 """
@@ -35,12 +36,13 @@ from sklearn_ldp import (
     MonotoneCDF,
     NormSub,
     RangeOracle,
+    Smooth,
     SmoothMLE,
     SubsetSelection,
 )
+from sklearn_ldp._mechanisms.coins import TWO_64, exp_lower_bound
+from sklearn_ldp._mechanisms.mean import MeanMechanism, mean_table
 from sklearn_ldp.inference import quantiles
-from sklearn_ldp.mechanisms.coins import TWO_64, exp_lower_bound
-from sklearn_ldp.mechanisms.mean import MeanMechanism, mean_table
 from sklearn_ldp.postprocessing import BasePostProcessor
 from sklearn_ldp.queries import between, prefixes
 
@@ -210,7 +212,11 @@ class SmoothedEM(BasePostProcessor):
 def collections(epsilon: float, d: int) -> dict[str, tuple[Any, dict[str, Any]]]:
     """Return oracles over d bins, and what post-processes the reports of each, by name."""
     bins = Domain.bins(d, bounds=(0, 1))
-    ordered = {"EmpiricalBayes(ordered)": EmpiricalBayes(ordered=True)}
+    ordered = {
+        "EmpiricalBayes(ordered)": EmpiricalBayes(ordered=True),
+        "Smooth": Smooth(),
+        "MonotoneCDF": MonotoneCDF(),
+    }
     by_likelihood = {
         "SmoothMLE": SmoothMLE(),
         "EM": SmoothedEM(smooths=False, epsilon=epsilon),
@@ -223,7 +229,10 @@ def collections(epsilon: float, d: int) -> dict[str, tuple[Any, dict[str, Any]]]
     wave = MatrixOracle(epsilon, categories=bins, strategy="square-wave")
     return {
         "square wave": (wave, by_likelihood),
-        "RangeOracle": (RangeOracle(epsilon, categories=bins), {"none": Base(), **by_likelihood}),
+        "RangeOracle": (
+            RangeOracle(epsilon, categories=bins),
+            {"none": Base(), **ordered, **by_likelihood},
+        ),
         "RangeOracle, 1,024 bins (a tree)": (
             RangeOracle(epsilon, categories=Domain.bins(1024, bounds=(0, 1))),
             {"none": Base(), "MonotoneCDF": MonotoneCDF()},
@@ -256,6 +265,25 @@ def range_error(numbers: np.ndarray, estimate: Any) -> float:
     return float(np.mean((estimate.answer(between(ends))[0] - truth) ** 2))
 
 
+def bin_error(numbers: np.ndarray, estimate: Any) -> float:
+    """Return the mean squared error of the shares of the estimate's own bins."""
+    counts = np.bincount(estimate.domain.encode(numbers), minlength=estimate.shape[1])
+    return float(np.mean((estimate.values[0] - counts / len(numbers)) ** 2))
+
+
+def circular(rng: np.random.Generator) -> dict[str, np.ndarray]:
+    """Return times of the day, as shares of it, of two shapes, and a shape that is no circle."""
+    at_midnight = rng.vonmises(0, 2, N_USERS)
+    humps = np.where(
+        rng.random(N_USERS) < 0.6, rng.vonmises(0.3, 3, N_USERS), rng.vonmises(2.8, 5, N_USERS)
+    )
+    return {
+        "at midnight": (at_midnight / (2 * np.pi)) % 1,
+        "two humps": (humps / (2 * np.pi)) % 1,
+        "Beta(5, 2)": shapes(rng)["Beta(5, 2)"],
+    }
+
+
 def _compared(
     arguments: argparse.Namespace,
     users: Callable[[np.random.Generator], dict[str, np.ndarray]],
@@ -263,9 +291,11 @@ def _compared(
     scale: float,
     epsilon: float,
     d: int,
+    only: tuple[str, ...] = (),
 ) -> None:
     """Print the errors of each oracle and post-processor on the users' numbers."""
     oracles = collections(epsilon, d)
+    oracles = {name: oracles[name] for name in only or oracles}
     errors: dict[tuple[str, str], dict[str, list[float]]] = {}
     for repeat in range(arguments.repeats):
         rng = np.random.default_rng([arguments.seed, repeat])
@@ -312,6 +342,12 @@ def monotone_section(arguments: argparse.Namespace) -> None:
 def ranges_section(arguments: argparse.Namespace) -> None:
     """Print mean squared errors of ranges, times 100,000, and their standard errors."""
     _compared(arguments, populations, range_error, 1e5, EPSILON, 64)
+
+
+def bins_section(arguments: argparse.Namespace) -> None:
+    """Print mean squared errors of single bins, times 1,000,000, and their standard errors."""
+    for epsilon in (1.0, 0.5):
+        _compared(arguments, circular, bin_error, 1e6, epsilon, 288, ("OLH", "HadamardResponse"))
 
 
 # -- coverage ---------------------------------------------------------------------------------
@@ -366,6 +402,7 @@ SECTIONS: dict[str, Callable[[argparse.Namespace], None]] = {
     "shapes": shapes_section,
     "monotone": monotone_section,
     "ranges": ranges_section,
+    "bins": bins_section,
     "coverage": coverage_section,
     "speed": speed_section,
 }

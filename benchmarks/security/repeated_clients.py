@@ -32,10 +32,10 @@ from sklearn_ldp import (
     ProjectiveGeometryResponse,
     SubsetSelection,
 )
+from sklearn_ldp._mechanisms.chain import Chain
+from sklearn_ldp._mechanisms.coins import SeededCoins, exp_lower_bound
 from sklearn_ldp._utils.text import format_table
 from sklearn_ldp.collection import RepeatedClient
-from sklearn_ldp.mechanisms.chain import Chain
-from sklearn_ldp.mechanisms.coins import SeededCoins, exp_lower_bound
 from sklearn_ldp.metrics import repeated_collection_risk
 from sklearn_ldp.model_selection import candidate_name
 from sklearn_ldp.utils.estimator_checks import exact_report_distribution
@@ -57,7 +57,9 @@ class Kills:
 
 
 def _client(path: Path) -> RepeatedClient:
-    return RepeatedClient(PROTOCOL, path, epsilon_forever=2.0, most_epsilon=2.0 * CAP)
+    return RepeatedClient(
+        PROTOCOL, path, question="item", epsilon_forever=2.0, most_epsilon=2.0 * CAP
+    )
 
 
 def _use_until_killed(path: Path, log: Path, seed: int) -> None:
@@ -219,7 +221,7 @@ def timing(n_reports: int, folder: str | None) -> list[str]:
     """Return seconds, seconds of CPU, and bytes of the file, for one client's reports."""
     with tempfile.TemporaryDirectory(dir=folder) as name:
         path = os.path.join(name, "memo.json")
-        client = RepeatedClient(PROTOCOL, path, epsilon_forever=2.0)
+        client = RepeatedClient(PROTOCOL, path, question="item", epsilon_forever=2.0)
         start, cpu = time.perf_counter(), time.process_time()
         for i in range(n_reports):
             client.report(i % 4, collection_round=str(i))

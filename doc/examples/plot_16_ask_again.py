@@ -26,7 +26,7 @@ oracle = OLH(epsilon=1.0, categories=20)
 # the value changes, which is paid for again.
 folder = tempfile.TemporaryDirectory()
 memo = os.path.join(folder.name, "state.json")
-client = RepeatedClient(oracle, memo, epsilon_forever=2.0, most_epsilon=8.0)
+client = RepeatedClient(oracle, memo, question="browser", epsilon_forever=2.0, most_epsilon=8.0)
 for month, value in [("may", 7), ("june", 7), ("july", 7), ("august", 12)]:
     report = client.report(value, collection_round=month)
 print(client.history)

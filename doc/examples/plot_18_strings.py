@@ -57,8 +57,8 @@ plan = oracle.plan()
 print(f"digits of GF({plan.hash_range}) in steps of {plan.steps}; threshold {plan.threshold():.4f}")
 
 # %%
-# Users who were held out from the search estimate what it has found. The dots are the true
-# frequencies.
+# Users who were held out from the search estimate what it has found, and leave out what they do not
+# detect. The dots are the true frequencies.
 estimate = oracle.fit(list(names), sample_weight=counts).estimate_
 low, high = estimate.confidence_interval(0.95, simultaneous=True)
 truth = dict(zip(names, counts / N_USERS, strict=True))

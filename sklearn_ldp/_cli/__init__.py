@@ -19,7 +19,7 @@ in a web page, users randomise with the module that `sklearn-ldp client` writes
 with --domains domains.json instead, people.csv has several columns, and each user is asked for one
 
 exit codes: 0 done, 1 refused or failed (one line on standard error says why), 2 wrong arguments,
-130 interrupted by Ctrl-C: aggregate and study resume from their checkpoint, 141 broken pipe,
+130 interrupted by Ctrl-C: aggregate resumes from its checkpoint, 141 broken pipe,
 129 and 143 aggregate was ended by SIGHUP or SIGTERM, and resumes as well
 
 sklearn-ldp COMMAND --help says more. Without installing: python -m sklearn_ldp ...
@@ -36,7 +36,7 @@ from typing import Any, NoReturn
 
 from .._utils.text import printable
 from .._version import __version__
-from . import _aggregate, _client, _demo, _estimate, _plan, _privatize, _study
+from . import _aggregate, _client, _demo, _estimate, _plan, _privatize
 from ._aggregate import Terminated
 
 PROG = "sklearn-ldp"
@@ -54,7 +54,6 @@ _COMMANDS: dict[str, Any] = {
     "client": _client,
     "aggregate": _aggregate,
     "estimate": _estimate,
-    "study": _study,
 }
 
 

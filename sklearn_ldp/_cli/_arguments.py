@@ -7,7 +7,8 @@ import importlib
 import math
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -56,15 +57,10 @@ def oracle_class(name: str) -> Callable[..., oracles.BaseOracle]:
     """
     known: dict[str, Callable[..., oracles.BaseOracle]] = {**named_oracles()}
     known["olh-mixing"] = partial(oracles.OLH, hash_family="mixing")
-    if kebab(name) in known:
-        return known[kebab(name)]
     module, colon, attribute = name.partition(":")
     if not colon:
-        choices = ", ".join(map(repr, known))
-        raise argparse.ArgumentTypeError(
-            f"invalid choice: {name!r} (choose from {choices}); an oracle of another package is "
-            "given as package.module:ClassName"
-        )
+        other = "; an oracle of another package is given as package.module:ClassName"
+        return known[spelled(name, known, other)]
     try:
         found = getattr(importlib.import_module(module), attribute)
     except Exception as error:  # whatever happens in a module that is not ours
@@ -82,7 +78,44 @@ def oracle_class(name: str) -> Callable[..., oracles.BaseOracle]:
 def oracle_name(name: str) -> str:
     """Return the name of an oracle as tables have it: the type of ``--oracle`` for argparse."""
     oracle_class(name)
-    return name if ":" in name else kebab(name)
+    return name if ":" in name else spelled(name, [*named_oracles(), "olh-mixing"])
+
+
+def spelled(name: str, known: Iterable[str], other: str = "") -> str:
+    """Return a name as it is listed, in whichever case, with hyphens or without: for argparse.
+
+    Parameters
+    ----------
+    name : str
+        What a user wrote.
+    known : iterable of str
+        The names that there are.
+    other : str, default=""
+        What else is possible, for the error.
+
+    Returns
+    -------
+    str
+        One of `known`.
+
+    Raises
+    ------
+    ArgumentTypeError
+        If there is no such name. The error names the closest one.
+    """
+    plain = {_plain(one): one for one in known}
+    if _plain(name) in plain:
+        return plain[_plain(name)]
+    close = get_close_matches(_plain(name), plain, 1)
+    meant = "".join(f", did you mean {plain[one]!r}?" for one in close)
+    choices = ", ".join(map(repr, plain.values()))
+    raise argparse.ArgumentTypeError(
+        f"invalid choice: {name!r}{meant} (choose from {choices}){other}"
+    )
+
+
+def _plain(name: str) -> str:
+    return re.sub("[-_ ]", "", name).casefold()
 
 
 def make_oracle(arguments: Any, categories: Any) -> oracles.BaseOracle:
@@ -167,7 +200,7 @@ def _number(kind: type, expectation: str, is_fine: Callable[[Any], bool]) -> Cal
 
 
 positive = _number(float, "a finite number > 0", lambda x: 0 < x < math.inf)
-share = _number(float, "a number between 0 and 1", lambda x: 0 < x < 1)
+level = _number(float, "a number from 0.5 to less than 1, such as 0.95", lambda x: 0.5 <= x < 1)
 count = _number(int, "a whole number >= 1", lambda x: x >= 1)
 unit = _number(float, "a number from 0 to 1", lambda x: 0 <= x <= 1)
 seconds = _number(float, "a number of seconds >= 0", lambda x: 0 <= x < math.inf)
@@ -237,7 +270,7 @@ _SHARED: dict[str, dict[str, Any]] = {
         "checkpoints are signed with it, and what is not signed with it is refused",
     },
     "--level": {
-        "type": share,
+        "type": level,
         "default": 0.95,
         "metavar": "P",
         "help": "coverage of the intervals (default: 0.95)",

@@ -7,8 +7,8 @@ posted with each report. Its declarations for TypeScript are written beside it.
 The domain is a list of categories, or any text and whole number (--open, for OLH): then only the
 server lists categories, with --oracle olh-mixing.
 
-With --epsilon-forever the module also has repeated(storage) for users who are asked again: it keeps
-its memo in localStorage, or any object with getItem and setItem.
+With --epsilon-forever the module also has repeated(storage, question) for users who are asked
+again: it keeps the memo of the question in localStorage, or any object with getItem and setItem.
 
 ----
 privacy: each call of privatize in the module spends epsilon of its user. Coins are those of
@@ -46,12 +46,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     source.add_argument("--open", action="store_true", help=text)
     method = parser.add_argument_group("method")
     add_shared(method, "--epsilon", "--oracle")
-    text = "budget of all reports of one value together, which adds repeated(storage)"
+    text = "budget of all reports of one value together, which adds repeated(storage, question)"
     method.add_argument("--epsilon-forever", type=positive, metavar="E", help=text)
     text = "the most that all values of a user may spend (default: no limit)"
     method.add_argument("--most-epsilon", type=positive, metavar="E", help=text)
     text = "one hash function for all reports of a user, see RepeatedClient"
     method.add_argument("--fixed-part", action="store_true", help=text)
+    text = "report: a stand-in for an answer that is not listed (None, or the last category)"
+    method.add_argument("--missing", choices=("error", "report"), default="error", help=text)
     target = parser.add_argument_group("output")
     add_shared(target, "--output", help=".mjs; missing folders are created")
     add_shared(target, "--round")
@@ -76,6 +78,7 @@ def run(arguments: argparse.Namespace) -> None:
         epsilon_forever=arguments.epsilon_forever,
         most_epsilon=arguments.most_epsilon,
         fixed_part=arguments.fixed_part,
+        missing=arguments.missing,
     )
     if arguments.self_test:
         folder = Path(tempfile.mkdtemp(prefix="sklearn-ldp-"))
@@ -90,7 +93,7 @@ def run(arguments: argparse.Namespace) -> None:
         with replacing(target) as file:
             file.write(text.encode())
     forever = arguments.epsilon_forever
-    more = f", or repeated(storage) {forever:g} for each value" if forever else ""
+    more = f", or repeated(storage, question) {forever:g} for each value" if forever else ""
     say(f"{path}: a client of {type(oracle).__name__}; each report spends {oracle.epsilon:g}{more}")
 
 

@@ -6,9 +6,11 @@ as a table with one row per category:
 
   value          the category
   raw_frequency  unbiased estimate, may be negative
-  low, high      confidence interval around it, for each category on its own
+  low, high      confidence interval around it, of the raw estimate
   frequency      after post-processing
   count          the frequency times the number of users
+  at_once        the --level with which the intervals of all categories hold at once, so that rows
+                 may be sorted and picked
 
 With --domains this is done for each of several columns, of which every user is asked for one. The
 table has the name of the column, too; a terminal shows one table per column.
@@ -52,10 +54,12 @@ from typing import Any
 
 import numpy as np
 
+from .._mechanisms.mechanism import chunk_users
 from .._utils.files import shorten
 from .._utils.progress import Progress
 from ..datasets import read_histogram
-from ..mechanisms.mechanism import chunk_users
+from ..inference import table_intervals
+from ..queries import full_domain, groups, random_sets, ranges, top_k
 from ._arguments import (
     add_domain_options,
     add_shared,
@@ -65,10 +69,10 @@ from ._arguments import (
     check_table_output,
     declared_oracle,
     has_domain,
-    kebab,
     make_oracle,
     read_key,
     say,
+    spelled,
 )
 from ._files import (
     declared_users,
@@ -79,12 +83,12 @@ from ._files import (
     write_table,
     write_tables,
 )
-from ._study import query_set
 
 _REPORTS = b"sklearn_ldp reports"
 _HEADER_BYTES = 1 << 16  # of a file of reports, at its beginning or its end
 _LONG, _STEPS = 200, 20  # chunks of users that are long work, and steps of its progress
-_NUMBERS = ("raw_frequency", "low", "high", "frequency", "count")
+_QUERIES = "full, sets:SHARE, ranges:COUNT, top:K, groups:COLUMN"
+_NUMBERS = ("raw_frequency", "low", "high", "frequency", "count", "at_once")
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -103,12 +107,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add_shared(source, "--round", "--key-file")
     method = parser.add_argument_group("method")
     add_shared(method, "--epsilon", "--oracle")
+    posts = [*all_postprocessors(), *all_searches()]
     method.add_argument(
         "--post",
-        type=kebab,
-        choices=[*all_postprocessors(), *all_searches()],
+        type=lambda name: spelled(name, posts),
         metavar="NAME",
-        help="the post-processor, or a search that picks one: %(choices)s (default: "
+        help=f"the post-processor, or a search that picks one: {', '.join(posts)} (default: "
         "empirical-bayes; with --strings always post-pos)",
     )
     text = (
@@ -165,9 +169,11 @@ def run(arguments: argparse.Namespace) -> None:
         )
     _refuse_reports(arguments.file)
     raw = _collected(arguments) if _is_checkpoint(arguments.file) else _simulated(arguments)
+    if arguments.strings is not None and 0 in raw.shape:
+        raise ValueError("no string is detected: more users, or a larger epsilon, are needed.")
     post = _postprocessor(arguments)
     if arguments.queries is not None:
-        post.set_params(queries=query_set(arguments.queries, _labels(arguments, raw.categories)))
+        post.set_params(queries=_query_set(arguments.queries, _labels(arguments, raw.categories)))
     estimate = post.fit_transform(raw)
     if arguments.domains is not None:
         write_tables(_tables(raw, estimate, arguments), arguments.output)
@@ -179,6 +185,25 @@ def run(arguments: argparse.Namespace) -> None:
             "simulation, otherwise give the public one with --categories"
         )
     say(f"{_heading(raw)}; after {_description(post)}")
+
+
+def _query_set(text: str, labels: Mapping[str, Any]) -> Any:
+    """Return the queries that an option stands for, with the labels of groups by their column."""
+    kind, _, value = text.partition(":")
+    kinds = {
+        "sets": lambda: random_sets(float(value)),
+        "ranges": lambda: ranges(int(value)),
+        "top": lambda: top_k(int(value)),
+        "groups": lambda: groups(labels[value]),
+    }
+    if text == "full":
+        return full_domain()
+    try:
+        return kinds[kind]()
+    except (ValueError, KeyError):
+        found = ", ".join(labels) or "those of values and counts alone"
+        columns = f"; the columns are {found}" if kind == "groups" else ""
+        raise ValueError(f"--queries must be of {_QUERIES}, got {text!r}{columns}.") from None
 
 
 def _labels(arguments: argparse.Namespace, categories: np.ndarray) -> dict[str, list]:
@@ -302,7 +327,7 @@ def _written(raw: Any, estimate: Any, arguments: argparse.Namespace) -> dict[str
 
 
 def _columns(raw: Any, estimate: Any, arguments: argparse.Namespace) -> dict[str, np.ndarray]:
-    low, high = raw.confidence_interval(arguments.level)
+    low, high = table_intervals(raw, arguments.level)
     frequency = estimate.answer()[0]  # as PostPos answers, not as it stores
     columns = {
         "value": raw.categories,
@@ -311,6 +336,8 @@ def _columns(raw: Any, estimate: Any, arguments: argparse.Namespace) -> dict[str
         "high": high[0],
         "frequency": frequency,
         "count": np.round(frequency * raw.noise.n_users, 1),
+        "at_once": np.full(raw.shape[1], arguments.level),
+        **(raw.flags or {}),
     }
     if arguments.sort == "frequency":
         order = np.argsort(-frequency, kind="stable")

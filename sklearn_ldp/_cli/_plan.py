@@ -31,7 +31,7 @@ the units of the bounds, the first one if numbers are spread evenly.
 
 ----
 All columns but processed_rmse assume uniform frequencies, which matters little unless epsilon is
-large. `sklearn-ldp study` simulates other post-processors and queries.
+large. `simulate_errors` in Python simulates other post-processors and queries.
 
 examples:
   sklearn-ldp plan --epsilon 1 --n-categories 1000 --n-samples 1000000
@@ -52,8 +52,8 @@ from typing import Any
 
 import numpy as np
 
+from .._domains import Domain
 from ..datasets import read_histogram
-from ..domains import Domain
 from ..metrics import shuffled_epsilon
 from ..model_selection import simulate_errors
 from ..oracles import LocalMean, profile_oracle
@@ -98,7 +98,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--n-samples", type=count, required=True, metavar="N", help="number of users"
     )
     text = "half width to reach, a frequency (default: 0.01, one percentage point)"
-    parser.add_argument("--target", type=positive, default=0.01, metavar="F", help=text)
+    parser.add_argument("--target", type=unit, default=0.01, metavar="F", help=text)
     add_shared(parser, "--level")
     text = "false discoveries to expect among categories that nobody has (default: 0.05)"
     parser.add_argument("--alpha", type=positive, default=0.05, metavar="A", help=text)

@@ -31,10 +31,10 @@ from typing import Any
 
 import numpy as np
 
+from .._mechanisms import expand
+from .._mechanisms.mechanism import chunk_users
 from .._utils.files import check_writable, make_folder
 from .._utils.progress import Progress
-from ..mechanisms import expand
-from ..mechanisms.mechanism import chunk_users
 from ._arguments import (
     add_domain_options,
     add_shared,

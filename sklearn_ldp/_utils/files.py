@@ -179,7 +179,7 @@ def sweep(path: Path) -> None:
     Whether one runs is known of this machine's processes only. The files of others, such as those
     of containers that share the folder, are left for a day.
     """
-    target = path.resolve()
+    target = resolved(path)
     prefix = f".{target.name}."
     for orphan in target.parent.iterdir():
         if orphan.name.startswith(prefix) and orphan.name.endswith(".tmp"):
@@ -202,8 +202,16 @@ def _machine() -> str:
     return hashlib.sha256(f"{socket.gethostname()} {space}".encode()).hexdigest()[:12]
 
 
+def resolved(path: Path) -> Path:
+    """Return where links lead; a circle of them is an OSError, and none of RuntimeError."""
+    target = Path(os.path.realpath(path))
+    if target.is_symlink():
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
+    return target
+
+
 def _target(path: Path) -> Path:
-    target = path.resolve()
+    target = resolved(path)
     if target.exists() and not target.is_file():
         raise OSError(f"{path} is no file that could be replaced; name another file.")
     return target

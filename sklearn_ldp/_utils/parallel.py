@@ -1,4 +1,4 @@
-"""Tasks run through joblib, and each of their warnings once, whatever number of tasks gives it."""
+"""Tasks run through joblib, warnings that come once, and small products in a single thread."""
 
 from __future__ import annotations
 
@@ -9,6 +9,10 @@ from contextlib import contextmanager
 from typing import Any
 
 from joblib import Parallel, delayed
+from sklearn.utils.parallel import _threadpool_controller_decorator
+
+#: Lets BLAS use one thread: in a loop of small products more of them only wait for each other.
+one_thread = _threadpool_controller_decorator(limits=1, user_api="blas")
 
 
 def run(function: Callable, tasks: Iterable[tuple], n_jobs: int | None) -> Iterator[Any]:

@@ -16,10 +16,10 @@ export interface Memory {
   setItem(name: string, text: string): void;
 }
 
-/** A user who is asked again. Only in clients that were made with --epsilon-forever. */
-export function repeated(storage: Memory): {
+/** A user who is asked a question again. Only in clients that were made with --epsilon-forever. */
+export function repeated(storage: Memory, question: string): {
   /** The report of a round; the same one if the round was reported before. */
-  report(value: Value, round?: string): Report;
+  report(value: Value, round?: string): Promise<Report>;
   /** What all reports have spent. */
   readonly spent: number;
 };

@@ -22,7 +22,7 @@ const isMissing = (value) => value === undefined || value === null || Number.isN
 const places = SETTINGS.categories && new Map(SETTINGS.categories.map((one, i) => [one, i]));
 
 function placeOf(value) {
-  const place = places.get(isMissing(value) ? null : value);
+  const place = places.get(isMissing(value) ? null : value) ?? SETTINGS.stand_in;
   if (place !== undefined) return place;
   throw new RangeError(
     `This value is none of the ${places.size} categories of the collection, so nothing is reported: map it to one of them.`,
@@ -79,9 +79,10 @@ const posted = (report) => (report.map ? report.map((x) => (typeof x === "bigint
 
 // [direct linear mixing]
 function response(bytes, value, n, threshold) {
-  if (bernoulli(bytes, BigInt(threshold))[0]) return value;
-  const other = Number(integer(bytes, n - 1));
-  return other + (other >= value);
+  const isKept = bernoulli(bytes, BigInt(threshold))[0];
+  // As much is drawn for either: nobody reads this word of a value that is kept.
+  const other = Number(integer(isKept ? secureBytes : bytes, n - 1));
+  return isKept ? value : other + (other >= value);
 }
 
 // [direct]
@@ -175,14 +176,19 @@ function mix(x) {
 KINDS.mixing = {
   ...localHashing(drawSeed, mixingHash),
   codeOf(value) {
-    if (places) placeOf(value);
-    return word(blake2b(canonical(value), 8));
+    let text = utf8("n");
+    try {
+      text = canonical(places ? SETTINGS.categories[placeOf(value)] : value);
+    } catch (error) {
+      if (SETTINGS.stand_in === undefined) throw error;
+    }
+    return word(blake2b(text, 8));
   },
 };
 
 function canonical(value) {
   if (isMissing(value)) return utf8("n");
-  if (typeof value === "string" && !/\p{Surrogate}/u.test(value)) return utf8(`s${value}`);
+  if (typeof value === "string" && !/\p{Surrogate}/u.test(value)) return utf8(`s${value.normalize("NFC")}`);
   if (Array.isArray(value)) {
     const parts = value.map(canonical).flatMap((part) => [...utf8(`${part.length}:`), ...part]);
     return [...utf8("t"), ...parts];
@@ -216,8 +222,8 @@ KINDS.subset = {
     const holdsOwn = bernoulli(bytes, BigInt(m.inside))[0];
     const [last, size] = [m.n_categories - 1, m.subset_size - holdsOwn];
     const items = Array.from({ length: last }, (_, i) => i);
-    for (let i = 0; i < size; i++) {
-      const j = i + Number(integer(bytes, last - i));
+    for (let i = 0; i < m.subset_size; i++) {
+      const j = i + Number(integer(i < size ? bytes : secureBytes, last - i));
       [items[i], items[j]] = [items[j], items[i]];
     }
     // The other codes are numbered 0 .. d-2: d-1 takes the place of the user's own one.

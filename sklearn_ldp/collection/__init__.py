@@ -1,6 +1,6 @@
 """Collecting reports in production: files, batches, checkpoints and aggregation."""
 
-from ..mechanisms import Protocol
+from .._mechanisms import Protocol, Reports
 from ._aggregator import Aggregator, CollectionSummary, Refusal
 from ._batches import Caps, RefusedBatchError, RepeatedBatchError, report_configuration
 from ._repeated_client import RepeatedClient, SurveyClient
@@ -20,6 +20,7 @@ __all__ = [
     "RefusedBatchError",
     "RepeatedBatchError",
     "RepeatedClient",
+    "Reports",
     "SurveyClient",
     "Tally",
     "aggregate",

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import secrets
 import threading
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 from os import PathLike
@@ -13,8 +14,8 @@ from typing import Any, NamedTuple, Self
 
 from sklearn.base import clone
 
+from .._mechanisms import MAX_USERS, OracleOrProtocol, as_protocol
 from .._utils.text import printable
-from ..mechanisms import MAX_USERS, OracleOrProtocol, as_protocol
 from ..oracles.collector import BaseCollector
 from . import checkpoints
 from ._batches import (
@@ -27,16 +28,20 @@ from ._batches import (
     other_content,
     repeated,
 )
-from ._header import Header
+from ._header import POSTED, Header
 from ._tally import (
     Batch,
     CopyRule,
+    KnownLines,
     Tally,
     checked_tally,
     count_batch,
+    is_namesake,
     is_of_file,
     is_same,
+    lines_of,
     refuse_difference,
+    without_order,
 )
 
 _KEPT_REFUSALS = 1000  # a bound on what hostile clients can make a collector remember
@@ -119,7 +124,7 @@ class Aggregator:
     on_repeat : {"raise", "ignore"}, default="raise"
         What to do with a batch that was seen before. A batch that has the id of another one, but
         other reports, is refused in any case, and so is one that has the reports of another one
-        under a new id.
+        under a new id, and a file of posted lines that has grown.
     caps : Caps, default=None
         Limits on batches and their sources; None sets none.
     key : bytes, default=None
@@ -168,6 +173,9 @@ class Aggregator:
         self._ledger: dict[str, int] = {}
         self._digests: dict[str, bytes] = {}
         self._copies: dict[bytes, str] = {}  # batches that nobody but a copy could agree with
+        # Of batches of posted lines: their sizes, and by which lines the others are known.
+        self._posted = KnownLines(set(), secrets.token_bytes(16))
+        self._lines: dict[bytes, str] = {}
         self._caps = caps or Caps()
         self._sources = Sources(self._caps)
         self._key = as_key(key)
@@ -273,17 +281,29 @@ class Aggregator:
         batch_id = header.batch_id
         self._caps.refuse_size(batch_id, header.n_samples)
         with self._lock:
+            prefixes = getattr(header, "prefixes", ())  # of posted lines
+            known = next(filter(self._ledger.__contains__, prefixes), None)
+            if known is not None:
+                what = f"the first {self._ledger[known]} of the lines of batch {batch_id!r} before"
+                remedy = "Put the lines after them into a file of another name"
+                raise _counted(batch_id, f"{what}, as batch {known!r}. {remedy}")
             if batch_id not in self._ledger:
                 return False
             digest = self._digests.get(batch_id, b"")
-            return is_of_file(digest, header.sha256) and self._is_repeat({batch_id: b""})
+            return is_of_file(digest, header.origin) and self._is_repeat({batch_id: b""})
 
     def _is_repeat(self, digests: Mapping[str, bytes]) -> bool:
         """Whether all batches were seen before; raise unless such repeats are ignored."""
         seen = [batch for batch in digests if batch in self._ledger]
         for batch in seen:
-            if not is_same(self._digests.get(batch, b""), digests[batch]):
+            known, given = self._digests.get(batch, b""), digests[batch]
+            if not is_same(known, given):
                 raise other_content("Aggregator", batch)
+            is_telling = self._copy_rule.tells_in_any_order(self._ledger[batch])
+            if batch.startswith(POSTED) and not is_telling and is_namesake(known, given):
+                what = f"batch {batch!r}, or one with as many reports of each kind, before"
+                remedy = "Leave it out if it is a copy, or else give the file another name"
+                raise _counted(batch, f"{what}, in a file of this name in another folder. {remedy}")
         if not seen:
             return False
         if len(seen) == len(digests) and self._resumed.issuperset(seen):
@@ -311,6 +331,22 @@ class Aggregator:
                 keys[key] = batch
         return keys
 
+    def _refuse_known_lines(self, tally: Tally | Batch) -> None:
+        """Raise if most lines of a batch of posted lines were counted in others."""
+        for batch, digest in tally.digests.items():
+            found = Counter(self._lines[x] for x in lines_of(digest) if x in self._lines)
+            n_reports, n_choices = sum(self._ledger[x] for x in found), len(self._ledger)
+            if self._copy_rule.tells_lines(found.total(), n_reports, n_choices ** len(found)):
+                what = f"most lines of batch {batch!r} before, as batch {min(found)!r} or others"
+                raise _counted(batch, f"{what}. Leave out the lines that were counted")
+
+    def _remember_lines(self, digests: Mapping[str, bytes]) -> None:
+        for batch in digests:
+            if batch.startswith(POSTED):
+                self._posted.sizes.add(self._ledger[batch])
+                for line in lines_of(digests[batch]):
+                    self._lines.setdefault(line, batch)
+
     def _commit(self, tally: Tally | Batch) -> None:
         """Add all of it: ledger and counts change together, even if Ctrl-C interrupts."""
         with self._lock:
@@ -319,6 +355,7 @@ class Aggregator:
                 if self._is_repeat(digests):
                     return
                 keys = self._refuse_copies(tally)
+                self._refuse_known_lines(tally)
                 self._sources.refuse(tally.batches)
                 total = tally.n_samples + self.n_samples
                 if total > MAX_USERS:
@@ -341,6 +378,7 @@ class Aggregator:
                 raise
             self._digests.update(tally.digests)
             self._copies.update(keys)
+            self._remember_lines(tally.digests)
             self._sources.add(tally.batches)
 
     # -- what was collected -------------------------------------------------------------------
@@ -452,7 +490,8 @@ class Aggregator:
                 self._n_repeats,
                 self._n_refused,
                 [tuple(refusal) for refusal in self._refusals],
-                dict(self._digests),
+                without_order(self._digests),
+                self._posted.secret,
             )
         seal = checkpoints.write(path, state, self._seals.get(place), key=self._key)
         self._seals[place] = {seal}
@@ -502,6 +541,8 @@ class Aggregator:
         state = checkpoints.read(path, result._protocol, key=result._key)
         result._counts, result._ledger, result._digests = state.counts, state.batches, state.digests
         result._copies = result._copy_rule.keys(state.batches, state.digests)
+        result._posted = KnownLines(set(), state.secret or result._posted.secret)
+        result._remember_lines(state.digests)
         result._sources.add(state.batches)
         result._n_repeats, result._n_refused = state.n_repeats, state.n_refused
         result._refusals.extend(Refusal(*refusal) for refusal in state.refused)
@@ -526,10 +567,21 @@ class Aggregator:
                 " save a checkpoint, or send its tally()."
             )
         locks = ("_lock", "_saving")
-        return {name: value for name, value in vars(self).items() if name not in locks}
+        state = {name: value for name, value in vars(self).items() if name not in locks}
+        digests = without_order(self._digests)
+        return state | {"_digests": digests, "_copies": self._copy_rule.keys(self._ledger, digests)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state, _lock=threading.RLock(), _saving=threading.Lock())
+
+
+def _counted(batch: str, what: str) -> RepeatedBatchError:
+    """The error for lines of which only their users know whether they come again."""
+    return RepeatedBatchError(
+        f"Aggregator has counted {what}: a report counts once. Close a file before it is counted, "
+        "and give each batch a file of its own.",
+        batch,
+    )
 
 
 def _name_of(tally: Tally | Batch) -> str:

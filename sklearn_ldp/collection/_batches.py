@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
 
-from ..mechanisms import OracleOrProtocol, as_protocol
+from .._mechanisms import OracleOrProtocol, as_protocol
 
 _MAX_ID = 1000  # characters
 

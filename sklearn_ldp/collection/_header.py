@@ -9,15 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from ..mechanisms import Protocol
-from ..mechanisms.protocol import configuration_difference
+from .._mechanisms import Protocol
 from ._batches import Key, check_batch_id
 
 KEY = b"sklearn_ldp"  # where the schema's metadata has the header
 FORMAT = "sklearn_ldp reports"
 VERSION = 1
 MAX_CHARACTERS = 1 << 16
-_OF_LISTS = ("n_categories", "domain_sha256", "p", "q")
+POSTED = "posted/"  # with which the id of lines as clients post them begins
 
 
 @dataclass(frozen=True)
@@ -43,6 +42,11 @@ class Header:
     n_samples: int
     sha256: str
     tag: str = ""
+
+    @property
+    def origin(self) -> str:
+        """What a ledger knows a file by that comes again, in hexadecimal digits."""
+        return self.sha256
 
     def signed(self, key: Key | None) -> Header:
         """Return the header with a tag, if there is a key."""
@@ -72,6 +76,27 @@ class Header:
                 "batch": batch,
             }
         )
+
+
+@dataclass(frozen=True)
+class PostedHeader(Header):
+    """Description of lines as clients post them, which say nothing of themselves.
+
+    Parameters
+    ----------
+    place : str, default=""
+        Digest of the path or address of their file; empty if they come from none.
+    prefixes : tuple of str, default=()
+        Ids that the file had when it ended after as many lines as a batch that the ledger knows.
+    """
+
+    place: str = ""
+    prefixes: tuple[str, ...] = ()
+
+    @property
+    def origin(self) -> str:
+        """The place: nobody has stated a digest of the reports."""
+        return self.place
 
 
 def parse_header(text: str | bytes) -> Header:
@@ -114,13 +139,9 @@ def schema_header(metadata: dict[bytes, bytes] | None) -> Header:
     return parse_header((metadata or {}).get(KEY, b"{}"))
 
 
-def refuse_other_configuration(header: Header, protocol: Protocol) -> None:
-    """Raise ValueError if the reports are not of this protocol."""
-    ours, theirs = protocol.configuration, header.configuration
-    if theirs.get("domain_sha256") == "open" and ours.get("hash_family") == "mixing":
-        # Its client knows no list of categories, nor what follows from one.
-        theirs = {**theirs, **{name: ours[name] for name in _OF_LISTS}}
-    what = configuration_difference(theirs, ours)
+def refuse_other_configuration(theirs: dict[str, Any], protocol: Protocol) -> None:
+    """Raise ValueError if reports of this configuration are not of this protocol."""
+    what = protocol.difference(theirs)
     if what:
         raise ValueError(
             f"its reports are of another collection: {what}. Reports of two protocols cannot be "

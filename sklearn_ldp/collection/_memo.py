@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
+from .._domains import codes_on_client
+from .._mechanisms import OracleOrProtocol, Protocol
+from .._mechanisms.coins import SecureCoins
+from .._mechanisms.several import Several
 from .._utils.files import read_regular, replacing, sweep
-from ..domains import codes_on_client
-from ..mechanisms import OracleOrProtocol, Protocol
-from ..mechanisms.coins import SecureCoins
-from ..mechanisms.several import Several
 from .checkpoints import locked
 
 _MAX_BYTES = 1 << 24
@@ -29,25 +29,37 @@ class BaseClient:
 
     Her file is read without trust in it. A change is made under a lock, on what the file says at
     that time, and it is on disk before `_changing` ends. So what a client sends afterwards is known
-    to all later clients, whenever a process is killed. The protocol, but for its round, and the
-    settings must stay as they were.
+    to all later clients, whenever a process is killed. The question, the protocol but for its
+    round, and the settings must stay as they were.
     """
 
     _form: str  # name and version of the format of the file
     _mark: str  # the entry that tells one user's file from another's
-    _may_lack_digest = False
 
     def __init__(
-        self, source: OracleOrProtocol, memo: str | PathLike[str], **settings: float
+        self,
+        source: OracleOrProtocol,
+        memo: str | PathLike[str],
+        question: str,
+        missing: str,
+        **settings: float,
     ) -> None:
         self._name, self._path = type(self).__name__, Path(memo)
         self._protocol: Any = source.protocol()
+        if not isinstance(question, str) or not question:
+            raise ValueError(
+                f"{self._name} needs question= to be the name of what is asked, such as "
+                "question='browser', because its memo is of one question, got "
+                f"{'an empty text' if question == '' else type(question).__name__}."
+            )
+        self._is_stood_in = is_stood_in(missing, self._name)
         if getattr(source, "random_state", None) is not None:
             raise ValueError(
                 f"{self._name} refuses {type(source).__name__} with a random_state, because "
                 "predictable reports protect nobody: leave it out. To simulate, use privatize."
             )
-        self._head = {"format": self._form, "survey": survey_digest(self._protocol, **settings)}
+        survey = _sha256(_text([question, survey_digest(self._protocol, **settings)]))
+        self._head = {"format": self._form, "survey": survey}
         self._known: tuple[bytes | None, dict[str, Any]] = (None, {})
         self._written: dict[str, tuple[Any, str]] = {}
         self._part: Any = None  # the number of the column or of the prefix
@@ -72,19 +84,24 @@ class BaseClient:
     # -- values and reports -------------------------------------------------------------------
     def _code(self, value: Any) -> np.ndarray:
         """The code of a value, or of that of the column in a record, of shape (1,)."""
-        domain, name = self._protocol.domain, self._protocol.name
-        if self.column is None:
+        domain, name, column = self._protocol.domain, self._protocol.name, self.column
+        if column is not None:
+            domain, name = domain.columns[column], f"{name}, in the column {column!r},"
+            if not hasattr(value, "keys") or not (self._is_stood_in or column in value):
+                raise ValueError(
+                    f"{self._name} is to report the column {column!r}, which the record does not "
+                    f"have: pass a mapping of column to value, got {type(value).__name__}."
+                )
+            value = value.get(column)
+        try:
             codes = codes_on_client(domain, [value], name)
-            if self._part is None:
-                return codes
-            return self._protocol.mechanism.looked_at(codes, np.array([self._part]))
-        if self.column not in value:
-            raise ValueError(
-                f"{self._name} is to report the column {self.column!r}, which the record does not "
-                f"have: {', '.join(map(repr, value))}."
-            )
-        name = f"{name}, in the column {self.column!r},"
-        return codes_on_client(domain.columns[self.column], [value[self.column]], name)
+        except (TypeError, ValueError):
+            if not self._is_stood_in:
+                raise
+            codes = codes_on_client(domain, [domain.stand_in], name)
+        if column is not None or self._part is None:
+            return codes
+        return self._protocol.mechanism.looked_at(codes, np.array([self._part]))
 
     def _row(self, report: np.ndarray) -> list[int]:
         """A report of the oracle, or on the part, as integers for the file."""
@@ -115,7 +132,7 @@ class BaseClient:
     def _read(self) -> dict[str, Any]:
         """The entries of this client's file, which must be replaced and not changed."""
         entries: dict[str, Any] = {}
-        if os.path.lexists(self._path):
+        with suppress(FileNotFoundError):  # a link to a file that is still to come has a name, too
             content = read_regular(self._path, _MAX_BYTES)
             if content != self._known[0]:  # thousands of rounds take milliseconds to parse
                 self._known = content, self._parsed(content)
@@ -133,16 +150,19 @@ class BaseClient:
             entries = json.loads(content)
             form, survey = str(entries.pop("format")), entries.pop("survey")
             digest = entries.pop("sha256", None)
-            known = None if digest is None and self._may_lack_digest else _sha256(_text(entries))
             is_other = survey != self._head["survey"]  # whose entries may well be of other kinds
-            is_whole = digest == known and (is_other or self._is_fine(entries))
+            is_whole = digest == _sha256(_text(entries)) and (is_other or self._is_fine(entries))
         ours, _, newest = self._form.rpartition(" ")
         found, _, version = form.rpartition(" ")
-        if found == ours and version.isdecimal() and int(version[:9]) > int(newest):
-            raise ValueError(
-                f"{self._path} is the memo of a newer {self._name}: install the release of "
-                "sklearn_ldp that has written it."
-            )
+        if found == ours and version.isdecimal() and version != newest:
+            if int(version[:9]) > int(newest):
+                what = f"a newer {self._name}: install the release of sklearn_ldp that wrote it"
+            else:
+                what = (
+                    f"an older {self._name}: it belongs to no question. Delete it, or name another "
+                    "file; what is asked from now on spends epsilon again"
+                )
+            raise ValueError(f"{self._path} is the memo of {what}.")
         if form != self._form or not is_whole:
             raise ValueError(
                 f"{self._path} is not the memo of a {self._name}, or it is damaged. A new one "
@@ -150,9 +170,9 @@ class BaseClient:
             )
         if survey != self._head["survey"]:
             raise ValueError(
-                f"{self._path} is the memo of another survey or oracle: categories, epsilons and "
-                "all other parameters must stay as they were. Give each survey a file of its own; "
-                "its users spend epsilon in each."
+                f"{self._path} is the memo of another question, survey or oracle: question, "
+                "categories, epsilons and all other parameters must stay as they were. Give each "
+                "question a file of its own; its users spend epsilon in each."
             )
         return entries
 
@@ -203,6 +223,13 @@ class BaseClient:
             self._written[name] = value, text
         texts = (f"{_text(name)}: {self._written[name][1]}" for name in sorted(entries))
         return f"{{{', '.join(texts)}}}"
+
+
+def is_stood_in(missing: Any, name: str) -> bool:
+    """Return whether a client reports something in place of an answer that it has no code for."""
+    if missing not in ("error", "report"):
+        raise ValueError(f'{name} takes missing="error" or missing="report", got something else.')
+    return missing == "report"
 
 
 def survey_digest(protocol: Protocol, **settings: float) -> str:

@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from ..mechanisms import OracleOrProtocol, Protocol
-from ..mechanisms.chain import Chain
-from ..mechanisms.coins import SecureCoins
-from ..mechanisms.several import Several
+from .._mechanisms import OracleOrProtocol, Protocol
+from .._mechanisms.chain import Chain
+from .._mechanisms.coins import SecureCoins
+from .._mechanisms.several import Several
 from ..surveys import BaseColumnSurvey
 from ._memo import BaseClient
 
@@ -31,8 +31,10 @@ class RepeatedClient(BaseClient):
     one that does not depend on the value. A single report has exactly the law of the oracle's, so
     nothing changes on the server.
 
-    Privacy: one report spends the oracle's epsilon, any number of reports of one value at most
-    `epsilon_forever`, and those of k values k times `epsilon_forever`, which `spent` counts.
+    Privacy: one report spends the oracle's epsilon, and any number of reports of one value at most
+    `epsilon_forever`. Those of k values spend at most k times `epsilon_forever`, which `spent`
+    counts, between two histories whose values change and come back in the same rounds. *When* a
+    value changes is not protected: no budget bounds what the reports tell of it.
 
     Parameters
     ----------
@@ -43,6 +45,9 @@ class RepeatedClient(BaseClient):
         as one.
     memo : path-like
         The file that keeps the reports, created if missing. It is private, see the notes.
+    question : str
+        Name of what is asked, such as "browser". The memo belongs to it: another question has a
+        file of its own.
     epsilon_forever : float
         Budget of all reports of one value together, at least the oracle's epsilon. With twice the
         oracle's epsilon, about half of the rounds send the permanent report.
@@ -53,6 +58,10 @@ class RepeatedClient(BaseClient):
         Whether one hash function serves all values, so that at most `hash_range_` values are ever
         paid for. Take it if values change often. All reports of a user then carry her function, so
         they are linkable even if her value changes.
+    missing : {"error", "report"}, default="error"
+        What to do with an answer that is missing or not listed. A user who then does not report
+        tells that by their absence. "report" sends a report of a stand-in: None where it is a
+        category, otherwise the last category; of strings, the last letter of the alphabet alone.
 
     Raises
     ------
@@ -60,7 +69,7 @@ class RepeatedClient(BaseClient):
         If the reports have no two likelihoods.
     ValueError
         If a budget is not valid, or `fixed_part` finds no hash function; if the oracle has a
-        `random_state`; or if the file is damaged, is of another oracle or a newer version, or is
+        `random_state`; or if the file is damaged, is of another question, oracle or version, or is
         kept locked by another process for a minute.
 
     See Also
@@ -97,7 +106,9 @@ class RepeatedClient(BaseClient):
     >>> oracle = OLH(epsilon=1.0, categories=["chrome", "edge", "firefox"])
     >>> folder = tempfile.TemporaryDirectory()
     >>> memo = os.path.join(folder.name, "state.json")
-    >>> client = RepeatedClient(oracle, memo, epsilon_forever=2.0, most_epsilon=8.0)
+    >>> client = RepeatedClient(
+    ...     oracle, memo, question="browser", epsilon_forever=2.0, most_epsilon=8.0
+    ... )
     >>> for value, name in [("firefox", "may"), ("firefox", "june"), ("edge", "july")]:
     ...     report = client.report(value, collection_round=name)
     >>> client.history
@@ -107,23 +118,27 @@ class RepeatedClient(BaseClient):
     >>> folder.cleanup()
     """
 
-    _form, _mark = "sklearn_ldp repeated client 1", "key"
+    _form, _mark = "sklearn_ldp repeated client 2", "key"
 
     def __init__(
         self,
         oracle: OracleOrProtocol,
         memo: str | PathLike[str],
         *,
+        question: str,
         epsilon_forever: float,
         most_epsilon: float | None = None,
         fixed_part: bool = False,
+        missing: str = "error",
     ) -> None:
         if not hasattr(oracle, "protocol"):
-            raise TypeError(f"RepeatedClient needs a frequency oracle or Protocol, got {oracle!r}.")
+            what = type(oracle).__name__
+            raise TypeError(f"RepeatedClient needs a frequency oracle or Protocol, got {what}.")
         self._chains = chains_of(oracle.protocol(), epsilon_forever, fixed_part)
         self._most_values = most_values(most_epsilon, epsilon_forever)
         self._forever, self._is_fixed = float(epsilon_forever), bool(fixed_part)
-        super().__init__(oracle, memo, epsilon_forever=self._forever, fixed_part=self._is_fixed)
+        settings = {"epsilon_forever": self._forever, "fixed_part": self._is_fixed}
+        super().__init__(oracle, memo, question, missing, **settings)
 
     # -- the account ----------------------------------------------------------------------------
     @property
@@ -133,7 +148,10 @@ class RepeatedClient(BaseClient):
 
     @property
     def spent(self) -> float:
-        """What all reports have spent, by any client with this file."""
+        """What all reports have spent, by any client with this file.
+
+        It bounds what they tell of *which* values the user had, and not of when they changed.
+        """
         return self.n_values * self._forever
 
     @property
@@ -176,8 +194,14 @@ class RepeatedClient(BaseClient):
             is kept locked by another process. Nothing is spent or written then, nor after OSError.
         """
         if not isinstance(collection_round, str):
-            raise TypeError(f"collection_round must be a string, got {collection_round!r}.")
-        self._protocol.protocol(collection_round)
+            raise TypeError(
+                f"collection_round must be text, got {type(collection_round).__name__}."
+            )
+        if self._protocol.collection_round not in ("", collection_round):
+            raise ValueError(
+                f"This RepeatedClient is of the round {self._protocol.collection_round!r} alone: "
+                "reports of two rounds do not add up, so make one of the other round's oracle."
+            )
         with self._changing() as entries:
             if collection_round not in entries["rounds"]:
                 self._add_round(entries, self._code(value), collection_round)
@@ -296,14 +320,19 @@ class SurveyClient(BaseClient):
     memo : path-like
         The file that keeps column and report, created if missing. It is private: whoever reads it
         knows the report, but not her values. Delete it if the device is to forget the user.
+    question : str
+        Name of what is asked, such as "browser". The memo belongs to it: another question has a
+        file of its own.
+    missing : {"error", "report"}, default="error"
+        As for :class:`RepeatedClient`.
 
     Raises
     ------
     TypeError
         If `survey` is not a survey whose users are asked for one column each.
     ValueError
-        If the file is damaged, is of another survey, or is kept locked by another process for a
-        minute; or if the survey has a `random_state`.
+        If the file is damaged, is of another question, survey or version, or is kept locked by
+        another process for a minute; or if the survey has a `random_state`.
 
     See Also
     --------
@@ -325,25 +354,32 @@ class SurveyClient(BaseClient):
     >>> survey = ColumnOracle(epsilon=1.0, domains={"sex": ["F", "M"], "age": 10})
     >>> folder = tempfile.TemporaryDirectory()
     >>> memo = os.path.join(folder.name, "survey.json")
-    >>> client = SurveyClient(survey, memo)
+    >>> client = SurveyClient(survey, memo, question="census")
     >>> in_may = client.report({"sex": "F", "age": 7})
-    >>> in_june = SurveyClient(survey, memo).report({"sex": "F", "age": 8})
+    >>> again = SurveyClient(survey, memo, question="census")
+    >>> in_june = again.report({"sex": "F", "age": 8})
     >>> bool((in_may == in_june).all()), client.n_reports
     (True, 1)
     >>> folder.cleanup()
     """
 
-    _form, _mark = "sklearn_ldp survey client 1", "part"
-    _may_lack_digest = True  # the first files had none
+    _form, _mark = "sklearn_ldp survey client 2", "part"
 
-    def __init__(self, survey: BaseColumnSurvey[Any], memo: str | PathLike[str]) -> None:
+    def __init__(
+        self,
+        survey: BaseColumnSurvey[Any],
+        memo: str | PathLike[str],
+        *,
+        question: str,
+        missing: str = "error",
+    ) -> None:
         is_survey = isinstance(survey, BaseColumnSurvey)
         if not is_survey or not asks_one_part(survey.protocol().mechanism):
             raise TypeError(
                 "SurveyClient needs a survey whose users are asked for one column each, such as "
-                f"ColumnOracle(1.0, domains=domains), got {survey!r}."
+                f"ColumnOracle(1.0, domains=domains), got {type(survey).__name__}."
             )
-        super().__init__(survey, memo)
+        super().__init__(survey, memo, question, missing)
 
     @property
     def n_reports(self) -> int:

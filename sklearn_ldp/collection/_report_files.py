@@ -2,34 +2,30 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
 import os
 import secrets
 import tempfile
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
+from dataclasses import fields as fields_of
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from .._mechanisms import OracleOrProtocol, Protocol, as_protocol
 from .._utils.files import replacing
 from .._utils.random import RandomState, as_generator
 from .._utils.text import printable
 from .._utils.typing import ReportSink, ReportSource
-from ..mechanisms import OracleOrProtocol, Protocol, as_protocol
 from ._batches import Key, RefusedBatchError, as_key, check_batch_id
 from ._header import ContentDigest, Header, parse_header, refuse_other_configuration
-from ._tally import Batch, Tally, count_batch
+from ._tally import NO_LINES, Batch, Tally, count_batch
 from .containers import as_chunks, from_columns, is_older, report_fields, to_columns
 from .formats import FORMATS, format_of
-from .sources import name_of, open_source
-
-_FIRST_REPORTS, _MANY_ORDERS = 4096, 128
+from .sources import is_path, is_url, name_of, open_source
 
 
 def write_reports(
@@ -65,10 +61,9 @@ def write_reports(
     oracle : oracle or Protocol
         Unfitted, with declared categories.
     batch_id : str, default=None
-        Name of the batch. None makes it of the reports in the order in which they are given (and of
-        the key), so that whoever writes the same array again writes the same batch. Where these
-        have fewer than 2**128 orders, whoever reads the id could find out which it was, in spite of
-        the shuffle: then a random name is drawn.
+        Name of the batch. None draws a random one, because a name made of the reports would tell
+        their order, in spite of the shuffle, to whoever knows most of them. So the same array that
+        is written again is another batch: name it if it may be.
     collection_round : str, default=""
         Name of the collection.
     format : {"auto", "parquet", "arrow", "jsonl"}, default="auto"
@@ -108,16 +103,14 @@ def write_reports(
     form = format_of(path, format)
     secret = as_key(key)
     protocol = as_protocol(oracle, collection_round)
-    given = _Order(protocol, secret)
-    if batch_id is not None:
-        check_batch_id(batch_id)
+    batch_id = secrets.token_hex(16) if batch_id is None else batch_id
+    check_batch_id(batch_id)
     # What no reader takes is refused before `reports` is asked for any: a generator may randomise.
-    likely = Header(protocol.configuration, batch_id or "0" * 32, 1, "0" * 64, "0" * 64)
+    likely = Header(protocol.configuration, batch_id, 1, "0" * 64, "0" * 64)
     parse_header(likely.to_json())
     with Shuffle(random_state) as shuffle:
-        fields = _add_checked(shuffle, reports, protocol, given if batch_id is None else None)
+        fields = _add_checked(shuffle, reports, protocol)
         pieces = shuffle.finish()
-        batch_id = given.batch_id() if batch_id is None else batch_id
         digest = ContentDigest(len(fields))
         for columns in pieces:
             digest.add(columns)
@@ -131,40 +124,7 @@ def write_reports(
     return batch_id
 
 
-class _Order:
-    """The order in which reports are given, and the id that is made of it."""
-
-    def __init__(self, protocol: Protocol, key: Key | None) -> None:
-        self._protocol, self._key = protocol, key
-        self._digest: ContentDigest | None = None
-        self._kinds: Counter = Counter()  # of the first reports; more of them have more orders
-
-    def add(self, columns: list[np.ndarray]) -> None:
-        """Add reports."""
-        self._digest = self._digest or ContentDigest(len(columns))
-        self._digest.add(columns)
-        n_left = _FIRST_REPORTS - self._kinds.total()
-        if not n_left:
-            return
-        first = [column[:n_left] for column in columns]
-        rows = [np.ascontiguousarray(c).reshape(len(c), -1).view(np.uint8) for c in first]
-        self._kinds.update(map(bytes, np.concatenate(rows, axis=1)))
-
-    def batch_id(self) -> str:
-        """Return the id, which is random if there are few orders."""
-        orders = math.lgamma(self._kinds.total() + 1)
-        orders -= sum(math.lgamma(number + 1) for number in self._kinds.values())
-        if orders < _MANY_ORDERS * math.log(2):
-            return secrets.token_hex(16)
-        assert self._digest is not None
-        configuration = json.dumps(self._protocol.configuration, sort_keys=True)
-        content = f"{configuration}\n{self._digest.hexdigest()}".encode()
-        if self._key is not None:
-            return self._key.tag("batch", content)[:32]
-        return hashlib.sha256(b"batch\n" + content).hexdigest()[:32]
-
-
-def _add_checked(shuffle, reports, protocol, given):
+def _add_checked(shuffle, reports, protocol):
     """Check all reports of a batch, hand them on as columns, and return the columns' fields."""
     fields: list = []
     is_held = isinstance(reports, np.ndarray) and not isinstance(reports, np.memmap)
@@ -173,10 +133,7 @@ def _add_checked(shuffle, reports, protocol, given):
             if len(chunk):
                 checked = protocol.check(chunk)
                 fields = report_fields(protocol, checked)
-                columns = to_columns(checked, fields)
-                if given is not None:
-                    given.add(columns)
-                shuffle.add(columns, may_spill=not is_held)
+                shuffle.add(to_columns(checked, fields), may_spill=not is_held)
         if not fields:
             raise ValueError("there are no reports")
     except ValueError as error:
@@ -272,16 +229,16 @@ def tally_file(
 def count_source(
     path: Any,
     protocol: Protocol,
-    form: str = "auto",
-    key: Key | None = None,
-    *,
-    is_known: Callable[[Header], bool] | None = None,
+    form: str,
+    key: Key | None,
+    is_known: Any = None,
+    lines: Any = NO_LINES,
 ) -> Batch | None:
     """Check and count a file as `tally_file` does, for a protocol that exists already.
 
     None if `is_known` says so of its header: its reports are not read then.
     """
-    pieces = _read(path, protocol, form, key, is_known)
+    pieces = _read(path, protocol, form, key, is_known, lines.sizes)
     header, first = next(pieces, (None, None))
     if header is None:
         return None
@@ -291,7 +248,7 @@ def count_source(
         for _, chunk in pieces:
             yield chunk
 
-    return count_batch(chunks(), protocol, header.batch_id, header.sha256)
+    return count_batch(chunks(), protocol, header.batch_id, header, lines.secret)
 
 
 def describe_reports(path: ReportSource, *, format: str = "auto") -> dict[str, Any]:
@@ -316,21 +273,27 @@ def describe_reports(path: ReportSource, *, format: str = "auto") -> dict[str, A
     RefusedBatchError
         If the file's header cannot be read. This is a ValueError.
     """
-    return dict(vars(read_header(path, format)))
+    header = read_header(path, format)
+    return {field.name: getattr(header, field.name) for field in fields_of(Header)}
 
 
-def read_header(path: Any, form: str = "auto", key: Key | None = None) -> Header:
-    """Read the header of a file; if there is a key, it must have signed the header."""
-    with _opened(path, form, key) as (header, _):
+def read_header(path: Any, form: str = "auto", key: Key | None = None, sizes: Any = ()) -> Header:
+    """Read the header of a file; if there is a key, it must have signed the header.
+
+    `sizes` are those of the batches of posted lines that were counted before.
+    """
+    with _opened(path, form, key, sizes) as (header, _):
         return header
 
 
 @contextmanager
-def _opened(path: Any, form: str, key: Key | None) -> Iterator[tuple[Header, Callable]]:
+def _opened(path: Any, form: str, key: Key | None, sizes: Any) -> Iterator[tuple[Header, Callable]]:
     """The header of a file and the reader of its reports; whatever goes wrong names the file."""
     source, form = open_source(path, form)
     try:
-        header, opened = FORMATS[form].open(source)
+        place = os.fspath(path) if is_path(path) else ""
+        place = place if not place or is_url(place) else os.path.realpath(place)
+        header, opened = FORMATS[form].open(source, place, sizes)
         header.refuse_unsigned(key)
         yield header, partial(FORMATS[form].read, opened, header)
     except RefusedBatchError:
@@ -348,15 +311,16 @@ def _read(
     form: str,
     key: Key | None = None,
     is_known: Callable[[Header], bool] | None = None,
+    sizes: Collection[int] = (),
 ) -> Iterator[tuple[Header, np.ndarray]]:
     """Yield pieces of reports in canonical form; the digest is compared after the last one.
 
     Nothing is yielded if the batch is known, which is asked once its header has been read.
     """
-    with _opened(path, form, key) as (header, read):
+    with _opened(path, form, key, sizes) as (header, read):
         if is_known is not None and is_known(header):
             return
-        refuse_other_configuration(header, protocol)
+        refuse_other_configuration(header.configuration, protocol)
         digest = None
         for columns, fields in read(protocol):
             digest = digest or ContentDigest(len(fields))

@@ -14,13 +14,13 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from .._mechanisms import OracleOrProtocol, Protocol
 from .._utils.progress import Progress
-from ..mechanisms import OracleOrProtocol, Protocol
 from ._aggregator import Aggregator
 from ._batches import Caps, RefusedBatchError, check_batch_id
 from ._header import Header
-from ._report_files import count_source, read_header, tally_file
-from ._tally import Tally
+from ._report_files import count_source, read_header
+from ._tally import KnownLines, Tally
 from .checkpoints import locked
 from .containers import is_iterator
 from .sources import Piped, is_path, is_url, remote_file, report_files, unreadable
@@ -246,9 +246,8 @@ def _name(prefix):
 
 def _add_file(aggregator: Aggregator, file: Any) -> None:
     try:
-        batch = count_source(
-            file, aggregator._protocol, key=aggregator._key, is_known=aggregator._is_known
-        )
+        given = aggregator._protocol, "auto", aggregator._key, aggregator._is_known
+        batch = count_source(file, *given, aggregator._posted)
     except (RefusedBatchError, OSError) as error:
         refusal = error if isinstance(error, RefusedBatchError) else unreadable(file, error)
         name = file.name if isinstance(file, Piped) else os.fspath(file)
@@ -368,7 +367,8 @@ def aggregate_dask(
         key=key,
     ) as (aggregator, adding):
         # The result of a task: scattered data would be lost with the workers that hold it.
-        terms = client.submit(_itself, (aggregator._protocol, aggregator._key), pure=False)
+        shared = aggregator._protocol, aggregator._key, aggregator._posted
+        terms = client.submit(_itself, shared, pure=False)
         left: deque[Any] = deque()
 
         def refuse(path: str, error: RefusedBatchError) -> None:
@@ -461,15 +461,18 @@ def _itself(terms: Any) -> Any:
     return terms
 
 
-def _header(path: str, terms: tuple[Protocol, Any]) -> Header | RefusedBatchError:
+def _header(path: str, terms: tuple[Protocol, Any, KnownLines]) -> Header | RefusedBatchError:
     try:
-        return read_header(path, key=terms[1])
+        return read_header(path, key=terms[1], sizes=terms[2].sizes)
     except RefusedBatchError as error:  # returned, since trying again would not help
         return error
 
 
-def _tally(path: str, terms: tuple[Protocol, Any]) -> Tally | RefusedBatchError:
+def _tally(path: str, terms: tuple[Protocol, Any, KnownLines]) -> Tally | RefusedBatchError:
+    protocol, key, lines = terms
     try:
-        return tally_file(path, terms[0], key=terms[1])
+        batch = count_source(path, protocol, "auto", key, None, lines)
+        assert batch is not None  # it is not known to anybody
+        return Tally.of(protocol, *batch).signed(key)
     except RefusedBatchError as error:
         return error

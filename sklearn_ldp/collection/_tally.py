@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -12,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..mechanisms import (
+from .._mechanisms import (
     MAX_USERS,
     Counts,
     OracleOrProtocol,
@@ -20,9 +21,9 @@ from ..mechanisms import (
     as_protocol,
     configuration_difference,
 )
-from ..mechanisms.mechanism import Mechanism
+from .._mechanisms.mechanism import Mechanism
 from ._batches import Key, RefusedBatchError, as_key, check_batch_id, other_content, repeated
-from ._header import ContentDigest
+from ._header import POSTED, ContentDigest, Header, PostedHeader
 from .containers import as_chunks, n_integers, report_fields, to_columns
 
 
@@ -31,7 +32,8 @@ class Tally:
     """Sums of some batches of reports; ``a + b`` adds up two tallies.
 
     A tally is what a worker sends back: exact integers, the names of the batches and the
-    configuration of their reports. It does not depend on the order in which batches were added.
+    configuration of their reports. It does not depend on the order in which batches were added, nor
+    tell that of the reports in one: those of arrays are dealt out to shards at random.
 
     Parameters
     ----------
@@ -45,7 +47,7 @@ class Tally:
         Number of reports of each batch, keyed by its id.
     digests : dict
         Digest of each batch, as bytes, keyed by its id. A batch without one is not compared
-        with others of its id.
+        with others of its id. None tells the order of an array.
     tag : str
         What `signed` adds; empty without a key.
     """
@@ -84,7 +86,8 @@ class Tally:
             The sums with configuration and ledger.
         """
         tallies, sizes = counts.tallies[0], counts.sizes[0]
-        return cls(dict(protocol.configuration), tallies, sizes, dict(batches), dict(digests or {}))
+        kept = without_order(digests or {})
+        return cls(dict(protocol.configuration), tallies, sizes, dict(batches), kept)
 
     @property
     def counts(self) -> Counts:
@@ -170,8 +173,8 @@ def checked_tally(tally: Tally, mechanism: Mechanism) -> Tally:
         tallies, sizes = checked_sums(mechanism, tally.tallies, tally.sizes, tally.batches)
         if not tally.digests.keys() <= tally.batches.keys():
             raise ValueError("it has digests of batches that are not in its ledger")
-        if not all(type(d) is bytes and len(d) == N_BYTES for d in tally.digests.values()):
-            raise ValueError(f"its digests must have {N_BYTES} bytes")
+        if not all(type(d) is bytes and len(d) in LENGTHS for d in tally.digests.values()):
+            raise ValueError(f"its digests must have {N_BYTES} bytes, and {_LINE} for each line")
     except ValueError as error:
         raise RefusedBatchError(
             f"A tally of {len(tally.batches)} batches is refused: {error}."
@@ -261,8 +264,7 @@ def tally_reports(
     oracle : oracle or Protocol
         Unfitted, with declared categories; it is not modified.
     batch_id : str
-        Name of the batch. It determines the shard of the batch's first report, so that the result
-        does not depend on what was added before.
+        Name of the batch.
     collection_round : str, default=""
         Name of the collection.
     key : bytes, default=None
@@ -305,14 +307,24 @@ class Batch(NamedTuple):
         return self.counts.n_samples
 
 
-def count_batch(reports: Any, protocol: Protocol, batch_id: str, file_sha256: str = "") -> Batch:
-    """Check and count a batch in the time that its reports take, whatever the tallies take."""
+def count_batch(
+    reports: Any, protocol: Protocol, batch_id: str, header: Header | None = None, key: bytes = b""
+) -> Batch:
+    """Check and count a batch in the time that its reports take, whatever the tallies take.
+
+    `header` is that of its file; `key` is that of the digests of lines, see `KnownLines`.
+    """
     check_batch_id(batch_id)
     counts = protocol.empty
     # Small batches must not all fill the same shards.
     number = int.from_bytes(hashlib.sha256(batch_id.encode()).digest()[:8], "little")
     first_shard = number % counts.n_shards
-    beginning = Beginning(protocol)
+    beginning, lines = Beginning(protocol), b""
+    is_posted, n_shards = isinstance(header, PostedHeader), counts.n_shards
+    # Arrays and posted lines may be in the order in which users came. If they were dealt out to the
+    # shards in turn, as those of a shuffled file are, the shards' sums would tell that order.
+    in_turn = n_shards == 1 or (header is not None and not is_posted)
+    slots_of = None if in_turn else partial(_at_random, n_shards)
     try:
         for chunk in beginning.watch(as_chunks(reports, protocol)):
             if len(chunk):
@@ -321,18 +333,25 @@ def count_batch(reports: Any, protocol: Protocol, batch_id: str, file_sha256: st
                     len(chunk),
                     # Checked piece by piece, while a piece is in the processor's cache; those of a
                     # file were checked when they were read.
-                    partial(_checked, None if file_sha256 else protocol, chunk),
+                    partial(_checked, None if header else protocol, chunk),
                     protocol.n_jobs,
-                    first_shard=first_shard,
+                    slots_of,
+                    first_shard,
                 )
+                if is_posted and key:
+                    lines = _lowest(lines, chunk, key)
         if not counts.n_samples:
             raise ValueError("it holds no reports")
     except RefusedBatchError:  # of the file that the batch is in
         raise
     except ValueError as error:
         raise RefusedBatchError(f"Batch {batch_id!r} is refused: {error}") from None
-    digest = beginning.digest(counts, file_sha256)
-    return Batch(counts, {batch_id: counts.n_samples}, {batch_id: digest})
+    digest = beginning.digest(counts, header.origin if header else "")
+    return Batch(counts, {batch_id: counts.n_samples}, {batch_id: digest + lines})
+
+
+def _at_random(n_shards: int, start: int, stop: int) -> np.ndarray:
+    return np.frombuffer(os.urandom(2 * (stop - start)), dtype=np.uint16) % n_shards
 
 
 def _checked(protocol: Protocol | None, chunk: Any, start: int, stop: int) -> np.ndarray:
@@ -343,7 +362,13 @@ def _checked(protocol: Protocol | None, chunk: Any, start: int, stop: int) -> np
 # -- digests, by which batches are known however they were stored and cut -------------------------
 _PIECE = 16
 #: Bytes of a digest in a ledger: of the sums, of the beginning, and of the file if it was one.
+#: Digests of lines follow if clients have posted them.
 N_BYTES = 3 * _PIECE
+_FILE = slice(2 * _PIECE, N_BYTES)
+# With half of 32 digests, honest files that share a tenth of their lines are refused once in 10**8.
+N_LINES, _LINE = 32, 8
+LENGTHS = range(N_BYTES, N_BYTES + N_LINES * _LINE + 1, _LINE)
+_RARE_BITS = 40
 _BEGINNING = 4096  # reports: enough to be unlike those of any other batch of most mechanisms ..
 _SHORT_BEGINNING, _TELLING_BITS = 256, 8.0  # .. and fewer, where a report has that many bits
 _SMALL = 4096  # integers in the reports of a small batch, whose digest is that of the reports
@@ -450,7 +475,12 @@ def is_same(one: bytes, other: bytes) -> bool:
 def is_of_file(digest: bytes, file_sha256: str) -> bool:
     """Whether a batch came in a file with this digest in its header, as far as known."""
     found = _of_file(file_sha256)[:_PIECE]
-    return not digest or (len(found) == _PIECE and digest[-_PIECE:] == found)
+    return not digest or (len(found) == _PIECE and digest[_FILE] == found)
+
+
+def is_namesake(known: bytes, given: bytes) -> bool:
+    """Whether batches of one id came in files of different places, or from who knows where."""
+    return bool(known and given) and not (any(known[_FILE]) and known[_FILE] == given[_FILE])
 
 
 class CopyRule(NamedTuple):
@@ -507,9 +537,47 @@ class CopyRule(NamedTuple):
         in_order = min(n_samples, n_first(self.entropy)) * self.entropy
         if not digest or in_order < _ENOUGH_BITS:
             return b""
-        is_small = n_samples <= self.n_small
-        in_any_order = in_order - math.lgamma(n_samples + 1) / math.log(2)
-        return digest[: _PIECE if is_small and in_any_order >= _ENOUGH_BITS else 2 * _PIECE]
+        if n_samples <= self.n_small and self.tells_in_any_order(n_samples):
+            return digest[:_PIECE]
+        return digest[: 2 * _PIECE] if any(digest[_PIECE : 2 * _PIECE]) else b""
+
+    def tells_in_any_order(self, n_samples: int) -> bool:
+        """Whether two batches of so many reports agree in any order only if one is a copy."""
+        return n_samples * self.entropy - math.lgamma(n_samples + 1) / math.log(2) >= _ENOUGH_BITS
+
+    def tells_lines(self, n_shared: int, n_reports: int, n_choices: int) -> bool:
+        """Whether a batch shares lines with others that chance does not make it share.
+
+        Parameters
+        ----------
+        n_shared : int
+            How many of its k = `N_LINES` digests of lines are among those of the others: with
+            fewer than half of them it is as if there was none.
+        n_reports : int
+            Number of reports m of those others.
+        n_choices : int
+            In how many ways these others could have been chosen.
+
+        Returns
+        -------
+        bool
+            True with a probability of at most 2**-40 for a batch of users of its own.
+
+        Notes
+        -----
+        *Proof.* Two reports, or their digests, are equal with a probability of at most c. A batch
+        has n reports, D of which are different. x given users of it have the reports of x given
+        users of the others with a probability of at most c**x, as these pairs are independent; so
+        C(n, x) (m c)**x bounds the expected number of choices of x different reports that the
+        others have too. The digests are keyed, so the k lowest are a random sample of the D, and
+        hold x given ones with a probability of C(k, x) / C(D, x). All in all it is at most
+        C(k, x) (2 m c)**x, if half of the reports are different; where many are equal by chance,
+        the bound is above 1.
+        """
+        equal = 2 * max(n_reports, 1) * (2.0**-self.entropy + 2.0 ** (-8 * _LINE))
+        chosen = math.log2(math.comb(N_LINES, n_shared) * n_choices)
+        is_rare = chosen + n_shared * math.log2(equal) <= -_RARE_BITS
+        return is_rare and 2 * n_shared >= N_LINES
 
     def keys(self, batches: Mapping[str, int], digests: Mapping[str, bytes]) -> dict[bytes, str]:
         """Return the ids of batches by their keys."""
@@ -521,3 +589,49 @@ class CopyRule(NamedTuple):
 def n_first(entropy: float) -> int:
     """Number of reports at the beginning of a batch that its digest looks at."""
     return _SHORT_BEGINNING if entropy >= _TELLING_BITS else _BEGINNING
+
+
+def without_order(digests: Mapping[str, bytes]) -> dict[str, bytes]:
+    """Return digests as they may be kept: none tells the order in which users came.
+
+    Whoever knows nearly all reports of an array, or of posted lines, could find that order by
+    trying some. Other files were shuffled before.
+    """
+    return {
+        batch: digest
+        if any(digest[_FILE]) and not batch.startswith(POSTED)
+        else digest[:_PIECE] + bytes(_PIECE) + digest[2 * _PIECE :]
+        for batch, digest in digests.items()
+    }
+
+
+# -- a few of the lines that clients have posted, by which files that overlap are known ----------
+class KnownLines(NamedTuple):
+    """What those who read posted lines must know of a collection.
+
+    Parameters
+    ----------
+    sizes : set of int
+        Numbers of lines of the batches of posted lines that were counted.
+    secret : bytes
+        Key of the digests of lines. No client knows it, so nobody makes lines whose digests are
+        low and has honest files refused for them.
+    """
+
+    sizes: set[int]
+    secret: bytes
+
+
+NO_LINES = KnownLines(set(), b"")
+
+
+def _lowest(held: bytes, reports: np.ndarray, secret: bytes) -> bytes:
+    """The lowest digests of different reports; in any order, and however often each occurs."""
+    rows = np.ascontiguousarray(reports, dtype="<i8")
+    found = {hashlib.blake2b(row.tobytes(), digest_size=_LINE, key=secret).digest() for row in rows}
+    return b"".join(sorted(found.union(lines_of(held, 0)))[:N_LINES])
+
+
+def lines_of(digest: bytes, start: int = N_BYTES) -> list[bytes]:
+    """The digests of lines in that of a batch."""
+    return [digest[i : i + _LINE] for i in range(start, len(digest), _LINE)]

@@ -22,11 +22,12 @@ from typing import Any
 
 import numpy as np
 
-from .._utils.files import errors_name, open_regular, read_regular, replacing, sweep
+from .._mechanisms import Counts, Protocol, configuration_difference
+from .._utils.files import errors_name, open_regular, read_regular, replacing, resolved, sweep
 from .._utils.typing import FilePath
-from ..mechanisms import Counts, Protocol, configuration_difference
 from ._batches import Key
-from ._tally import N_BYTES, checked_sums
+from ._header import POSTED
+from ._tally import LENGTHS, N_BYTES, checked_sums, lines_of
 
 _FORMAT = "sklearn_ldp checkpoint"
 # The arrays of each version, in the order in which the file holds them.
@@ -66,6 +67,8 @@ class Checkpoint:
         Ids and reasons of the last refusals.
     digests : dict
         Digests of the batches that have one, keyed by their ids.
+    secret : bytes
+        Key of the digests of posted lines; empty in older checkpoints.
     seal : bytes
         The seal of the file that it was read from.
     """
@@ -77,6 +80,7 @@ class Checkpoint:
     n_refused: int
     refused: list
     digests: dict[str, bytes] = field(default_factory=dict)
+    secret: bytes = b""
     seal: bytes = b""
 
 
@@ -143,12 +147,16 @@ def _seal(content: bytes | memoryview, key: Key | None) -> bytes:
 
 def _pack(state: Checkpoint, key: Key | None = None) -> bytes:
     """An npz archive whose comment is a seal: the digest, or the tag, of all bytes before it."""
-    ids = [batch.encode() for batch in state.batches]
-    digests = [state.digests.get(batch, _NO_DIGEST) for batch in state.batches]
+    ledger = dict(sorted(state.batches.items()))  # nothing tells which one came first
+    ids = [batch.encode() for batch in ledger]
+    digests = [state.digests.get(batch, _NO_DIGEST) for batch in ledger]
+    width = max(map(len, digests), default=N_BYTES)
     header = {
         "format": _FORMAT,
         "version": _VERSION,
         "configuration": state.configuration,
+        "is_signed": key is not None,
+        "secret": state.secret.hex(),
         "n_repeats": state.n_repeats,
         "n_refused": state.n_refused,
         "refused": state.refused,
@@ -157,15 +165,16 @@ def _pack(state: Checkpoint, key: Key | None = None) -> bytes:
         "header": np.frombuffer(json.dumps(header).encode(), np.uint8),
         "ids": np.frombuffer(b"".join(ids), np.uint8),
         "id_ends": np.cumsum([len(text) for text in ids], dtype=np.int64),
-        "counts": np.fromiter(state.batches.values(), np.int64, len(ids)),
+        "counts": np.fromiter(ledger.values(), np.int64, len(ids)),
         "tallies": state.counts.tallies[0],
         "sizes": state.counts.sizes[0],
-        "digests": np.frombuffer(b"".join(digests), np.uint8).reshape(-1, N_BYTES),
+        "digests": np.array(digests, dtype=f"S{width}").view(np.uint8).reshape(-1, width),
     }
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
         for name, array in members.items():
-            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+            # A ZipInfo of its own holds no time.
+            with archive.open(zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=True) as member:
                 array = np.ascontiguousarray(array, dtype=_dtype(name))
                 np.lib.format.write_array(member, array, version=(1, 0), allow_pickle=False)
         archive.comment = b"0" * _SEAL
@@ -191,13 +200,16 @@ def read(path: FilePath, protocol: Protocol, *, key: Key | None = None) -> Check
         if key is not None and seal == _seal(body, None):
             raise CheckpointError(
                 f"{path} is not signed, and with a key only signed checkpoints are read. If you "
-                "trust it, load it without the key, save it, and say so to whoever wrote it."
+                "trust it, merge Aggregator.load(path, oracle).tally().signed(key) into an "
+                "Aggregator that has the key, and save that."
             )
-        what = "SHA-256" if key is None else "signature"
-        other = " made with a key" if key is None else " made with another key"
+        if key is None and b'"is_signed": true' in body:
+            raise CheckpointError(f"{path} is signed and its key is missing: key= or --key-file.")
+        what, other = ("SHA-256", "a") if key is None else ("signature", "another")
         raise CheckpointError(
-            f"{path} is damaged or cut short: its {what} is not the one it ends with (or it was"
-            f"{other}). Go back to an earlier checkpoint, or add its batches again."
+            f"{path} is damaged or cut short: its {what} is not the one it ends with (or it was "
+            f"made with {other} key). Keep it until you have tried its key, and add again to an "
+            "earlier checkpoint all batches that it does not hold."
         )
     try:
         return _unpacked(_members(content), protocol, seal)
@@ -254,6 +266,10 @@ def _unpacked(members: dict[str, np.ndarray], protocol: Protocol, seal: bytes) -
         )
     batches = _ledger(members["ids"].tobytes(), members["id_ends"], members["counts"])
     digests = _read_digests(batches, members.get("digests"))
+    secret = bytes.fromhex(header.get("secret", ""))[:16]
+    if not secret and any(batch.startswith(POSTED) for batch in batches):
+        what = "posted lines under ids of an earlier release, and would count them again"
+        raise ValueError(f"it holds {what}. Add all files to a new checkpoint")
     tallies, sizes = checked_sums(protocol.mechanism, tallies, sizes, batches)
     numbers, refused = (header["n_repeats"], header["n_refused"]), header["refused"]
     are_fine = all(type(number) is int and number >= 0 for number in numbers)
@@ -261,16 +277,21 @@ def _unpacked(members: dict[str, np.ndarray], protocol: Protocol, seal: bytes) -
     if not are_fine or any(len(i) != 2 for i in refused) or any(type(t) is not str for t in texts):
         raise ValueError("its header is damaged")
     counts, configuration = Counts(tallies[None], sizes[None]), header["configuration"]
-    return Checkpoint(configuration, counts, batches, *numbers, refused, digests, seal)
+    return Checkpoint(configuration, counts, batches, *numbers, refused, digests, secret, seal)
 
 
 def _read_digests(batches: dict[str, int], array: np.ndarray | None) -> dict[str, bytes]:
     if array is None:
         return {}
-    if array.shape != (len(batches), N_BYTES):
+    if array.ndim != 2 or len(array) != len(batches) or array.shape[1] not in LENGTHS:
         raise ValueError("its ledger is damaged")
-    found = (row.tobytes() for row in array)
-    return {batch: row for batch, row in zip(batches, found, strict=True) if row != _NO_DIGEST}
+    found = zip(batches, (row.tobytes() for row in array), strict=True)
+    # Rows without a digest, or with fewer lines than others, are filled with zeros.
+    return {
+        batch: row[:N_BYTES] + b"".join(line for line in lines_of(row) if any(line))
+        for batch, row in found
+        if any(row)
+    }
 
 
 def _ledger(text: bytes, ends: np.ndarray, counts: np.ndarray) -> dict[str, int]:
@@ -411,7 +432,7 @@ def lock_file(path: Path) -> Path:
     Path
         It exists while the file is locked, and after its owner was killed.
     """
-    target = path.resolve()
+    target = resolved(path)
     return target.with_name(f".{target.name}.lock")
 
 

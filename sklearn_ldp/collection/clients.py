@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from ..domains import Domain
-from ..domains.values import is_missing
-from ..mechanisms import OracleOrProtocol, Protocol
-from ..mechanisms.coins import ByteCoins
-from ._memo import survey_digest
+from .._domains import Domain
+from .._domains.values import is_missing
+from .._mechanisms import OracleOrProtocol, Protocol
+from .._mechanisms.coins import ByteCoins
+from ._memo import is_stood_in, survey_digest
 from ._repeated_client import RepeatedClient, chains_of, most_values
 
 #: The version of the written format that clients and vectors are of.
@@ -33,6 +33,7 @@ def client_module(
     epsilon_forever: float | None = None,
     most_epsilon: float | None = None,
     fixed_part: bool = False,
+    missing: str = "error",
 ) -> str:
     """Return a JavaScript module that randomises values as the oracle does.
 
@@ -48,12 +49,14 @@ def client_module(
     collection_round : str, default=""
         Name of the collection.
     epsilon_forever : float, default=None
-        If given, the module also exports ``repeated(storage)``, which keeps the memo of a
-        :class:`RepeatedClient` in an object with ``getItem`` and ``setItem``.
+        If given, the module also exports ``repeated(storage, question)``, which keeps the memo of
+        a :class:`RepeatedClient` in an object with ``getItem`` and ``setItem``.
     most_epsilon : float, default=None
         As for :class:`RepeatedClient`.
     fixed_part : bool, default=False
         As for :class:`RepeatedClient`.
+    missing : {"error", "report"}, default="error"
+        As for :class:`RepeatedClient`; in an open domain it is for what has no canonical form.
 
     Returns
     -------
@@ -80,6 +83,9 @@ def client_module(
         "mechanism": client_mechanism(protocol),
         "categories": _categories(protocol.domain),
     }
+    if is_stood_in(missing, "client_module"):
+        domain = protocol.domain
+        settings["stand_in"] = 0 if domain.is_open else int(domain.encode([domain.stand_in])[0])
     if epsilon_forever is not None:
         settings |= _memory(protocol, epsilon_forever, most_epsilon, fixed_part)
     elif most_epsilon is not None or fixed_part:

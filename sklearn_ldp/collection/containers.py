@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..mechanisms import Protocol
+from .._mechanisms import Protocol
 from ..oracles.channels import ReportField
 from ._header import KEY, refuse_other_configuration, schema_header
 
@@ -69,7 +69,7 @@ def _stream_chunks(reports: Any, protocol: Protocol) -> Iterator[np.ndarray]:
     fields = report_fields(protocol)
     batches, schema = _batches(reports, pa)
     if KEY in (schema.metadata or {}):
-        refuse_other_configuration(schema_header(schema.metadata), protocol)
+        refuse_other_configuration(schema_header(schema.metadata).configuration, protocol)
     try:
         for batch in batches:
             for piece in cut(batch, _STREAM_ROWS):

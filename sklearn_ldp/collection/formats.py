@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 import struct
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from importlib.util import find_spec
 from os import SEEK_END, PathLike
 from pathlib import PurePath
@@ -14,11 +14,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .._mechanisms import Protocol
 from .._utils.parquet import SAFE, column_chunks, refuse_large_footer, walk_pages
-from ..mechanisms import Protocol
 from ..oracles.channels import ReportField
 from ._batches import RefusedBatchError
-from ._header import KEY, Header, parse_header, schema_header
+from ._header import (
+    KEY,
+    POSTED,
+    Header,
+    PostedHeader,
+    parse_header,
+    refuse_other_configuration,
+    schema_header,
+)
 from .containers import (
     arrow_schema,
     cut,
@@ -37,6 +45,7 @@ _GROUP_BYTES = 1 << 23  # bytes of reports in a row group or a record batch
 _MAX_GROUP = 1 << 20
 _LINE_INTEGERS = 1 << 19  # integers in the lines that are read at a time
 _POSTED_BYTES = 1 << 20  # the most that a line may have as a client posts it
+_SUM_BYTES = 384  # of the numbers whose sum names posted lines, see `_posted_id`
 # What a small Parquet file may cost in work and memory, for which Arrow has no limits.
 MAX_COLUMN_BYTES = 1 << 27  # the most that a column may take in a row group
 GROUP_BYTES = 100  # fewer than a row group takes, with its pages and its place in the footer
@@ -51,12 +60,15 @@ Pieces = Iterator[tuple[Columns, list[ReportField]]]
 class Format(NamedTuple):
     """Functions of a format: `open` returns the header and what `read` reads the reports from.
 
+    `open` is also told where the file is, if anybody knows, and how many lines the batches of
+    posted lines have that were counted before.
+
     `write` is given the bits of randomness in a report, at least. It raises RefusedBatchError if
     readers would refuse what it wrote.
     """
 
     write: Callable[[Any, Iterable[Columns], list[ReportField], Header, float], None]
-    open: Callable[[Any], tuple[Header, Any]]
+    open: Callable[[Any, str, Collection[int]], tuple[Header, Any]]
     read: Callable[[Any, Header, Protocol], Pieces]
 
 
@@ -150,7 +162,7 @@ def _write_parquet(sink, pieces, fields, header, entropy):
         )
 
 
-def _open_parquet(source):
+def _open_parquet(source, *_):
     import pyarrow.parquet as pq
 
     refuse_large_footer(source)
@@ -264,7 +276,7 @@ def _write_arrow(sink, pieces, fields, header, entropy):
             writer.write_batch(to_batch(piece, schema))
 
 
-def _open_arrow(source):
+def _open_arrow(source, *_):
     import pyarrow as pa
 
     messages = read_messages(source)
@@ -297,26 +309,41 @@ def _write_jsonl(sink, pieces, fields, header, entropy):
         sink.write(text.encode())
 
 
-def _open_jsonl(source):
+def _open_jsonl(source, place, sizes):
     start = source.tell() if source.seekable() else None
-    first = source.readline(_POSTED_BYTES) or b"{}"
+    first = source.readline(_POSTED_BYTES + 2) or b"{}"
     if not _is_posted(first):
-        return parse_header(first), source.readline
+        return parse_header(first), source
     if start is None:
         raise ValueError(
             "lines as clients post them are read twice, and this source gives them once: save "
             "them in a file"
         )
     source.seek(start)
-    digest, n_samples = hashlib.sha256(b"posted\n"), 0
-    while line := source.readline(_POSTED_BYTES):
-        digest.update(line)
+    name, total, n_samples, prefixes = PurePath(place).name, 0, 0, []
+    while line := source.readline(_POSTED_BYTES + 2):
+        if n_samples in sizes:
+            prefixes.append(_posted_id(name, total))
+        total += int.from_bytes(hashlib.shake_256(line.strip()).digest(_SUM_BYTES), "little")
         n_samples += 1
     source.seek(start)
-    configuration = _posted(first)["configuration"]
     # Nobody has named this batch, or stated a digest of its reports.
-    header = Header(configuration, f"posted/{digest.hexdigest()[:32]}", n_samples, "")
-    return header, _posted_rows(source, configuration)
+    where = hashlib.sha256(place.encode("utf-8", "surrogateescape")).hexdigest() if place else ""
+    content = _posted(first)["configuration"], _posted_id(name, total), n_samples, ""
+    return PostedHeader(*content, place=where, prefixes=tuple(prefixes)), source
+
+
+def _posted_id(name: str, total: int) -> str:
+    """The id of posted lines: a digest of the name of their file, and of the lines in any order.
+
+    Often the lines still stand in the order in which users came, and whoever reads the id could
+    find that order by trying some. So it is of the sum of a number for each line. To find other
+    lines of the same sum takes about 2**110 operations (D. Wagner, 2002,
+    https://doi.org/10.1007/3-540-45708-9_19: 2**(2 sqrt(b)) for sums modulo 2**b). The name is in
+    it because the lines of two honest files of few categories often are the same in some order.
+    """
+    content = name.encode("utf-8", "surrogateescape") + b"\0" + total.to_bytes(_SUM_BYTES + 8)
+    return POSTED + hashlib.sha256(content).hexdigest()[:32]
 
 
 def _is_posted(line: bytes) -> bool:
@@ -328,11 +355,14 @@ def _is_posted(line: bytes) -> bool:
 
 def _posted(line: bytes) -> dict[str, Any]:
     """What a client has posted: a configuration and a report, and nothing else."""
+    if len(line.rstrip(b"\r\n")) > _POSTED_BYTES:  # whether or not others follow it
+        raise ValueError(f"a line has more than {_POSTED_BYTES} bytes")
     try:
         found = json.loads(line.decode(), object_pairs_hook=_without_repeats)
     except (ValueError, RecursionError):
         found = None
-    if not isinstance(found, dict) or found.keys() != {"configuration", "report"}:
+    is_fine = isinstance(found, dict) and found.keys() == {"configuration", "report"}
+    if not is_fine or not isinstance(found["configuration"], dict):
         raise ValueError(
             f"expected a configuration and a report in each line, and nothing else, got "
             f"{line[:80]!r}"
@@ -348,57 +378,66 @@ def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _posted_rows(source, configuration):
-    """A reader of lines as those of files with a header: the report of each."""
+def _posted_rows(source, protocol):
+    """Yield the report of each line in its normal form: so a line counts alone or beside others.
 
-    def read(limit):
-        line = source.readline(_POSTED_BYTES)
-        if not line:
-            return line
+    Its configuration is compared with the protocol's, and the older form of a report rewritten.
+    """
+    older, known = n_integers(list(protocol.mechanism.older_fields)), None
+    while line := source.readline(_POSTED_BYTES + 2):
         found = _posted(line)
-        if found["configuration"] != configuration:
-            raise ValueError("its lines are of two configurations: keep each in a file of its own")
-        report = found["report"]
+        report, configuration = found["report"], found["configuration"]
+        if configuration != known:
+            refuse_other_configuration(configuration, protocol)
+            known = configuration
         if isinstance(report, list):  # large integers are texts, as JavaScript would round them
             report = [int(x) if _is_large(x) else x for x in report]
-        return json.dumps(report).encode()
-
-    return read
+            if older and len(report) == older:
+                row = _row(report, True, [older])
+                report = protocol.check(np.array([row], dtype=np.int64))[0].tolist()
+        yield report
 
 
 def _is_large(x: Any) -> bool:
     return isinstance(x, str) and x.isascii() and x.isdecimal() and len(x) <= 20
 
 
-def _read_jsonl(read_line, header, protocol):
+def _rows(source, limit):
+    while line := source.readline(limit):
+        try:
+            yield json.loads(line)
+        except (ValueError, RecursionError):
+            raise ValueError(f"expected a JSON line, got {line[:80]!r}") from None
+
+
+def _read_jsonl(source, header, protocol):
     fields, older = report_fields(protocol), list(protocol.mechanism.older_fields)
-    widths = {n_integers(form): form for form in (older, fields) if form}
+    is_posted = isinstance(header, PostedHeader)
+    widths = {n_integers(form): form for form in ([] if is_posted else older, fields) if form}
     limit = 64 + 24 * max(widths, default=1 << 16)
     is_row = bool(fields) and (len(fields) > 1 or fields[0].width is not None)
     rows: list = []
-    while True:
-        line = read_line(limit)
-        if line:
-            rows.append(_row(line, is_row if fields else None, list(widths)))
-            if isinstance(rows[-1], list) and fields:
-                widths = {len(rows[-1]): widths[len(rows[-1])]}  # all have the first one's form
-        found = len(rows[-1]) if rows and isinstance(rows[-1], list) else 1
-        if rows and (not line or len(rows) * found >= _LINE_INTEGERS):
-            array = np.array(rows, dtype=np.int64)
-            own = next(iter(widths.values())) if fields else report_fields(protocol, array)
-            # A bad report may not fit into the columns, so it is checked before.
-            checked = protocol.check(array)
-            yield to_columns(array if is_older(own, protocol) else checked, own), own
+
+    def columns():
+        array = np.array(rows, dtype=np.int64)
+        own = next(iter(widths.values())) if fields else report_fields(protocol, array)
+        # A bad report may not fit into the columns, so it is checked before.
+        checked = protocol.check(array)
+        return to_columns(array if is_older(own, protocol) else checked, own), own
+
+    for row in _posted_rows(source, protocol) if is_posted else _rows(source, limit):
+        rows.append(_row(row, is_row if fields else None, list(widths)))
+        found = len(row) if isinstance(row, list) else 1
+        if isinstance(row, list) and fields:
+            widths = {found: widths[found]}  # all have the first one's form
+        if len(rows) * found >= _LINE_INTEGERS:
+            yield columns()
             rows = []
-        if not line:
-            return
+    if rows:
+        yield columns()
 
 
-def _row(line, is_row, widths):
-    try:
-        row = json.loads(line)
-    except (ValueError, RecursionError):
-        raise ValueError(f"expected a JSON line, got {line[:80]!r}") from None
+def _row(row, is_row, widths):
     if is_row is None:
         is_row = isinstance(row, list)
     items = row if is_row and isinstance(row, list) else [row]
@@ -407,7 +446,7 @@ def _row(line, is_row, widths):
     ):
         lengths = " or ".join(map(str, reversed(widths))) or "some"
         what = f"a list of {lengths} integers" if is_row else "an integer"
-        raise ValueError(f"expected {what} per line, got {line[:80]!r}")
+        raise ValueError(f"expected {what} per line, got {row!r:.80}")
     return row
 
 

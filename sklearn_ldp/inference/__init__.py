@@ -10,15 +10,20 @@ hypothesis is rarely about those who happened to report.
 
 from ._combined import combine
 from ._confidence import confidence_interval as confidence_interval
-from ._covariances import DifferenceCovariances as DifferenceCovariances
+from ._confidence import table_intervals as table_intervals
 from ._covariances import Estimate as Estimate
 from ._covariances import EstimateCovariances as EstimateCovariances
+from ._covariances import refuse_without_law as refuse_without_law
 from ._difference import EstimateDifference
 from ._discoveries import Discoveries
+from ._discoveries import adjusted_p_values as adjusted_p_values
 from ._discoveries import detected as detected
 from ._intervals import ConfidenceInterval
+from ._intervals import answer_range as answer_range
 from ._quantiles import Quantiles, quantiles
+from ._quantiles import quartiles as quartiles
 from ._ranks import RankInterval, TopCategories, ranks, top_categories
+from ._statements import at_level as at_level
 from ._statements import check_level as check_level
 from ._statements import check_of as check_of
 from ._tests import WaldTest, goodness_of_fit, independence

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from scipy.special import chdtrc
 
-from ..noise import CombinedNoise
-from ..numerics.simplex import norm_sub
+from .._noise import Noise
+from .._numerics.simplex import norm_sub
 from ._covariances import Estimate, EstimateCovariances
 from ._difference import check_alike
 
@@ -82,7 +82,7 @@ def combine(estimates: Sequence[Estimate], weights: str = "precision") -> Any:
     if weights == "precision":
         _warn_of_groups(estimates, mean)
     first: Any = estimates[0]
-    noise = CombinedNoise(tuple(noises), shares)
+    noise = Noise.combined(noises, shares)
     return first.with_values(mean, noise=noise, oracle=None, shards=None)
 
 

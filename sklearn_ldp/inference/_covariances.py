@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from scipy import sparse
 
-from ..noise import ChannelNoise, Noise, NoiseModel, as_rows
+from .._noise import Covariances, Noise
 from ._statements import check_of
 
 
@@ -21,6 +21,8 @@ class Estimate(Protocol):
     def values(self) -> Any: ...
     @property
     def categories(self) -> Any: ...
+    @property
+    def labels(self) -> Any: ...
     @property
     def domain(self) -> Any: ...
     @property
@@ -43,15 +45,12 @@ class Estimate(Protocol):
 class EstimateCovariances:
     """Covariances of one raw estimate about the frequencies that a statement is about.
 
-    With ``of="population"`` the users are a random sample, and the covariance matrix of their own
-    frequencies, ``(diag(f) - f f') / n``, is added to that of the noise.
-
     Parameters
     ----------
     noise : Noise
         The noise of a single estimate.
     of : {"users", "population"}
-        Whom the statement is about.
+        Whom the statement is about; of a population the users are a random sample.
     frequencies : ndarray of shape (d,)
         The frequencies at which the covariances are taken, a distribution.
     """
@@ -59,6 +58,14 @@ class EstimateCovariances:
     noise: Noise
     of: str
     frequencies: np.ndarray
+
+    @cached_property
+    def _of_whom(self) -> Noise:
+        return self.noise if self.of == "users" else self.noise.of_population()
+
+    @cached_property
+    def _errors(self) -> Covariances:
+        return self._of_whom.at(self.frequencies)
 
     @cached_property
     def n_samples(self) -> float:
@@ -71,7 +78,7 @@ class EstimateCovariances:
         return float(np.ravel(self.noise.half_count)[0])
 
     @property
-    def binomial(self) -> NoiseModel | None:
+    def binomial(self) -> Noise | None:
         """The p and q of reports that support a category or do not; None for other estimates."""
         law = self.noise.support_law  # q is 0 where supports are signed
         return law if law is not None and law.q > 0 else None
@@ -79,16 +86,7 @@ class EstimateCovariances:
     @property
     def is_sampled(self) -> bool:
         """Whether those who reported are a random part of whom the statement is about."""
-        return self.of == "population" or bool(np.any(self.noise.curvature))
-
-    @property
-    def empty_variance(self) -> float:
-        """Variance of the number of reports that support a category that nobody has.
-
-        It is infinite if reports do not support categories, so that no tail is too light.
-        """
-        law = self.binomial
-        return np.inf if law is None else self.n_samples * float(law.q * (1 - law.q))
+        return bool(np.any(self._of_whom.curvature))
 
     def support_counts(self, values: np.ndarray) -> np.ndarray:
         """Return how many reports support each category, if reports do so (see `binomial`)."""
@@ -96,20 +94,10 @@ class EstimateCovariances:
         assert law is not None
         return np.clip(np.rint(n * (law.q + (law.p - law.q) * values)), 0, n)
 
-    def differs_in_size(self, other: EstimateCovariances) -> bool:
-        """Whether another one differs in the number of users at most, and hence by a factor."""
-        noises = self.noise, other.noise
-        return (
-            self.of == other.of
-            and self.frequencies is other.frequencies
-            and all(isinstance(noise, ChannelNoise) for noise in noises)
-            and noises[0].channel == noises[1].channel  # type: ignore[attr-defined]
-        )
-
-    @property
-    def _sampled(self) -> float:
-        """One over the size of the sample; 0 if the users are not taken as a sample."""
-        return 0.0 if self.of == "users" else 1.0 / float(np.ravel(self.noise.n_users)[0])
+    def minus(self, other: EstimateCovariances) -> EstimateCovariances:
+        """Return the covariances of the difference to an independent estimate."""
+        both = [one._of_whom.given(one.frequencies) for one in (self, other)]
+        return EstimateCovariances(Noise.combined(both, (1, -1)), "users", self.frequencies)
 
     def quadratic(self) -> tuple[np.ndarray, float, float]:
         """Return A, b, c such that the variance of a category is ``A + b f - c f**2``.
@@ -117,86 +105,25 @@ class EstimateCovariances:
         A is the same number for all categories of a pure oracle. Where it also depends on other
         categories, their frequencies are those of this object.
         """
-        f, noise = self.frequencies, self.noise
+        f, noise = self.frequencies, self._of_whom
         growth, curvature = (float(np.ravel(x)[0]) for x in (noise.growth, noise.curvature))
-        constant = noise.variance(f) - growth * f + curvature * f**2
-        return constant, growth + self._sampled, curvature + self._sampled
+        return self.variances() - growth * f + curvature * f**2, growth, curvature
 
     def variances(self) -> np.ndarray:
         """Return the variance of each category, of shape (d,)."""
-        f = self.frequencies
-        return self.noise.variance(f) + self._sampled * f * (1 - f)
+        return self._of_whom.variance(self.frequencies)
 
     def answer_variances(self, rows: sparse.csr_array) -> np.ndarray:
         """Return the variances of linear answers, of shape (n_queries,)."""
-        result = np.maximum(self.noise.answer_variance(rows, self.frequencies), 0)
-        if self._sampled:
-            squares = rows.power(2) @ self.frequencies - (rows @ self.frequencies) ** 2
-            result = result + self._sampled * np.maximum(squares, 0)
-        return result
+        return np.maximum(self._errors.variances(rows), 0)
 
     def covariance(self, rows: sparse.csr_array) -> np.ndarray:
         """Return the covariances of linear answers, of shape (n_queries, n_queries)."""
-        result = self.noise.covariance(rows, self.frequencies)
-        if self._sampled:
-            means = rows @ self.frequencies
-            products = (rows.multiply(self.frequencies) @ rows.T).toarray()
-            result = result + self._sampled * (products - np.outer(means, means))
-        return result
+        return self._errors.matrix(rows)
 
     def product(self, vector: np.ndarray) -> np.ndarray:
         """Return the covariance matrix of all categories times a vector, of shape (d,)."""
-        f = self.frequencies
-        result = self.noise.covariance_product(vector, f)
-        if self._sampled:
-            result = result + self._sampled * f * (vector - f @ vector)
-        return result
-
-
-@dataclass(frozen=True, eq=False)
-class DifferenceCovariances:
-    """Covariances of the difference (or the sum) of two independent raw estimates.
-
-    Parameters
-    ----------
-    one, other : EstimateCovariances
-        The covariances of the two.
-    """
-
-    one: EstimateCovariances
-    other: EstimateCovariances
-
-    @property
-    def half_count(self) -> float:
-        """Half the finer of the two grids."""
-        return min(self.one.half_count, self.other.half_count)
-
-    def variances(self) -> np.ndarray:
-        """Return the variance of each category, of shape (d,)."""
-        return self.one.variances() + self.other.variances()
-
-    def answer_variances(self, rows: sparse.csr_array) -> np.ndarray:
-        """Return the variances of linear answers, of shape (n_queries,)."""
-        return self.one.answer_variances(rows) + self.other.answer_variances(rows)
-
-    def covariance(self, rows: sparse.csr_array) -> np.ndarray:
-        """Return the covariances of linear answers, of shape (n_queries, n_queries)."""
-        return self.one.covariance(rows) + self.other.covariance(rows)
-
-    def product(self, vector: np.ndarray) -> np.ndarray:
-        """Return the covariance matrix of all categories times a vector, of shape (d,)."""
-        one, other = self.one, self.other
-        if one.differs_in_size(other):
-            return one.product(vector) * (1 + one.n_samples / other.n_samples)
-        return one.product(vector) + other.product(vector)
-
-
-Covariances: TypeAlias = EstimateCovariances | DifferenceCovariances
-
-
-def every_category(n_categories: int) -> sparse.csr_array:
-    """Return the queries that ask for each category."""
-    return as_rows(sparse.eye_array(n_categories, format="csr"))
+        return self._errors.product(vector)
 
 
 def refuse_without_law(estimate: Estimate, what: str, other: str = "") -> None:

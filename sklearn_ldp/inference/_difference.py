@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr
 
+from .._noise import every_category
+from .._numerics.simplex import norm_sub
 from .._utils.pandas import import_pandas
 from .._utils.typing import DataFrame
-from ..numerics.simplex import norm_sub
 from ..queries import Queries
 from ._covariances import (
-    DifferenceCovariances,
     Estimate,
     EstimateCovariances,
     covariances,
@@ -22,13 +22,14 @@ from ._covariances import (
 from ._discoveries import Discoveries, check_error_rate, discoveries
 from ._intervals import (
     ConfidenceInterval,
+    at_once,
     band,
     names_of,
     query_rows,
     stacked,
     wald_intervals,
 )
-from ._statements import check_level, check_of
+from ._statements import at_level, check_level, check_of
 from ._tests import WaldTest, sum_known, wald_test
 
 
@@ -164,7 +165,7 @@ class EstimateDifference:
         rows = query_rows(queries, self.one)
         ends = []
         for i, values in enumerate(self.values):
-            errors = DifferenceCovariances(*(covariances(*row, of) for row in self._rows(i)))
+            errors = self._errors(i, of)
             critical, std = band(errors, rows, level, simultaneous)
             ends.append(wald_intervals(values, rows, critical * std, errors.half_count))
         return ConfidenceInterval(*stacked(ends, rows.shape[0]), names_of(queries, self.one))
@@ -236,19 +237,25 @@ class EstimateDifference:
     def to_frame(self, level: float = 0.95, *, of: str = "population") -> DataFrame:
         """Return the differences, their intervals and adjusted p-values as a pandas DataFrame.
 
+        The intervals of a difference of two estimates hold at once, so the frame may be sorted and
+        cut. Interval and p-value of a row agree: the p-value is one minus the level at which the
+        interval begins or ends at 0. So it is adjusted for all categories: that any unchanged one
+        has a p-value of at most alpha has the probability alpha. `changed` finds more, by their
+        false-discovery rate.
+
         Parameters
         ----------
         level : float, default=0.95
-            Level of each interval.
+            Probability that all intervals of a difference hold at once.
         of : {"population", "users"}, default="population"
             Whom the differences are between.
 
         Returns
         -------
         pandas.DataFrame
-            One row per category, with the columns difference, low, high and p_value; for several
-            estimates, one row per estimate and category. P-values are adjusted for the
-            false-discovery rate.
+            One row per category, with the columns difference, low, high, interval (the level, and
+            that it is of all at once) and p_value; for several estimates, one row per estimate and
+            category.
 
         Raises
         ------
@@ -256,13 +263,16 @@ class EstimateDifference:
             If pandas is not installed.
         """
         pd = import_pandas("EstimateDifference.to_frame")
-        low, high = self.confidence_interval(level, of=of)
-        columns = {
-            "difference": self.values,
-            "low": low,
-            "high": high,
-            "p_value": self.changed(level, of=of).p_values,
-        }
+        low, high = self.confidence_interval(level, of=of, simultaneous=True)
+        p_values, every = np.empty(self.shape), every_category(self.shape[1])
+        for i, values in enumerate(self.values):
+            errors = self._errors(i, of)
+            largest_of, std = at_once(errors, every)
+            surely = np.maximum(np.abs(values) - errors.half_count, 0)
+            p_values[i] = largest_of.p_values(surely / np.maximum(std, 1e-300))
+        interval = np.full(self.shape, at_level(level))
+        columns = {"difference": self.values, "low": low, "high": high, "interval": interval}
+        columns["p_value"] = p_values
         several: Any = self.one if len(self.one) > 1 else self.other
         index: Any = pd.Index(self.categories, name="category", tupleize_cols=False)
         if len(self) > 1:
@@ -281,15 +291,19 @@ class EstimateDifference:
             rows.append((estimate.values[j], estimate.noise.of_rows(j)))
         return rows
 
-    def _pooled(self, i: int, of: str) -> DifferenceCovariances:
+    def _errors(self, i: int, of: str) -> EstimateCovariances:
+        """Return the covariances of the i-th difference."""
+        one, other = (covariances(*row, of) for row in self._rows(i))
+        return one.minus(other)
+
+    def _pooled(self, i: int, of: str) -> EstimateCovariances:
         """Return the covariances of the i-th difference if nothing changed."""
         rows = self._rows(i)
         precisions = np.array([float(np.ravel(noise.std)[0]) ** -2 for _, noise in rows])
         mean = np.average([values for values, _ in rows], axis=0, weights=precisions)
         frequencies = norm_sub(mean)
-        return DifferenceCovariances(
-            *(EstimateCovariances(noise, of, frequencies) for _, noise in rows)
-        )
+        one, other = (EstimateCovariances(noise, of, frequencies) for _, noise in rows)
+        return one.minus(other)
 
     def _check_of(self, of: str) -> None:
         check_of(of)

@@ -8,10 +8,10 @@ import numpy as np
 from scipy import sparse, stats
 from scipy.special import ndtr, ndtri
 
+from .._noise import as_rows, every_category
 from .._utils.text import MOST_LINES, labelled_lines
-from ..noise import as_rows
 from ..queries import as_query_set
-from ._covariances import Covariances, Estimate, EstimateCovariances, every_category
+from ._covariances import Estimate, EstimateCovariances
 
 _MANY_ANSWERS = 500  # above it, Sidak's critical value replaces the one with covariances
 _MANY_CATEGORIES = 100  # single categories are nearly uncorrelated, unless they are few
@@ -48,17 +48,11 @@ class ConfidenceInterval(_Pair):
     def __repr__(self) -> str:
         if self.names is None or len(self.low) != 1:
             return super().__repr__()
-        low, high = self.low[0], self.high[0]
-        order, of = (
-            np.arange(len(low)),
-            f"ConfidenceInterval of {len(low):,} answer{'s' * (len(low) != 1)}",
-        )
-        if len(low) > MOST_LINES:
-            order, of = np.argsort(-(low + high), kind="stable"), f"{of}, the largest first"
-        shown = order[: MOST_LINES + 1]
-        ends = [f"{low[i]: .4g} to {high[i]: .4g}" for i in shown]
-        lines = labelled_lines([self.names[i] for i in shown], ends)
-        return "\n  ".join([of, *lines])
+        # In the order of the queries: intervals of the largest would have to hold at once.
+        ends = zip(self.low[0, :MOST_LINES], self.high[0], strict=False)
+        lines = labelled_lines(self.names, [f"{low: .4g} to {high: .4g}" for low, high in ends])
+        n = self.low.shape[1]
+        return "\n  ".join([f"ConfidenceInterval of {n:,} answer{'s' * (n != 1)}", *lines])
 
 
 def within(
@@ -137,7 +131,7 @@ def intervals(
     """
     if rows is not None:
         return answer_intervals(values, covariances, rows, level, simultaneous)
-    if not simultaneous:
+    if not (simultaneous and len(values)):
         return score_intervals(values, covariances, two_sided(level))
     d = len(values)
     if d <= _MANY_CATEGORIES:
@@ -158,13 +152,16 @@ def sidak(n: int, level: float) -> float:
 
 
 def band(
-    covariances: Covariances, rows: sparse.csr_array, level: float, simultaneous: bool = True
+    covariances: EstimateCovariances,
+    rows: sparse.csr_array,
+    level: float,
+    simultaneous: bool = True,
 ) -> tuple[float, np.ndarray]:
     """Return how many standard deviations intervals are wide, and the standard deviations.
 
     Parameters
     ----------
-    covariances : Covariances
+    covariances : EstimateCovariances
         The covariances.
     rows : csr_array of shape (n_queries, d)
         The queries.
@@ -179,48 +176,93 @@ def band(
         A quantile of one normal variable, of the Gaussian maximum, or that of Sidak's inequality
         for many answers; and the standard deviation of each answer.
     """
+    if not simultaneous:
+        return two_sided(level), np.sqrt(covariances.answer_variances(rows))
+    largest_of, std = at_once(covariances, rows)
+    return largest_of.quantile(level), std
+
+
+def at_once(
+    covariances: EstimateCovariances, rows: sparse.csr_array
+) -> tuple[LargestOf, np.ndarray]:
+    """Return the law of the largest error in standard deviations, and these, of shape (n_queries,).
+
+    Parameters
+    ----------
+    covariances : EstimateCovariances
+        The covariances.
+    rows : csr_array of shape (n_queries, d)
+        The queries.
+
+    Returns
+    -------
+    (LargestOf, ndarray of shape (n_queries,))
+        The law of a Gaussian maximum, or that of Sidak's inequality for many answers; and the
+        standard deviation of each answer.
+    """
     n_queries, largest = rows.shape[0], int(np.diff(rows.indptr).max(initial=0))
-    is_few = n_queries <= (_MANY_ANSWERS if largest > 1 else _MANY_CATEGORIES)
-    if simultaneous and is_few:
+    if n_queries <= (_MANY_ANSWERS if largest > 1 else _MANY_CATEGORIES):
         try:
             covariance = covariances.covariance(rows)
         except ValueError:
             if largest > 1:
                 raise  # Sidak's inequality needs no covariances, but the sums do
         else:
-            std = np.sqrt(np.maximum(np.diag(covariance), 0))
-            return gaussian_maximum(covariance, level), std
-    critical = sidak(n_queries, level) if simultaneous else two_sided(level)
-    return critical, np.sqrt(covariances.answer_variances(rows))
+            return gaussian_maximum(covariance), np.sqrt(np.maximum(np.diag(covariance), 0))
+    return LargestOf(n_queries), np.sqrt(covariances.answer_variances(rows))
 
 
-def gaussian_maximum(covariance: np.ndarray, level: float) -> float:
-    """Return the quantile of the largest of correlated normal statistics, in absolute value.
+class LargestOf(NamedTuple):
+    """The law of the largest of n normal statistics, in absolute value.
+
+    Parameters
+    ----------
+    n : int
+        How many statistics there are.
+    drawn : ndarray of shape (n_draws,)
+        Largest ones that were drawn, in rising order. Whatever was drawn, quantiles lie between
+        those of a single statistic and Sidak's; the default leaves Sidak's.
+    """
+
+    n: int
+    drawn: np.ndarray = np.array([1e300])
+
+    def quantile(self, level: float) -> float:
+        """Return what none of the statistics exceeds with a probability."""
+        drawn = float(np.quantile(self.drawn, level))
+        return min(max(drawn, two_sided(level)), sidak(self.n, level))
+
+    def p_values(self, statistics: np.ndarray) -> np.ndarray:
+        """Return one minus the levels at which statistics are the quantiles."""
+        single = 2 * ndtr(-statistics)
+        most = -np.expm1(self.n * np.log1p(-np.minimum(single, 1 - 1e-16)))
+        levels = np.linspace(0, 1, len(self.drawn))
+        return np.clip(1 - np.interp(statistics, self.drawn, levels), single, most)
+
+
+def gaussian_maximum(covariance: np.ndarray) -> LargestOf:
+    """Return the law of the largest of correlated normal statistics, in absolute value.
 
     Parameters
     ----------
     covariance : ndarray of shape (n, n)
         Covariances; a variance of 0 leaves its statistic out.
-    level : float
-        Probability that none exceeds the result.
 
     Returns
     -------
-    float
-        The quantile, from drawn vectors that are the same each time.
+    LargestOf
+        The law, from drawn vectors that are the same each time.
     """
     variances = np.diag(covariance)
     kept = np.flatnonzero(variances > 1e-12 * max(variances.max(initial=0.0), 1e-300))
     if len(kept) <= 1:
-        return two_sided(level)
+        return LargestOf(1)
     std = np.sqrt(variances[kept])
     correlation = covariance[np.ix_(kept, kept)] / np.outer(std, std)
     scale, vectors = np.linalg.eigh((correlation + correlation.T) / 2)
     root = vectors * np.sqrt(np.maximum(scale, 0))
     draws = np.random.default_rng(0).standard_normal((_DRAWS, len(kept)))
-    drawn = float(np.quantile(np.abs(draws @ root.T).max(axis=1), level))
-    # It lies between the quantile of a single statistic and Sidak's, whatever was drawn.
-    return min(max(drawn, two_sided(level)), sidak(len(kept), level))
+    return LargestOf(len(kept), np.sort(np.abs(draws @ root.T).max(axis=1)))
 
 
 # -- one category -----------------------------------------------------------------------------
@@ -355,12 +397,26 @@ def answer_intervals(
         of_categories = np.array(score_intervals(values, covariances, critical))
         ends = of_categories[:, rows.indices[places]] * rows.data[places]
         low[single], high[single] = ends.min(axis=0), ends.max(axis=0)
-    # What a distribution can answer lies between the smallest and the largest weight.
-    has_zeros = np.diff(rows.indptr) < len(values)
+    return within(low, high, half_width, *answer_range(rows))
+
+
+def answer_range(rows: sparse.csr_array) -> Ends:
+    """Return the least and the largest answer of a distribution: the extreme weights of a query.
+
+    Parameters
+    ----------
+    rows : csr_array of shape (n_queries, d)
+        The queries.
+
+    Returns
+    -------
+    (ndarray of shape (n_queries,), ndarray of shape (n_queries,))
+        The least and the largest answers.
+    """
+    has_zeros = np.diff(rows.indptr) < rows.shape[1]
     least, most = (_of_each_row(pick, rows, rows.data) for pick in (np.minimum, np.maximum))
     least = np.where(has_zeros, np.minimum(least, 0), least)
-    most = np.where(has_zeros, np.maximum(most, 0), most)
-    return within(low, high, half_width, least, most)
+    return least, np.where(has_zeros, np.maximum(most, 0), most)
 
 
 def wald_intervals(

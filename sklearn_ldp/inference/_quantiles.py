@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import isotonic_regression
 
+from .._domains import ends_of
 from ..queries import prefixes
 from ._confidence import confidence_interval
 from ._covariances import Estimate
@@ -85,12 +86,7 @@ def quantiles(
     >>> [end.round(1).item() for end in median]
     [42.9, 41.4, 44.4]
     """
-    ends = getattr(estimate.domain, "ends", None)
-    if ends is None:
-        raise ValueError(
-            "Quantiles need an estimate whose categories are bins between bounds, such as "
-            "Domain.bins(64, bounds=(0, 100)), as only these have an order and ends."
-        )
+    ends = ends_of(estimate.domain, "quantiles")
     asked = np.atleast_1d(np.asarray(probabilities, dtype=float))
     if asked.ndim != 1 or not asked.size or not np.all((asked > 0) & (asked < 1)):
         raise ValueError(f"Quantiles need probabilities in (0, 1), got {probabilities!r}.")
@@ -107,6 +103,16 @@ def quantiles(
         found.append((value, *interval))
     value, low, high = (np.stack(one) for one in zip(*found, strict=True))
     return Quantiles(value, np.minimum(low, value), np.maximum(high, value))
+
+
+def quartiles(estimate: Estimate) -> str:
+    """Return what a representation says of a single estimate of bins between bounds; else ""."""
+    ends = getattr(estimate.domain, "ends", None)
+    if ends is None or len(estimate) != 1:
+        return ""
+    rising = isotonic_regression(np.cumsum(estimate.values[0])[:-1]).x
+    first, median, third = _reached(rising, ends, np.array([0.25, 0.5, 0.75]))
+    return f"median {median:.4g}, quartiles {first:.4g} and {third:.4g}"
 
 
 def _reached(rising: np.ndarray, ends: np.ndarray, asked: np.ndarray) -> np.ndarray:

@@ -8,7 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy import stats
 
-from ._covariances import Estimate, EstimateCovariances, covariances_of_rows, every_category
+from .._noise import every_category
+from ._covariances import Estimate, EstimateCovariances, covariances_of_rows
 from ._intervals import stacked
 from ._statements import check_level
 

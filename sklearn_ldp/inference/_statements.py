@@ -11,9 +11,14 @@ OF = ("users", "population")
 
 
 def check_level(level: Any) -> None:
-    """Raise ValueError unless the level is a probability between 0 and 1."""
-    if not 0 < level < 1:
-        raise ValueError(f"Argument level must fulfil 0 < level < 1, got {level}.")
+    """Raise ValueError unless the level is a probability of at least 1/2, and less than 1."""
+    if not 0.5 <= level < 1:
+        raise ValueError(f"Argument level must fulfil 0.5 <= level < 1, got {level}: 95 % is 0.95.")
+
+
+def at_level(level: float, is_raw: bool = True) -> str:
+    """Return what tables and pictures say of their intervals, such as "95 % at once"."""
+    return f"{100 * level:g} % at once{'' if is_raw else ', of raw'}"
 
 
 def check_of(of: Any) -> None:

@@ -13,10 +13,10 @@ import numpy as np
 from scipy.sparse.linalg import LinearOperator, cg
 from scipy.special import chdtrc
 
+from .._domains.values import as_distribution
+from .._noise import as_rows
+from .._numerics.simplex import norm_sub
 from .._utils.typing import Frequencies
-from ..domains.values import as_distribution
-from ..noise import as_rows
-from ..numerics.simplex import norm_sub
 from ._covariances import Estimate, EstimateCovariances, covariances_of_rows
 from ._intervals import band
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from ..domains.values import places_among
+from .._domains.values import places_among
 from ._base import BaseDisplay, legend_outside, merged, name_rows, name_ticks, styles
 
 _CHANGED, _OPEN = "#d55e00", "0.55"

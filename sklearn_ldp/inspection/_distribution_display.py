@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from .._domains import ends_of
 from ..inference import Estimate
 from ..inference import quantiles as quantiles_of
 from ..queries import ranges
@@ -109,8 +111,8 @@ class DistributionDisplay(EstimateDisplay):
         Parameters
         ----------
         estimate : FrequencyEstimate of shape (1, d)
-            The estimate, raw or post-processed. Its raw values and their noise give the bands; if
-            they are not known, there are none.
+            The estimate, raw or post-processed. Its raw values and their noise, with covariances,
+            give the bands; if they are not known, there are none.
         quantiles : array-like of shape (n_quantiles,), default=(0.25, 0.5, 0.75)
             Probabilities of the quantiles to mark; an empty list marks none.
         n_ranges : int, default=16
@@ -140,18 +142,13 @@ class DistributionDisplay(EstimateDisplay):
         cls._check(estimate, truth, level)
         if not isinstance(n_ranges, int) or n_ranges < 1:
             raise ValueError(f"Argument n_ranges must be an integer >= 1, got {n_ranges!r}.")
-        ends: Any = getattr(estimate.domain, "ends", None)
-        if ends is None:
-            raise ValueError(
-                "DistributionDisplay needs an estimate whose categories are bins between bounds, "
-                "such as Domain.bins(64, bounds=(0, 100)): draw others by FrequencyDisplay."
-            )
+        ends = ends_of(estimate.domain, "DistributionDisplay")
         raw, d = estimate.as_raw(), len(ends) - 1
         density = distribution = marked = None
-        if raw.is_raw and raw.noise is not None:
-            n_ranges = min(n_ranges, d)
-            edges = np.arange(n_ranges + 1) * d // n_ranges
-            widths = np.diff(ends[edges])
+        n_ranges = min(n_ranges, d)
+        edges = np.arange(n_ranges + 1) * d // n_ranges
+        widths, asked = np.diff(ends[edges]), np.ravel(np.asarray(quantiles, dtype=float))
+        with suppress(ValueError):  # if noise is not known, or that of single bins, or raw values
             low, high = _band(raw, level, edges[:-1], edges[1:])
             density = (ends[edges], low / widths, high / widths)
             stops = np.unique(np.linspace(1, d, min(d, _MOST_STEPS)).astype(int))[:-1]
@@ -159,10 +156,9 @@ class DistributionDisplay(EstimateDisplay):
             low = np.maximum.accumulate(np.clip(low, 0, 1))  # the function does not fall
             high = np.minimum.accumulate(np.clip(high, 0, 1)[::-1])[::-1]
             distribution = (ends[np.r_[0, stops, d]], np.r_[0.0, low, 1.0], np.r_[0.0, high, 1.0])
-            asked = np.ravel(np.asarray(quantiles, dtype=float))
-            if asked.size:
-                found = quantiles_of(estimate, quantiles, level, simultaneous=True)
-                marked = (asked, found.value[0], found.low[0], found.high[0])
+        if density is not None and asked.size:
+            found = quantiles_of(estimate, quantiles, level, simultaneous=True)
+            marked = (asked, found.value[0], found.low[0], found.high[0])
         return cls(
             ends,
             estimate.values[0],

@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from .._domains.values import places_among
 from .._utils.typing import Axes
-from ..domains.values import places_among
-from ..inference import Estimate
-from ..queries import Queries, as_query_set, top_k
+from ..inference import Estimate, table_intervals
+from ..queries import Queries, as_query_set
 from ._base import COLORS, LINES, MARKERS, EstimateDisplay, merged, name_ticks
 
+_MOST_DRAWN, _MOST_NAMES = 256, 64  # categories in order; names beside the axis of a usual figure
 # How far the first, second, .. estimate stands beside its category: the first few, far apart.
 _SHIFTS = (0.0, 0.32, -0.32, 0.16, -0.16, 0.48, -0.48)
 
@@ -26,10 +27,10 @@ class FrequencyDisplay(EstimateDisplay):
     With `queries` these are the answers to them, such as the totals of groups of categories; all
     that is said about categories then holds for groups.
 
-    The intervals hold for all categories that are shown at once, not for each one by itself or on
+    The intervals hold for all categories of the domain at once, not for each one by itself or on
     average: the largest of many noisy estimates are large by their noise, so most intervals for
-    single categories would miss the truth there. The axes say so, and how many categories of the
-    domain are shown.
+    single categories would miss the truth there. They are those of ``estimate.summary()``. The axes
+    say so, whether they are those of a raw estimate, and how many categories are shown.
 
     Use :meth:`from_estimate` or :meth:`from_estimator` to create a display. A second estimate of
     the same categories is drawn on the same axes with ``ax=display.ax_``: it keeps the order of
@@ -45,8 +46,11 @@ class FrequencyDisplay(EstimateDisplay):
     interval : tuple of two array-like of shape (k,) or None, default=None
         Lower and upper ends of confidence intervals; None draws none.
     level : float or None, default=None
-        Probability that the intervals of `categories` hold at once; with None the axes say nothing
-        about them.
+        Probability that the intervals of all categories hold at once; with None the axes say
+        nothing about them.
+    is_raw : bool, default=True
+        Whether the intervals are those of the estimate itself; otherwise they are those of the raw
+        estimate that it was made from.
     n_categories : int or None, default=None
         Number of categories in the domain, of which `categories` are all or some; with None the
         axes do not mention it.
@@ -101,6 +105,7 @@ class FrequencyDisplay(EstimateDisplay):
     _: KW_ONLY
     interval: tuple[ArrayLike, ArrayLike] | None = None
     level: float | None = None
+    is_raw: bool = True
     n_categories: int | None = None
     order: str | None = None
     truth: Any = None
@@ -115,7 +120,7 @@ class FrequencyDisplay(EstimateDisplay):
         estimate: Estimate,
         *,
         queries: Queries | None = None,
-        k: int | None = 30,
+        k: int | str | None = "auto",
         truth: ArrayLike | None = None,
         level: float = 0.95,
         order: str = "auto",
@@ -130,23 +135,23 @@ class FrequencyDisplay(EstimateDisplay):
         Parameters
         ----------
         estimate : FrequencyEstimate of shape (1, d)
-            The estimate to draw. If it is raw and its noise is known, it gets intervals. After
-            post-processing it gets some if it chooses itself what is shown.
+            The estimate to draw. It gets intervals if its noise is known. After post-processing,
+            these are of the raw estimate, and not drawn beside another estimate.
         queries : query set, (sparse) matrix of shape (n_queries, d) or None, default=None
             The queries whose answers to draw, such as ``groups(labels)`` of
             :mod:`sklearn_ldp.queries`; None draws the categories. For another estimate on the same
             axes, give the same queries.
-        k : int or None, default=30
+        k : int, None or "auto", default="auto"
             Number of categories: the largest ones by the truth if it is given, otherwise by the
-            estimate. None shows all of them. Axes that already show an estimate keep their
+            estimate. None shows all of them; "auto" does so for up to 256 that `order` leaves in
+            the order of the domain as they are bins, numbers or dates, since bins that are left out
+            would not be seen, and else shows 30. Axes that already show an estimate keep their
             categories.
         truth : array-like of shape (d,), default=None
             True frequencies of the categories, also with `queries`.
         level : float, default=0.95
-            Probability that the intervals hold at once. If the k largest of more estimates are
-            shown, these are the intervals of categories that lead the list:
-            ``estimate.confidence_interval(level, top_k(k), coverage="selected")``. Otherwise they
-            hold for all categories: ``estimate.confidence_interval(level, simultaneous=True)``.
+            Probability that the intervals of all categories (or queries) hold at once, also of
+            those that are not shown.
         order : {"auto", "domain", "frequency"}, default="auto"
             Order of the categories: that of the domain, or the largest first, by the truth if it
             is given and otherwise by the estimate. "auto" takes the order of the domain, which
@@ -185,7 +190,9 @@ class FrequencyDisplay(EstimateDisplay):
         asked = None
         if queries is not None:
             asked = as_query_set(queries).aligned(categories, estimate.domain)
-        if asked is not None:
+        if asked is None:
+            categories = estimate.labels
+        else:
             values = estimate.answer(asked)[0]
             truth = None if truth is None else asked.matrix(len(categories)) @ truth
             noun = "queries" if asked.names is None else "groups"
@@ -193,16 +200,15 @@ class FrequencyDisplay(EstimateDisplay):
         first = next(iter(_displays_on(ax)), None)
         described = None  # the first display on the axes has described the order
         if first is None:
-            is_line = _rises(categories) or (
-                asked is None and getattr(estimate.domain, "edges", None) is not None
-            )
+            is_bins = asked is None and getattr(estimate.domain, "edges", None) is not None
+            is_line = is_bins or _rises(categories)
             shown, described = _shown(is_line, values, k, truth, order, by)
         else:
             shown = first._places_among(categories)
             by, orientation = first.by, first.orientation
-        # Whether the estimate itself chooses some of the categories, as those that lead its list.
-        is_list = asked is None and truth is None and first is None and len(shown) < len(values)
-        ends = _interval(estimate, level, asked, len(shown) if is_list else None)
+        ends = None
+        if estimate.noise is not None and (estimate.is_raw or first is None):
+            ends = _interval(estimate, level, asked)
         if name is None:
             name = " + ".join(estimate.postprocessors) or "raw estimate"
         return cls(
@@ -210,6 +216,7 @@ class FrequencyDisplay(EstimateDisplay):
             values[shown],
             interval=None if ends is None else (ends[0][shown], ends[1][shown]),
             level=None if ends is None else level,
+            is_raw=estimate.is_raw,
             n_categories=len(categories),
             order=described,
             truth=None if truth is None else truth[shown],
@@ -274,9 +281,9 @@ class FrequencyDisplay(EstimateDisplay):
         if self.by == "category":
             n = len(self.categories)
             rotation = 90 if is_vertical else 0
-            name_ticks(
-                names, np.arange(1, n + 1), self.categories, rotation=rotation, fontsize="small"
-            )
+            named = np.arange(0, n, -(-n // _MOST_NAMES))
+            look = {"rotation": rotation, "fontsize": "small"}
+            name_ticks(names, named + 1, [self.categories[i] for i in named], **look)
             (ax.set_xlim if is_vertical else ax.set_ylim)(0.4, n + 0.6)
             names.grid(True, color="0.93", linewidth=0.6)
             ax.set_axisbelow(True)
@@ -362,35 +369,28 @@ def _displays_on(ax: Any) -> list[FrequencyDisplay]:
     return [one.display for one in containers if any(part.axes for part in one.get_children())]
 
 
-def _interval(estimate: Estimate, level: float, asked: Any, k: int | None) -> Any:
-    """The intervals of all that is asked, or of the k largest; None if there are none."""
-    if estimate.noise is None or not (estimate.is_raw or k):
-        return None
+def _interval(estimate: Estimate, level: float, asked: Any) -> Any:
+    """The intervals of all that is asked; None if there are none."""
     try:
-        if k is None:
-            low, high = estimate.confidence_interval(level, asked, simultaneous=True)
-            return low[0], high[0]
-        ends = np.full((2, estimate.values.size), np.nan)
-        largest = np.argsort(-estimate.values[0], kind="stable")[:k]
-        leading = estimate.confidence_interval(level, top_k(k), coverage="selected")
-        ends[:, largest] = np.concatenate(leading)
+        low, high = table_intervals(estimate, level, asked)
     except ValueError:
         if asked is None and estimate.is_raw:
             raise
         return None  # some noise is known for single categories only, some raw values are lost
-    return ends
+    return low[0], high[0]
 
 
 def _shown(
-    is_line: bool, values: np.ndarray, k: int | None, truth: Any, order: str, by: str
+    is_line: bool, values: np.ndarray, k: Any, truth: Any, order: str, by: str
 ) -> tuple[np.ndarray, str]:
     """The places of the categories to show, and "domain" or "frequency", which orders them."""
     largest = np.argsort(-(values if truth is None else truth), kind="stable")
+    may_follow = order == "auto" and truth is None and by != "rank"
+    if k == "auto":
+        k = None if is_line and may_follow and len(largest) <= _MOST_DRAWN else 30
     shown = largest[:k]
     if order == "auto":
-        is_all = len(shown) == len(largest)
-        follows = truth is None and by != "rank" and (is_all or is_line)
-        order = "domain" if follows else "frequency"
+        order = "domain" if may_follow and (is_line or len(shown) == len(largest)) else "frequency"
     return (np.sort(shown) if order == "domain" else shown), order
 
 
@@ -402,26 +402,19 @@ def _rises(categories: Any) -> bool:
 
 def _values_label(displays: list[FrequencyDisplay]) -> str:
     """What the axis of the frequencies says about the intervals that are drawn."""
-    drawn = [
-        (f"{100 * display.level:g} %", (len(display.categories), display.n_categories))
-        for display in displays
-        if display.interval is not None
-        and display.level is not None
-        and display.n_categories is not None
-    ]
+    drawn = [one for one in displays if one.interval is not None and one.level and one.n_categories]
     if not drawn:
         return "frequency"
-    levels, held = (list(dict.fromkeys(items)) for items in zip(*drawn, strict=True))
-    k, d = held[0]
-    size = "all " if len(held) > 1 else f"all {d:,} " if k == d else f"these {k:,} "
-    which = size + displays[0].noun
+    levels = " and ".join(dict.fromkeys(f"{100 * one.level:g} %" for one in drawn if one.level))
+    of_raw = "" if all(one.is_raw for one in drawn) else " of raw estimates"
+    which = f"all {drawn[0].n_categories:,} {displays[0].noun}"
     # Three lines: beside long names the axes are low.
-    return f"frequency, with {' and '.join(levels)}\nintervals that hold for\n{which} at once"
+    return f"frequency, with {levels}\nintervals{of_raw} that hold for\n{which} at once"
 
 
 def _check_options(k: Any, order: str, by: str, orientation: str) -> None:
-    if k is not None and (not isinstance(k, Integral) or k < 1):
-        raise ValueError(f"Argument k must be an integer >= 1 or None, got {k!r}.")
+    if k not in (None, "auto") and (not isinstance(k, Integral) or k < 1):
+        raise ValueError(f'Argument k must be an integer >= 1, "auto" or None, got {k!r}.')
     if order not in ("auto", "domain", "frequency"):
         raise ValueError(f'Argument order must be "auto", "domain" or "frequency", got {order!r}.')
     if by == "rank" and order == "domain":

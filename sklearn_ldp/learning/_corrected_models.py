@@ -20,6 +20,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from .._utils.docs import Documented
+from .._utils.parallel import each_warning_once, one_thread
 from .._utils.privacy import warn_once
 from ..inference import ConfidenceInterval, check_level
 
@@ -517,6 +518,7 @@ class CorrectedLogisticRegression(ClassifierMixin, _CorrectedModel):
         self.tol = tol
         self.max_iter = max_iter
 
+    @each_warning_once()
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the coefficients of the true features.
 
@@ -1009,6 +1011,7 @@ def _batches(X: np.ndarray) -> Iterator[slice]:
     return gen_batches(len(X), max(_CHUNK_CELLS // X.shape[1], 1))
 
 
+@one_thread
 def minimised(
     function: Callable[[np.ndarray], tuple[float, np.ndarray]],
     n_coef: int,

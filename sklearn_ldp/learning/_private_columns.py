@@ -18,13 +18,13 @@ from sklearn.utils import gen_batches
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
+from .._domains import RecordDomain
+from .._domains.values import column_names, declares_levels, read_once
+from .._mechanisms import CoinStreams, Protocol, privatize
 from .._utils.docs import Documented
 from .._utils.privacy import WatchesRefits, warn_of_epsilon, warn_of_learned
 from .._utils.random import RandomState
 from .._utils.typing import Values
-from ..domains import RecordDomain
-from ..domains.values import column_names, declares_levels, read_once
-from ..mechanisms import CoinStreams, Protocol, privatize
 from ..oracles import PrivacyWarning
 from ..oracles.channels import Channel
 from ..oracles.collector import Budget
@@ -231,7 +231,9 @@ class PrivatizedColumns(ReadsColumns, TransformerMixin, BaseEstimator):
         """
         protocol = self._protocol()
         warn_of_epsilon(type(self).__name__, self.epsilon, self.random_state)
-        return protocol.privatize(X, self.random_state)
+        reports = protocol.privatize(X, self.random_state)
+        reports._source = self.protocol()  # errors name this class, and reports are the survey's
+        return reports
 
     # -- as a transformer ---------------------------------------------------------------------
     def fit(self, X: Values, y: object = None) -> Self:
@@ -428,7 +430,7 @@ class PrivatizedColumns(ReadsColumns, TransformerMixin, BaseEstimator):
     def _rows(self, protocol: Protocol, X: Any) -> np.ndarray:
         """The codes of the values, or the checked reports."""
         if self.input == "reports":
-            return protocol.check(X)
+            return replace(protocol, name=ColumnOracle.__name__).check(X)  # whose reports they are
         return protocol.domain.encode(X, type(self).__name__)
 
     def _indicators(self, rows: np.ndarray) -> np.ndarray:

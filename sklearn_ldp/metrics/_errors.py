@@ -10,10 +10,10 @@ from typing import Any, Concatenate, NamedTuple, ParamSpec, Protocol, TypeVar, c
 import numpy as np
 from numpy.typing import ArrayLike
 
+from .._domains.values import in_order
+from .._estimates import EstimateSet, FrequencyEstimate
+from .._noise import Noise
 from .._utils.typing import Frequencies, Metric
-from ..domains.values import in_order
-from ..estimates import EstimateSet, FrequencyEstimate
-from ..noise import Noise
 from ..queries import Queries, as_query_set
 
 METRICS = ("mse", "mae")

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from scipy.special import gammaln, logsumexp
 
+from .._domains.values import in_order
+from .._mechanisms.chain import Chain
+from .._mechanisms.coins import TWO_64, SeededCoins
 from .._utils.random import RandomState, as_generator
 from .._utils.typing import Frequencies
-from ..domains.values import in_order
-from ..mechanisms.chain import Chain
-from ..mechanisms.coins import TWO_64, SeededCoins
 from ..oracles import BaseOracle
 
 _MOST_LISTED = 1 << 22  # numbers in the lists of all sets of reports

@@ -14,10 +14,10 @@ from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils.metadata_routing import MetadataRequest
 
+from .._estimates import EstimateSet, FrequencyEstimate
 from .._utils.fitted import estimate_of
 from .._utils.privacy import PrivacyWarning, warn_once
 from .._utils.typing import Metric, Values
-from ..estimates import EstimateSet, FrequencyEstimate
 from ..oracles.collector import BaseCollector
 from ..queries import Queries, QuerySet, as_query_set, query_matrix
 from ._errors import METRICS, as_truth_and_estimate, query_errors
@@ -248,7 +248,13 @@ class FrequencyScorer(BaseScorer):
                 "make_held_out_scorer.",
                 PrivacyWarning,
             )
-        truth = oracle.true_frequencies(X, sample_weight)
+        try:
+            truth = oracle.true_frequencies(X, sample_weight)
+        except ValueError as error:
+            if oracle._is_auto():  # scikit-learn makes NaN of the error
+                what = f"{type(oracle).__name__} has learnt its categories from some of the users"
+                self._warn_once(f"{what}, not of all: {error} Declare categories=.", UserWarning)
+            raise
         errors: Any = query_errors(truth, estimate, queries=self.queries, metric=self.metric)
         return -_mean(errors, oracle)
 

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.optimize import brentq
 from sklearn.base import clone
 
-from ..mechanisms import OracleOrProtocol, as_protocol
+from .._mechanisms import OracleOrProtocol, as_protocol
 
 _MOST = 200.0  # no mechanism exceeds this epsilon at a resolution of 2**-64
 _POINTS, _MOST_POINTS = 1 << 15, 1 << 21  # of the lattice
@@ -137,7 +137,7 @@ def local_epsilon(oracle: Any, shuffled_epsilon: float, n_samples: int, delta: f
         )
 
     def is_allowed(epsilon: float) -> bool:
-        laws = _laws(clone(oracle).set_params(epsilon=epsilon)).values()
+        laws = _laws(clone(oracle).set_params(epsilon=epsilon, input="values")).values()
         return all(_delta(*one, n, float(shuffled_epsilon), delta) <= delta for one in laws)
 
     low = high = min(float(shuffled_epsilon), _MOST)  # a shuffle never makes it more
@@ -202,7 +202,8 @@ def _least(law: _Law, share: float, n: float, delta: float) -> float:
     """Return the least epsilon' at which the bound is at most delta, and no more than epsilon."""
 
     def excess(epsilon: float) -> float:
-        return math.log(max(_delta(law, share, n, epsilon, delta), 1e-308) / delta)
+        # The least delta at which a ratio is finite; below it the end of the range is the root.
+        return math.log(max(_delta(law, share, n, epsilon, delta), min(delta, 1e-308)) / delta)
 
     if excess(0.0) <= 0:
         return 0.0

@@ -15,18 +15,19 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from .. import postprocessing
+from .._domains.values import objects
+from .._estimates import EstimateSet, FrequencyEstimate
+from .._noise import Noise, as_rows, variances_after_norm
 from .._utils.docs import fill_in
 from .._utils.lazy import exported_classes
 from .._utils.parallel import each_warning_once, run
-from ..domains.values import objects
-from ..estimates import EstimateSet, FrequencyEstimate
 from ..metrics import query_errors
-from ..noise import MatrixNoise, Noise, as_rows, variances_after_norm
 from ..postprocessing import (
     BasePostProcessor,
     EmpiricalBayes,
     MLEApx,
     MonotoneCDF,
+    Power,
     SmoothMLE,
     norm_sub,
 )
@@ -322,9 +323,12 @@ class BaseSearch(BasePostProcessor):
     def _all_candidates(self, estimate: FrequencyEstimate) -> list:
         """Return the candidates to choose from."""
         candidates = as_candidates(self.candidates, type(self).__name__)
-        is_all = isinstance(self.candidates, str)
-        if is_all and isinstance(self._completed(estimate).noise, MatrixNoise):
-            candidates = [one for one in candidates if not isinstance(one, MLEApx)]
+        noise = self._completed(estimate).noise if isinstance(self.candidates, str) else None
+        if noise is not None:
+            # What these need to know, not every noise tells: that of a matrix, or a level alone.
+            needs = ((MLEApx, "null_variance"), (Power, "n_samples"))
+            unfit = tuple(post for post, what in needs if getattr(noise, what) is None)
+            candidates = [one for one in candidates if not isinstance(one, unfit)]
         return candidates + self._knowing_queries(estimate)
 
     def _knowing_queries(self, estimate: FrequencyEstimate) -> list:

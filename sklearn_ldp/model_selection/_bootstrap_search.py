@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from sklearn.utils._param_validation import Interval
 
+from .._estimates import FrequencyEstimate
+from .._noise import Noise
+from .._numerics.simplex import norm, norm_sub
 from .._utils.random import RandomState, as_generator
-from ..estimates import FrequencyEstimate
-from ..noise import Noise, NoiseModel, ScaledNoise
-from ..numerics.simplex import norm, norm_sub
-from ..postprocessing import NOISE_CONSTRAINT, MLEApx, Power, resolve_noise
+from ..postprocessing import NOISE_CONSTRAINT, resolve_noise
 from ..queries import Queries, as_query_set
 from ._base import Candidates, Case, NoisySearch, queries_of
 
@@ -135,7 +135,7 @@ class BootstrapSearch(NoisySearch):
         cases = []
         for i, values in enumerate(estimate.values):
             of_row = noise.of_rows(i)
-            row = replace(estimate[i], noise=with_more_noise(of_row, 1 + self.alpha))
+            row = replace(estimate[i], noise=of_row.scaled(1 + self.alpha))
             for _ in range(self.n_repeats):
                 drawn = drawn_noise(of_row, norm_sub(values), rng)
                 cases += [self._case(row, sign * drawn, query_set) for sign in (1, -1)]
@@ -149,12 +149,6 @@ class BootstrapSearch(NoisySearch):
     def _response_variance(self, estimate):
         return 1.0  # the drawn noise cancels, as it has both signs
 
-    def _all_candidates(self, estimate):
-        candidates = super()._all_candidates(estimate)
-        if isinstance(self.candidates, str) and isinstance(self.noise, Real):
-            return [one for one in candidates if not isinstance(one, MLEApx | Power)]
-        return candidates
-
     def _completed(self, estimate):
         if self.noise is None:
             return estimate
@@ -162,26 +156,6 @@ class BootstrapSearch(NoisySearch):
 
 
 # -- noise that is added on purpose -------------------------------------------------------------
-def with_more_noise(noise: Noise, factor: float) -> Noise:
-    """Return the noise of an estimate whose covariances are larger by a factor.
-
-    Parameters
-    ----------
-    noise : Noise
-        The noise of the estimate.
-    factor : float
-        The factor, >= 1.
-
-    Returns
-    -------
-    Noise
-        That of so many fewer users, if their number is known.
-    """
-    if isinstance(noise, NoiseModel):
-        return replace(noise, n_samples=np.asarray(noise.n_samples) / factor)
-    return ScaledNoise(noise, factor)
-
-
 def drawn_noise(noise: Noise, frequencies: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Draw normal errors with the covariances that an estimate has.
 
@@ -205,12 +179,13 @@ def drawn_noise(noise: Noise, frequencies: np.ndarray, rng: np.random.Generator)
     method, which needs nothing but products with the matrix. Scaled to a diagonal of ones, it is
     the identity plus a matrix of low rank for most oracles, which takes as many steps as the rank.
     """
-    deviations = np.sqrt(np.maximum(np.ravel(noise.variance(frequencies)), 0))
+    errors = noise.at(frequencies)
+    deviations = np.sqrt(np.maximum(errors.variances(), 0))
     independent = rng.standard_normal(len(frequencies))
     safe = np.maximum(deviations, _TINIEST)
 
     def correlations(vector):
-        return noise.covariance_product(vector / safe, frequencies) / safe
+        return errors.product(vector / safe) / safe
 
     try:
         return deviations * _square_root_product(correlations, independent)

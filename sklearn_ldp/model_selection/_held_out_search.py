@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.utils._param_validation import Interval
 
+from .._estimates import EstimateSet, FrequencyEstimate
+from .._numerics.simplex import norm
 from .._utils.random import RandomState, as_generator
-from ..estimates import EstimateSet, FrequencyEstimate
-from ..numerics.simplex import norm
 from ..postprocessing import SmoothMLE
 from ..queries import Queries, QuerySet, as_query_set
 from ._base import (

@@ -18,6 +18,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone
 
+from .._domains.values import objects
+from .._estimates import FrequencyEstimate
+from .._mechanisms import check_counts, check_total
 from .._utils.files import errors_name
 from .._utils.pandas import import_library
 from .._utils.parallel import run
@@ -26,9 +29,6 @@ from .._utils.random import RandomState, root_entropy
 from .._utils.text import format_table
 from .._utils.typing import DataFrame, FilePath, Metric, PolarsDataFrame
 from .._version import __version__
-from ..domains.values import objects
-from ..estimates import FrequencyEstimate
-from ..mechanisms import check_counts, check_total
 from ..metrics import query_errors
 from ..oracles import BaseOracle
 from ..queries import Queries, QuerySet, as_query_set
@@ -195,7 +195,7 @@ def _line_digest(key: str, errors: list[float]) -> str:
 
 
 # -- the file of a study that is under way -----------------------------------------------------
-class Ledger:
+class StudyFile:
     """An append-only file of JSON lines, each of which holds a key and its errors.
 
     Only complete lines count. If a killed process has left an incomplete last line, the next
@@ -381,7 +381,7 @@ def simulate_errors(
         for made in _with_each_epsilon(oracle, epsilons, len(counts))
     ]
     rows = [row for cell in cells for row in _rows(cell, posts, asked, judged)]
-    ledger = Ledger(checkpoint)
+    ledger = StudyFile(checkpoint)
     tasks = _tasks([row for row in rows if row.key not in ledger])
     with Progress(len(tasks)) if progress and tasks else nullcontext() as bar:
         for errors, name in run(_work, [(task,) for task in tasks], n_jobs):
@@ -569,8 +569,8 @@ def _oracle_name(oracle: Any) -> str:
     """Return the repr of an oracle without the parameters that the study sets."""
     if not isinstance(oracle, BaseOracle):
         return repr(oracle)
-    plain = clone(oracle).set_params(epsilon=1.0, categories="auto", random_state=None)
-    return candidate_name(plain)
+    of_study = {"epsilon": 1.0, "categories": "auto", "input": "values", "random_state": None}
+    return candidate_name(clone(oracle).set_params(**of_study))
 
 
 def _named_postprocessors(postprocessors: Any) -> dict[str, Any]:

@@ -11,11 +11,11 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from .._estimates import FrequencyEstimate
+from .._noise import Noise
 from .._utils.random import RandomState, as_generator
 from .._utils.typing import Metric
-from ..estimates import FrequencyEstimate
 from ..metrics import query_errors
-from ..noise import Noise, SampledNoise
 from ..oracles import BaseOracle
 from ..postprocessing import EmpiricalBayes, NormSub
 from ..queries import Queries, as_query_set
@@ -216,10 +216,11 @@ def _simulated(
         return oracle.simulate(counts, n_repeats)
     rng = as_generator(oracle.random_state)
     oracle = clone(oracle).set_params(random_state=rng)
-    asked = noise.drawn_users(counts, n_repeats, rng)
+    n_asked = min(int(noise.n_samples), int(counts.sum()))
+    asked = rng.multivariate_hypergeometric(counts, n_asked, size=n_repeats, method="marginals")
     rows = [oracle.simulate(of_one) for of_one in asked]
     values = np.concatenate([row.values for row in rows])
-    return replace(rows[0], values=values, noise=SampledNoise(rows[0].noise, int(counts.sum())))
+    return replace(rows[0], values=values, noise=rows[0].noise.of_sample(int(counts.sum())))
 
 
 def apportion(frequencies: np.ndarray, n_samples: int) -> np.ndarray:

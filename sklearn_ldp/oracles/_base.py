@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from .._domains import Categories, Domain
+from .._domains.values import in_order, own_categories
+from .._estimates import FrequencyEstimate
+from .._mechanisms import Shards, check_counts
+from .._noise import Noise
 from .._utils.random import RandomState, as_generator
 from .._utils.typing import Frequencies, Values
-from ..domains import Categories, Domain
-from ..domains.values import in_order, own_categories
-from ..estimates import FrequencyEstimate
-from ..mechanisms import Shards, check_counts
-from ..noise import NoiseModel
 from .collector import BaseCollector, Collected, check_weights, inherit_parameters
 from .collector import PrivacyWarning as PrivacyWarning
 
@@ -169,7 +169,7 @@ class BaseOracle(BaseCollector[FrequencyEstimate]):
         return self._fitted("support_counts_").decoded[0][0].copy()
 
     @property
-    def noise_(self) -> NoiseModel:
+    def noise_(self) -> Noise:
         """The noise of the estimates."""
         state = self._fitted("noise_")
         return state.mechanism.noise(state.counts.n_samples)

@@ -9,9 +9,9 @@ from functools import lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 
-from ..domains import Categories, Domain
+from .._domains import Categories, Domain
 from ._base import BaseOracle
 from ._direct import GRR
 from ._hadamard import HadamardResponse
@@ -204,7 +204,8 @@ def best_oracle(
         channels = [candidates[0].channel(domain)]  # checks epsilon and the domain for all
         channels += [one._make_mechanism(domain) for one in candidates[1:]]
     else:
-        candidates = [clone(c).set_params(epsilon=epsilon) for c in candidates]
+        # They may read reports, and then refuse to be set to another epsilon.
+        candidates = [BaseEstimator.set_params(clone(c), epsilon=epsilon) for c in candidates]
         channels = [one.channel(domain) for one in candidates]
     bits = [channel.report_bits for channel in channels]
     operations = [channel.decode_operations(n_samples) for channel in channels]
@@ -253,9 +254,8 @@ def compare_oracles(
     'SubsetSelection()'
     """
     candidates = _every_oracle() if candidates is None else candidates
-    profiles = [
-        profile_oracle(clone(c).set_params(epsilon=epsilon), n_categories) for c in candidates
-    ]
+    planned = [BaseEstimator.set_params(clone(c), epsilon=epsilon) for c in candidates]
+    profiles = [profile_oracle(one, n_categories) for one in planned]
     return {
         "oracle": np.array([repr(candidate) for candidate in candidates]),
         **{

@@ -6,10 +6,10 @@ from fractions import Fraction
 
 import numpy as np
 
-from ..mechanisms.channel import Channel, randomised_response
-from ..mechanisms.coins import TWO_64, direct_threshold
-from ..mechanisms.laws import JointSupport, ReportLaw, choice_entropy, fixed_size
-from ..mechanisms.mechanism import NumberReports
+from .._mechanisms.channel import Channel, randomised_response
+from .._mechanisms.coins import TWO_64, direct_threshold
+from .._mechanisms.laws import JointSupport, ReportLaw, choice_entropy, fixed_size
+from .._mechanisms.mechanism import NumberReports
 from ._base import BaseOracle
 
 
@@ -26,7 +26,8 @@ class GRR(BaseOracle):
 
     (2020 paper, Eq. 1). Its variance grows with the number of categories: it is the most accurate
     oracle while ``d - 2 < 3 exp(epsilon)``. A report is one integer, the code of a category; the
-    estimates sum to 1.
+    estimates sum to 1. Plain arrays of reports look alike at every epsilon, so nothing but the
+    protocol that they know (:class:`~sklearn_ldp.collection.Reports`) tells a wrong one.
 
     Privacy: one `fit`, `partial_fit`, `privatize` or `transform` on values spends epsilon of each
     user; all that is done with reports is free.

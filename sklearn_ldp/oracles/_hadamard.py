@@ -8,13 +8,12 @@ from numbers import Integral
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from .._domains import Categories
+from .._mechanisms.channel import IndexChannel
+from .._mechanisms.coins import TWO_64, exp_lower_bound, group_threshold
+from .._mechanisms.mechanism import bits_for
+from .._numerics.transforms import walsh_hadamard
 from .._utils.random import RandomState
-from ..domains import Categories
-from ..mechanisms.channel import IndexChannel
-from ..mechanisms.coins import TWO_64, exp_lower_bound, group_threshold
-from ..mechanisms.covariances import gram, weighted_inner
-from ..mechanisms.mechanism import bits_for
-from ..numerics.transforms import walsh_hadamard
 from ._base import BaseOracle
 
 
@@ -128,7 +127,6 @@ class HadamardChannel(IndexChannel):
 
     n_blocks = 1
     report_name = "column"
-    has_exact_covariance = True
 
     def __init__(self, n_categories: int, epsilon: float):
         # Row 0 of a block is all ones and tells nothing, so no category gets it.
@@ -159,9 +157,9 @@ class HadamardChannel(IndexChannel):
         return block, row + 1
 
     def _in_blocks(self, weights):
-        """Place the categories' weights where their rows are, in the shape (n_blocks, order)."""
-        blocks = np.zeros((self.n_blocks, self.order))
-        blocks[self._place(np.arange(self.n_categories))] = weights
+        """Place the categories' weights where their rows are: (..., n_blocks, order)."""
+        blocks = np.zeros((*weights.shape[:-1], self.n_blocks, self.order))
+        blocks[..., *self._place(np.arange(self.n_categories))] = weights
         return blocks
 
     def supports(self, reports, codes):
@@ -175,7 +173,7 @@ class HadamardChannel(IndexChannel):
         return -(-self.n_categories // self.n_blocks)
 
     def _spread(self, weights):
-        return self._halves(self._in_blocks(weights)).ravel()
+        return self._halves(self._in_blocks(weights)).reshape(*weights.shape[:-1], -1)
 
     def _gather(self, weights):
         halves = self._halves(weights.reshape(self.n_blocks, self.order))
@@ -184,7 +182,7 @@ class HadamardChannel(IndexChannel):
     @staticmethod
     def _halves(blocks):
         """Return the sums of each block over the places where the rows of the matrix are +1."""
-        return (walsh_hadamard(blocks) + blocks.sum(axis=1, keepdims=True)) / 2
+        return (walsh_hadamard(blocks) + blocks.sum(axis=-1, keepdims=True)) / 2
 
     def _member(self, codes, index, sign):
         """Return the index-th column of the category's block where its row is `sign` (0 is +1)."""
@@ -210,18 +208,6 @@ class HadamardChannel(IndexChannel):
     def _supports_of(self, signed, tallies):
         """Return the supports, from the reports for a category minus those against it."""
         return (signed + tallies.sum(axis=1)[:, None, None]) // 2
-
-    def covariances(self, rows, frequencies, *, diagonal):
-        # With supports signed +1 and -1, users of x correlate two other categories v and w only if
-        # all three are in the same block, and the row of x is the product of those of v and w.
-        of_users = walsh_hadamard(self._in_blocks(frequencies)).ravel()
-        pairs = gram(
-            lambda a: walsh_hadamard(self._in_blocks(a)).ravel(),
-            rows,
-            of_users / self.order / float(self.inside - self.against),
-            diagonal,
-        )
-        return weighted_inner(rows, self.variances(frequencies), diagonal) + pairs
 
 
 class BlockHadamardChannel(HadamardChannel):
@@ -286,8 +272,8 @@ class BlockHadamardChannel(HadamardChannel):
 
     def contributions(self, law, weights):
         # Signed: a column counts against the categories of its block that it does not support.
-        totals = np.bincount(self.blocks, weights, minlength=self.n_blocks)
-        return (2 * law.spread(weights) - np.repeat(totals, self.order)) / float(self.p)
+        totals = self._in_blocks(weights).sum(axis=-1)
+        return (2 * law.spread(weights) - np.repeat(totals, self.order, axis=-1)) / float(self.p)
 
     def gathered_contributions(self, law, weights):
         totals = weights.reshape(self.n_blocks, self.order).sum(axis=1)

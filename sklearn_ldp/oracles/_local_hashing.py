@@ -9,18 +9,16 @@ from functools import lru_cache
 from numbers import Integral
 
 import numpy as np
-from scipy import sparse
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from .._domains import Categories
+from .._mechanisms.channel import Channel, IndependentChannel, randomised_response
+from .._mechanisms.coins import TWO_64, SeededCoins, direct_threshold, exp_lower_bound
+from .._mechanisms.laws import ReportLaw, choice_entropy
+from .._mechanisms.mechanism import Mechanism, PublicPart, ReportField, bits_for, check_hash_reports
+from .._numerics.finite_field import FiniteField, field_orders_beside
+from .._numerics.transforms import LinearFunctions, linear_functions, mixed, scattered
 from .._utils.random import RandomState
-from ..domains import Categories
-from ..mechanisms.channel import Channel, IndependentChannel, randomised_response
-from ..mechanisms.coins import TWO_64, SeededCoins, direct_threshold, exp_lower_bound
-from ..mechanisms.covariances import drawn_covariances, gram, outer, weighted_inner
-from ..mechanisms.laws import ReportLaw, choice_entropy
-from ..mechanisms.mechanism import Mechanism, PublicPart, ReportField, bits_for, check_hash_reports
-from ..numerics.finite_field import FiniteField, field_orders_beside
-from ..numerics.transforms import LinearFunctions, linear_functions, mixed, scattered
 from ._base import BaseOracle
 
 _MAX_HASH_RANGE = 1 << 20
@@ -237,7 +235,6 @@ _SPACE_PER_CATEGORY = 16
 _BLOCK, _CACHED = 1 << 18, 1 << 15
 # With more users per function, or per cell, it is faster to draw them all at once.
 _MANY_HASHED, _MANY_UNIFORM = 10, 40
-_LISTED = 1 << 22  # the most pairs of a category and a function for which supports are listed
 _MAX_LAW = 1 << 22  # the most vectors of a space over whose reports covariances are summed
 
 
@@ -423,14 +420,19 @@ class LinearHashChannel(HashReports, Channel):
 
     @property
     def law_of_reports(self):
-        return self._law() if self.n_functions * self.field.order <= _MAX_LAW else None
+        return self._law() if self.has_exact_covariance else None
 
     def _law(self) -> ReportLaw:
         """Return the law of all reports, in the order of their numbers."""
         p, g = self.threshold / TWO_64, self.field.order
         shares = np.repeat(self.public_part.shares, g)
         return ReportLaw(
-            shares * p, shares * ((1 - p) / (g - 1)), self._spread, self._gather, self._kinds
+            shares * p,
+            shares * ((1 - p) / (g - 1)),
+            self._spread,
+            self._gather,
+            self._kinds,
+            takes_rows=True,
         )
 
     def _kinds(self, reports):
@@ -439,25 +441,6 @@ class LinearHashChannel(HashReports, Channel):
     @property
     def has_exact_covariance(self):
         return self.n_vectors <= _MAX_LAW
-
-    def covariances(self, rows, frequencies, *, diagonal):
-        if not self.has_exact_covariance:
-            return drawn_covariances(self, rows, frequencies, diagonal)
-        law, p, q = self._law(), float(self.p), float(self.q)
-        probabilities = law.probabilities(frequencies)
-        if self.n_categories * self.n_functions <= _LISTED:
-            sums = rows @ self._supporting_reports()
-            products = weighted_inner(sums, probabilities, diagonal)
-        else:
-            products = gram(law.spread, rows, probabilities, diagonal)
-        # The expectation given the user's category is q s + (p - q) a_v, where s is the sum of a.
-        total, gain, size = rows.sum(axis=1), p - q, frequencies.sum()
-        weighted = rows @ frequencies
-        totals, mixed = outer(total, total, diagonal), outer(total, weighted, diagonal)
-        mixed = mixed + (mixed if diagonal else mixed.T)
-        squares = weighted_inner(rows, frequencies, diagonal)
-        expected = q * q * size * totals + q * gain * mixed + gain * gain * squares
-        return (products - expected) / gain**2
 
     @property
     def public_part(self):
@@ -484,19 +467,11 @@ class LinearHashChannel(HashReports, Channel):
         table[0, :, 0] = counts
         return np.rint(functions.gather(table)[0, functions.vectors[1:]]).astype(np.int64), 1 / g
 
-    def _supporting_reports(self):
-        """Return a matrix of shape (d, n_reports): 1 where a report supports a category."""
-        functions, codes = np.arange(self.n_functions), np.arange(self.n_categories)
-        reports = functions * self.field.order + self.hash(functions, codes[:, None])
-        starts = np.arange(self.n_categories + 1) * self.n_functions
-        shape = self.n_categories, self.n_functions * self.field.order
-        return sparse.csr_array((np.ones(reports.size), reports.ravel(), starts), shape)
-
     def _spread(self, weights):
         """Return, for each report, the sum of the weights of the categories that it supports."""
-        of_vectors = np.zeros(self.n_vectors)
-        of_vectors[self.vectors] = weights
-        return self._functions.spread(of_vectors).ravel()
+        of_vectors = np.zeros((*weights.shape[:-1], self.n_vectors))
+        of_vectors[..., self.vectors] = weights
+        return self._functions.spread(of_vectors).reshape(*weights.shape[:-1], -1)
 
     def _gather(self, weights):
         """Return, for each category, the sum of the weights of the reports that support it."""

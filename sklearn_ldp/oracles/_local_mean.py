@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 from scipy.special import ndtri
+from sklearn.utils._param_validation import StrOptions
 
+from .._domains import NumberDomain
+from .._mechanisms.mean import N_LEVELS, MeanMechanism, mean_table
 from .._utils.random import RandomState
 from .._utils.text import labelled_lines
 from .._utils.typing import Values
-from ..domains import NumberDomain
 from ..inference import check_level, check_of
-from ..mechanisms.mean import N_LEVELS, MeanMechanism, mean_table
 from .collector import BaseCollector, Collected, inherit_survey_parameters
 
 
@@ -119,6 +120,10 @@ class LocalMean(BaseCollector[MeanEstimate]):
     bounds : (float, float)
         The least and the largest number, which are public. The standard error grows with their
         distance, so clip a few extreme numbers (``numpy.clip``) before they widen it.
+    missing : {"error", "report"}, default="error"
+        What to do with a number that is missing or outside the bounds. A user who then does not
+        report tells that by their absence. "report" takes the middle of the bounds in its place,
+        towards which such users draw the mean.
     %(collection)s
 
     Attributes
@@ -155,6 +160,7 @@ class LocalMean(BaseCollector[MeanEstimate]):
     _parameter_constraints: dict = {
         **BaseCollector._parameter_constraints,
         "bounds": "no_validation",  # NumberDomain checks them, and says what is wrong
+        "missing": [StrOptions({"error", "report"})],
     }
     _domain_parameter = "bounds"
     _expected_failed_checks = {
@@ -180,6 +186,7 @@ class LocalMean(BaseCollector[MeanEstimate]):
         epsilon: float = 1.0,
         *,
         bounds: Any = None,
+        missing: str = "error",
         input: str = "values",
         n_shards: int = 10,
         random_state: RandomState = None,
@@ -187,6 +194,7 @@ class LocalMean(BaseCollector[MeanEstimate]):
     ) -> None:
         self.epsilon = epsilon
         self.bounds = bounds
+        self.missing = missing
         self.input = input
         self.n_shards = n_shards
         self.random_state = random_state
@@ -228,7 +236,7 @@ class LocalMean(BaseCollector[MeanEstimate]):
 
     # -- the hooks ----------------------------------------------------------------------------
     def _domain_of(self, declared: Any) -> NumberDomain:
-        return NumberDomain(declared, N_LEVELS, self._name)
+        return NumberDomain(declared, N_LEVELS, self._name, self.missing == "report")
 
     def _learned_domain(self, X: Values) -> NumberDomain:
         return self._domain_of(self.bounds)  # refuses "auto"

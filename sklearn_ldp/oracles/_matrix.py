@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import StrOptions
 
+from .._domains import Categories
+from .._mechanisms.matrix import MatrixChannel, check_channel, integer_channel
+from .._numerics import strategies
 from .._utils.random import RandomState
-from ..domains import Categories
-from ..mechanisms.matrix import MatrixChannel, check_channel, integer_channel
-from ..numerics import strategies
 from ..queries import Queries, as_query_set
 from ._base import BaseOracle
 from ._subset import best_subset_channel

@@ -10,14 +10,13 @@ from numbers import Integral
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from .._domains import Categories
+from .._mechanisms.channel import IndexChannel
+from .._mechanisms.coins import TWO_64, group_threshold
+from .._mechanisms.laws import ReportLaw
+from .._numerics.finite_field import FiniteField, prime_power
+from .._numerics.transforms import contract, linear_functions
 from .._utils.random import RandomState
-from ..domains import Categories
-from ..mechanisms.channel import IndexChannel
-from ..mechanisms.coins import TWO_64, group_threshold
-from ..mechanisms.covariances import gram, joint_covariances, weighted_inner
-from ..mechanisms.laws import JointSupport, ReportLaw
-from ..numerics.finite_field import FiniteField, prime_power
-from ..numerics.transforms import additive_transform, contract
 from ._base import BaseOracle
 
 _MAX_FIELD = 64  # beyond, spaces outgrow any domain, and other oracles are as good
@@ -268,41 +267,19 @@ class ProjectiveChannel(IndexChannel):
         # The first points are those of a hyperplane.
         return min(self.n_categories, self.n_inside)
 
-    # -- covariances: users of a third category on the line of two others correlate these ------
-    has_exact_covariance = True
+    # Floats are summed by transforms, of many rows at once; counts, exactly, by `_orthogonal_sums`.
+    def contributions(self, law, weights):
+        p, q, total = float(self.p), float(self.q), weights.sum(axis=-1, keepdims=True)
+        return (self._functions.zero_sums(weights) - q * total) / (p - q)
 
-    def covariances(self, rows, frequencies, *, diagonal):
-        g, t, p, q = self.field.order, self.n_digits, float(self.p), float(self.q)
-        # Numbers of points that are orthogonal to 0, 1, 2 and 3 independent vectors.
-        total, one, two, three = ((g ** max(t - i, 0) - 1) // (g - 1) for i in range(4))
-        other = p * three / one + (1 - p) * (two - three) / (total - one)
-        joint = JointSupport(p * two / one, other)
-        lines = self._collinear_sums(rows, frequencies, diagonal)
-        return (
-            weighted_inner(rows, self.variances(frequencies), diagonal)
-            + joint_covariances(joint, p, q, rows, frequencies, diagonal)
-            + (joint.own - joint.other) / (p - q) ** 2 * lines
-        )
+    def gathered_contributions(self, law, weights):
+        p, q = float(self.p), float(self.q)
+        sums = self._functions.zero_sums(weights)[: self.n_categories]
+        return (sums - q * weights.sum()) / (p - q)
 
-    def _collinear_sums(self, rows, frequencies, diagonal):
-        """Return the sum of a_v b_w f_x over all distinct v, w, x on a line of projective space.
-
-        A function of points is extended to all their multiples. Then each triple is a sum of two
-        vectors, and appears g - 1 times.
-        """
-        g, size = self.field.order, self.field.order**self.n_digits
-        digits = self._vectors(np.arange(self.n_categories))[0][:, None] // self._powers % g
-        scalars = (np.full_like(digits, scalar) for scalar in range(1, g))
-        multiples = np.array([self.field.multiply(digits, c) @ self._powers for c in scalars])
-
-        def spectrum(weights):
-            lifted = np.zeros(size)
-            lifted[multiples] = weights
-            return additive_transform(self.field, self.n_digits, lifted)
-
-        sums = gram(spectrum, rows, spectrum(frequencies).conj() / size, diagonal)
-        same = (g - 1) * (g - 2) * weighted_inner(rows, frequencies, diagonal)
-        return (sums - same) / (g - 1)  # without v = w = x, which is not a triple
+    @property
+    def _functions(self):
+        return linear_functions(self.field.order, self.n_digits)
 
     def _spread(self, weights):
         """Return, for each point, the sum of the weights of the categories orthogonal to it."""

@@ -12,14 +12,14 @@ from itertools import pairwise
 import numpy as np
 from scipy.special import ndtr, ndtri
 
+from .._domains import StringCoder, StringDomain
+from .._domains.canonical import list_digest
+from .._mechanisms.coins import TWO_64, direct_threshold, exp_lower_bound
+from .._mechanisms.laws import choice_entropy
+from .._mechanisms.mechanism import PublicPart, ReportField
+from .._numerics.finite_field import MAX_SUGGESTED_POWER, FiniteField, prime_power
+from .._numerics.transforms import LinearFunctions, linear_functions, mixed
 from .._utils.docs import inherit_docstrings
-from ..domains import StringCoder, StringDomain
-from ..domains.canonical import list_digest
-from ..mechanisms.coins import TWO_64, direct_threshold, exp_lower_bound
-from ..mechanisms.laws import choice_entropy
-from ..mechanisms.mechanism import PublicPart, ReportField
-from ..numerics.finite_field import MAX_SUGGESTED_POWER, FiniteField, prime_power
-from ..numerics.transforms import LinearFunctions, linear_functions, mixed
 from ._local_hashing import HashReports, MixingHash
 
 _DIGEST_BITS = 40  # of a prefix: with its new digits, a code has fewer than 63 bits
@@ -127,6 +127,15 @@ class PrefixHash(HashReports):
     @property
     def tally_sum(self):
         return 1
+
+    @property
+    def n_categories(self):
+        """Number of codes with the same digest."""
+        return self.n_extensions
+
+    def largest_weight(self, n_targets):
+        """The most that a report adds to n times the sum of so many estimates."""
+        return float(n_targets * (1 - self.q) / (self.p - self.q))
 
     def decode_operations(self, n_samples):
         return n_samples + int(self.n_extensions * np.log2(self.n_extensions))
@@ -248,9 +257,9 @@ class StringPlan:
 class PrefixDomain(StringDomain):
     """Strings whose codes are those of their prefixes, one for each part of a plan."""
 
-    def __init__(self, strings: StringDomain, plan: StringPlan) -> None:
+    def __init__(self, strings: StringDomain, plan: StringPlan, is_stood_in: bool = False) -> None:
         vars(self).update(vars(strings))
-        self.plan = plan
+        self.plan, self.is_stood_in = plan, is_stood_in
 
     @property
     def digits(self) -> StringCoder:

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
 from numbers import Integral
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
+from scipy import stats
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from .._domains import Domain, StringDomain
+from .._estimates import FrequencyEstimate
+from .._mechanisms.several import Several
+from .._noise import NoiseModel
 from .._utils.random import RandomState
 from .._utils.typing import Values
-from ..domains import Domain, StringDomain
-from ..estimates import FrequencyEstimate
-from ..mechanisms.several import Several
-from ..noise import NoiseModel, SampledNoise
+from ..inference import adjusted_p_values
 from ._local_hashing import MixingHash, MixingHashChannel
 from ._string_parts import PrefixDomain, StringPlan, best_plan, digest_of_digits
 from .collector import BaseCollector, Collected
@@ -24,18 +25,15 @@ from .collector import BaseCollector, Collected
 _NOTHING: tuple[int, ...] = ()  # the letters of the empty prefix
 _TRIED = 16  # extensions of a prefix that are looked at, for each that is kept ..
 _MOST_TRIED = 1 << 18  # .. and the most of all prefixes
+_LEVEL = 0.95  # with this probability, each string of `estimate_` is somebody's
 
 
-@dataclass(frozen=True, eq=False)
-class StringSearch:
-    """What was kept after each part, the surest first, and the digits of the strings found."""
+def search(survey: Several, domain: PrefixDomain, tally: np.ndarray) -> tuple[list, np.ndarray]:
+    """Search for the strings that most reports tell of, part by part.
 
-    prefixes: list[list[tuple[str, float]]]
-    digits: np.ndarray
-
-
-def search(survey: Several, domain: PrefixDomain, tally: np.ndarray) -> StringSearch:
-    """Search for the strings that most reports tell of, part by part."""
+    Returns what was kept after each part, the surest first: the letters, and an estimate that
+    selection biases; and the digits of the strings found.
+    """
     plan, coder = domain.plan, domain.digits
     digits, letters = np.zeros((1, 0), dtype=np.int64), [_NOTHING]
     prefixes, errors, paths, rivals = [], np.zeros(0), np.zeros((1, 0)), np.zeros((1, 0))
@@ -56,11 +54,10 @@ def search(survey: Several, domain: PrefixDomain, tally: np.ndarray) -> StringSe
         chosen = _told_apart(domain, digits, surest, n_kept, is_last)
         rows, letters = list(chosen), list(chosen.values())
         digits, paths, rivals = digits[rows], paths[rows], rivals[rows]
-        both = zip(letters, paths[:, -1].tolist(), strict=True)
-        prefixes.append([(domain.text(one), estimate) for one, estimate in both])
+        prefixes.append(list(zip(letters, paths[:, -1].tolist(), strict=True)))
         if not letters:  # no string begins with what was looked at
             break
-    return StringSearch(prefixes, digits)
+    return prefixes, digits
 
 
 def evidence(paths: np.ndarray, errors: np.ndarray, n_rivals: np.ndarray) -> np.ndarray:
@@ -118,8 +115,52 @@ def _told_apart(domain, digits, surest, n_kept, is_last):
     return chosen
 
 
-# The searches of the collections in memory: an oracle's `estimate_` is read many times.
-_searches: WeakKeyDictionary[Collected, StringSearch] = WeakKeyDictionary()
+class Found(NamedTuple):
+    """What was kept after each part of a search, and what users held out from it say."""
+
+    prefixes: list[list[tuple[str, float]]]
+    all: FrequencyEstimate
+    detected: FrequencyEstimate
+
+
+# What was found in the collections in memory: an oracle's `estimate_` is read many times.
+_found: WeakKeyDictionary[Collected, Found] = WeakKeyDictionary()
+
+
+def found_in(state: Collected) -> Found:
+    """Search for strings, and estimate and test them by the users who were held out.
+
+    These did not choose the strings, so the tests are exact: a report supports a string that nobody
+    has with the probability q. Holm's method bounds the probability of any error among all strings
+    that were kept.
+    """
+    domain: Any = state.protocol.domain
+    survey = state.mechanism
+    kept, digits = search(survey, domain, state.decoded[0].sum(axis=0))
+    texts = [[(domain.text(one), estimate) for one, estimate in part] for part in kept]
+    strings = np.array([text for text, _ in texts[-1]], dtype=object)
+    may_go_on = np.array([letters[-1:] != (0,) for letters, _ in kept[-1]], dtype=bool)
+    own, asked = survey.tallies_on(state.decoded[0], len(domain.plan.steps))
+    rows, part = np.flatnonzero(asked), survey.mechanisms[-1]
+    buckets, support = np.empty(0, dtype=np.int64), np.empty((rows.size, 0))
+    if strings.size:
+        buckets = domain.codes(digits)[:, -1]
+        support = part.support_of(own[rows], buckets)
+    p_values = stats.binom.sf(support.sum(axis=0) - 1, asked.sum(), float(part.q))
+    detected = adjusted_p_values(p_values[None], "fwer")[0] <= 1 - _LEVEL
+
+    def estimate(chosen: Any, **flags: np.ndarray) -> FrequencyEstimate:
+        flags["or longer"], texts = may_go_on[chosen], strings[chosen]
+        if not rows.size:
+            return FrequencyEstimate(np.empty((0, len(texts))), texts, flags=flags)
+        client = MixingHash(part.field.order, part.threshold)
+        channel = MixingHashChannel(buckets[chosen].astype(np.uint64), client)
+        values, noise = channel.estimate_decoded(support[:, chosen], asked[rows])
+        n_users, names = state.of_rows(rows)
+        noise = noise.of_sample(n_users)
+        return FrequencyEstimate(values, texts, noise, row_names=names, flags=flags)
+
+    return Found(texts, estimate(slice(None), detected=detected), estimate(detected))
 
 
 class StringOracle(BaseCollector[FrequencyEstimate]):
@@ -137,8 +178,14 @@ class StringOracle(BaseCollector[FrequencyEstimate]):
     of the users by the expected recall. That depends on parameters and never on data, so all
     parties agree.
 
+    What the held-out users do not detect is left out of the estimate, as nobody has most of it. The
+    probability that any string of an estimate is nobody's is at most 5 % (Holm's method over all
+    that the search has kept), unless users lie.
+
     Privacy: one `fit`, `partial_fit`, `privatize` or `transform` on values spends epsilon of each
-    user; all that is done with reports is free. A string that was found was told by many users.
+    user; all that is done with reports is free. That is all that protects a user: where epsilon is
+    large, a string of one or two users may be detected. ``estimate_.detected(threshold=k / n)``
+    tells which strings more than k of n users have.
 
     Parameters
     ----------
@@ -151,11 +198,15 @@ class StringOracle(BaseCollector[FrequencyEstimate]):
         The most letters of a string; longer ones are cut off. Each letter costs accuracy. A domain
         given as `alphabet` has its own.
     n_found : int, default=32
-        Number of strings to find.
+        The most strings to find.
     expected_n_users : int, default=1_000_000
         Number of users to plan for. Any other number may report.
     hash_range : "auto" or int, default="auto"
         Number of values of a digit: a prime, or a power of one. "auto" chooses it.
+    missing : {"error", "report"}, default="error"
+        What to do with a string that is empty, missing or not of the alphabet's letters. A user who
+        then does not report tells that by their absence. "report" takes the last letter of the
+        alphabet, alone, in its place.
     input : {"values", "reports"}, default="values"
         Whether `fit`, `partial_fit` and `transform` read users' raw values or their reports.
     random_state : int, RandomState, Generator or None, default=None
@@ -166,9 +217,13 @@ class StringOracle(BaseCollector[FrequencyEstimate]):
 
     Attributes
     ----------
-    estimate_ : FrequencyEstimate of shape (1, n_found)
-        The strings that were found, the most frequent first, with frequencies by held-out users.
-        They do not add up to 1, so post-processors that assume it are not for them.
+    estimate_ : FrequencyEstimate of shape (1, n_detected)
+        The strings that were detected, the surest first, with frequencies by held-out users. They
+        do not add up to 1, so post-processors that assume it are not for them. Its `flags` say
+        which strings are as long as `max_length`: users of "or longer" ones are counted there.
+    found_ : FrequencyEstimate of shape (1, n_kept)
+        The same of all that the search has kept, at most `n_found`; `flags` say what is "detected".
+        Its simultaneous intervals hold for whatever is chosen among them, such as the detected.
     n_samples_seen_ : int
         Number of users.
 
@@ -204,6 +259,7 @@ class StringOracle(BaseCollector[FrequencyEstimate]):
         "n_found": [Interval(Integral, 1, 1 << 10, closed="both")],
         "expected_n_users": [Interval(Integral, 1, 1 << 40, closed="both")],
         "hash_range": [StrOptions({"auto"}), Interval(Integral, 2, 1 << 10, closed="both")],
+        "missing": [StrOptions({"error", "report"})],
     }
     _domain_parameter = "alphabet"
     n_shards = 1
@@ -217,6 +273,7 @@ class StringOracle(BaseCollector[FrequencyEstimate]):
         n_found: int = 32,
         expected_n_users: int = 1_000_000,
         hash_range: int | str = "auto",
+        missing: str = "error",
         input: str = "values",
         random_state: RandomState = None,
         n_jobs: int | None = None,
@@ -227,6 +284,7 @@ class StringOracle(BaseCollector[FrequencyEstimate]):
         self.n_found = n_found
         self.expected_n_users = expected_n_users
         self.hash_range = hash_range
+        self.missing = missing
         self.input = input
         self.random_state = random_state
         self.n_jobs = n_jobs
@@ -260,7 +318,12 @@ class StringOracle(BaseCollector[FrequencyEstimate]):
 
         It shows where a string was lost.
         """
-        return self._search_of(self._fitted("found_prefixes_")).prefixes
+        return self._found_in(self._fitted("found_prefixes_")).prefixes
+
+    @property
+    def found_(self) -> FrequencyEstimate:
+        """All strings that the search has kept, of which some are nobody's."""
+        return self._found_in(self._fitted("found_")).all
 
     # -- the hooks ----------------------------------------------------------------------------
     def _is_auto(self) -> bool:
@@ -281,7 +344,8 @@ class StringOracle(BaseCollector[FrequencyEstimate]):
                 "of so many elements."
             )
         users, epsilon = int(self.expected_n_users), float(self.epsilon)
-        return PrefixDomain(strings, best_plan(epsilon, strings, int(self.n_found), users, order))
+        plan = best_plan(epsilon, strings, int(self.n_found), users, order)
+        return PrefixDomain(strings, plan, self.missing == "report")
 
     def _learned_domain(self, X: Values) -> Domain:
         return self._domain()
@@ -289,39 +353,23 @@ class StringOracle(BaseCollector[FrequencyEstimate]):
     def _make_mechanism(self, domain: Any) -> Several:
         return Several.drawn(domain.plan.mechanisms(), domain.plan.shares)
 
-    def _search_of(self, state: Collected) -> StringSearch:
-        if state in _searches:
-            return _searches[state]
-        domain: Any = state.protocol.domain
-        tallies, sizes = state.decoded
-        n_users, n_found = int(np.sum(sizes)), domain.plan.n_found
-        threshold = domain.plan.threshold(max(n_users, 1))
-        if int(1 / threshold) < n_found:
-            needs = f"a string needs a frequency of about {threshold:.2g}"
-            if threshold > 1:
-                needs = "even one that all have takes more users"
+    def _found_in(self, state: Any) -> Found:
+        """What was found in a collection; warns once of what is not detected."""
+        if state in _found:
+            return _found[state]
+        found, plan = _found.setdefault(state, found_in(state)), state.protocol.domain.plan
+        n_users, n_found = int(np.sum(state.decoded[1])), plan.n_found
+        if n_missed := found.all.shape[1] - found.detected.shape[1]:
+            least = plan.threshold(max(n_users, 1))
+            needs = f"a frequency of about {least:.2g}" if least < 1 else "more users than these"
             warnings.warn(
-                f"{self._name} looks for {n_found} strings, and at most {int(1 / threshold)} can "
-                f"stand out among {n_users:,} users: {needs}. Most others are strings that nobody "
-                "has; estimate_.detected() tells.",
+                f"{self._name} looked for {n_found} strings and leaves out {n_missed} that are not "
+                f"detected among {n_users:,} users: nobody has most of them. A string that is "
+                f"found needs {needs}. All are in found_, which marks the detected ones.",
                 UserWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
-        return _searches.setdefault(state, search(state.mechanism, domain, tallies.sum(axis=0)))
+        return found
 
     def _estimate_of(self, state: Collected) -> FrequencyEstimate:
-        domain: Any = state.protocol.domain
-        found, survey = self._search_of(state), state.mechanism
-        strings = [text for text, _ in found.prefixes[-1]]
-        part: Any = survey.mechanisms[-1]
-        own, asked = survey.tallies_on(state.decoded[0], len(survey.mechanisms) - 1)
-        rows = np.flatnonzero(asked)
-        if not (rows.size and strings):
-            return FrequencyEstimate(np.empty((0, len(strings))), strings)
-        buckets = domain.codes(found.digits)[:, -1]
-        support = part.support_of(own[rows], buckets)
-        client = MixingHash(part.field.order, part.threshold)
-        channel = MixingHashChannel(buckets.astype(np.uint64), client)
-        values, noise = channel.estimate_decoded(support, asked[rows])
-        n_users, names = state.of_rows(rows)
-        return FrequencyEstimate(values, strings, SampledNoise(noise, n_users), row_names=names)
+        return self._found_in(state).detected

@@ -10,24 +10,24 @@ from numbers import Integral
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from .._utils.random import RandomState
-from ..domains import Categories
-from ..mechanisms.channel import Channel
-from ..mechanisms.coins import (
+from .._domains import Categories
+from .._mechanisms.channel import Channel
+from .._mechanisms.coins import (
     TWO_64,
     SeededCoins,
     count_members,
     exp_lower_bound,
     group_threshold,
 )
-from ..mechanisms.laws import (
+from .._mechanisms.laws import (
     JointSupport,
     choice_entropy,
     count_bits,
     count_packed_bits,
     fixed_size,
 )
-from ..mechanisms.mechanism import ReportField, are_below, bits_for, counted_by_group, expect
+from .._mechanisms.mechanism import ReportField, are_below, bits_for, counted_by_group, expect
+from .._utils.random import RandomState
 from ._base import BaseOracle
 
 _PROTOCOL_BITS = 1 << 20  # users times categories up to which simulate runs the protocol itself

@@ -6,10 +6,10 @@ from fractions import Fraction
 
 import numpy as np
 
-from ..mechanisms.channel import IndependentChannel
-from ..mechanisms.coins import TWO_64, symmetric_threshold, zero_bit_threshold
-from ..mechanisms.laws import choice_entropy, count_bits
-from ..mechanisms.mechanism import ReportField, are_below, expect
+from .._mechanisms.channel import IndependentChannel
+from .._mechanisms.coins import TWO_64, symmetric_threshold, zero_bit_threshold
+from .._mechanisms.laws import choice_entropy, count_bits
+from .._mechanisms.mechanism import ReportField, are_below, expect
 from ._base import BaseOracle
 
 

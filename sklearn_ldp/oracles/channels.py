@@ -6,8 +6,8 @@ integers that keep a mechanism within epsilon. The guide's page on extending bui
 these parts, and ``sklearn_ldp.utils.estimator_checks`` proves its epsilon.
 """
 
-from ..mechanisms.channel import Channel, randomised_response
-from ..mechanisms.coins import (
+from .._mechanisms.channel import Channel, randomised_response
+from .._mechanisms.coins import (
     TWO_64,
     Coins,
     direct_threshold,
@@ -15,15 +15,15 @@ from ..mechanisms.coins import (
     symmetric_threshold,
     zero_bit_threshold,
 )
-from ..mechanisms.laws import (
+from .._mechanisms.laws import (
     JointSupport,
     ReportLaw,
     fixed_size,
     independent_sizes,
     independent_support,
 )
-from ..mechanisms.matrix import MatrixChannel, integer_channel
-from ..mechanisms.mechanism import Mechanism, PublicPart, ReportField, bits_for, expect
+from .._mechanisms.matrix import MatrixChannel, integer_channel
+from .._mechanisms.mechanism import Mechanism, PublicPart, ReportField, bits_for, expect
 
 __all__ = [
     "TWO_64",

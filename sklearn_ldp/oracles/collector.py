@@ -19,17 +19,17 @@ from sklearn.utils import check_consistent_length
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import validate_data
 
+from .._domains import Domain
+from .._domains.values import declares_levels, group_codes, read_once
+from .._mechanisms import Counts, Protocol, Reports, check_counts, check_total, expand
+from .._mechanisms.coins import CoinStreams
+from .._mechanisms.mechanism import Mechanism, privatize
 from .._utils.docs import Documented, fill_in
 from .._utils.privacy import PrivacyWarning as PrivacyWarning
-from .._utils.privacy import warn_of_epsilon, warn_of_learned
+from .._utils.privacy import warn_of_epsilon, warn_of_learned, warn_once
 from .._utils.random import RandomState
 from .._utils.state import Uncached
 from .._utils.typing import Column, Values
-from ..domains import Domain
-from ..domains.values import declares_levels, group_codes, read_once
-from ..mechanisms import Counts, Protocol, check_counts, check_total, expand
-from ..mechanisms.coins import CoinStreams
-from ..mechanisms.mechanism import Mechanism, privatize
 
 _T = TypeVar("_T")
 
@@ -66,7 +66,7 @@ n_samples_seen_ : int
     Number of users.
 frequencies_ : ndarray of shape (d,)
     Unbiased estimates; some may be negative.
-noise_ : NoiseModel
+noise_ : Noise
     The noise of the estimates.
 estimate_ : FrequencyEstimate of shape (1, d)
     The estimates with their categories and their noise, as post-processors take them.
@@ -220,7 +220,8 @@ class Collected(Uncached):
         slots: np.ndarray | None = None,
     ) -> Collected:
         """Return the collection with reports added; the arguments are those of `with_values`."""
-        reports = self.protocol.check(reports)
+        # Rows that stand for several users are not one draw each: their total has another law.
+        reports = self.protocol.check(reports, tests_totals=sample_weight is None)
         return self._with(len(reports), sample_weight, n_jobs, lambda rows, _: reports[rows], slots)
 
     def _with(
@@ -447,16 +448,17 @@ class BaseCollector(  # type: ignore[call-arg]
         return self._protocol_over(self._domain(), collection_round)
 
     # -- client side --------------------------------------------------------------------------
-    def privatize(self, X: Values, *, parts: ArrayLike | None = None) -> np.ndarray:
+    def privatize(self, X: Values, *, parts: ArrayLike | None = None) -> Reports:
         """Randomise users' values into reports, as each client does; no fit is needed.
 
         Privacy: each call spends epsilon of every user in `X`; randomising the same users' values
         twice spends it twice. Only ``random_state=None`` protects anybody. With an int every call
         draws the same coins, which is for simulations.
 
-        An array of reports does not say which epsilon and categories it is of. A file does
-        (:func:`~sklearn_ldp.collection.write_reports`); if you send arrays, send
-        ``oracle.protocol().domain.digest`` with them, and compare it where they are added up.
+        The reports know their protocol (:class:`~sklearn_ldp.collection.Reports`), as a file of
+        them does (:func:`~sklearn_ldp.collection.write_reports`), and servers refuse those of
+        another one. Where only their numbers are sent or stored, send
+        ``oracle.protocol().configuration`` with them.
 
         Parameters
         ----------
@@ -469,8 +471,8 @@ class BaseCollector(  # type: ignore[call-arg]
 
         Returns
         -------
-        ndarray whose first axis is the users
-            The reports.
+        Reports whose first axis is the users
+            The reports: an ndarray that knows the protocol.
 
         Raises
         ------
@@ -555,10 +557,15 @@ class BaseCollector(  # type: ignore[call-arg]
     def aggregate(self, reports: ArrayLike, *, shards: ArrayLike | None = None) -> Self:
         """Add a batch of reports to the collection, which costs no privacy.
 
-        Arrays carry neither their domain nor a name, so a batch of another order of the
-        categories, or one that was added before, cannot be recognised here: compare
-        ``oracle.protocol().domain.digest``, or use files and an
-        :class:`~sklearn_ldp.collection.Aggregator`, which counts each batch once.
+        Reports that know their protocol are refused if it is another one. Of plain arrays the
+        number of categories that the reports support is tested, at an error rate of 1e-9. So OUE,
+        SUE, OLH, BLH, HadamardResponse and ProjectiveGeometryResponse recognise another epsilon,
+        once there are enough reports. They refuse the batch if the difference is larger than 15 %
+        of fake users can make it, and otherwise warn once. Other oracles, such as GRR, cannot:
+        their reports of any epsilon support as many categories; and none recognises another order
+        of the categories. An array has no name, so one that was added before is not recognised
+        either: use files and an :class:`~sklearn_ldp.collection.Aggregator`, which counts each
+        batch once.
 
         Parameters
         ----------
@@ -576,11 +583,12 @@ class BaseCollector(  # type: ignore[call-arg]
         Raises
         ------
         ValueError
-            If a report cannot come from this oracle; the whole batch is then refused.
+            If a report cannot come from this oracle, or the reports are of another protocol; the
+            whole batch is then refused.
         """
         state = self._continued()
         if shards is not None:
-            reports = np.asarray(reports)
+            reports = np.asanyarray(reports)
             shards = state.checked_shards(shards, len(reports) if reports.ndim else 1)
         self._state = state.with_reports(reports, None, self.n_jobs, shards)
         return self
@@ -683,7 +691,7 @@ class BaseCollector(  # type: ignore[call-arg]
         return self._estimate_of(self._fitted("estimate_"))
 
     def set_output(self, *, transform: str | None = None) -> Self:
-        """Do nothing: an oracle returns an estimate, which knows its categories and its noise.
+        """Tell once that an oracle returns an estimate, which knows its categories and its noise.
 
         Pipelines call this on each of their steps, but a data frame would lose the noise that the
         next step needs. ``estimate.to_frame()`` returns a data frame.
@@ -691,14 +699,50 @@ class BaseCollector(  # type: ignore[call-arg]
         Parameters
         ----------
         transform : {"default", "pandas", "polars"}, default=None
-            Ignored.
+            A container gets the warning, and no effect.
 
         Returns
         -------
         self : object
             The oracle, unchanged.
         """
+        if transform not in (None, "default"):
+            text = f"{self._name} returns estimates, not data frames: call their to_frame()."
+            warn_once(text, UserWarning, "set_output")
         return self
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters, but not what reports that are already there were made with.
+
+        So a search over epsilon is for values, as a simulation: for an oracle that reads reports,
+        the clients have chosen epsilon, and all that makes up the protocol but the domain. Make
+        another oracle for other reports.
+
+        Parameters
+        ----------
+        **params : dict
+            The parameters.
+
+        Returns
+        -------
+        self : object
+            The oracle.
+
+        Raises
+        ------
+        ValueError
+            If a parameter does not exist, or the oracle reads reports, and the parameter is one of
+            their protocol.
+        """
+        reads = repr(self.input) == repr(params.get("input", "reports")) == "'reports'"
+        given = self.get_params() if reads else {}
+        free = (*OF_ONE_PARTY, "n_shards", self._domain_parameter)
+        for name, value in params.items():
+            if name in given and name not in free and repr(value) != repr(given[name]):
+                what = f"{self._name} reads reports, which were made with {name}={given[name]!r}"
+                remedy = 'with input="values", a simulation, or make another oracle'
+                raise ValueError(f"{what}, not {value!r}: search over {name} {remedy}.")
+        return super().set_params(**params)
 
     def __sklearn_is_fitted__(self) -> bool:
         return self._state is not None

@@ -15,9 +15,10 @@ from scipy import sparse
 from scipy.special import ndtr, ndtri
 from sklearn.base import clone
 
+from .._domains.values import as_distribution
+from .._noise import as_rows
 from .._utils.typing import Axes, Frequencies
-from ..domains.values import as_distribution
-from ..inference import check_level, check_of
+from ..inference import answer_range, check_level, check_of
 from ..inspection import ErrorCurveDisplay
 from ..oracles import BaseOracle
 from ..oracles.collector import BaseCollector
@@ -368,14 +369,20 @@ class Plan:
         )
         if aim in _STATEMENTS:
             wanted = 0.8 if power is None else power
-            if not 0 < wanted < 1:
-                raise ValueError(f"Argument power must fulfil 0 < power < 1, got {wanted!r}.")
+            if not 0.5 <= wanted < 1:
+                raise ValueError(f"Argument power must fulfil 0.5 <= power < 1, got {wanted!r}.")
             statement = self._statement(aim, goal, frequency, "population" if of is None else of)
             return self._of_each(lambda column: _least_number(statement(column).root(wanted)))
         if any(option is not None for option in (power, frequency, of)):
             raise ValueError(
                 "Arguments power, frequency and of are for a change, order or detection: leave "
                 f"them out with {aim}."
+            )
+        most = max(column.most for column in self._columns.values())
+        if goal >= most:
+            within = f"less than {most:g}, which all answers are within"
+            raise ValueError(
+                f"Argument {aim} must be {within}, got {goal!r}: 0.01 is a percentage point."
             )
         if aim == "overall_rmse":
             return _least_number(self._overall_rmse / goal)
@@ -474,6 +481,12 @@ class _Column:
     @cached_property
     def mse(self) -> float:
         return max(self.queries.mean_variance(self.noise, self.frequencies), 0.0)
+
+    @property
+    def most(self) -> float:
+        """How far apart the answers to a query can be, at most."""
+        rows = as_rows(self.queries.matrix(self.domain.size, self.frequencies))
+        return float(np.ptp(answer_range(rows), axis=0).max())
 
     @cached_property
     def mean_std(self) -> float:
@@ -641,5 +654,7 @@ def _plain(result: Any) -> Any:
 
 def _least_number(root: float) -> int:
     """Return the least whole number of users, at least 1, whose square root is not below this."""
+    if not root < 1e150:  # whose square is a float
+        raise ValueError("Plan.users_for needs more than 10**300 users for this: ask for less.")
     # A quotient that is a whole number except for rounding errors needs no further user.
     return max(1, math.ceil(root**2 * (1 - 1e-12)))

@@ -15,10 +15,10 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, 
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_array, validate_data
 
+from .._estimates import EstimateSet, FrequencyEstimate
+from .._noise import Noise
 from .._utils.docs import Documented, fill_in
 from .._utils.typing import Column
-from ..estimates import EstimateSet, FrequencyEstimate
-from ..noise import ConstantNoise, Noise
 
 _T = TypeVar("_T")
 _Estimates = TypeVar("_Estimates", bound=FrequencyEstimate | EstimateSet)
@@ -305,6 +305,9 @@ class BasePostProcessor(
             values = check_array(values, dtype=np.float64, estimator=self)
         if isinstance(X, FrequencyEstimate):
             return X
+        if values.shape[1] == 1 < len(values) and np.asarray(X).dtype.kind in "iu":
+            what = "expects a distribution in each row, got a single whole number (n_features=1)"
+            raise ValueError(f"{type(self).__name__} {what}: users' values are for an oracle.")
         names = getattr(self, "feature_names_in_", np.arange(values.shape[1]))
         return FrequencyEstimate(values, names)
 
@@ -391,13 +394,15 @@ def resolve_noise(
     >>> resolve_noise(estimate, 0.05, "Mine").std
     0.05
     """
+    shown = repr(noise)
     if noise is None:
         noise = _noise_of(estimate, name)
+        shown = repr(noise)
     elif not isinstance(noise, Noise):
-        noise = ConstantNoise(float(noise))
-    if noise is None or getattr(noise, needs, None) is None:
+        noise = Noise.of_level(float(noise))
+    if noise is None or getattr(noise, needs) is None:
         what, remedy = _NEEDS[needs]
-        source = "a plain array" if noise is None else f"noise={_shown(noise)}"
+        source = "a plain array" if noise is None else f"noise={shown}"
         raise ValueError(
             f"{name} needs to know {what}, which {source} does not tell: pass the "
             f"FrequencyEstimate that an oracle returns, or give {remedy}."
@@ -406,7 +411,7 @@ def resolve_noise(
     if levels.size not in (1, len(estimate)) or not np.all((levels > 0) & np.isfinite(levels)):
         raise ValueError(
             f"{name} needs one finite noise level > 0 for all rows, or one per row "
-            f"({len(estimate)}), got {levels} from noise={_shown(noise)}."
+            f"({len(estimate)}), got {levels} from noise={shown}."
         )
     return noise
 
@@ -421,10 +426,6 @@ def _noise_of(estimate: FrequencyEstimate, name: str) -> Noise | None:
             "estimate as it is now."
         )
     return estimate.noise
-
-
-def _shown(noise: Noise) -> str:
-    return repr(noise.std) if isinstance(noise, ConstantNoise) else repr(noise)
 
 
 def per_row(value: ArrayLike, n_rows: int) -> np.ndarray:

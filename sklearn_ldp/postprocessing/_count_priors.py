@@ -10,7 +10,7 @@ from scipy import stats
 from scipy.optimize import brentq, minimize, minimize_scalar, root
 from scipy.special import expit, gammaln, logit
 
-from ..numerics.posterior import Cells, CountPrior, Posterior, prior_moments
+from .._numerics.posterior import Cells, CountPrior, Posterior, prior_moments
 
 _CELL = 1 / 8  # of the noise: cells of the likelihood
 _UNIT = 1e-6  # a fit solves its equations to this part of the mean and standard deviation

@@ -12,9 +12,9 @@ from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval
 
-from ..estimates import FrequencyEstimate
-from ..noise import Noise
-from ..numerics.simplex import norm_sub
+from .._estimates import FrequencyEstimate
+from .._noise import Noise
+from .._numerics.simplex import norm_sub
 from ..oracles.channels import ReportLaw
 from ._base import NOISE_CONSTRAINT, BasePostProcessor, resolve_noise
 

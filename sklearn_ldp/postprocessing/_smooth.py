@@ -11,8 +11,8 @@ from scipy.fft import dct, idct, irfft, next_fast_len, rfft
 from scipy.optimize import isotonic_regression
 from sklearn.utils._param_validation import Interval
 
-from ..noise import Noise
-from ..numerics.simplex import norm, norm_sub
+from .._noise import Noise
+from .._numerics.simplex import norm, norm_sub
 from ._base import NOISE_CONSTRAINT, BasePostProcessor, per_row, resolve_noise
 
 _LONG = 1024  # categories, beyond which a length with large prime factors takes notable time

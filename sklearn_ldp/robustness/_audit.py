@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike
 from scipy.stats import beta
 from sklearn.base import clone
 
+from .._domains.values import as_vector
 from .._utils.random import RandomState, as_generator
-from ..domains.values import as_vector
 from ..oracles import BaseOracle
 
 _BATCH = 1 << 16
@@ -132,7 +132,8 @@ def audit_epsilon(
             n = min(_BATCH, n_trials - start)
             values = np.empty(n, dtype=np.asarray(domain.categories).dtype)
             values[:] = [value] * n if values.dtype == object else value
-            reports = protocol.check(mechanism(values))
+            # What the reports say that they are is not taken for it.
+            reports = protocol.check(np.asarray(mechanism(values)))
             supported = channel.supports(reports, np.array(codes))
             hit += int(np.count_nonzero(supported[:, 0] & ~supported[:, 1]))
         hits.append(hit)

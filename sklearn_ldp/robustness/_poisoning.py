@@ -10,15 +10,15 @@ import numpy as np
 from scipy import stats
 from sklearn.base import clone
 
-from ..oracles import BaseOracle
-from ..oracles.channels import Channel
+from ..oracles import BaseOracle, LocalMean, StringOracle
+from ..oracles.collector import BaseCollector
 from ..surveys import BaseColumnSurvey
 
 ATTACKS = ("maximal", "input", "assigned")
 
 
 def poisoning_gain(
-    oracle: BaseOracle | BaseColumnSurvey[Any] | Sequence[BaseOracle],
+    oracle: BaseCollector[Any] | Sequence[BaseCollector[Any]],
     share: float,
     n_targets: int,
     *,
@@ -54,23 +54,38 @@ def poisoning_gain(
     the collector assigns the questions, the attack that is left is "assigned": its share is
     :math:`\\beta` again.
 
+    Reports of :class:`~sklearn_ldp.LocalMean` stand for numbers v, and the mean gains
+    :math:`\\beta (\\max v - m)`, where :math:`m` is the genuine users' mean. With
+    :class:`~sklearn_ldp.RangeOracle` (up to 256 bins) and :class:`~sklearn_ldp.MatrixOracle` a
+    report y adds :math:`B_{cy}` to category c, where B decodes the reports, so that
+    :math:`G = \\beta (\\max_y \\sum_{c \\in T} B_{cy} - f_T)` for the worst targets T.
+
+    Frequencies of a :class:`~sklearn_ldp.StringOracle` are those by users held out from its search,
+    and fake users may all claim to be held out, if their string is found anyway. A string that
+    nobody has is found as well if enough of them are spread over the searching parts. What is
+    returned is the former gain; the latter one is smaller (half of it where it was measured).
+
     The smaller epsilon is, the more one report weighs and the larger the gain is: privacy and
     robustness are in conflict.
 
     Parameters
     ----------
     oracle : oracle, survey or list of oracles
-        One or several oracles, which need not be fitted; or a survey of columns or tables.
+        One or several oracles, which need not be fitted; or a survey of columns or tables; or a
+        :class:`~sklearn_ldp.LocalMean` or :class:`~sklearn_ldp.StringOracle`.
     share : float
         Fake users as a share of all users, in [0, 1].
     n_targets : int
-        Number r of categories that the fake users promote; the worst choice is assumed. In a
-        question of a survey with fewer categories, all of these.
+        Number r of categories or strings that the fake users promote; the worst choice is assumed.
+        In a question of a survey with fewer categories, all of these; 1 with
+        :class:`~sklearn_ldp.LocalMean`.
     target_frequency : float, default=0.0
-        Sum :math:`f_T` of the targets' frequencies among the genuine users.
+        Sum :math:`f_T` of the targets' frequencies among the genuine users. With
+        :class:`~sklearn_ldp.LocalMean` where their mean is between the bounds: 0 is the lower one,
+        0.5 their middle.
     n_categories : int, default=None
-        Size d of the domain; None takes that of the oracle's declared categories. Not for surveys,
-        which declare their domains.
+        Size d of the domain; None takes that of the oracle's declared categories. Only for oracles
+        with categories.
     epsilon : float, default=None
         Privacy budget of one report; None takes the oracle's.
     attack : {"maximal", "input", "assigned"}, default="maximal"
@@ -79,8 +94,9 @@ def poisoning_gain(
     Returns
     -------
     float or ndarray of shape (n_oracles,) or (n_questions,)
-        The gain, which is a sum of frequencies; for a list, an array with one gain per oracle; for
-        a survey, with that of each of its questions, if all fake users report on this one.
+        The gain: a sum of frequencies, or a number in the units of the bounds; for a list, an array
+        with one gain per oracle; for a survey, with that of each of its questions, if all fake
+        users report on this one.
 
     Raises
     ------
@@ -134,6 +150,12 @@ def poisoning_gain(
     0.2
     >>> round(float(poisoning_gain(survey, 0.01, 1, attack="assigned")[0]), 3)
     0.027
+
+    A mean of ages, where that of the genuine users is 36:
+
+    >>> from sklearn_ldp import LocalMean
+    >>> round(poisoning_gain(LocalMean(1.0, bounds=(0, 100)), 0.01, 1, target_frequency=0.36), 2)
+    1.53
     """
     if isinstance(oracle, (list, tuple)):
         options: dict[str, Any] = {
@@ -148,49 +170,44 @@ def poisoning_gain(
             raise ValueError(f"Argument {name} must be a number from 0 to 1, got {value!r}.")
     if attack not in ATTACKS:
         raise ValueError(f"Argument attack must be one of {ATTACKS}, got {attack!r}.")
-    if not isinstance(oracle, (BaseOracle, BaseColumnSurvey)):
+    if not isinstance(oracle, BaseCollector):
         raise TypeError(
             "poisoning_gain needs an oracle such as OLH(), or a survey such as ColumnOracle, got "
             f"{type(oracle).__name__}."
         )
-    planned = clone(oracle) if epsilon is None else clone(oracle).set_params(epsilon=epsilon)
-    r = n_targets
-    if isinstance(planned, BaseColumnSurvey):
-        if n_categories is not None:
-            raise ValueError("Argument n_categories is for oracles; a survey declares its domains.")
-        return _gains_of_survey(planned, float(share), r, target_frequency, attack)
-    channel: Any = planned.channel(n_categories)
-    d = channel.n_categories
+    planned: Any = clone(oracle).set_params(input="values")
+    planned.set_params(epsilon=planned.epsilon if epsilon is None else epsilon)
+    r, name, has_mean = n_targets, type(oracle).__name__, isinstance(oracle, LocalMean)
+    if n_categories is not None and not isinstance(planned, BaseOracle):
+        raise ValueError(f"Argument n_categories is for oracles; {name} declares its domain.")
+    if isinstance(planned, (BaseColumnSurvey, StringOracle)):
+        gains = _gains_of_survey(planned, float(share), r, target_frequency, attack)
+        return gains if isinstance(planned, BaseColumnSurvey) else float(gains[-1])
+    channel: Any = planned.protocol().mechanism if has_mean else planned.channel(n_categories)
+    d = 1 if has_mean else channel.n_categories
     if not (isinstance(r, Integral) and 1 <= r <= d):
         raise ValueError(f"Argument n_targets must be an integer from 1 to {d}, got {r!r}.")
-    if attack == "input":
-        return float(share * (1 - target_frequency))
-    supported = _most_supported(channel, r, type(oracle).__name__)
+    unit = float(np.ptp(planned.protocol().domain.bounds)) if has_mean else 1.0
+    weight = 1.0 if attack == "input" else _largest_weight(channel, r, name)
     if attack == "assigned":
         part = channel.public_part
         if part is None or part.privatize is None:
             raise ValueError(
                 f'The attack "assigned" is for oracles whose users draw a hash function; users of '
-                f"{type(oracle).__name__} draw none. Use OLH or BLH."
+                f"{name} draw none. Use OLH or BLH."
             )
-        supported = _fullest_box(int(r), round(1 / channel.q))
-    return float(share * (_weight(channel, r, supported) - target_frequency))
+        weight = channel.weight(r, _fullest_box(int(r), round(1 / channel.q)))
+    return float(share * (weight - target_frequency)) * unit
 
 
-def _most_supported(channel: Any, n_targets: int, name: str) -> float:
-    """The most targets that a report supports, if reports do so; otherwise raise TypeError."""
-    if not isinstance(channel, Channel):
+def _largest_weight(mechanism: Any, n_targets: int, name: str) -> float:
+    """The most that a report adds to the sum of the targets' estimates, if that is known."""
+    if not hasattr(mechanism, "largest_weight"):
         raise TypeError(
-            "poisoning_gain is for mechanisms whose reports support categories; those of "
-            f'{name} do not, so that only the attack "input" is known.'
+            "poisoning_gain is for mechanisms whose reports support categories, and for channels "
+            f'that are matrices; of {name} only the attack "input" is known.'
         )
-    return min(n_targets, channel.largest_support)
-
-
-def _weight(channel: Any, n_targets: int, supported: float) -> float:
-    """What a report that supports some of the targets adds to the sum of their estimates."""
-    p, q = float(channel.p), float(channel.q)
-    return (supported - n_targets * q) / (p - q)
+    return mechanism.largest_weight(n_targets)
 
 
 def _gains_of_survey(
@@ -212,7 +229,7 @@ def _gains_of_survey(
     if attack != "input":
         for j, channel in enumerate(mechanism.mechanisms):
             r = min(n_targets, channel.n_categories)
-            weights[j] = _weight(channel, r, _most_supported(channel, r, repr(survey)))
+            weights[j] = _largest_weight(channel, r, repr(survey))
     shares = np.full(len(weights), share)
     if attack == "maximal" and share:
         shares = share / (share + (1 - share) * mechanism.probabilities)

@@ -1,7 +1,7 @@
 """Surveys: several columns at once, their tables, and the models that make tables agree."""
 
-from ..domains import RecordDomain
-from ..mechanisms.several import Several, View
+from .._domains import RecordDomain
+from .._mechanisms.several import Several, View
 from ._base import BaseColumnSurvey
 from ._base import PlannedEstimate as PlannedEstimate
 from ._class_mixture import ClassMixture

@@ -14,15 +14,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone
 
+from .._domains import Domain, RecordDomain
+from .._domains.values import column_names, in_order
+from .._estimates import EstimateSet, FrequencyEstimate
+from .._mechanisms import Counts, Protocol, Shards, check_counts
+from .._mechanisms.mechanism import Mechanism
+from .._mechanisms.several import Several, View, Views
+from .._noise import Noise
 from .._utils.random import RandomState, as_generator
 from .._utils.typing import Frequencies, Values
-from ..domains import Domain, RecordDomain
-from ..domains.values import column_names, in_order
-from ..estimates import EstimateSet, FrequencyEstimate
-from ..mechanisms import Counts, Protocol, Shards, check_counts
-from ..mechanisms.mechanism import Mechanism
-from ..mechanisms.several import Several, View, Views
-from ..noise import Noise, SampledNoise
 from ..oracles import BaseOracle, best_oracle
 from ..oracles.collector import (
     OF_ONE_PARTY,
@@ -211,7 +211,7 @@ class BaseColumnSurvey(BaseCollector[_Set], Generic[_Set]):
         """The oracle that a parameter stands for, over the domain of a question, at its budget."""
         epsilon = self.epsilon if epsilon is None else epsilon
         if isinstance(chosen, BaseOracle):
-            return clone(chosen).set_params(epsilon=epsilon, categories=domain)
+            return clone(chosen).set_params(epsilon=epsilon, categories=domain, input="values")
         if isinstance(chosen, str) and chosen == "best":
             return clone(best_of_size(epsilon, domain.size)).set_params(categories=domain)
         raise ValueError(
@@ -260,7 +260,7 @@ class BaseColumnSurvey(BaseCollector[_Set], Generic[_Set]):
         return FrequencyEstimate(
             values,
             domain,
-            SampledNoise(noise, n_users),
+            noise.of_sample(n_users),
             oracle,
             shards,
             row_names=names,
@@ -366,7 +366,7 @@ class BaseColumnSurvey(BaseCollector[_Set], Generic[_Set]):
             estimates[name] = FrequencyEstimate(
                 noise.debias(support),
                 categories,
-                SampledNoise(noise, n_users),
+                noise.of_sample(n_users),
                 oracles.get(name),
             )
         return estimates

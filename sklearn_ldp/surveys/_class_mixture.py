@@ -10,13 +10,13 @@ from __future__ import annotations
 import string
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 from itertools import combinations
 
 import numpy as np
 from scipy.optimize import minimize
-from threadpoolctl import ThreadpoolController
 
+from .._utils.parallel import one_thread
 from ._components import Subset
 
 _MAX_STEPS = 200
@@ -24,16 +24,6 @@ _LEAST = 1e-9  # frequencies below this count as this much, so that they have a 
 
 # The mixture that rows are drawn from: it is fitted to tables that are taken as they are.
 _ROW_CLASSES, _ROW_USERS, _ROW_STEPS = 32, 1e7, 500
-
-
-@cache
-def _libraries() -> ThreadpoolController:
-    """Return what limits the threads of BLAS, which only wait for each other here.
-
-    The libraries are found once, as that takes as long as a small fit does. threadpoolctl comes
-    with scikit-learn.
-    """
-    return ThreadpoolController()
 
 
 @dataclass(frozen=True, eq=False)
@@ -238,6 +228,7 @@ class ClassFit:
         self._parameters[0, :-1, :n_given] = odds[:, :n_given]
         self._parameters[0, -1] = np.log(shares) - np.log(shares).mean()
 
+    @one_thread
     def fit(self, tables: PairTables, max_steps: int = _MAX_STEPS) -> ClassFit:
         """Move the mixtures to the tables, from where they are.
 
@@ -261,8 +252,7 @@ class ClassFit:
 
         options = {"maxiter": max_steps, "maxfun": 2 * max_steps, "maxcor": 20}
         start = self._parameters.ravel()
-        with _libraries().limit(limits=1, user_api="blas"):
-            found = minimize(loss, start, jac=True, method="L-BFGS-B", options=options)
+        found = minimize(loss, start, jac=True, method="L-BFGS-B", options=options)
         self._parameters = found.x.reshape(shape)
         return self
 

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from .._numerics.simplex import norm_sub
 from .._utils.random import RandomState, as_generator
-from ..numerics.simplex import norm_sub
 from ..postprocessing import EmpiricalBayes
 from ._class_mixture import ClassFit, ClassMixture, PairTables, positive
 from ._components import Components, Subset
@@ -207,8 +207,7 @@ class _Observed:
         if self.view is None:
             return self.variance
         f = mixture.table(self.columns)
-        asked = float(self.view.noise.n_samples)
-        return self.view.of_reports.variance(f) + f * (1 - f) / asked
+        return self.view.of_draw.variance(f)
 
 
 def _side_by_side(

@@ -13,11 +13,10 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from .._domains import RecordDomain
+from .._mechanisms import check_counts
+from .._mechanisms.several import Several, View
 from .._utils.random import RandomState
-from ..domains import RecordDomain
-from ..mechanisms import check_counts
-from ..mechanisms.several import Several, View
-from ..noise import SampledNoise
 from ..oracles import GRR, BaseOracle, SubsetSelection
 from ..oracles.collector import Collected, inherit_survey_parameters
 from ._base import BaseColumnSurvey, PlannedEstimate, best_of_size, counts_in_views, table_name
@@ -354,7 +353,7 @@ class MarginalOracle(BaseColumnSurvey[TableSet]):
             support, asked = survey.decoded_on(state.decoded[0], j)
             if len(asked) == 1 and asked[0]:
                 values, noise = channel.estimate_decoded(support, asked)
-                views.append((j, values[0], SampledNoise(noise, n_users)))
+                views.append((j, values[0], noise.of_sample(n_users)))
         return _table_views(survey, views)
 
     # -- without users ------------------------------------------------------------------------
@@ -515,7 +514,7 @@ def _channels(epsilon: float, oracle: Any, total_variances: Any) -> tuple[Any, T
     @cache
     def channel(size: int) -> Any:
         if isinstance(oracle, BaseOracle):
-            return clone(oracle).set_params(epsilon=epsilon, categories=size).channel()
+            return clone(oracle).set_params(epsilon=epsilon, input="values").channel(size)
         return best_of_size(epsilon, size).channel()
 
     @cache

@@ -9,13 +9,12 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from .._utils.typing import Matrix
-from ..domains import Domain
-from ..mechanisms.channel import LinearMechanism
-from ..mechanisms.matrix import MatrixChannel
-from ..mechanisms.mechanism import Mechanism
-from ..mechanisms.several import Several, shares_over_2_64
-from ..noise import MatrixNoise, as_rows
+from .._domains import Domain
+from .._mechanisms.channel import LinearMechanism
+from .._mechanisms.matrix import MatrixChannel
+from .._mechanisms.mechanism import Mechanism
+from .._mechanisms.several import Several, shares_over_2_64
+from .._noise import MULTINOMIAL, Covariances, Noise
 from ..oracles import (
     GRR,
     BaseOracle,
@@ -25,13 +24,11 @@ from ..oracles import (
     best_oracle,
 )
 from ..queries import prefixes
-from ._views import _drawn, _drawn_alone
 
 _MOST_OF_MATRIX, _MOST_BINS = 256, 1 << 20
 _FAN_OUT = 4
 _FEW_CELLS = 16  # of a level whose users may list several of them
 _MOST_SINGLE = 2048  # bins whose own variances are computed for each of them
-_ENTRIES = 1 << 22  # of the weights of a block of queries
 
 
 class RangeOracle(BaseOracle):
@@ -207,9 +204,7 @@ class TreeChannel(Several, LinearMechanism):
         nothing = [np.zeros(1)] * (len(self.mechanisms) - 1)
         return self._fitted([*nothing, rows / self._precisions[-1]], 0.0)
 
-    def estimate_decoded(
-        self, tallies: np.ndarray, sizes: np.ndarray
-    ) -> tuple[np.ndarray, MatrixNoise]:
+    def estimate_decoded(self, tallies: np.ndarray, sizes: np.ndarray) -> tuple[np.ndarray, Noise]:
         levels = []
         for j, channel in enumerate(self.mechanisms):
             own, asked = self.decoded_on(tallies, j)
@@ -228,20 +223,21 @@ class TreeChannel(Several, LinearMechanism):
     @cached_property
     def null_variance(self) -> float:
         others = 1 - self._middle
-        return float(self.answer_variances(self._middle, others / others.sum())[0])
+        return self._of_middle(others / others.sum())
 
     @cached_property
     def slope(self) -> float:
-        return float(self.answer_variances(self._middle, self._middle)[0]) - self.null_variance
+        return self._of_middle(self._middle) - self.null_variance
+
+    def _of_middle(self, frequencies: np.ndarray) -> float:
+        return float(self.covariance(frequencies).variances(self._middle[None])[0])
 
     @cached_property
     def half_count(self) -> float:
         # A level has few users, so that one report on it may be most of what an estimate says.
-        terms = self._terms(self._middle, self._middle)
-        return 0.5 * max(
-            float(np.max(np.abs(weights))) / (pi * (channel.p - channel.q))
-            for channel, pi, weights, _ in terms
-        )
+        weights = [float(np.max(np.abs(row))) for row in self.pull(self._middle)]
+        grids = [one.half_count / pi for one, pi, _ in self._levels(self._middle)]
+        return max(np.multiply(weights, grids))
 
     @property
     def _middle(self) -> np.ndarray:
@@ -254,56 +250,64 @@ class TreeChannel(Several, LinearMechanism):
         # The errors of a level's bins have the sum 0, and are hardly correlated otherwise. So equal
         # weights have no error, and the mean of the weights is taken off.
         total = frequencies**2 - frequencies
-        for channel, pi, weights, f in self._terms(np.eye(self.n_categories), frequencies):
+        both = zip(self._levels(frequencies), self.pull(np.eye(self.n_categories)), strict=True)
+        for (channel, pi, f), weights in both:
             n_cells, drawn = len(weights.T), f @ (weights**2).T - (f @ weights.T) ** 2
             squares = (weights - weights.mean(axis=1, keepdims=True)) ** 2
             of_reports = n_cells / (n_cells - 1) * (channel.variances(f) @ squares.T)
             total += (of_reports + drawn) / pi
         return total
 
-    def answer_variances(self, matrix: Matrix, frequencies: np.ndarray) -> np.ndarray:
-        rows = as_rows(matrix, self.n_categories)
-        step = max(1, _ENTRIES // self.n_categories)
-        blocks = [
-            self._of_levels(rows[start : start + step].toarray(), frequencies, alone=True)
-            for start in range(0, rows.shape[0], step)
-        ]
-        return np.concatenate(blocks) if blocks else np.empty(0)
-
-    def answer_covariance(self, matrix: Matrix, frequencies: np.ndarray) -> np.ndarray:
+    def covariance(self, frequencies: np.ndarray) -> Covariances:
         # An answer is a sum over the levels, of which each is asked other users. The users are
         # fixed: what the frequencies of a random part of them differ by is an error, too.
-        rows = as_rows(matrix, self.n_categories)
-        return self._of_levels(rows.toarray(), frequencies, alone=False)
+        levels = [
+            (1 / pi, channel.noise(1).of_population().at(f))
+            for channel, pi, f in self._levels(frequencies)
+        ]
+        parts = [(1.0, Covariances(levels, self)), (-1.0, MULTINOMIAL.covariance(frequencies))]
+        return Covariances(parts, single=lambda: self.variances(frequencies))
 
-    def _of_levels(self, rows: np.ndarray, frequencies: np.ndarray, *, alone: bool) -> np.ndarray:
-        """The covariance matrix of answers to dense queries, or their variances alone."""
-        of_drawn = _drawn_alone if alone else _drawn
-        total = -of_drawn(rows, frequencies)
-        for channel, pi, weights, f in self._terms(rows, frequencies):
-            of_reports = channel.answer_variances if alone else channel.answer_covariance
-            total += (of_reports(sparse.csr_array(weights), f) + of_drawn(weights, f)) / pi
-        return total
+    def _levels(self, frequencies: np.ndarray) -> Iterator[tuple[Any, float, np.ndarray]]:
+        """Yield each level's channel, probability, and frequencies."""
+        pis = self.probabilities.tolist()
+        for channel, pi, width in zip(self.mechanisms, pis, self._widths, strict=True):
+            yield channel, pi, _binned(frequencies, width)
 
-    def _terms(
-        self, rows: np.ndarray, frequencies: np.ndarray
-    ) -> Iterator[tuple[Any, float, np.ndarray, np.ndarray]]:
-        """Yield each level's channel, probability, weights in dense queries, and frequencies."""
-        solved, pis = self._solved(rows), self.probabilities.tolist()
-        for channel, pi, width, precision in zip(
-            self.mechanisms, pis, self._widths, self._precisions, strict=True
-        ):
-            yield channel, pi, precision * _binned(solved, width), _binned(frequencies, width)
+    def pull(self, rows: Any) -> Iterator[np.ndarray]:
+        """Return answers to the fit, of shape (.., d), as answers to the estimates of all levels.
 
-    def covariance_product(self, vector: np.ndarray, frequencies: np.ndarray) -> np.ndarray:
-        pulled = np.zeros(self.n_categories)
-        terms = self._terms(vector, frequencies)
-        for (channel, pi, weights, f), width, precision in zip(
-            terms, self._widths, self._precisions, strict=True
-        ):
-            product = channel.covariance_product(weights, f) + f * (weights - weights @ f)
-            pulled += _spread(precision * product / pi, width, self.n_categories)
-        return self._solved(pulled) - frequencies * (vector - vector @ frequencies)
+        Parameters
+        ----------
+        rows : (sparse) array of shape (n_queries, d) or (d,)
+            The weights of the categories.
+
+        Yields
+        ------
+        ndarray of shape (n_queries, n_cells) or (n_cells,)
+            The weights of the bins of each level.
+        """
+        solved = self._solved(rows.toarray() if sparse.issparse(rows) else rows)
+        for precision, width in zip(self._precisions, self._widths, strict=True):
+            yield precision * _binned(solved, width)
+
+    def push(self, vectors: Sequence[np.ndarray]) -> np.ndarray:
+        """Return the transpose of `pull` times a vector for each level, which is the fit itself.
+
+        Parameters
+        ----------
+        vectors : sequence of ndarray of shape (n_cells,)
+            One for each level.
+
+        Returns
+        -------
+        ndarray of shape (d,)
+            Their sum.
+        """
+        total = np.zeros(self.n_categories)
+        for vector, precision, width in zip(vectors, self._precisions, self._widths, strict=True):
+            total += _spread(precision * vector, width, self.n_categories)
+        return self._solved(total)
 
 
 def _binned(values: np.ndarray, width: int) -> np.ndarray:

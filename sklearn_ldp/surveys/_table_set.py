@@ -9,14 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from .._domains import RecordDomain
+from .._domains.values import is_missing, objects
+from .._estimates import EstimateSet, FrequencyEstimate
 from .._utils.pandas import import_pandas
 from .._utils.random import RandomState, as_generator
 from .._utils.typing import DataFrame
-from ..domains import RecordDomain
-from ..domains.values import is_missing, objects
-from ..estimates import EstimateSet, FrequencyEstimate
 from ..inference import ConfidenceInterval, WaldTest, independence
-from ..noise import ReorderedNoise
 from ._class_mixture import ClassMixture, mixture_of_tables
 from ._components import Subset
 from ._views import TableView
@@ -112,7 +111,7 @@ class TableSet(EstimateSet):
             table,
             values=table.values[:, order],
             categories=objects(categories),
-            noise=None if noise is None else ReorderedNoise(noise, order),
+            noise=None if noise is None else noise.permuted(order),
             raw_values=None if raw is None else raw[:, order],
             oracle=None,
             shards=None,

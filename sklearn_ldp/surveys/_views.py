@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from ..domains import RecordDomain
-from ..estimates import FrequencyEstimate
-from ..noise import Noise, SampledNoise, as_rows
+from .._domains import RecordDomain
+from .._estimates import FrequencyEstimate
+from .._noise import MULTINOMIAL, Covariances, Noise, Term, every_category
+from .._utils.state import Uncached
 from ._components import Components, Subset, subsets
 from ._plan import noise_per_dimension
 
@@ -43,9 +44,9 @@ class TableView:
     is_parity: bool = False
 
     @property
-    def of_reports(self) -> Noise:
-        """The noise of the reports alone, without the drawing of the users."""
-        return self.noise.noise if isinstance(self.noise, SampledNoise) else self.noise
+    def of_draw(self) -> Noise:
+        """The noise of the reports and of one draw of those who were asked from a population."""
+        return self.noise.of_reports().of_population()
 
     @cached_property
     def variance(self) -> float:
@@ -137,14 +138,15 @@ def combined_tables(
     for name, own in wanted.items():
         joint, noise = domain.joint(own), None
         if own in made:
-            noise = CombinedNoise(components.sizes, own, views, components, n_users)
+            law = TableLaw(components.sizes, own, views, components, n_users)
+            noise = Noise([Term(law)], n_users)
         values = [made[own]] if own in made else np.empty((0, joint.size))
         parts[name] = FrequencyEstimate(values, joint, noise)
     return parts
 
 
-class CombinedNoise(Noise):
-    """The noise of a table that is the best linear combination of independent views.
+class TableLaw(Uncached):
+    """The errors of a table that is the best linear combination of independent views.
 
     An answer is a sum over the views, and so is its variance. The frequencies of the views' own
     cells, on which it depends, are taken from the best tables.
@@ -152,6 +154,13 @@ class CombinedNoise(Noise):
     The users of each view are a random part of all users. As a sample of a population, their
     frequencies have the variance of a multinomial law; of that, what all users have in common is no
     error. Both are exact, up to a factor n / (n - 1).
+
+    For a set S of columns let C_S take the component of S from a table: the means over all other
+    columns, centred along each column of S. With n_S cells over the columns of S and the precision
+    of the component, an answer with weights a on the table T has on a view V of variance v the
+    weights ``sum over S in both of n_S / (n_V v precision_S) C_S a``, the same for all cells that
+    differ in other columns. Means and centring are symmetric, so its transpose is the same with T
+    and V exchanged: see `_moved`.
 
     Parameters
     ----------
@@ -167,6 +176,8 @@ class CombinedNoise(Noise):
         Number of all users.
     """
 
+    slope = curvature = half_count = 0.0
+
     def __init__(
         self,
         sizes: Sequence[int],
@@ -180,115 +191,118 @@ class CombinedNoise(Noise):
         self._components = components
         self._n_users = int(n_users)
 
-    def __repr__(self) -> str:
-        return f"CombinedNoise(of {len(self._all_views)} views, n_samples={self._n_users})"
+    @cached_property
+    def null_variance(self) -> float:
+        """Variance of the estimate of a cell that nobody has, the mean over cells."""
+        return self._components.squared_error(self._table) / self._n_cells(self._table)
+
+    def variances(self, frequencies: np.ndarray) -> np.ndarray:
+        """Return the variance of each cell, of the shape of the frequencies."""
+        every = every_category(frequencies.shape[-1])
+        each = np.reshape(frequencies, (-1, frequencies.shape[-1]))
+        found = [self.covariance(f).variances(every) for f in each]
+        return np.reshape(found, frequencies.shape)
+
+    def covariance(self, frequencies: np.ndarray) -> Covariances:
+        """Return the covariance of linear answers."""
+        parts = [(1.0, self._of_views), (-1 / self._n_users, MULTINOMIAL.covariance(frequencies))]
+        return Covariances(parts, single=lambda: self.variances(frequencies))
+
+    @cached_property
+    def _of_views(self) -> Covariances:
+        parts = []
+        for view in self._views:
+            table = view.values
+            if not view.is_parity:
+                (table,) = self._components.tables([view.columns])
+            plausible = np.maximum(table, 0)
+            parts.append((1.0, view.of_draw.at(plausible / plausible.sum())))
+        return Covariances(parts, self)
 
     @cached_property
     def _views(self) -> list[TableView]:
         """The views that tell about the table."""
         within = set(self._table)
-        return [view for view in self._all_views if within.intersection(view.columns)]
+        return [
+            view
+            for view in self._all_views
+            if (within.issuperset if view.is_parity else within.intersection)(view.columns)
+        ]
 
     # -- the answers, view by view ------------------------------------------------------------
-    def _of_components(self, rows: np.ndarray) -> dict[Subset, np.ndarray]:
-        """What the answers take of each component, spread over the cells of its own table."""
-        shape = tuple(self._sizes[j] for j in self._table)
-        cells = rows.reshape(len(rows), *shape)
-        weights = {}
-        for subset in subsets(self._table):
-            others = tuple(1 + i for i, j in enumerate(self._table) if j not in subset)
-            weight = cells.mean(axis=others)
-            for axis in range(1, weight.ndim):
-                weight = weight - weight.mean(axis=axis, keepdims=True)
-            weights[subset] = weight / self._components.precision(subset)
-        return weights
+    def _n_cells(self, columns: Subset) -> int:
+        return math.prod(self._sizes[j] for j in columns)
 
-    def _on_view(self, view: TableView, weights: dict[Subset, np.ndarray]) -> np.ndarray | None:
-        """The answers as rows over the cells of a view; None if it does not matter to them."""
-        if view.is_parity:
-            weight = weights.get(view.columns)
-            if weight is None:
-                return None
-            signs = parity_signs(len(view.columns))
-            precision = self._components.precision(view.columns)
-            of_theta = weight.reshape(len(weight), -1) @ signs * precision
-            return np.outer(of_theta, [1.0, -1.0])
-        total: np.ndarray | None = None
-        shape = tuple(self._sizes[j] for j in view.columns)
-        for subset in subsets(tuple(j for j in view.columns if j in self._table)):
-            weight = weights[subset]
-            kept = [size if j in subset else 1 for j, size in zip(view.columns, shape, strict=True)]
-            spread = math.prod(self._sizes[j] for j in subset) / math.prod(shape) / view.variance
-            row = weight.reshape(len(weight), *kept) * spread
-            total = row + (0 if total is None else total)
-        if total is None:
-            return None
+    def _taken(self, rows: np.ndarray, columns: Subset) -> dict[Subset, np.ndarray]:
+        """The components of rows over the cells of some columns that the table also has."""
+        cells, found = rows.reshape(-1, *(self._sizes[j] for j in columns)), {}
+        for subset in subsets(tuple(j for j in columns if j in self._table)):
+            others = tuple(1 + i for i, j in enumerate(columns) if j not in subset)
+            part = cells.mean(axis=others)
+            for axis in range(1, part.ndim):
+                part = part - part.mean(axis=axis, keepdims=True)
+            found[subset] = part
+        return found
+
+    def _moved(
+        self, taken: dict[Subset, np.ndarray], columns: Subset, variance: float
+    ) -> np.ndarray:
+        """Rows over the cells of some columns that are made of components of another table."""
+        shape, total = tuple(self._sizes[j] for j in columns), np.zeros(())
+        for subset in subsets(tuple(j for j in columns if j in self._table)):
+            if subset not in taken:
+                continue
+            kept = [size if j in subset else 1 for j, size in zip(columns, shape, strict=True)]
+            spread = self._n_cells(subset) / self._n_cells(columns) / variance
+            row = taken[subset] * (spread / self._components.precision(subset))
+            total = row.reshape(len(row), *kept) + total
         return np.broadcast_to(total, (len(total), *shape)).reshape(len(total), -1)
 
-    @cached_property
-    def _frequencies(self) -> list[np.ndarray]:
-        """Plausible frequencies of the cells of each view."""
-        best = []
+    def pull(self, rows: Any) -> list[np.ndarray]:
+        """Return answers to the table as answers to the estimates of all views.
+
+        Parameters
+        ----------
+        rows : (sparse) array of shape (n_queries, d) or (d,)
+            The weights of the cells of the table.
+
+        Returns
+        -------
+        list of ndarray of shape (n_queries, n_cells) or (n_cells,)
+            The weights of the cells of each view.
+        """
+        dense = rows.toarray() if sparse.issparse(rows) else rows
+        taken, found = self._taken(dense, self._table), []
         for view in self._views:
-            table = view.values
-            if not view.is_parity:
-                (table,) = self._components.tables([view.columns])
-            table = np.maximum(table, 0)
-            best.append(table / table.sum())
-        return best
+            if view.is_parity:
+                of_theta = taken[view.columns].reshape(-1, len(parity_signs(len(view.columns))))
+                own = np.outer(of_theta @ parity_signs(len(view.columns)), [1.0, -1.0])
+            else:
+                own = self._moved(taken, view.columns, view.variance)
+            found.append(own.reshape(*dense.shape[:-1], -1))
+        return found
 
-    def _covariance(self, rows: sparse.csr_array, frequencies: np.ndarray) -> np.ndarray:
-        def of_reports(noise: Noise, own: np.ndarray, f: np.ndarray) -> np.ndarray:
-            return noise._covariance(as_rows(own), f)
+    def push(self, vectors: Sequence[np.ndarray]) -> np.ndarray:
+        """Return the transpose of `pull` times a vector for each view.
 
-        return self._sum_over_views(rows, frequencies, of_reports, _drawn)
+        Parameters
+        ----------
+        vectors : sequence of ndarray of shape (n_cells,)
+            One for each view.
 
-    def _answer_variance(self, rows: sparse.csr_array, frequencies: np.ndarray) -> np.ndarray:
-        def of_reports(noise: Noise, own: np.ndarray, f: np.ndarray) -> np.ndarray:
-            return noise._answer_variance(as_rows(own), f)
-
-        return self._sum_over_views(rows, frequencies, of_reports, _drawn_alone)
-
-    def _sum_over_views(
-        self, rows: sparse.csr_array, frequencies: np.ndarray, of_reports: Any, drawn: Any
-    ) -> np.ndarray:
-        """What the reports of each view add, and the drawing of its users."""
-        dense = rows.toarray()
-        weights = self._of_components(dense)
-        total = -drawn(dense, frequencies) / self._n_users
-        for view, f in zip(self._views, self._frequencies, strict=True):
-            own = self._on_view(view, weights)
-            if own is not None:
-                total += of_reports(view.of_reports, own, f)
-                total += drawn(own, f) / float(view.noise.n_samples)
+        Returns
+        -------
+        ndarray of shape (d,)
+            Their sum.
+        """
+        total = np.zeros(self._n_cells(self._table))
+        for view, vector in zip(self._views, vectors, strict=True):
+            if view.is_parity:
+                theta = parity_signs(len(view.columns)) * (vector[0] - vector[1])
+                shape = [self._sizes[j] if j in view.columns else 1 for j in self._table]
+                own = theta.reshape(shape) * (len(theta) / len(total))
+                total += np.broadcast_to(own, [self._sizes[j] for j in self._table]).ravel()
+            else:
+                taken = self._taken(vector, view.columns)
+                total += self._moved(taken, self._table, view.variance)[0]
         return total
-
-    # -- its level ----------------------------------------------------------------------------
-    @property
-    def n_samples(self) -> int:
-        """Number of users: all of them tell about the table, if only a little."""
-        return self._n_users
-
-    @cached_property
-    def std(self) -> float:
-        """Standard deviation of the estimate of a cell that nobody has, the mean over cells."""
-        size = math.prod(self._sizes[j] for j in self._table)
-        error = self._components.squared_error(self._table)
-        return math.sqrt(error / size)
-
-    growth = 0.0
-
-    def __getstate__(self) -> dict[str, Any]:
-        cached = ("std", "_frequencies", "_views")
-        return {name: value for name, value in vars(self).items() if name not in cached}
-
-
-def _drawn(rows: np.ndarray, f: np.ndarray) -> np.ndarray:
-    """The covariance of answers to one draw from a distribution."""
-    means = rows @ f
-    return (rows * f) @ rows.T - np.outer(means, means)
-
-
-def _drawn_alone(rows: np.ndarray, f: np.ndarray) -> np.ndarray:
-    """The variances alone."""
-    return (rows**2) @ f - (rows @ f) ** 2

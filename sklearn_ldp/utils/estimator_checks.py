@@ -21,11 +21,11 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import get_tags
 from sklearn.utils.fixes import parse_version
 
-from ..estimates import EstimateSet, FrequencyEstimate
-from ..mechanisms.channel import Channel
-from ..mechanisms.coins import TWO_64, Coins, exp_lower_bound
-from ..mechanisms.mechanism import Mechanism
-from ..noise import NoiseModel
+from .._estimates import EstimateSet, FrequencyEstimate
+from .._mechanisms.channel import Channel
+from .._mechanisms.coins import TWO_64, Coins, exp_lower_bound
+from .._mechanisms.mechanism import Mechanism
+from .._noise import NoiseModel
 from ..oracles import BaseOracle
 from ..postprocessing import BasePostProcessor
 

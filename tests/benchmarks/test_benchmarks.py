@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from benchmarks.accuracy import column_strategies, interval_coverage, learning, table_models
+from benchmarks.accuracy import column_strategies, learning, table_models
 from benchmarks.security import poisoned_estimates, report_test_power
 from benchmarks.speed import _peers, regression
 from benchmarks.speed._contest import ORACLES, PEERS, Result
@@ -180,28 +180,6 @@ def test_power_is_that_of_the_public_tests():
                     test(reports, clone(oracle))
             else:
                 assert p_value == pytest.approx(test(reports, clone(oracle)).p_value)
-
-
-def test_the_coverage_of_intervals():
-    """Means over cells, and lengths relative to Wald's; nothing covers less than Wald by far."""
-    cells = interval_coverage.measure(np.repeat([400, 0], 200), OUE(), 1.0, 0.95, 0)
-    assert list(cells) == list(interval_coverage.METHODS)
-    wald = cells["Wald, clipped"]
-    assert wald.length < wald.wald_length
-    few = interval_coverage.measure(np.full(20, 50), OUE(), 1.0, 0.95, 0)
-    assert list(few) == ["Wald, clipped", "robust", "localized"]
-    results = {("a", "x", "OUE", 1.0): cells, ("a", "y", "OUE", 1.0): few}
-    lines = interval_coverage.markdown_table(results).splitlines()
-    assert len(lines) == 2 + len(cells)
-    mean = (wald.coverage.mean() + few["Wald, clipped"].coverage.mean()) / 2
-    assert lines[2].startswith(f"| a | Wald, clipped | 2 | {mean:.3f} |")
-    assert lines[2].endswith("| 1.00 |")
-
-
-def test_histograms_that_are_not_there_are_skipped(tmp_path, capsys):
-    assert interval_coverage.read_all(tmp_path, {"emoji": "emoji.csv.gz"}) == {}
-    assert interval_coverage.adult(tmp_path, ["age"]) == {}
-    assert capsys.readouterr().out.count(f"in {tmp_path}\n") == 2
 
 
 @pytest.mark.slow

@@ -107,7 +107,7 @@ def test_a_seed_repeats_itself_and_is_warned_of(folder, capsys):
 
 def test_pieces_of_a_seeded_run_have_coins_of_their_own(folder, monkeypatch):
     """Unary reports of one value, in pieces: no two pieces are alike."""
-    from sklearn_ldp.mechanisms import mechanism as _clients
+    from sklearn_ldp._mechanisms import mechanism as _clients
 
     monkeypatch.setattr(_clients, "chunk_users", lambda channel: 1000)
     (folder / "values.txt").write_text("red\n" * 3000)
@@ -288,13 +288,6 @@ WITH_PATHS = [
     "plan --n-samples 9 --categories missing.txt",
     "plan --n-samples 9 --n-categories 9 --output out.xlsx",
     "plan --n-samples 9 --n-categories 9 --output domain.txt/none/out.csv",
-    "study missing.csv",
-    "study reports",
-    "study values.txt",
-    "study domain.csv --output domain.csv",
-    "study --distribution us-states --checkpoint junk.jsonl",
-    "study --distribution us-states --checkpoint reports",
-    "study --distribution us-states --checkpoint domain.txt/none/s.jsonl",
     "demo --output demo.docx",
     "demo --output domain.txt/none/demo.png",
     "demo --output folder.png",
@@ -423,33 +416,9 @@ def test_interrupted_and_resumed(folder):
     np.testing.assert_array_equal(whole.oracle_.support_counts_, expected)
 
 
-@pytest.mark.slow
-@pytest.mark.skipif(os.name != "posix", reason="sends the signal as POSIX does")
-def test_a_study_interrupted_and_resumed(folder):
-    argv = [sys.executable, "-m", "sklearn_ldp", "study", "--distribution", "zipf", "--jobs", "1"]
-    argv += ["--post", "norm-sub", "base", "--epsilon", *(str(e / 4) for e in range(1, 11))]
-    argv += ["--n-categories", "2000", "--oracle", "oue", "sue"]
-    argv += ["--checkpoint", "study.jsonl", "--output", "errors.csv"]
-    process = start(argv)
-    process.stderr.readline()
-    process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=60)
-    assert process.returncode == 130
-    assert "interrupted: the same command goes on from study.jsonl" in err
-    kept = (folder / "study.jsonl").read_bytes()
-    n_kept = kept.count(b"\n") - 1
-    assert n_kept > 0
-    assert not (folder / "errors.csv").exists()
-    assert main(argv[3:]) == 0
-    assert (folder / "study.jsonl").read_bytes().startswith(kept)
-    rows = rows_of((folder / "errors.csv").read_text())
-    assert len(rows) == 10 * 2 * 2
-    assert n_kept < len(rows)
-
-
 # -- real data ----------------------------------------------------------------------------------
 def test_a_collection_of_a_real_histogram(shared_data, folder, capsys):
-    """Intervals of 95 % cover most of the truth, city names with commas and all."""
+    """Intervals of 95 % at once, with commas in names; six misses have a chance of 1e-6."""
     from sklearn_ldp.datasets import read_histogram
 
     path = shared_data("US1940_CITY_1PCT_TOP915.csv.gz")
@@ -463,7 +432,8 @@ def test_a_collection_of_a_real_histogram(shared_data, folder, capsys):
     rows = rows_of(capsys.readouterr().out)
     assert [row["value"] for row in rows] == truth.categories.tolist()
     low, high = (np.array([float(row[name]) for row in rows]) for name in ("low", "high"))
-    assert 0.9 < np.mean((low <= truth.frequencies) & (truth.frequencies <= high)) < 0.99
+    assert np.sum((truth.frequencies < low) | (high < truth.frequencies)) < 6
+    assert np.mean(high - low) < 0.02
 
 
 # -- keys, caps, other writers and other signals --------------------------------------------------
@@ -480,7 +450,7 @@ def test_a_key_file_signs_and_checks(folder, capsys):
     estimate = ["estimate", "state.npz", "--categories", "domain.txt"]
     assert main([*estimate, *key]) == 0
     assert main(estimate) == 1
-    assert "or it was made with a key" in capsys.readouterr().err
+    assert "is signed and its key is missing" in capsys.readouterr().err
     assert add_up("reports", "--key-file", "short") == 1
     assert "--key-file short: a key has at least 16 bytes, got 2" in capsys.readouterr().err
 
@@ -585,7 +555,10 @@ def test_a_client_is_written(tmp_path, capsys):
     assert "privatize" in path.with_suffix(".d.mts").read_text()
     assert client(tmp_path, "--open", "--epsilon-forever", 2, "--output", path) == 0
     assert "export function repeated" in path.read_text()
-    assert "each report spends 1, or repeated(storage) 2 for each value" in capsys.readouterr().err
+    assert (
+        "each report spends 1, or repeated(storage, question) 2 for each value"
+        in capsys.readouterr().err
+    )
 
 
 def test_reports_of_clients_that_know_no_list_are_added_up(tmp_path, capsys):

@@ -112,15 +112,15 @@ def test_values_of_one_column_are_not_shown(folder, capsys, content):
 
 def test_lines_of_a_study_that_were_changed_are_refused(tmp_path):
     """Of 1,140 mutants 16 were accepted, with errors below 0 and NaN."""
-    from sklearn_ldp.model_selection._simulation import Ledger
+    from sklearn_ldp.model_selection._simulation import StudyFile
 
     path, rng = tmp_path / "study.jsonl", random.Random(0)
-    Ledger(path).add({f"key {i}": np.array([0.25, 1e-7 * i]) for i in range(5)})
+    StudyFile(path).add({f"key {i}": np.array([0.25, 1e-7 * i]) for i in range(5)})
     whole = path.read_text()
     for error in ("-0.5", "NaN", "1" + "0" * 400, "1e400", "[" * 50_000):
         path.write_text(whole.replace("0.25", error, 1))
         with pytest.raises(ValueError, match="is damaged in line 2"):
-            Ledger(path)
+            StudyFile(path)
     accepted = 0
     for _ in range(500):
         content = bytearray(whole.encode())
@@ -128,7 +128,7 @@ def test_lines_of_a_study_that_were_changed_are_refused(tmp_path):
         content[place : place + rng.randrange(3)] = rng.choice([b"", b"0", b"9", b"-", b"\xff"])
         path.write_bytes(content)
         try:
-            found = Ledger(path)
+            found = StudyFile(path)
         except ValueError:
             continue
         accepted += 1

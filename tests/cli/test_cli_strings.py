@@ -23,7 +23,8 @@ def words(tmp_path, monkeypatch):
 
 def assert_covers(rows):
     """Fails by chance about once in 10**7 runs."""
-    assert list(rows[0]) == COLUMNS
+    assert list(rows[0]) == [*COLUMNS, "or longer"]
+    assert {row["or longer"] for row in rows} == {"False"}
     assert [row["value"] for row in rows] == list(WORDS)[:3]
     for row in rows:
         share = WORDS[row["value"]] / sum(WORDS.values())
@@ -43,12 +44,22 @@ def test_from_users_to_the_list(words, capsys):
     assert_fails(["estimate", "state.npz", *other], capsys, "not a checkpoint of this collection")
 
 
+@pytest.mark.filterwarnings("ignore:.*are not detected among")
+def test_few_users_have_no_list(tmp_path, capsys):
+    (tmp_path / "few.csv").write_text("value\nfirefox\nchrome\n")
+    argv = ["estimate", str(tmp_path / "few.csv"), *OPTIONS]
+    assert_fails(argv, capsys, "no string is detected")
+
+
 @pytest.mark.parametrize(
     ("argv", "expected"),
     [
         (["estimate", "--post", "norm-sub"], "leave it out, and estimates are clipped at 0"),
         (["privatize", "--oracle", "oue", "--output", "r.parquet"], "leave it out with --strings"),
-        (["privatize", "--output", "r.parquet", "--strings", "fre"], "got a letter, which is not"),
+        (
+            ["privatize", "--output", "r.parquet", "--strings", "fre"],
+            "one with a letter that is not in",
+        ),
         (["privatize", "--output", "r.parquet", "--strings", "aa"], "different letters"),
     ],
 )

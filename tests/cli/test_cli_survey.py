@@ -101,7 +101,7 @@ def test_a_simulation_of_a_histogram(folder, capsys):
     assert run("estimate", "histogram.csv", *options) == 0
     assert "from 6,000 users" in capsys.readouterr().err
     first = pd.read_parquet("out.parquet")
-    assert first.shape == (9, 7)
+    assert first.shape == (9, 8)
     assert_covers(first.astype(str).to_dict("records"))
     assert run("estimate", "histogram.parquet", *options) == 0
     pd.testing.assert_frame_equal(pd.read_parquet("out.parquet"), first)

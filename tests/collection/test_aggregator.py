@@ -25,6 +25,11 @@ def snapshot(server):
     return tally.tallies.tolist(), tally.sizes.tolist(), tally.batches
 
 
+def sums(server):
+    tally = server.tally()
+    return tally.tallies.sum(axis=0).tolist(), tally.sizes.sum()
+
+
 def batches_of(oracle, n_batches=7):
     rng = np.random.default_rng(0)
     d = oracle.categories
@@ -46,7 +51,8 @@ def test_counts_are_those_of_the_oracle_in_any_order(oracle):
     whole = clone(oracle).aggregate(np.concatenate(list(batches.values())))
     np.testing.assert_array_equal(server.oracle_.support_counts_, whole.support_counts_)
     assert np.array_equal(server.estimate_.values, whole.estimate_.values)
-    assert snapshot(server)[:2] == snapshot(backwards)[:2]
+    # Only the sums over all shards: reports of arrays are dealt out to these at random.
+    assert sums(server) == sums(backwards)
     assert sum(server.batches.values()) == server.n_samples == whole.n_samples_seen_
 
 
@@ -60,8 +66,8 @@ def test_merging_is_adding():
         (left if i % 2 else right).add(reports, batch_id)
         tally = tally_reports(reports, oracle, batch_id)
         total = tally if total is None else total + pickle.loads(pickle.dumps(tally))
-    assert snapshot(left.merge(right))[:2] == snapshot(one)[:2]
-    assert snapshot(Aggregator(oracle).merge(total))[:2] == snapshot(one)[:2]
+    assert sums(left.merge(right)) == sums(one)
+    assert sums(Aggregator(oracle).merge(total)) == sums(one)
     assert left.batches == one.batches == total.batches
     assert total.n_samples == one.n_samples
 

@@ -18,6 +18,8 @@ import vectors
 from scipy import stats
 
 from sklearn_ldp import GRR, OLH, OUE, Domain, HadamardResponse, SubsetSelection
+from sklearn_ldp._domains.canonical import word_digest
+from sklearn_ldp._mechanisms.coins import ByteCoins
 from sklearn_ldp.collection import (
     Aggregator,
     RefusedBatchError,
@@ -35,8 +37,6 @@ from sklearn_ldp.collection.clients import (
     whole_module,
     write_self_test,
 )
-from sklearn_ldp.domains.canonical import word_digest
-from sklearn_ldp.mechanisms.coins import ByteCoins
 
 slow = pytest.mark.slow
 ROOT = Path(__file__).parents[2]
@@ -254,7 +254,7 @@ def test_the_client_is_small_and_takes_nothing_from_elsewhere():
         assert not re.search(r"\b(import|require|eval)\b|Math\.random|Date\.now|\bFunction\(", text)
     lines = [path.read_text(encoding="utf-8").splitlines() for path in CLIENTS.glob("*.mjs")]
     code = [line for one in lines for line in one if line.strip() and line.strip()[:2] != "//"]
-    assert len(code) <= 400
+    assert len(code) <= 420  # tabs that report at once take turns, and read what they wrote
 
 
 REFUSALS = """
@@ -332,7 +332,7 @@ def test_budgets_are_checked():
 @needs_node
 def test_digests_of_open_answers_agree(tmp_path):
     values = ["", "edge", "é" * 200, "x" * 127, "\U0001f98a", 0, -7, 2**53 - 1, 1e21, True, None]
-    values += [["a", 1, None], ["b" * 300, ["c"]]]
+    values += [["a", 1, None], ["b" * 300, ["c"]], "e\u0301", ["e\u0301"], "\u00e9"]
     script = """
 import { codeOf } from "./client.mjs";
 console.log(JSON.stringify(JSON.parse(process.argv[2]).map((value) => `${codeOf(value)}`)));
@@ -344,20 +344,97 @@ console.log(JSON.stringify(JSON.parse(process.argv[2]).map((value) => `${codeOf(
         return tuple(map(nested, value)) if isinstance(value, list) else value
 
     assert found == [str(word_digest(nested(value))) for value in values]
+    assert found[-3] == found[-1]  # one letter, or a letter and its accent
+
+
+WORDS = """
+const source = globalThis.crypto;
+let [n, first, next] = [0, 0, 0];
+Object.defineProperty(globalThis, "crypto", { value: { getRandomValues(bytes) {
+  n += bytes.length;
+  bytes.fill(0);
+  if (first !== null) bytes[0] = first;
+  first = null;
+} } });
+const { privatize, draw } = await import("./client.mjs");
+const found = [];
+for (const coin of [0, 255]) {  // the first coin says whether the value is told
+  [n, first] = [0, coin];
+  privatize("edge");
+  found.push(n);
+}
+console.log(JSON.stringify(found));
+"""
+
+
+@needs_node
+@pytest.mark.parametrize(
+    "oracle",
+    [
+        GRR(1.0, categories=BROWSERS),
+        OLH(1.0, categories="open", hash_family="mixing"),
+        SubsetSelection(1.0, categories=["edge", *range(20)]),
+        HadamardResponse(1.0, categories=BROWSERS),
+    ],
+    ids=repr,
+)
+def test_a_lie_takes_as_many_words_as_the_truth(oracle, tmp_path):
+    """How long a client draws would tell whether it has lied, and with most oracles the value."""
+    script = WORDS
+    if isinstance(oracle, OLH):  # the seed comes before the coin
+        script = script.replace("if (first !== null) bytes[0] = first;", SECOND_COIN)
+        script = script.replace("first = null;\n}", "}")
+    told, lied = node(tmp_path, script, client_module(oracle))
+    assert told == lied
+
+
+SECOND_COIN = "if (bytes.length === 1 && first !== null) { bytes[0] = first; first = null; }"
+
+
+STAND_INS = """
+import { codeOf, SETTINGS } from "./client.mjs";
+const values = ["x", null, undefined, NaN, 3, "\\ud800", {}, [{}], () => 1, Symbol("x"), 1.5];
+const codes = values.map((value) => `${codeOf(value)}`);
+console.log(JSON.stringify([...new Set(codes)]));
+"""
+
+
+@needs_node
+@pytest.mark.parametrize(
+    ("oracle", "stand_in"),
+    [
+        (GRR(1.0, categories=BROWSERS), "firefox"),
+        (GRR(1.0, categories=["a", None, "b"]), None),
+        (OLH(1.0, categories=BROWSERS, hash_family="mixing"), "firefox"),
+        (OLH(1.0, categories="open", hash_family="mixing"), None),
+    ],
+    ids=repr,
+)
+def test_javascript_reports_a_stand_in(oracle, stand_in, tmp_path):
+    """As Python's clients do; and without it, `test_javascript_refuses_in_one_sentence`."""
+    script = STAND_INS
+    if oracle.protocol().domain.is_open:  # where a text and an integer are answers
+        script = script.replace('"x", null', "null").replace("NaN, 3,", "NaN,")
+    codes = node(tmp_path, script, client_module(oracle, missing="report"))
+    digest = oracle.protocol().domain.encode([stand_in])[0]
+    if getattr(oracle, "hash_family", None) == "mixing":
+        digest = word_digest(stand_in)
+    assert codes == [str(digest)]
 
 
 # -- the same user again ---------------------------------------------------------------------------
 REPEATED = """
 import { readFileSync, writeFileSync, existsSync } from "node:fs";
 import { repeated } from "./client.mjs";
-const [, , path, calls] = process.argv;
+const [, , path, calls, question = "browser"] = process.argv;
 const storage = {
   getItem: () => (existsSync(path) ? readFileSync(path, "utf8") : null),
   setItem: (name, text) => writeFileSync(path, text),
 };
 try {
-  const client = repeated(storage);
-  const reports = JSON.parse(calls).map(([value, round]) => client.report(value, round));
+  const client = repeated(storage, question);
+  const reports = [];
+  for (const [value, round] of JSON.parse(calls)) reports.push(await client.report(value, round));
   console.log(JSON.stringify({ reports, spent: client.spent }));
 } catch (error) {
   console.log(JSON.stringify({ message: error.message }));
@@ -394,7 +471,7 @@ def test_python_and_javascript_share_a_memo(oracle, fixed_part, tmp_path):
         return rows[0] == rows[1]
 
     first = in_javascript([(value, name) for value, name in zip(BROWSERS, ROUNDS, strict=False)])
-    client = RepeatedClient(oracle, path, **options)
+    client = RepeatedClient(oracle, path, question="browser", **options)
     assert client.spent == first["spent"]
     for name, posted in zip(ROUNDS, first["reports"], strict=False):
         assert same(client.report("edge", collection_round=name), posted)
@@ -412,14 +489,15 @@ def test_python_and_javascript_share_a_memo(oracle, fixed_part, tmp_path):
 def test_a_memo_is_refused_in_javascript(tmp_path):
     oracle, path = GRR(1.0, categories=BROWSERS), tmp_path / "memo.json"
 
-    def message(changed=lambda text: text, calls=(("edge", "may"),), **options):
+    def message(changed=lambda text: text, calls=(("edge", "may"),), question="browser", **options):
         path.write_text(changed(memo), encoding="utf-8")
         options = {"epsilon_forever": 2.0, "most_epsilon": 4.0, **options}
-        found = node(tmp_path, REPEATED, client_module(oracle, **options), path, json.dumps(calls))
+        module, calls = client_module(oracle, **options), json.dumps(calls)
+        found = node(tmp_path, REPEATED, module, path, calls, question)
         assert changed(memo) == path.read_text(encoding="utf-8") or "message" not in found
         return found.get("message")
 
-    client = RepeatedClient(oracle, path, epsilon_forever=2.0)
+    client = RepeatedClient(oracle, path, question="browser", epsilon_forever=2.0)
     for value, name in [("edge", "may"), ("chrome", "june")]:
         client.report(value, collection_round=name)
     memo = path.read_text(encoding="utf-8")
@@ -430,8 +508,11 @@ def test_a_memo_is_refused_in_javascript(tmp_path):
     assert "none of the 3" in message(calls=[("lynx", "july")])
     assert "damaged" in message(lambda text: text.replace("may", "mai"))
     assert "damaged" in message(lambda text: text[:50])
-    assert "newer client" in message(lambda text: text.replace("client 1", "client 2"))
-    assert "another survey" in message(epsilon_forever=3.0)
+    assert "newer client" in message(lambda text: text.replace("client 2", "client 3"))
+    assert "belongs to no question: delete" in message(lambda x: x.replace("client 2", "client 1"))
+    assert "another question, survey" in message(epsilon_forever=3.0)
+    assert "another question, survey" in message(question="Browser")
+    assert "A memo belongs to a question" in message(question="")
     assert "another round" in message(calls=[("edge", "july")], collection_round="may")
     assert message(calls=[("edge", "may")], collection_round="may") is None
 
@@ -439,11 +520,12 @@ def test_a_memo_is_refused_in_javascript(tmp_path):
 LAWS = """
 import { repeated } from "./client.mjs";
 const [n, value] = [20000, "edge"];
+globalThis.setTimeout = (resume) => resume();  // no other tab could have written meanwhile
 const found = { single: {}, permanent: {} };
 for (let i = 0; i < n; i++) {
   let memo = null;
-  const client = repeated({ getItem: () => memo, setItem: (_, text) => (memo = text) });
-  const report = client.report(value, "may");
+  const client = repeated({ getItem: () => memo, setItem: (_, text) => (memo = text) }, "browser");
+  const report = await client.report(value, "may");
   const permanent = JSON.parse(memo).permanent[0];
   found.single[report] = (found.single[report] ?? 0) + 1;
   found.permanent[permanent] = (found.permanent[permanent] ?? 0) + 1;
@@ -468,6 +550,172 @@ def test_repeated_reports_have_their_laws_in_javascript(tmp_path):
     assert p_value("permanent", 3.0) > 1e-6
     assert p_value("single", 1.1) < 1e-6  # negative controls
     assert p_value("permanent", 2.8) < 1e-6
+
+
+TABS = """
+import { repeated as inFirst } from "./client.mjs?first";
+import { repeated as inSecond } from "./client.mjs?second";
+const [, , way] = process.argv;
+
+// A clock of its own, so that a busy machine changes nothing.
+let now = 0;
+const waiting = [];
+globalThis.setTimeout = (resume, delay) => waiting.push([now + delay, resume]);
+(function tick() {
+  waiting.sort((a, b) => a[0] - b[0]);
+  const [time, resume] = waiting.shift() ?? [now, () => {}];
+  now = time;
+  resume();
+  setImmediate(tick);
+})();
+
+// A tab sees its own writes at once, and those of another one later, in the order of the storage.
+const tabs = [new Map(), new Map()];
+const storageOf = (tab, late) => ({
+  getItem: (key) => tab.get(key) ?? null,
+  setItem(key, text) {
+    tab.set(key, text);
+    setTimeout(() => tabs.forEach((one) => one.set(key, text)), late);
+  },
+});
+
+// One turn after the other; locks that are shared are held at once.
+const [held, last] = [[], {}];
+const locks = {
+  async request(name, options, work = options) {
+    const before = last[name];
+    let end;
+    if (options.mode !== "shared") last[name] = new Promise((resolve) => (end = resolve));
+    if (options.mode !== "shared") await before;
+    const lock = { name };
+    held.push(lock);
+    try {
+      return await work(lock);
+    } finally {
+      held.splice(held.indexOf(lock), 1);
+      end?.();
+    }
+  },
+  query: async () => ({ held: [...held] }),
+};
+if (way === "locks") Object.defineProperty(globalThis, "navigator", { value: { locks } });
+
+let different = 0;
+const clients = [];
+for (let i = 0; i < 60; i++) {
+  if (i % 3 === 0) clients[0] = inFirst(storageOf(tabs[0], i % 7), `question ${i}`);
+  if (i % 3 === 0) clients[1] = inSecond(storageOf(tabs[1], 6 - (i % 7)), `question ${i}`);
+  const both = await Promise.all(clients.map((one, j) => one.report(`${(i + j) % 300}`, `${i}`)));
+  different += both[0] !== both[1];
+  const again = await Promise.all(clients.map((one) => one.report("7", `${i}`)));
+  different += again[0] !== both[0] || again[1] !== both[1];
+}
+console.log(JSON.stringify(different));
+process.exit();
+"""
+
+
+def tabs(folder, way, *changes):
+    module = client_module(GRR(1.0, categories=MANY), epsilon_forever=2.0)
+    for old, new in changes:
+        assert old in module
+        module = module.replace(old, new)
+    return node(folder, TABS, module, way)
+
+
+@needs_node
+@pytest.mark.parametrize("way", ["locks", "no locks"])
+def test_two_tabs_at_once_send_one_report(way, tmp_path):
+    """Two tabs whose storages lag behind each other by up to 7 ms."""
+    assert tabs(tmp_path, way) == 0
+
+
+@needs_node
+@pytest.mark.parametrize(
+    ("way", "change"),
+    [
+        ("locks", ("Math.max(0, ...written)", "0")),  # as locks alone: 27 of 200 in Chromium
+        ("no locks", ("if (!locks) await pause();", "")),
+    ],
+)
+def test_two_tabs_would_send_two_reports(way, change, tmp_path):
+    """The negative controls."""
+    assert tabs(tmp_path, way, change) > 10
+
+
+QUESTIONS = """
+import { repeated } from "./client.mjs";
+const [older, question] = [JSON.parse(process.argv[2]), "smoke"];
+const kept = new Map();
+const getItem = (key) => kept.get(key) ?? null;
+const storage = { getItem, setItem: (key, text) => kept.set(key, text) };
+let parsed = 0;
+const parse = JSON.parse;
+JSON.parse = (...all) => (parsed++, parse(...all));
+const smoke = repeated(storage, "smoke");
+for (let i = 0; i < 30; i++) await smoke.report("edge", `${i}`);
+await repeated(storage, "vote").report("chrome", "0");
+const [keys, spent, nParsed] = [[...kept.keys()], smoke.spent, parsed];
+const messages = [];
+const said = (ask) => { try { ask(); } catch (error) { messages.push(error.message); } };
+for (const name of [undefined, "", 3]) said(() => repeated(storage, name));
+kept.set(keys[0], kept.get(keys[1]));
+said(() => repeated(storage, "smoke"));
+for (const [key, text] of Object.entries(older)) kept.set(key, text);
+said(() => repeated(storage, "new"));
+console.log(JSON.stringify([keys, spent, nParsed, messages]));
+"""
+
+
+@needs_node
+def test_each_question_has_a_memo_of_its_own(tmp_path):
+    """Memos that belong to no question are refused, and a memo is parsed when others wrote it."""
+    oracle = GRR(1.0, categories=BROWSERS)
+    module = client_module(oracle, epsilon_forever=2.0)
+    (survey,) = re.findall(r'"survey": "([0-9a-f]{64})"', module)
+    older = json.dumps({"format": "sklearn_ldp repeated client 1", "survey": survey})
+    argument = json.dumps({f"sklearn_ldp {survey[:16]}": older})
+    keys, spent, parsed, messages = node(tmp_path, QUESTIONS, module, argument)
+    assert [key.split()[1] for key in keys] == ["smoke", "vote"]
+    assert len(set(keys)) == 2
+    assert (spent, parsed) == (2.0, 0)
+    assert all("A memo belongs to a question" in message for message in messages[:3])
+    assert "another question, survey or oracle" in messages[3]
+    assert "belongs to no question" in messages[4]
+
+
+LARGE = """
+import { repeated } from "./client.mjs";
+let memo = null;
+const storage = { getItem: () => memo, setItem: (_, text) => (memo = text) };
+globalThis.setTimeout = (resume) => resume();
+const client = repeated(storage, "browser");
+for (let i = 0; i < 60; i++) await client.report(`${i % 5}`, `${i}`);
+const failing = { getItem: () => null, setItem: () => {} };
+const full = { getItem: () => memo, setItem: () => { throw new Error("QuotaExceededError"); } };
+const messages = [];
+for (const one of [failing, full]) {
+  const of_one = repeated(one, "browser");
+  for (let i = 0; i < 2; i++) {
+    await of_one.report("7", "new").catch((error) => messages.push(error.message));
+  }
+}
+const again = await repeated(storage, "browser").report("x", "3");
+console.log(JSON.stringify({ memo, again, messages, spent: client.spent }));
+"""
+
+
+@needs_node
+def test_memos_that_are_large_or_cannot_be_kept(tmp_path):
+    """Nothing is reported that is not kept; and Python reads what is."""
+    oracle = OUE(1.0, categories=list(map(str, range(1000))))
+    found = node(tmp_path, LARGE, client_module(oracle, epsilon_forever=2.0))
+    (tmp_path / "memo.json").write_text(found["memo"])
+    client = RepeatedClient(oracle, tmp_path / "memo.json", question="browser", epsilon_forever=2.0)
+    assert client.report("x", collection_round="3")[0].tolist() == found["again"]
+    assert (client.n_values, client.spent) == (5, found["spent"])
+    assert all("does not keep the memo" in message for message in found["messages"][:2])
+    assert found["messages"][2:] == ["QuotaExceededError"] * 2
 
 
 # -- lines as posted -------------------------------------------------------------------------------
@@ -510,7 +758,7 @@ def test_bad_lines_refuse_the_batch():
 
     assert len(read_reports(good, protocol, format="jsonl")) == 15
     assert "epsilon 1.1" in refusal(posted(other, [1]))
-    assert "two configurations" in refusal(good + posted(other, [1]))
+    assert "epsilon 1.1" in refusal(good + posted(other, [1]))
     assert "[0, 2]" in refusal(good + posted(protocol, [3]))
     assert "nothing else" in refusal(good + posted(protocol, [1], user="SECRET"))
     assert "nothing else" in refusal(good + b"7\n")
@@ -621,6 +869,60 @@ CHROMIUM = next(
 )
 
 
+def browse(url, done, n_done, folder):
+    """Open a page in Chromium until so many pages have said that they are done."""
+    options = ["--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={folder / 'c'}"]
+    # A tab that nobody looks at would have one timer a second.
+    shown = ["background-timer-throttling", "renderer-backgrounding", "popup-blocking"]
+    options += [f"--disable-{one}" for one in [*shown, "backgrounding-occluded-windows"]]
+    with open(folder / "log", "wb") as log:
+        browser = subprocess.Popen([CHROMIUM, *options, url], stdout=log, stderr=log)
+        try:
+            for _ in range(1200):
+                if len(done) >= n_done:
+                    break
+                time.sleep(0.1)
+        finally:
+            browser.terminate()
+            browser.wait(30)
+
+
+TAB = """<!doctype html><title>tab</title><script type="module">
+import { repeated } from "./client.mjs";
+let start = Number(location.hash.slice(1));
+if (!start) {
+  start = Date.now() + 4000;
+  window.open(`/second#${start}`, "_blank", "noopener");  // which is another process
+}
+const found = [];
+let client;
+for (let i = 0; i < 200; i++) {
+  const left = start + 80 * i - Date.now();
+  await new Promise((resume) => setTimeout(resume, left));
+  if (i % 4 === 0) client = repeated(localStorage, `question ${i}`);
+  found.push(await client.report("edge", `${i}`));
+}
+await fetch("/done", { method: "POST", body: JSON.stringify(found) });
+</script>"""
+
+
+@slow
+@pytest.mark.skipif(not CHROMIUM, reason="no Chromium is installed")
+def test_two_tabs_of_a_browser_send_one_report(tmp_path):
+    """Negative control: two clients whose memos are apart."""
+    module = client_module(OLH(1.0, categories=MANY), epsilon_forever=2.0)
+    files = {"index.html": TAB, "second": TAB, "client.mjs": module}
+    with collector(tmp_path / "reports", files) as (url, done, _):
+        browse(url, done, 2, tmp_path)
+    different = [one != other for one, other in zip(*done, strict=True)]
+    assert (len(different), sum(different)) == (200, 0)
+    apart = TAB.replace("`question ${i}`", "`question ${i} ${location.pathname.slice(1)}`")
+    files |= {"index.html": apart, "second": apart}
+    with collector(tmp_path / "reports", files) as (url, done, _):
+        browse(url, done, 2, tmp_path)
+    assert sum(one != other for one, other in zip(*done, strict=True)) > 100
+
+
 @slow
 @pytest.mark.skipif(not CHROMIUM, reason="no Chromium is installed")
 def test_a_page_posts_reports_to_the_collector_of_the_guide(tmp_path):
@@ -629,22 +931,7 @@ def test_a_page_posts_reports_to_the_collector_of_the_guide(tmp_path):
     files = {"index.html": PAGE, "client.mjs": client_module(oracle, collection_round="may")}
     reports = tmp_path / "reports"
     with collector(reports, files) as (url, done, protocol):
-        options = [
-            "--headless",
-            "--no-sandbox",
-            "--disable-gpu",
-            f"--user-data-dir={tmp_path / 'c'}",
-        ]
-        with open(tmp_path / "log", "wb") as log:
-            browser = subprocess.Popen([CHROMIUM, *options, url], stdout=log, stderr=log)
-            try:
-                for _ in range(1200):
-                    if done:
-                        break
-                    time.sleep(0.1)
-            finally:
-                browser.terminate()
-                browser.wait(30)
+        browse(url, done, 1, tmp_path)
     assert done == [[0, 400, 400]]
     server = aggregate(reports, protocol.protocol())
     assert server.n_samples == 2000
@@ -655,7 +942,7 @@ def test_a_page_posts_reports_to_the_collector_of_the_guide(tmp_path):
     truth = np.array([0.5, 0.35, 0.15])
     assert np.all((low <= truth) & (truth <= high))
     assert not np.all((low <= truth[::-1]) & (truth[::-1] <= high))  # negative control
-    lines = sorted(path.read_bytes() for path in reports.iterdir())
-    tampered = lines[0] + re.sub(rb'"report":\d', b'"report":3', lines[0].splitlines()[0]) + b"\n"
+    one = posted(protocol, [0])
+    tampered = one + one.replace(b'"report": 0', b'"report": 3')
     with pytest.raises(RefusedBatchError, match=r"\[0, 2\]"):
         read_reports(tampered, protocol, format="jsonl")

@@ -1,6 +1,5 @@
 """The ledger knows what each batch held: repeats, other contents and copies are told apart."""
 
-import io
 import json
 import math
 
@@ -9,7 +8,7 @@ import pytest
 from estimators import ORACLES, each_way
 from sklearn.base import clone
 
-from sklearn_ldp import GRR, OLH, OUE, ColumnOracle
+from sklearn_ldp import GRR, OLH, OUE
 from sklearn_ldp.collection import (
     Aggregator,
     RefusedBatchError,
@@ -264,35 +263,3 @@ def test_refused_batches_do_not_stop_a_folder(tmp_path):
     assert server.summary().n_refused == 1
     with pytest.raises(RefusedBatchError, match="as batch 'a'"):
         aggregate(tmp_path, ORACLE, on_repeat="ignore")
-
-
-# -- the id that a batch gets if nobody names it -------------------------------------------------
-def id_of(reports, oracle=None, **options):
-    oracle = GRR(1.0, categories=2) if oracle is None else oracle
-    return write_reports(io.BytesIO(), reports, oracle, format="jsonl", **options)
-
-
-def test_an_array_that_is_written_twice_is_one_batch():
-    """Six thousand answers about three columns have few kinds, so no digest tells copies."""
-    survey = ColumnOracle(1.0, domains={"a": 2, "b": 2, "c": 3})
-    reports = survey.privatize(np.zeros((6000, 3), dtype=int))
-    server = Aggregator(survey, on_repeat="ignore")
-    for pieces in (reports, reports, iter([reports[:7], reports[7:4500], reports[4500:]])):
-        file = io.BytesIO()
-        write_reports(file, pieces, survey, format="arrow")
-        server.merge(tally_file(file.getvalue(), survey, format="arrow"))
-    assert (server.n_samples, server.summary().n_repeats) == (6000, 2)
-    assert id_of(reports, survey) != id_of(reports[::-1], survey)
-    assert id_of(reports, survey) != id_of(reports, survey, collection_round="may")
-
-
-def test_an_id_does_not_undo_the_shuffle():
-    """Of 1,000 reports with one that differs there are 1,000 orders, which anybody can try."""
-    few, many = np.zeros(1000, dtype=int), np.arange(140) % 2
-    few[3] = 1
-    assert id_of(few) != id_of(few)
-    assert math.log2(math.comb(140, 70)) > 128 > math.log2(math.comb(120, 60))
-    assert id_of(many) == id_of(many)
-    assert id_of(many[:120]) != id_of(many[:120])
-    key = bytes(range(32))
-    assert id_of(many, key=key) == id_of(many, key=key) != id_of(many)

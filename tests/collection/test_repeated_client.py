@@ -26,9 +26,9 @@ from sklearn_ldp import (
     RangeOracle,
     StringOracle,
 )
+from sklearn_ldp._mechanisms.chain import Chain
 from sklearn_ldp._utils.files import replacing
 from sklearn_ldp.collection import CheckpointError, RepeatedClient, SurveyClient, checkpoints
-from sklearn_ldp.mechanisms.chain import Chain
 
 BROWSERS = ["chrome", "edge", "firefox", "safari"]
 DOMAINS = {"sex": ["F", "M"], "age": 16, "state": 40}
@@ -37,7 +37,9 @@ RECORD = {"sex": "F", "age": 3, "state": 7, "name": "nobody asks"}
 
 def client_of(path, oracle=None, **options):
     oracle = OLH(1.0, categories=BROWSERS) if oracle is None else oracle
-    return RepeatedClient(oracle, path, **{"epsilon_forever": 2.0, **options})
+    return RepeatedClient(
+        oracle, path, **{"question": "browser", "epsilon_forever": 2.0, **options}
+    )
 
 
 def survey(**parameters):
@@ -180,7 +182,7 @@ def test_users_with_strings(fixed_part, tmp_path):
         assert clone(oracle).aggregate(np.concatenate(reports)).n_samples_seen_ == 4
         if fixed_part:
             assert len({int(report[0, 1]) for report in reports}) == 1
-        with pytest.raises(ValueError, match="a letter, which is not shown"):
+        with pytest.raises(ValueError, match="which is not shown because"):
             client.report("SECRET", collection_round="new")
     assert len(parts) > 1
 
@@ -247,12 +249,12 @@ def test_reports_that_are_refused_write_nothing(tmp_path):
     of_may = OLH(1.0, categories=BROWSERS).protocol("may")
     client = client_of(path, of_may)
     before = path.read_bytes()
-    with pytest.raises(ValueError, match="is of the round 'may', not of 'june'"):
+    with pytest.raises(ValueError, match="RepeatedClient is of the round 'may' alone"):
         client.report("edge", collection_round="june")
     with pytest.raises(ValueError, match="is no category|not") as caught:
         client.report("SECRET", collection_round="may")
     assert "SECRET" not in str(caught.value)
-    with pytest.raises(TypeError, match="collection_round must be a string"):
+    with pytest.raises(TypeError, match="collection_round must be text, got int"):
         client.report("edge", collection_round=5)
     assert path.read_bytes() == before
     assert client.n_values == 0
@@ -269,18 +271,19 @@ def test_files_of_others(tmp_path):
         {"oracle": OUE(1.0, categories=BROWSERS)},
         {"epsilon_forever": 2.5},
         {"fixed_part": True},
+        {"question": "Browser"},
     ):
-        with pytest.raises(ValueError, match="is the memo of another survey or oracle"):
+        with pytest.raises(ValueError, match="is the memo of another question, survey or oracle"):
             client_of(path, **options)
-    newer = json.loads(before)
-    newer["format"] = "sklearn_ldp repeated client 2"
-    path.write_text(json.dumps(newer))
-    with pytest.raises(ValueError, match="is the memo of a newer RepeatedClient: install"):
-        client_of(path)
+    for version, message in ((1, "an older RepeatedClient: it belongs to no"), (3, "a newer Rep")):
+        other = {**json.loads(before), "format": f"sklearn_ldp repeated client {version}"}
+        path.write_text(json.dumps(other))
+        with pytest.raises(ValueError, match=f"is the memo of {message}"):
+            client_of(path)
     path.write_bytes(before)
     with pytest.raises(ValueError, match="is not the memo of a SurveyClient"):
-        SurveyClient(survey(), path)
-    SurveyClient(survey(), tmp_path / "survey.json")
+        SurveyClient(survey(), path, question="census")
+    SurveyClient(survey(), tmp_path / "survey.json", question="census")
     with pytest.raises(ValueError, match="is not the memo of a RepeatedClient"):
         client_of(tmp_path / "survey.json", survey())
     # Another user's file in the place of the own one.
@@ -428,5 +431,5 @@ def test_a_forgetful_client_is_found(tmp_path, monkeypatch):
 
     monkeypatch.setattr("sklearn_ldp.collection._memo.os.chmod", lambda *_: None)
     monkeypatch.setattr("sklearn_ldp.collection._memo.replacing", forgetful)
-    with pytest.raises(AssertionError):
+    with pytest.raises(AssertionError, match="a report that is not in the file"):
         kills(tmp_path, 40)

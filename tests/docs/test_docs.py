@@ -90,10 +90,14 @@ def test_pages_run(path, monkeypatch, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "text", ["```python\n>>> 1 + 1\n3\n```", "```python\nx = 1\n```\n```python\nassert x > 1\n```"]
+    ("text", "fault"),
+    [
+        ("```python\n>>> 1 + 1\n3\n```", "Expected:\n +3\n"),
+        ("```python\nx = 1\n```\n```python\nassert x > 1, 'x is 1'\n```", "x is 1"),
+    ],
 )
-def test_a_page_that_is_wrong_does_not_pass(text, monkeypatch):
-    with pytest.raises(AssertionError):
+def test_a_page_that_is_wrong_does_not_pass(text, fault, monkeypatch):
+    with pytest.raises(AssertionError, match=fault):
         run_page(text, "wrong", monkeypatch)
 
 

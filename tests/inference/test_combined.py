@@ -20,9 +20,9 @@ from sklearn_ldp import (
     NormSub,
     SubsetSelection,
 )
+from sklearn_ldp._noise import Noise
 from sklearn_ldp.inference import combine
-from sklearn_ldp.noise import ConstantNoise
-from sklearn_ldp.queries import groups
+from sklearn_ldp.queries import groups, top_k
 
 D = 20
 TRUTH = np.arange(D, 0, -1) / (D * (D + 1) / 2)
@@ -128,12 +128,11 @@ def test_result_takes_every_post_processor_and_interval():
         {"simultaneous": True},
         {"queries": groups([0, 1] * 10), "simultaneous": True},
         {"of": "population"},
-        {"coverage": "average"},
     ):
         low, high = mean.confidence_interval(0.9, **options)
         assert np.all(low < high)
     after = EmpiricalBayes().fit_transform(mean)
-    assert after.confidence_interval(0.9, coverage="average").low.shape == (1, D)
+    assert after.confidence_interval(0.9, top_k(3), coverage="selected").low.shape == (1, 3)
     assert (mean - parts[0]).test().p_value.shape == (1,)
     assert combine([mean[0], parts[0]]).shape == (1, D)
 
@@ -180,7 +179,7 @@ def test_bad_input(estimates, error, message):
         "abc": FrequencyEstimate([[0.5, 0.5, 0.0]], ["a", "b", "c"], noise),
         "abab": FrequencyEstimate([[0.5, 0.5]] * 2, ["a", "b"], noise),
         None: FrequencyEstimate([[0.5, 0.5]], ["a", "b"]),
-        0.1: FrequencyEstimate([[0.5, 0.5]], ["a", "b"], ConstantNoise(0.1)),
+        0.1: FrequencyEstimate([[0.5, 0.5]], ["a", "b"], Noise.of_level(0.1)),
     }
     known["norm"] = NormSub().fit_transform(known["ab"])
     given = [

@@ -28,12 +28,6 @@ PAIRS = list(itertools.product("xyz", [0, 1]))
 INDEPENDENT = np.outer([0.5, 0.3, 0.2], [0.6, 0.4]).ravel()
 
 
-@pytest.fixture(autouse=True)
-def _close_figures():
-    yield
-    plt.close("all")
-
-
 @pytest.fixture(scope="module")
 def tables():
     """Visits depend on smoking, apart from one of them; sex depends on nothing."""
@@ -224,7 +218,7 @@ def test_what_is_no_table(tables):
         draw(tables, "sex")
     with pytest.raises(ValueError, match="color must be one of .* got 'ratio'"):
         draw(tables, "sex", "smokes", color="ratio")
-    with pytest.raises(ValueError, match="0 < level < 1"):
+    with pytest.raises(ValueError, match="0.5 <= level < 1"):
         draw(tables, "sex", "smokes", level=95)
     with pytest.raises(ValueError, match="all pairs of two attributes"):
         draw(GRR(2.0, categories=3).simulate([5, 5, 5]))

@@ -39,12 +39,6 @@ ESTIMATE = FrequencyEstimate([[0.2, 0.5, -0.1, 0.4]], list("abcd"), NoiseModel(0
 TRUTH = np.array([0.4, 0.3, 0.2, 0.1])
 
 
-@pytest.fixture(autouse=True)
-def _close_figures():
-    yield
-    plt.close("all")
-
-
 @pytest.fixture(scope="module")
 def study():
     return simulate_errors(OLH(), "all", COUNTS, epsilons=[2, 0.5, 1], n_repeats=3)
@@ -639,7 +633,11 @@ def test_the_largest_of_many_groups_are_drawn_and_said_to_be():
     display = FrequencyDisplay.from_estimator(bayes, queries=GROUPS, k=2, color="k")
     assert display.categories.tolist() == ["north", "south"]
     assert display.ax_.get_xlabel() == "2 of 3 groups, largest estimates first"
-    assert (display.truth_, display.interval) == (None, None)
+    assert (display.truth_, display.is_raw) == (None, False)
+    assert (
+        "intervals of raw estimates that hold for all 3 groups"
+        in display.ax_.get_ylabel().replace("\n", " ")
+    )
     assert display.errorbar_.lines[0].get_color() == "k"
     with pytest.raises(ValueError, match=r"truth must have shape \(90,\)"):
         FrequencyDisplay.from_estimator(bayes, queries=GROUPS, truth=[0.5, 0.5])

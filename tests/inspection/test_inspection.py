@@ -30,18 +30,11 @@ from sklearn_ldp import (
 from sklearn_ldp.datasets import make_zipf
 from sklearn_ldp.inspection import FrequencyDisplay
 from sklearn_ldp.metrics import make_frequency_scorer
-from sklearn_ldp.queries import top_k
 
 NOISE = NoiseModel(0.5, 0.25, 1000)
 ESTIMATE = FrequencyEstimate([[0.2, 0.5, -0.1, 0.4]], list("abcd"), NOISE)
 TRUTH = [0.4, 0.3, 0.2, 0.1]
 VALUES = list("aaaabbbccd") * 20
-
-
-@pytest.fixture(autouse=True)
-def _close_figures():
-    yield
-    plt.close("all")
 
 
 def oracle(**kwargs):
@@ -160,12 +153,15 @@ def test_axes_say_what_the_intervals_are():
     assert label(raw.plot()) == plain
     assert raw.level == 0.95
     # Intervals that come second are told too, at all their levels.
-    second = FrequencyDisplay.from_estimate(NormSub().fit_transform(ESTIMATE))
+    silent = FrequencyEstimate(ESTIMATE.values, list("abcd"))
+    second = FrequencyDisplay.from_estimate(silent)
     assert (label(second), second.level) == ("frequency", None)
     FrequencyDisplay.from_estimate(ESTIMATE, ax=second.ax_)
     assert label(second) == plain
     FrequencyDisplay.from_estimate(ESTIMATE, ax=second.ax_, level=0.999)
     assert label(second).startswith("frequency, with 95 % and 99.9 % intervals that hold for all 4")
+    processed = FrequencyDisplay.from_estimate(NormSub().fit_transform(ESTIMATE))
+    assert label(processed) == plain.replace("intervals", "intervals of raw estimates")
     # A label of the user's stays, and nothing is said about what is not known.
     raw.ax_.set_ylabel("share")
     FrequencyDisplay.from_estimate(ESTIMATE, ax=raw.ax_, level=0.999)
@@ -184,10 +180,10 @@ def segments(display):
 def test_intervals_hold_for_the_winners(n_repeats, seed):
     """The 30 largest of 2,000 estimates are chosen by the noise; their intervals allow for it.
 
-    By 10,000 simulated collections, all 30 intervals of a picture hold with probability 97.4 %, so
-    fewer than 93 % of 300 pictures have a probability of 2e-5 (binomial); of 40 only the single
-    intervals are counted, of which 99.8 % hold. The negative control are 95 % intervals for single
-    categories, which hold for 30 % of the winners and never for all 30.
+    All 30 intervals of a picture hold with a probability of at least 95 %, so fewer than 93 % of
+    300 pictures have a probability of 5 % (binomial), and by 10,000 simulated collections of 2e-5;
+    of 40 only the single intervals are counted, of which 99.8 % hold. The negative control are 95 %
+    intervals for single categories, which hold for 30 % of the winners and never for all 30.
     """
     counts = make_zipf(100_000, 2000, return_counts=True, random_state=0)
     truth, ax = counts / counts.sum(), plt.figure().subplots()
@@ -210,32 +206,32 @@ def test_intervals_hold_for_the_winners(n_repeats, seed):
 def test_intervals_of_raw_estimates_only():
     display = FrequencyDisplay.from_estimate(ESTIMATE, level=0.6)
     low, high = ESTIMATE.confidence_interval(0.6, simultaneous=True)
-    np.testing.assert_allclose(display.interval, [low[0], high[0]])
+    np.testing.assert_allclose(display.interval, [[*low[0, :2], -0.1, low[0, 3]], high[0]])
     display = FrequencyDisplay.from_estimate(ESTIMATE, level=0.6, k=3)
     (bars,) = (c for c in display.ax_.collections if hasattr(c, "get_segments"))
     ends = np.array([segment[:, 1] for segment in bars.get_segments()])
     np.testing.assert_allclose(ends, np.transpose(display.interval))
 
-    assert FrequencyDisplay.from_estimate(NormSub().fit_transform(ESTIMATE)).interval is None
+    beside = FrequencyDisplay.from_estimate(NormSub().fit_transform(ESTIMATE), ax=display.ax_)
+    assert beside.interval is None
     silent = FrequencyEstimate(ESTIMATE.values, list("abcd"))
     assert FrequencyDisplay.from_estimate(silent).interval is None
 
 
-def test_a_list_gets_the_intervals_of_what_leads_it():
-    """Before and after post-processing, in the order of the list or of the domain."""
+def test_pictures_tables_and_notebooks_give_one_interval():
+    """Before and after post-processing, whatever is shown of it, in whichever order."""
     for estimate in (ESTIMATE, NormSub().fit_transform(ESTIMATE)):
-        display = FrequencyDisplay.from_estimate(estimate, k=3)
-        low, high = estimate.confidence_interval(0.95, top_k(3), coverage="selected")
-        np.testing.assert_array_equal(display.categories, list("bda"))
-        np.testing.assert_array_equal(display.interval, [low[0], high[0]])
-        label = display.ax_.get_ylabel().replace("\n", " ")
-        assert label == "frequency, with 95 % intervals that hold for these 3 categories at once"
-        of_domain = FrequencyDisplay.from_estimate(estimate, k=3, order="domain")
-        np.testing.assert_array_equal(of_domain.interval, [low[0, [2, 0, 1]], high[0, [2, 0, 1]]])
-    # What is shown for another reason holds with the intervals of all.
-    band = ESTIMATE.confidence_interval(0.95, simultaneous=True)
-    by_truth = FrequencyDisplay.from_estimate(ESTIMATE, k=3, truth=TRUTH)
-    np.testing.assert_array_equal(by_truth.interval, np.array(band)[:, 0, :3])
+        table = estimate.summary().set_index("category")
+        assert np.all(table["low"] <= table["high"])
+        for options in ({}, {"k": 3}, {"k": 2, "order": "domain"}, {"k": 3, "truth": TRUTH}):
+            display = FrequencyDisplay.from_estimate(estimate, **options)
+            found = table.loc[display.categories, ["low", "high"]]
+            np.testing.assert_array_equal(np.transpose(display.interval), found)
+        for category, (low, high) in table[["low", "high"]].iterrows():
+            row = (
+                f"<td>{category}</td><td>{estimate[category]: .4g}</td><td>{low:.4g} to {high:.4g}"
+            )
+            assert row in estimate._repr_html_()
     lost = FrequencyEstimate(ESTIMATE.values, list("abcd"), NOISE, postprocessors=("Mine",))
     assert FrequencyDisplay.from_estimate(lost, k=3).interval is None
 
@@ -398,7 +394,7 @@ def test_truth_of_another_shape(truth):
 
 @pytest.mark.parametrize("level", [0, 1, 95])
 def test_bad_level(level):
-    with pytest.raises(ValueError, match="0 < level < 1"):
+    with pytest.raises(ValueError, match="0.5 <= level < 1"):
         FrequencyDisplay.from_estimate(ESTIMATE, level=level)
 
 

@@ -135,8 +135,9 @@ def test_bad_input_is_refused():
         CorrectedLogisticRegression(private=many).fit(np.full((100, 60), 1 / 20), y)
     with pytest.raises(ValueError, match="names the column 6"):
         CorrectedLogisticRegression(private=[range(3, 7)]).fit(X, y)
-    with pytest.warns(ConvergenceWarning, match="max_iter=2"):
+    with pytest.warns(ConvergenceWarning, match="max_iter=2") as warned:
         CorrectedLogisticRegression(private=BLOCKS, max_iter=2).fit(X, y)
+    assert len(warned) == 1  # of two fits
 
 
 @pytest.mark.parametrize("fit_intercept", [True, False])

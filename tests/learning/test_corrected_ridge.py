@@ -243,7 +243,7 @@ def test_the_covariance_is_that_of_repeated_collections():
 
 def test_levels_are_checked():
     model = CorrectedRidge(private=[]).fit([[0.0], [1.0]], [0.0, 1.0])
-    with pytest.raises(ValueError, match="0 < level < 1"):
+    with pytest.raises(ValueError, match="0.5 <= level < 1"):
         model.confidence_interval(95)
 
 

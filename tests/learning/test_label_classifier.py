@@ -7,7 +7,7 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 import sklearn
-from scipy import sparse
+from scipy import optimize, sparse
 from scipy.special import log_softmax, softmax
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
@@ -32,6 +32,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from sklearn_ldp import GRR
 from sklearn_ldp.learning import (
@@ -375,7 +376,8 @@ def test_with_nothing_to_learn_it_says_constant_and_with_much_it_is_the_model():
     assert learnt.correction_ == "likelihood"
     assert list(learnt.weights_) == ["constant", 1e-4, 1e-3, 1e-2, 0.1, 1.0]
     assert learnt.weights_[0.1] + learnt.weights_[1.0] > 0.99
-    strong = LabelDPClassifier(LogisticRegression(C=1e-5), **known).fit(X, y)
+    penalised = LogisticRegression(C=1e-5)
+    strong = LabelDPClassifier(penalised, correction="likelihood", **known).fit(X, y)
     assert np.linalg.norm(strong.estimator_.coef_) < 0.2 * np.linalg.norm(learnt.estimator_.coef_)
     forest = LabelDPClassifier(RandomForestClassifier(30, min_samples_leaf=50), **known).fit(X, y)
     assert forest.correction_ == "probabilities"
@@ -383,6 +385,28 @@ def test_with_nothing_to_learn_it_says_constant_and_with_much_it_is_the_model():
     alone = LabelDPClassifier(GaussianNB(), epsilon=2.0, classes=[0, 1], input="reports")
     assert alone.fit(noise[:100], reports).correction_ == "constant"
     assert len(np.unique(alone.predict_proba(noise[:100])[:, 0])) == 1
+
+
+def test_candidates_reach_beyond_a_penalty_that_is_too_strong(monkeypatch):
+    """As long as reports say that the last is the best; where they say nothing it is C.
+
+    The control stops at C, as it did.
+    """
+    rng = np.random.default_rng(0)
+    X, y, _ = population(rng, 6000)
+    model = LabelDPClassifier(LogisticRegression(C=1e-4), epsilon=1.0, random_state=0).fit(X, y)
+    tried = list(model.weights_)
+    np.testing.assert_allclose(tried[1:], 1e-4 * 10.0 ** np.arange(-4, len(tried) - 5))
+    assert len(tried) > 7
+    assert sum(model.weights_[c] for c in tried[:6]) < 0.1
+    X_test, y_test, _ = population(rng, 2000)
+    loss = log_loss(y_test, model.predict_proba(X_test))
+    nothing = clone(model).fit(rng.normal(size=(6000, 20)), y)
+    assert len(nothing.weights_) == 6
+    monkeypatch.setattr(_label_classifier, "_BETTER", np.inf)
+    stopped = clone(model).fit(X, y)
+    assert len(stopped.weights_) == 6
+    assert log_loss(y_test, stopped.predict_proba(X_test)) > loss + 0.1
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -794,6 +818,72 @@ def test_too_few_iterations_are_warned_of():
     )
     with pytest.warns(ConvergenceWarning, match="max_iter=1"):
         model.fit(X, Y)
+
+
+def warned_of(call):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        call()
+    return [(one.category, str(one.message)) for one in caught]
+
+
+def test_it_says_once_that_it_did_not_converge():
+    """And nothing of the candidates beyond C, which nobody asked for."""
+    rng = np.random.default_rng(0)
+    people, labels, _ = population(rng, 2000)
+    known = {"epsilon": 2.0, "classes": [0, 1], "random_state": 0}
+
+    def said(C, max_iter):
+        base = LogisticRegression(C=C, max_iter=max_iter, tol=1e-6)
+        model = LabelDPClassifier(base, **known)
+        return model, warned_of(lambda: model.fit(people, labels))
+
+    ((category, message),) = said(1.0, 2)[1]
+    assert category is ConvergenceWarning
+    assert "max_iter=2 " in message
+    people *= [1, 1, 1, 0.1, 0.01]
+    model, warned = said(1e-4, 15)
+    assert len(model.weights_) > 6
+    assert model.estimator_.n_iter_[0] == 15  # one of them has given up
+    assert not warned
+
+
+def test_a_search_says_once_that_a_classifier_ends_at_the_constant():
+    rng = np.random.default_rng(0)
+    noise, labels = rng.normal(size=(600, 20)), rng.integers(0, 2, 600)
+    known = {"epsilon": 1.0, "classes": [0, 1], "random_state": 0}
+    model = LabelDPClassifier(**known)
+    ((category, message),) = warned_of(lambda: model.fit(noise, labels))
+    assert category is UserWarning
+    assert "LabelDPClassifier ends at the constant: 600 reports do not" in message
+    search = GridSearchCV(model, {"estimator": [LogisticRegression(C=C) for C in (0.1, 1)]}, cv=3)
+    assert len(warned_of(lambda: search.fit(noise, labels))) == 1
+    people, labels, _ = population(rng, 2000)
+    assert not warned_of(lambda: LabelDPClassifier(**known).fit(people, labels))
+
+
+def test_small_products_are_made_in_one_thread(monkeypatch):
+    """Threads of BLAS only wait for each other: a fit of digits took 25 seconds for 5."""
+    n_threads, minimize = [], optimize.minimize
+
+    def watched(*arguments, **options):
+        n_threads.extend(one["num_threads"] for one in threadpool_info() if "blas" in str(one))
+        return minimize(*arguments, **options)
+
+    monkeypatch.setattr("scipy.optimize.minimize", watched)
+    with threadpool_limits(2, user_api="blas"):
+        LabelDPClassifier(classes=[0, 1], random_state=0).fit(X, Y)
+        assert set(n_threads) == {1}
+        watched(np.sum, np.zeros(2), bounds=[(0, 1), (0, 1)])  # the negative control
+    assert set(n_threads) == {1, 2}
+
+
+def test_a_verbose_logistic_regression_shows_progress(capsys):
+    for verbose in (0, 1):
+        base = LogisticRegression(verbose=verbose)
+        LabelDPClassifier(base, classes=[0, 1], random_state=0).fit(X, Y)
+        shown = capsys.readouterr().err
+        assert ("[1/5] C up to 1\n" in shown) == bool(verbose)
 
 
 @pytest.mark.parametrize("model", [Ridge(), make_pipeline(StandardScaler(), Ridge())])

@@ -21,9 +21,9 @@ from benchmarks.security._chains import (
     uniform_law,
 )
 from sklearn_ldp import BLH, GRR, OLH, SubsetSelection
-from sklearn_ldp.mechanisms.chain import Chain
-from sklearn_ldp.mechanisms.coins import TWO_64, SeededCoins, direct_threshold, exp_lower_bound
-from sklearn_ldp.numerics.finite_field import FiniteField
+from sklearn_ldp._mechanisms.chain import Chain
+from sklearn_ldp._mechanisms.coins import TWO_64, SeededCoins, direct_threshold, exp_lower_bound
+from sklearn_ldp._numerics.finite_field import FiniteField
 from sklearn_ldp.oracles._string_parts import PrefixHash
 from sklearn_ldp.utils.estimator_checks import exact_report_distribution
 

@@ -9,9 +9,9 @@ from estimators import ORACLES
 from sklearn.base import clone
 
 from sklearn_ldp import GRR, OLH, OUE
+from sklearn_ldp._mechanisms import Counts
+from sklearn_ldp._mechanisms import counts as _counts
 from sklearn_ldp.collection import Aggregator, RefusedBatchError
-from sklearn_ldp.mechanisms import Counts
-from sklearn_ldp.mechanisms import counts as _counts
 
 D = 13
 
@@ -125,19 +125,21 @@ def test_groups_may_wait_as_well():
 def test_ctrl_c_while_small_batches_are_tallied_loses_none(monkeypatch):
     monkeypatch.setattr(_counts, "_WAITING_BYTES", 100)
     monkeypatch.setattr(Counts, "_small_bytes", 100)
-    server, calls = Aggregator(GRR(1.0, categories=3)), []
+    server, due = Aggregator(GRR(1.0, categories=3)), []
     mechanism = type(server._protocol.mechanism)
     tally = mechanism.tally
 
     def interrupted_at_times(self, reports):
-        calls.append(len(reports))
-        if len(calls) in (1, 7):
+        if due:
+            due.clear()
             raise KeyboardInterrupt
         return tally(self, reports)
 
     monkeypatch.setattr(mechanism, "tally", interrupted_at_times)
     n_interruptions = 0
     for i in range(50):
+        if i in (5, 30):
+            due.append(i)  # at the next tally
         try:
             server.add([i % 3], f"batch {i}")
         except KeyboardInterrupt:

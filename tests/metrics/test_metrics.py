@@ -12,6 +12,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import (
     GridSearchCV,
+    KFold,
     ShuffleSplit,
     cross_val_score,
     cross_validate,
@@ -305,6 +306,7 @@ def test_nested_cross_validation():
     assert (scores < 0).all()
 
 
+@pytest.mark.filterwarnings("ignore:.*not data frames")
 def test_score_with_pandas_output():
     pipe = pipeline(NormSub()).set_output(transform="pandas").fit(VALUES)
     plain = pipeline(NormSub()).fit(VALUES)
@@ -340,6 +342,22 @@ def test_score_of_an_unknown_category():
     pipe = pipeline(NormSub()).fit(VALUES)
     with pytest.raises(ValueError, match="unknown category 'z'"):
         make_frequency_scorer()(pipe, ["z"])
+
+
+def test_a_category_of_a_test_fold_alone_is_told_once():
+    """Before: NaN, with nothing but scikit-learn's warnings."""
+    values = ["a", "b"] * 20 + ["a"] * 19 + ["z"]
+    scorer, oracle = make_frequency_scorer(), GRR(random_state=0)
+    given = {"cv": KFold(3), "scoring": scorer}
+    with pytest.warns(UserWarning, match="learnt its categories|Scoring failed") as told:
+        assert np.isnan(cross_val_score(oracle, values, **given)).sum() == 1
+    ours = [str(one.message) for one in told if "learnt its categories" in str(one.message)]
+    assert len(ours) == 1
+    assert ours[0].startswith("GRR has learnt its categories from some of the users, not of all: ")
+    assert "'z'" in ours[0]
+    assert ours[0].endswith("Declare categories=.")
+    declared = clone(oracle).set_params(categories=["a", "b", "z"])
+    assert np.isfinite(cross_val_score(declared, values, **given)).all()
 
 
 def test_scorer_refuses_bad_queries_at_once():

@@ -210,6 +210,8 @@ def test_few_users_and_large_budgets():
             if epsilon < 40:
                 assert_bounds(small(oracle), 2, spent, 1e-3)
     assert 0 < shuffled_epsilon(SubsetSelection(100.0, categories=D), 2, 1e-290) <= 100
+    for delta in (5e-324, 1e-320, 1e-308):  # of which a ratio to the least normal number is less
+        assert shuffled_epsilon(GRR(1.0, categories=D), 10, delta) == 1
     assert shuffled_epsilon(ProjectiveGeometryResponse(1e-4, categories=D), 5, 1e-3) == 0
 
 

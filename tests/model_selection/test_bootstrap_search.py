@@ -12,8 +12,11 @@ from sklearn_ldp import (
     OUE,
     Base,
     BootstrapSearch,
+    ColumnOracle,
     FrequencyEstimate,
     HadamardResponse,
+    MarginalOracle,
+    MatrixOracle,
     MLEApx,
     NoiseModel,
     NormSub,
@@ -24,9 +27,10 @@ from sklearn_ldp import (
 )
 from sklearn_ldp.metrics import query_errors
 from sklearn_ldp.model_selection import default_candidates
-from sklearn_ldp.model_selection._bootstrap_search import drawn_noise, with_more_noise
-from sklearn_ldp.postprocessing import norm
+from sklearn_ldp.model_selection._bootstrap_search import drawn_noise
+from sklearn_ldp.postprocessing import norm, norm_sub
 from sklearn_ldp.queries import groups, random_sets, top_k
+from sklearn_ldp.surveys._consistent import linear_tables
 
 MODEL = NoiseModel(p=0.5, q=1 / (np.e + 1), n_samples=20_000)
 
@@ -168,28 +172,29 @@ def drawn_noise_without_covariances(noise, frequencies, rng):
 
 
 def test_more_noise_of_any_kind():
-    of_users = with_more_noise(NoiseModel(0.5, 0.25, np.array([100, 300])), 1.5)
+    of_users = NoiseModel(0.5, 0.25, np.array([100, 300])).scaled(1.5)
     np.testing.assert_allclose(of_users.n_samples, [100 / 1.5, 200])
     search = BootstrapSearch(noise=0.02)
-    level = search._completed(FrequencyEstimate(TRUTH, range(128))).noise
-    more = with_more_noise(level, 4.0)
+    more = search._completed(FrequencyEstimate(TRUTH, range(128))).noise.scaled(4.0)
     assert more.std == pytest.approx(0.04)
     assert more.growth == 0
     assert more.n_samples is None
     np.testing.assert_allclose(more.variance(TRUTH), 0.04**2)
-    exact = OLH().channel(128).noise(100)
-    wrapped, fewer = type(more)(exact, 2.0), with_more_noise(exact, 2.0)
-    assert wrapped.n_samples == fewer.n_samples == 50
-    np.testing.assert_allclose(
-        wrapped.covariance(np.eye(3, 128), TRUTH), fewer.covariance(np.eye(3, 128), TRUTH)
-    )
-    np.testing.assert_allclose(
-        wrapped.answer_variance(np.ones((1, 128)), TRUTH),
-        fewer.answer_variance(np.ones((1, 128)), TRUTH),
-    )
-    np.testing.assert_allclose(
-        wrapped.covariance_product(TRUTH, TRUTH), fewer.covariance_product(TRUTH, TRUTH)
-    )
+    exact, asked = OLH().channel(128).noise(100), np.eye(3, 128)
+    fewer, ones = exact.scaled(2.0), np.ones((1, 128))
+    assert fewer.n_samples == 50
+    assert fewer == OLH().channel(128).noise(50.0)
+    drawn = exact.of_sample(1000)
+    for one, twice in ((exact, fewer), (drawn, drawn.scaled(2.0))):
+        np.testing.assert_allclose(twice.covariance(asked, TRUTH), 2 * one.covariance(asked, TRUTH))
+        np.testing.assert_allclose(
+            twice.answer_variance(ones, TRUTH), 2 * one.answer_variance(ones, TRUTH)
+        )
+        np.testing.assert_allclose(
+            twice.covariance_product(TRUTH, TRUTH), 2 * one.covariance_product(TRUTH, TRUTH)
+        )
+        assert twice.slope == pytest.approx(one.slope)
+    assert drawn.scaled(2.0).support_law is None
 
 
 # -- arrays and old estimates ---------------------------------------------------------------------
@@ -212,8 +217,28 @@ def test_a_level_is_enough_for_most_candidates():
     names = [repr(one) for one in default_candidates() if not isinstance(one, MLEApx | Power)]
     assert search.results_["candidate"].tolist() == [name.removesuffix("()") for name in names]
     assert "128 categories" in repr(search.estimate_)
-    with pytest.raises(ValueError, match=r"PowerNS needs .* which noise=ConstantNoise\(std=0.01\)"):
+    with pytest.raises(ValueError, match=r"PowerNS needs .* which noise=<Noise of level 0.0107"):
         BootstrapSearch([PowerNS()], noise=0.01).fit(an_estimate().values)
+
+
+def test_parts_of_surveys_without_p_and_q():
+    """A column of a matrix, and a table that is made of several, do not tell what MLEApx needs."""
+    rng = np.random.default_rng(0)
+    users = np.column_stack([rng.integers(0, size, 3000) for size in (3, 4, 2)])
+    domains = {"a": 3, "b": 4, "c": 2}
+    column = ColumnOracle(3.0, oracle=MatrixOracle(), domains=domains, random_state=0)
+    tables = MarginalOracle(3.0, domains=domains, random_state=0).fit_transform(users)
+    columns = column.fit_transform(users)
+    noise, values = columns["b"].noise, columns["b"].values[0]
+    behind = columns["b"].noise.of_reports().frequencies_behind(values)
+    np.testing.assert_array_equal(noise.frequencies_behind(values), behind)
+    assert not np.array_equal(behind, norm_sub(values))  # the outputs tell more than the estimate
+    for search in (BootstrapSearch(n_repeats=1), SyntheticSearch(n_repeats=2)):
+        assert "MLEApx" not in search.fit(columns["b"]).results_["candidate"]
+        assert search.fit_transform(columns)["b"].shape == (1, 4)
+    combined = linear_tables(tables)["a", "b"]
+    assert "MLEApx" not in BootstrapSearch(n_repeats=1).fit(combined).results_["candidate"]
+    assert "MLEApx" in BootstrapSearch(n_repeats=1).fit(tables["b", "a"]).results_["candidate"]
 
 
 def test_what_has_no_known_noise_is_refused():

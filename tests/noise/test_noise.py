@@ -1,15 +1,15 @@
 """Noise models answer one question: what is the covariance of any linear answers?"""
 
 import pickle
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
 from scipy import sparse
 
 from sklearn_ldp import GRR, OLH, OUE, FrequencyEstimate, HadamardResponse, NoiseModel
+from sklearn_ldp._noise import MULTINOMIAL, Covariances, Noise
 from sklearn_ldp.metrics import held_out_score
-from sklearn_ldp.noise import Noise
 from sklearn_ldp.oracles import estimate_by_group
 from sklearn_ldp.queries import groups, random_sets
 
@@ -19,9 +19,9 @@ PAIRS = np.array([[1.0, 1, 0, 0], [0, 0, 1, 1], [1, 0, 0, -1]])
 
 def test_p_q_and_n_alone_refuse_what_they_do_not_know():
     noise = NoiseModel(0.5, 0.25, 1000)
-    with pytest.raises(ValueError, match="does not tell the covariance of answers that add up"):
+    with pytest.raises(ValueError, match="does not tell the covariance of several"):
         noise.covariance(PAIRS, TRUTH)
-    with pytest.raises(ValueError, match="does not tell the covariance of the errors of several"):
+    with pytest.raises(ValueError, match="does not tell the covariance of several"):
         noise.covariance(np.eye(4), TRUTH)
     with pytest.raises(ValueError, match="does not tell the covariance"):
         noise.answer_variance(PAIRS, TRUTH)
@@ -38,7 +38,8 @@ def test_p_q_and_n_alone_refuse_what_they_do_not_know():
 @pytest.mark.parametrize("oracle", [GRR(), OUE(), OLH(), HadamardResponse(3.0, n_blocks=2)])
 def test_noise_of_an_oracle_is_a_noise_model_that_knows_more(oracle):
     noise = oracle.channel(4).noise(1000)
-    assert isinstance(noise, NoiseModel)
+    assert isinstance(noise, Noise)
+    assert noise != NoiseModel(noise.p, noise.q, 1000)
     assert (noise.p, noise.q) == (float(noise.channel.p), float(noise.channel.q))
     covariance = noise.covariance(PAIRS, TRUTH)
     assert covariance.shape == (3, 3)
@@ -74,37 +75,72 @@ def test_queries_of_another_width_are_refused():
         GRR().channel(4).noise(10).covariance(np.ones((1, 3)), TRUTH)
 
 
+def test_what_is_printed_behaves_as_it_says():
+    """Pasted back it is the same; what is more than p, q and n does not print as that."""
+    model = NoiseModel(0.5, 0.25, 1000)
+    assert repr(model) == "NoiseModel(p=0.5, q=0.25, n_samples=1000)"
+    halved = model.scaled(2.0)
+    for one in (model, halved):
+        assert eval(repr(one), {"NoiseModel": NoiseModel, "np": np, "array": np.array}) == one
+    of_oracle = GRR(1.0).channel(4).noise(1000)
+    for one in (of_oracle, of_oracle.of_sample(2000), model.of_population(), Noise.of_level(0.1)):
+        assert repr(one).startswith("<Noise of ") or one.curvature
+    assert "DirectChannel, p=" in repr(of_oracle)
+    with pytest.raises(AttributeError, match="does not change"):
+        of_oracle.n_samples = 5
+    with pytest.raises(TypeError):
+        replace(of_oracle, n_samples=5)
+    np.testing.assert_allclose(
+        replace(model, n_samples=500).variance(TRUTH), halved.variance(TRUTH)
+    )
+
+
+def test_a_pickled_law_is_the_same_law():
+    """Two terms of equal laws are one, also where one comes from a file."""
+    noise = OLH(2.0).channel(20).noise(1000)
+    other = pickle.loads(pickle.dumps(OLH(2.0).channel(20).noise(7000)))
+    f, vector = np.full(20, 0.05), np.arange(20.0)
+    for change in (str, Noise.of_population):
+        one, two = (n if change is str else change(n) for n in (noise, other))
+        errors = Noise.combined([one, two], (1, -1)).at(f)
+        assert len(errors._parts) == len(one.terms)
+        both = one.at(f).product(vector) + two.at(f).product(vector)
+        np.testing.assert_allclose(errors.product(vector), both)
+    apart = Noise.combined([noise.given(f), other.given(np.eye(20)[0])], (1, -1)).at(f)
+    assert len(apart._parts) == 2
+
+
 # -- other kinds fit in without bending -------------------------------------------------------
-@dataclass(frozen=True, eq=False)
-class Sampled(Noise):
+@dataclass(frozen=True)
+class Sampled:
     """Each user is asked with probability `share`: the sampling adds f (1 - f) (1 / share - 1)."""
 
-    asked: Noise
+    asked: object
     share: float
+    curvature = half_count = 0.0
 
     @property
-    def n_samples(self):
-        return self.asked.n_samples
+    def null_variance(self):
+        return self.asked.null_variance / self.share
 
     @property
-    def std(self):
-        return self.asked.std / np.sqrt(self.share)
+    def slope(self):
+        return self.asked.slope / self.share + (1 / self.share - 1)
 
-    @property
-    def growth(self):
-        return self.asked.growth / self.share + (1 / self.share - 1) / self.n_samples
+    def variances(self, frequencies):
+        drawn = MULTINOMIAL.variances(frequencies) * (1 / self.share - 1)
+        return self.asked.variances(frequencies) / self.share + drawn
 
-    def _covariance(self, rows, frequencies):
-        of_sampling = np.diag(frequencies) - np.outer(frequencies, frequencies)
-        sampling = rows @ of_sampling @ rows.T * (1 / self.share - 1) / self.n_samples
-        return self.asked.covariance(rows, frequencies) / self.share + sampling
+    def covariance(self, f):
+        parts = (1 / self.share, self.asked), (1 / self.share - 1, MULTINOMIAL)
+        return Covariances([(factor, law.covariance(f)) for factor, law in parts])
 
 
 def test_a_noise_of_another_kind_serves_intervals_scores_and_rows():
-    """Everything that asks for noise accepts sampled parts, which know neither p nor q."""
-    asked = OUE().channel(4).noise(1000)
-    noise = Sampled(asked, 0.25)
-    expected = asked.variance(TRUTH) / 0.25 + TRUTH * (1 - TRUTH) * 3 / 1000
+    """Everything that asks for noise accepts a law of one's own, which knows neither p nor q."""
+    asked = OUE().channel(4)
+    noise = Noise.of(Sampled(asked, 0.25), 1000)
+    expected = asked.noise(1000).variance(TRUTH) / 0.25 + TRUTH * (1 - TRUTH) * 3 / 1000
     np.testing.assert_allclose(noise.variance(TRUTH), expected)
     estimate = FrequencyEstimate([TRUTH], list("abcd"), noise)
     low = estimate.confidence_interval(0.95).low[0]

@@ -7,7 +7,6 @@ a third party uses the defaults.
 import io
 from pathlib import Path
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from estimators import ORACLES, SUPPORTING, slow_but, ways
@@ -21,7 +20,6 @@ from sklearn_ldp import (
     Base,
     BaseCut,
     BootstrapSearch,
-    ColumnOracle,
     EmpiricalBayes,
     HadamardResponse,
     HeldOutSearch,
@@ -63,12 +61,6 @@ VALUES = np.repeat(CATEGORIES, COUNTS)
 N = len(VALUES)
 QUERIES = groups([0, 0, 1, 1, 2, 2, 2, 2])
 EVERY = [*ORACLES, RandomQuestion(), RandomQuestion(epsilon=3.0)]
-
-
-@pytest.fixture(autouse=True)
-def _no_figures_stay_open():
-    yield
-    plt.close("all")
 
 
 every_oracle = pytest.mark.parametrize("oracle", EVERY, ids=repr)
@@ -157,11 +149,9 @@ def test_what_needs_support_refuses_reports_without_it(oracle):
     reports = declared(oracle).privatize(VALUES)
     estimate = declared(oracle).fit_transform(VALUES)
     for call in (
-        lambda: poisoning_gain(declared(oracle), 0.01, 2),
         lambda: support_size_test(reports, declared(oracle)),
         lambda: joint_support_test(reports, declared(oracle)),
         lambda: MLEApx().fit(estimate),
-        lambda: poisoning_gain(ColumnOracle(2.0, domains={"a": 2}, oracle=oracle), 0.01, 1),
         lambda: PrivatizedColumns(2.0, domains={"a": 2}, oracle=oracle).fit([[0], [1]]),
     ):
         with pytest.raises((TypeError, ValueError), match="Matrix|Range"):

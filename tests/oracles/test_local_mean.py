@@ -9,9 +9,9 @@ from scipy.stats import binom
 from sklearn.base import clone
 
 from sklearn_ldp import LocalMean
+from sklearn_ldp._mechanisms.coins import TWO_64, exp_lower_bound
+from sklearn_ldp._mechanisms.mean import MeanMechanism, mean_table, solved_table
 from sklearn_ldp.collection import Aggregator, aggregate, read_reports, write_reports
-from sklearn_ldp.mechanisms.coins import TWO_64, exp_lower_bound
-from sklearn_ldp.mechanisms.mean import MeanMechanism, mean_table, solved_table
 from sklearn_ldp.oracles import estimate_by_group
 from sklearn_ldp.utils.estimator_checks import exact_report_distribution
 
@@ -124,7 +124,7 @@ def test_pieces_merges_reports_and_clones_agree():
     assert merged.mean_ == pytest.approx(whole.mean_)
     assert LocalMean(1.0, bounds=(0, 100), input="reports").fit(reports).mean_ == whole.mean_
     with pytest.raises(ValueError, match="differently configured"):
-        merged.merge(LocalMean(1.0, bounds=(0, 90)).aggregate(reports))
+        merged.merge(LocalMean(1.0, bounds=(0, 90)).aggregate(np.asarray(reports)))
     histogram = clone(whole).fit([20, 80], sample_weight=[3000, 1000])
     assert histogram.n_samples_seen_ == 4000
 

@@ -9,14 +9,15 @@ import numpy as np
 import pytest
 from estimators import slow_but
 from sklearn.base import clone
+from threadpoolctl import threadpool_info, threadpool_limits
 
-from sklearn_ldp import ExactMLE, MatrixOracle, SubsetSelection
+from sklearn_ldp import GRR, ExactMLE, MatrixOracle, SubsetSelection
+from sklearn_ldp._mechanisms.coins import exp_lower_bound
+from sklearn_ldp._numerics import strategies
 from sklearn_ldp.collection import Aggregator, read_reports, write_reports
-from sklearn_ldp.mechanisms.coins import exp_lower_bound
-from sklearn_ldp.numerics import strategies
 from sklearn_ldp.oracles.channels import TWO_64, Coins, MatrixChannel, integer_channel
 from sklearn_ldp.queries import groups, ranges, top_k
-from sklearn_ldp.utils.estimator_checks import check_exact_epsilon_of
+from sklearn_ldp.utils.estimator_checks import check_exact_epsilon_of, check_oracle
 
 BUDGETS = (0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0)
 STORED = list(itertools.product((16, 32, 64, 128, 256), BUDGETS))
@@ -34,7 +35,7 @@ def worst_ratio(integers):
 
 def mean_variance(channel, matrix):
     uniform = np.full(channel.n_categories, 1 / channel.n_categories)
-    return channel.answer_variances(matrix, uniform).mean()
+    return channel.covariance(uniform).variances(matrix).mean()
 
 
 # -- the channels themselves ------------------------------------------------------------------
@@ -137,6 +138,22 @@ def test_width_of_the_wave_has_the_most_information(epsilon):
     assert 0 < b <= 0.5
 
 
+def test_a_channel_is_made_in_one_thread(monkeypatch):
+    """Threads of BLAS only wait for each other in its small products: 40 seconds for 4."""
+    n_threads, descended = [], strategies._descended
+
+    def watched(*arguments):
+        n_threads.extend(one["num_threads"] for one in threadpool_info() if "blas" in str(one))
+        return descended(*arguments)
+
+    monkeypatch.setattr(strategies, "_descended", watched)
+    with threadpool_limits(2, user_api="blas"):
+        strategies.optimised_channel(np.eye(3), 1.1, n_steps=4)
+        assert set(n_threads) == {1}
+        watched(strategies.square_wave(3, 1.1), np.eye(3), 1.1, 4)  # the negative control
+    assert set(n_threads) == {1, 2}
+
+
 # -- integers ---------------------------------------------------------------------------------
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 20.0, 1000.0])
 def test_rounding_keeps_epsilon(epsilon):
@@ -150,6 +167,45 @@ def test_rounding_keeps_epsilon(epsilon):
         assert all(sum(column) == TWO_64 for column in integers.T.tolist())
         assert worst_ratio(integers) <= exp_lower_bound(epsilon)
         assert np.abs(integers / 2.0**64 - channel).max() < 1e-9
+
+
+def other_than(n, epsilon):
+    """Randomised response, as a channel."""
+    weights = np.where(np.eye(n, dtype=bool), np.exp(epsilon), 1.0)
+    return weights / weights.sum(axis=0)
+
+
+@pytest.mark.parametrize("epsilon", [1e-6, 1.0, 20.0, 40.0])
+def test_rounding_moves_no_probability_and_refuses_what_it_would_have_to_move(epsilon):
+    channel = other_than(4, epsilon)
+    for budget in (epsilon, 1.2 * epsilon):
+        moved = np.abs(integer_channel(channel, budget) / 2.0**64 - channel).max()
+        assert moved < (1e-10 if epsilon <= 20 else 0.01)  # a unit of 78 at epsilon 40
+    with pytest.raises(ValueError, match="has an epsilon of .*, more than"):
+        integer_channel(channel, epsilon / 1.2)
+    with pytest.raises(ValueError, match="column 0 sums to 0.99"):
+        integer_channel(0.99 * channel, epsilon)
+
+
+def test_what_needs_a_finer_unit_is_refused():
+    with pytest.raises(ValueError, match="no integers over 2\\*\\*64 .* near this channel"):
+        integer_channel(other_than(4, 44.0), 44.0)
+    with pytest.raises(ValueError, match="expected probabilities above 0"):
+        integer_channel(np.eye(4), 44.0)
+
+
+def test_an_oracle_of_another_epsilon_fails_the_check():
+    class Careless(GRR):
+        factor = 1.2
+
+        def _make_mechanism(self, domain):
+            law = other_than(domain.size, self.factor * self.epsilon)
+            return MatrixChannel(integer_channel(law, self.epsilon))
+
+    with pytest.raises(ValueError, match="has an epsilon of .*, more than"):
+        check_oracle(Careless())
+    Careless.factor = 1.0
+    Careless(1.0, categories=4).protocol()
 
 
 def test_every_fall_of_the_coins():
@@ -265,7 +321,7 @@ def test_arrays_that_are_no_channel():
         (good[:, :3], r"expected an array of shape \(m, 4\)"),
         (good[0], "expected an array of shape"),
         (good * 0.9, "column 0 sums to"),
-        (strategies.square_wave(4, 1.1), "output 0 is 3.004.* more than exp"),
+        (strategies.square_wave(4, 1.1), r"has an epsilon of 1\.1, more than 1: .* of output 3"),
         (np.eye(4), "expected probabilities above 0"),
         (np.where(good == good.max(), np.nan, good), "expected probabilities above 0"),
         (np.full((4, 4), 0.25), "do not tell all categories apart"),

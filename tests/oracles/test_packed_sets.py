@@ -14,6 +14,7 @@ from scipy import stats
 from sklearn.base import clone
 
 from sklearn_ldp import ColumnOracle, SubsetSelection
+from sklearn_ldp._mechanisms.coins import SecureCoins, SeededCoins
 from sklearn_ldp.collection import (
     Aggregator,
     RefusedBatchError,
@@ -24,7 +25,6 @@ from sklearn_ldp.collection import (
     tally_file,
     write_reports,
 )
-from sklearn_ldp.mechanisms.coins import SecureCoins, SeededCoins
 from sklearn_ldp.utils.estimator_checks import (
     check_exact_epsilon,
     check_exact_support_probabilities,
@@ -299,11 +299,11 @@ def test_lists_of_bytes_are_read_as_before(never_packed):
 # -- clients ----------------------------------------------------------------------------------
 def test_a_memo_of_a_list_is_reported_as_bits(tmp_path, never_packed):
     never_packed(True)
-    client = RepeatedClient(ORACLE, tmp_path / "memo", epsilon_forever=2.0)
+    client = RepeatedClient(ORACLE, tmp_path / "memo", question="item", epsilon_forever=2.0)
     before = client.report(7, collection_round="0")
     assert before.shape == (1, CHANNEL.size)
     never_packed(False)
-    again = RepeatedClient(ORACLE, tmp_path / "memo", epsilon_forever=2.0)
+    again = RepeatedClient(ORACLE, tmp_path / "memo", question="item", epsilon_forever=2.0)
     first, *others = (again.report(7, collection_round=str(i)) for i in range(9))
     np.testing.assert_array_equal(first, CHANNEL.as_reports(before))
     assert {one.shape for one in others} == {(1, 38)}
@@ -331,7 +331,7 @@ def test_a_survey_carries_bits_among_lists(seed):
 @pytest.mark.slow
 def test_many_coins_differ_after_a_fork():
     code = (
-        "import os; from sklearn_ldp.mechanisms.coins import SecureCoins; coins = SecureCoins()\n"
+        "import os; from sklearn_ldp._mechanisms.coins import SecureCoins; coins = SecureCoins()\n"
         "coins.bytes(9000); ends = os.pipe(); is_parent = os.fork()\n"
         "own = coins.bytes(9000).tobytes()\n"
         "if is_parent: print(len(set(own)), own != os.read(ends[0], 9000))\n"

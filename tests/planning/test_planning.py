@@ -15,6 +15,7 @@ from sklearn_ldp import (
     OLH,
     OUE,
     ColumnOracle,
+    Domain,
     HadamardResponse,
     NoiseModel,
     ProjectiveGeometryResponse,
@@ -23,7 +24,7 @@ from sklearn_ldp import (
 from sklearn_ldp.metrics import equivalent_n_samples, query_errors
 from sklearn_ldp.oracles import profile_oracle
 from sklearn_ldp.planning import Plan
-from sklearn_ldp.queries import full_domain, groups, query_matrix, random_sets, top_k
+from sklearn_ldp.queries import full_domain, groups, mean, query_matrix, random_sets, top_k
 
 COUNTS = np.array([100, 50, 25, 13, 10, 2, 0, 0])
 N = int(COUNTS.sum())
@@ -209,7 +210,7 @@ def test_users_for_a_difference_are_the_inverse_of_power(difference, of):
     gap = {difference: 0.05}
     for oracle in (GRR(), OLH(), HadamardResponse(2.0, n_blocks=2)):
         plan = Plan(oracle, 8, level=0.9)
-        for power in (0.3, 0.8):
+        for power in (0.5, 0.8):
             n = plan.users_for(**gap, power=power, of=of)
             assert isinstance(n, int)
             assert plan.power(n, **gap, of=of) >= power * (1 - 1e-9)
@@ -281,7 +282,7 @@ def test_oracles_stay_as_they_are():
         (ValueError, "shape \\(8,\\)", {"frequencies": TRUTH[:3]}),
         (ValueError, "sum to 1", {"frequencies": COUNTS}),
         (ValueError, "sum to 1", {"frequencies": TRUTH * np.nan}),
-        (ValueError, "0 < level < 1", {"level": 95}),
+        (ValueError, "0.5 <= level < 1, got 95", {"level": 95}),
         (ValueError, "needs the true frequencies: give presumed ones", {"queries": top_k(2)}),
         (ValueError, "epsilon", {"oracle": OUE(-1.0)}),
         (ValueError, "categories", {"n_categories": None}),
@@ -314,16 +315,32 @@ def test_numbers_of_users_that_are_refused(bad):
         ("rmse must be a finite number > 0, got 0", {"rmse": 0}),
         ("mae must be a finite number > 0, got nan", {"mae": np.nan}),
         ("half_width must be a finite number > 0, got '1 %'", {"half_width": "1 %"}),
+        ("needs more than 10\\*\\*300 users", {"half_width": 1e-300}),
         ("are for a change, order or detection: .* with rmse", {"rmse": 0.1, "power": 0.9}),
         ("are for a change, order or detection: .* with mae", {"mae": 0.1, "frequency": 0.9}),
         ("are for a change, order or detection", {"half_width": 0.1, "of": "users"}),
-        ("0 < power < 1, got 1", {"change": 0.1, "power": 1}),
-        ("0 < power < 1, got nan", {"change": 0.1, "power": np.nan}),
+        (
+            "half_width must be less than 1, .* got 5: 0.01 is a percentage",
+            {"half_width": 5},
+        ),
+        ("rmse must be less than 1, .* got 1.0", {"rmse": 1.0}),
+        ("overall_rmse must be less than 1", {"overall_rmse": 2}),
+        ("0.5 <= power < 1, got 0.05", {"change": 0.1, "power": 0.05}),
+        ("0.5 <= power < 1, got 1", {"change": 0.1, "power": 1}),
+        ("0.5 <= power < 1, got nan", {"change": 0.1, "power": np.nan}),
     ],
 )
 def test_aims_that_are_refused(message, aims):
     with pytest.raises(ValueError, match=message):
         Plan(OUE(), 8).users_for(**aims)
+
+
+def test_an_aim_in_the_units_of_the_question():
+    """The half width of a mean age is in years, and less than they span."""
+    plan = Plan(OUE(categories=Domain.bins(10, bounds=(0, 100))), queries=mean())
+    assert plan.users_for(half_width=5) > 1
+    with pytest.raises(ValueError, match="half_width must be less than 90, which all answers"):
+        plan.users_for(half_width=90)
 
 
 @pytest.mark.parametrize(

@@ -404,6 +404,21 @@ def test_set_output_polars(post):
     assert result.columns == NAMES
 
 
+def test_users_values_are_no_estimates():
+    """Before: `NormSub` of a column of codes was all ones, as each row was made to sum to 1."""
+    codes = np.arange(10)[:, None]
+    for post in (NormSub(), Base(), PowerNS(noise=0.1)):
+        with pytest.raises(ValueError, match=r"in each row, got a single whole number \(n_feat"):
+            post.fit_transform(codes)
+    with pytest.raises(ValueError, match="users' values are for an oracle"):
+        NormSub().transform(codes)
+    for estimates in (codes[:1], codes / 10):  # which may be of a single category
+        assert np.all(NormSub().fit_transform(estimates) == 1)
+    one = FrequencyEstimate([[0.75]], ["the only string that was found"])
+    assert NormSub().fit_transform(one).values.tolist() == [[1.0]]
+
+
+@pytest.mark.filterwarnings("ignore:.*not data frames")
 @pytest.mark.parametrize("post", FROM_NOISE, ids=repr)
 def test_an_estimate_stays_one_whatever_the_output_is_set_to(post):
     """A data frame would lose the noise level on the way to the next step of a Pipeline."""

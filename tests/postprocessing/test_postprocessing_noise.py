@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -34,7 +35,7 @@ from sklearn_ldp import (
     PowerNS,
     Smooth,
 )
-from sklearn_ldp.noise import Noise
+from sklearn_ldp._noise import Covariance, Noise, of_columns
 
 F3 = np.array([[0.75, 0.5, -0.125], [0.25, 0.125, 0.375]])
 NAMES = ["red", "green", "blue"]
@@ -96,17 +97,24 @@ def test_a_number_is_a_constant_noise_level(post):
 def test_any_kind_of_noise_will_do():
     """Such as one that is added to frequencies, and knows no p and q."""
 
-    class Added(Noise):
-        n_samples, std, growth = 2000, 0.04, 0.0
+    @dataclass(frozen=True)
+    class Added:
+        null_variance = 2000 * 0.04**2
+        slope = curvature = half_count = 0.0
 
-        def _covariance(self, rows, frequencies):
-            return self.std**2 * (rows @ rows.T).toarray()
+        def variances(self, frequencies):
+            return np.full(frequencies.shape, self.null_variance)
+
+        def covariance(self, f):
+            variances = self.variances(f)
+            factors = of_columns(variances, np.zeros((len(f), 0)), np.zeros(0))
+            return Covariance(self, f, lambda f: factors)
 
     F = np.array([[0.5, 0.3, 0.2, 0.04, -0.04]])
     for post in NEEDS_NOISE:
         if isinstance(post, MLEApx):
             continue
-        added = clone(post).set_params(noise=Added()).fit_transform(F)
+        added = clone(post).set_params(noise=Noise.of(Added(), 2000)).fit_transform(F)
         if isinstance(post, NEEDS_USERS):
             assert np.isfinite(added).all()
             continue

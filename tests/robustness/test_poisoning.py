@@ -18,13 +18,18 @@ from sklearn_ldp import (
     SUE,
     ColumnOracle,
     HadamardResponse,
+    LocalMean,
     MarginalOracle,
+    MatrixOracle,
+    RangeOracle,
+    StringOracle,
     SubsetSelection,
 )
 from sklearn_ldp.collection import (
     read_reports,
     write_reports,
 )
+from sklearn_ldp.queries import prefixes
 from sklearn_ldp.robustness import (
     hash_function_test,
     joint_support_test,
@@ -32,6 +37,9 @@ from sklearn_ldp.robustness import (
     support_size_test,
 )
 from sklearn_ldp.utils.estimator_checks import exact_report_distribution
+
+# Servers tell that reports may be fake, and count them.
+pytestmark = pytest.mark.filterwarnings("ignore:.* expects reports that support")
 
 MIXING = OLH(hash_family="mixing")
 CONSTANT = (GRR, SubsetSelection)
@@ -111,6 +119,118 @@ def test_attacks_gain_what_the_formula_says(oracle, seed):
     # Negative control: as if fake reports weighed no more than lies about the value.
     wrong = poisoning_gain(oracle, SHARE, r, target_frequency=truth, attack="input")
     assert abs(gain - wrong) > 5 * spread
+
+
+def fake_mean(seed):
+    """A tenth of the users report the output that stands for the largest number."""
+    oracle, genuine = LocalMean(1.0, bounds=(10, 60)), N - N // 10
+    ages = np.random.default_rng(seed).uniform(10, 40, genuine)
+    reports = clone(oracle).set_params(random_state=seed).privatize(ages)
+    best = np.argmax(oracle.protocol().mechanism.values)
+    server = clone(oracle).aggregate(np.r_[reports, np.full(N // 10, best, reports.dtype)])
+    place = (ages.mean() - 10) / 50
+    return oracle, server.mean_ - ages.mean(), place, server.standard_error_
+
+
+def fake_bins(seed):
+    """A tenth of the users report the output that adds most to a bin, whichever that is."""
+    oracle, genuine = RangeOracle(1.0, categories=16), N - N // 10
+    codes = np.random.default_rng(seed).integers(0, 16, genuine)
+    reports = clone(oracle).set_params(random_state=seed).privatize(codes)
+    decoding = oracle.channel().decoding
+    target, best = np.unravel_index(np.argmax(decoding), decoding.shape)
+    server = clone(oracle).aggregate(np.r_[reports, np.full(N // 10, best, reports.dtype)])
+    truth = np.mean(codes == target)
+    spread = float(np.sqrt(np.max(server.noise_.variance(np.full(16, 1 / 16)))))
+    return oracle, server.frequencies_[target] - truth, truth, spread
+
+
+def string_reports(oracle, text, on):
+    """Reports on some questions whose values are those of a string under any function."""
+    protocol = oracle.protocol()
+    codes, reports = protocol.domain.encode([text])[0], np.zeros((len(on), 3), dtype=np.int64)
+    reports[:, 0], reports[:, 1] = on, np.arange(len(on))
+    for j in set(on):
+        part, rows = protocol.mechanism.mechanisms[j], np.asarray(on) == j
+        reports[rows, 1] %= part.n_functions
+        reports[rows, 2] = part.hash(reports[rows, 1], np.full(rows.sum(), codes[j]))
+    return reports
+
+
+WORDS = StringOracle(4.0, alphabet="abcdefgh", max_length=4, n_found=4, expected_n_users=20_000)
+
+
+def fake_string(seed):
+    """A tenth of the users claim to be held out, and promote a string that is found anyway."""
+    words = ["abc", "bad", "dead", "feed"] * (N // 10)
+    reports = clone(WORDS).set_params(random_state=seed).privatize(words)
+    held_out = len(WORDS.plan().steps)
+    fake = string_reports(WORDS, "bad", [held_out] * (len(words) // 9))
+    estimate = clone(WORDS).aggregate(np.r_[reports, fake]).estimate_
+    spread = float(np.sqrt(np.max(estimate.noise.variance(np.full((1, 4), 0.25)))))
+    return WORDS, estimate["bad"] - 0.25, 0.25, spread
+
+
+@pytest.mark.parametrize("attacked", [fake_mean, fake_bins, fake_string])
+def test_what_fake_users_add_to_a_mean_a_bin_and_a_string(attacked, seed):
+    """Within 5 standard errors; the negative control is a lie about the value."""
+    oracle, gain, truth, spread = attacked(seed)
+    given = {"share": 0.1, "n_targets": 1, "target_frequency": truth}
+    assert gain == pytest.approx(poisoning_gain(oracle, **given), abs=5 * spread)
+    wrong = poisoning_gain(oracle, **given, attack="input")
+    assert abs(gain - wrong) > 5 * spread
+
+
+@pytest.mark.filterwarnings("ignore:.*are not detected among")
+def test_fake_users_plant_a_string_that_nobody_has(seed):
+    """Half of them are spread over the searching parts: it is detected, with half of the gain."""
+    words = ["abc", "bad", "dead"] * 10_000
+    reports = clone(WORDS).set_params(random_state=seed).privatize(words)
+    held_out, m = len(WORDS.plan().steps), 800
+    on = [*(np.arange(m // 2) % held_out).tolist(), *[held_out] * (m // 2)]
+    fake = string_reports(WORDS, "hag", on)
+    estimate = clone(WORDS).aggregate(np.r_[reports, fake]).estimate_
+    assert "hag" in estimate.categories
+    bound = poisoning_gain(WORDS, m / (m + len(words)), 1)
+    assert 0.4 * bound < estimate["hag"] < 0.7 * bound
+    # Negative control: all of them claim to be held out, so that the search does not find it.
+    alone = string_reports(WORDS, "hag", [held_out] * m)
+    estimate = clone(WORDS).aggregate(np.r_[reports, alone]).estimate_
+    assert set(estimate.categories) == set(words)
+
+
+def test_gains_of_what_is_no_list_of_categories():
+    """Figures of the page on operating a collection, from the formulas on paper."""
+    for epsilon, largest, gain in ((0.5, 5.125, 2.7025), (1.0, 2.78125, 1.530625)):
+        mean = LocalMean(epsilon, bounds=(0, 100))
+        assert mean.protocol().mechanism.values.max() == largest
+        assert poisoning_gain(mean, 0.01, 1, target_frequency=0.36) == pytest.approx(gain)
+    matrix = MatrixOracle(1.0, categories=4, queries=prefixes())
+    decoding = matrix.channel().decoding
+    for r in (1, 2, 4):
+        most = max(
+            decoding[list(targets)].sum(axis=0).max()
+            for targets in itertools.combinations(range(4), r)
+        )
+        assert poisoning_gain(matrix, 0.01, r) == pytest.approx(0.01 * most)
+    both = poisoning_gain([GRR(1.0, categories=4), matrix], 0.01, 1)
+    assert both.shape == (2,)
+    assert poisoning_gain(WORDS, 0.01, 2) == pytest.approx(2 * poisoning_gain(WORDS, 0.01, 1))
+
+
+@pytest.mark.parametrize(
+    ("oracle", "options", "words"),
+    [
+        (RangeOracle(1.0, categories=300), {}, "of RangeOracle only the attack .input."),
+        (LocalMean(1.0, bounds=(0, 1)), {"n_targets": 2}, "from 1 to 1"),
+        (LocalMean(1.0, bounds=(0, 1)), {"attack": "assigned"}, "LocalMean draw none"),
+        (LocalMean(1.0, bounds=(0, 1)), {"n_categories": 3}, "LocalMean declares its domain"),
+        (StringOracle(1.0), {}, "needs an alphabet"),
+    ],
+)
+def test_gains_that_are_refused(oracle, options, words):
+    with pytest.raises((TypeError, ValueError), match=words):
+        poisoning_gain(oracle, 0.01, **{"n_targets": 1, **options})
 
 
 def test_input_attacks(seed):

@@ -21,9 +21,8 @@ from sklearn_ldp import (
     NormSub,
     SyntheticSearch,
 )
+from sklearn_ldp._mechanisms.coins import SeededCoins
 from sklearn_ldp.collection import Aggregator, RefusedBatchError, read_reports, write_reports
-from sklearn_ldp.mechanisms.coins import SeededCoins
-from sklearn_ldp.noise import SampledNoise
 
 DOMAINS = {"sex": ["F", "M"], "age": 5, "state": 12}
 
@@ -165,7 +164,7 @@ def standardised(oracle, table, repeats, noise_of=lambda noise: noise):
     decoded, errors = mechanism.decode(tallies), []
     for j, f in enumerate(truth.values()):
         values, noise = mechanism.mechanisms[j].estimate_decoded(*mechanism.decoded_on(decoded, j))
-        noise = noise_of(SampledNoise(noise, len(table)))
+        noise = noise_of(noise.of_sample(len(table)))
         errors.append((values - f) ** 2 / noise.variance(f))
     return np.concatenate(errors, axis=1)
 
@@ -190,7 +189,7 @@ def test_noise_needs_the_sampling_term():
     low, high = stats.chi2.ppf([5e-7, 1 - 5e-7], 400) / 400
     right = standardised(oracle, table, 400).mean(axis=0)
     assert np.all((right > low) & (right < high))
-    without = standardised(oracle, table, 400, lambda noise: noise.noise).mean(axis=0)
+    without = standardised(oracle, table, 400, lambda noise: noise.of_reports()).mean(axis=0)
     assert np.all(without[:5] > high)
 
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from sklearn_ldp import GRR, Domain, LocalMean, MatrixOracle, RangeOracle
+from sklearn_ldp._mechanisms.coins import TWO_64
+from sklearn_ldp._numerics import strategies
 from sklearn_ldp.collection import Aggregator, read_reports, write_reports
 from sklearn_ldp.inference import quantiles
-from sklearn_ldp.mechanisms.coins import TWO_64
-from sklearn_ldp.numerics import strategies
 from sklearn_ldp.oracles import estimate_by_group
 from sklearn_ldp.queries import between, prefixes
 from sklearn_ldp.utils import estimator_checks
@@ -49,7 +49,7 @@ def test_the_matrix_has_the_smaller_expected_error_where_there_is_one(monkeypatc
         with monkeypatch.context() as patch:
             patch.setattr("sklearn_ldp.surveys._range_oracle._MOST_OF_MATRIX", 1)
             tree = RangeOracle(epsilon, categories=d).channel()
-        errors = [one.answer_variances(asked, uniform).mean() for one in (matrix, tree)]
+        errors = [one.covariance(uniform).variances(asked).mean() for one in (matrix, tree)]
         assert errors[0] < errors[1]
 
 
@@ -71,7 +71,7 @@ def test_every_fall_of_the_coins():
     """The negative control is a smaller budget."""
     tree = small_tree(1.0, 5).for_enumeration()
     check_exact_epsilon_of(tree, range(5), 1.0)
-    with pytest.raises(AssertionError):
+    with pytest.raises(AssertionError, match="epsilon is exceeded"):
         check_exact_epsilon_of(tree, range(5), 0.99)
 
 
@@ -121,7 +121,7 @@ def test_bias_and_covariance_of_the_tree(seed):
 def test_variances_of_a_bin_that_is_alone_in_its_groups():
     """The last one of 257 is asked for on all levels, whose errors hang together the most."""
     tree, uniform = RangeOracle(1.0, categories=257).channel(), np.full(257, 1 / 257)
-    exact = tree.answer_variances(np.eye(257)[[100, 256]], uniform)
+    exact = tree.covariance(uniform).variances(np.eye(257)[[100, 256]])
     np.testing.assert_allclose(tree.variances(uniform)[[100, 256]], exact, rtol=0.02)
 
 
@@ -129,7 +129,7 @@ def test_variances_of_single_bins(monkeypatch):
     """Of uniform users and of those of whom half are in one bin; many bins are as in the first."""
     uniform = np.full(300, 1 / 300)
     heaped = 0.5 * uniform + 0.5 * (np.arange(300) == 50)
-    exact = [TREE.answer_variances(np.eye(300), f) for f in (uniform, heaped)]
+    exact = [TREE.covariance(f).variances(np.eye(300)) for f in (uniform, heaped)]
     np.testing.assert_allclose(TREE.variances(np.array([uniform, heaped])), exact, rtol=0.08)
     np.testing.assert_allclose(TREE.total_variance(), exact[0].sum(), rtol=0.01)
     monkeypatch.setattr("sklearn_ldp.surveys._range_oracle._MOST_SINGLE", 1)

@@ -8,9 +8,8 @@ import pytest
 from one_bit import one_bit
 
 from sklearn_ldp import GRR, OLH, OUE, HadamardResponse, NoiseModel, SubsetSelection
-from sklearn_ldp.mechanisms.coins import TWO_64, SecureCoins
-from sklearn_ldp.mechanisms.several import Several, View, Views, shares_over_2_64
-from sklearn_ldp.noise import SampledNoise
+from sklearn_ldp._mechanisms.coins import TWO_64, SecureCoins
+from sklearn_ldp._mechanisms.several import Several, View, Views, shares_over_2_64
 from sklearn_ldp.utils.estimator_checks import check_exact_epsilon_of, exact_report_distribution
 
 SHARES = shares_over_2_64([1, 3])
@@ -211,7 +210,7 @@ def test_the_sampling_term_by_enumeration(m):
     users = [0, 0, 0, 0, 1, 1, 2]
     f = np.bincount(users) / 7
     channel = GRR(2.0).channel(3)
-    noise = SampledNoise(channel.noise(m), 7)
+    noise = channel.noise(m).of_sample(7)
     matrix = np.array([[1.0, 0, 0], [0, 1, 0], [1, 0, 1], [0.5, -1, 2]])
     added = variances_of_all_samples(users, m, matrix)
     expected = channel.noise(m).covariance(matrix, f) + added
@@ -231,30 +230,30 @@ def test_the_sampling_term_by_enumeration(m):
 def test_the_term_of_the_methods():
     """With m = n pi it is f (1 - f) (1 / pi - 1) / n."""
     n, pi, f = 10**6, 0.2, np.array([0.3, 0.7])
-    noise = SampledNoise(NoiseModel(0.75, 0.25, int(n * pi)), n)
+    noise = NoiseModel(0.75, 0.25, int(n * pi)).of_sample(n)
     added = n * (noise.variance(f) - NoiseModel(0.75, 0.25, int(n * pi)).variance(f))
     np.testing.assert_allclose(added, f * (1 - f) * (1 / pi - 1), rtol=1e-5)
 
 
 def test_users_who_were_all_asked_add_nothing():
     whole = GRR(1.0).channel(3).noise(10)
-    noise = SampledNoise(whole, 10)
+    noise = whole.of_sample(10)
     f = np.array([0.2, 0.3, 0.5])
     np.testing.assert_array_equal(noise.variance(f), whole.variance(f))
-    assert SampledNoise(GRR(1.0).channel(3).noise(1), 1).curvature == 0
+    assert GRR(1.0).channel(3).noise(1).of_sample(1).curvature == 0
 
 
 def test_each_row_has_its_own_noise():
     channel = GRR(1.0).channel(3)
-    noise = SampledNoise(channel.noise(np.array([50, 80])), 200)
+    noise = channel.noise(np.array([50, 80])).of_sample(200)
     f = np.array([0.2, 0.3, 0.5])
     for i, m in enumerate([50, 80]):
-        alone = SampledNoise(channel.noise(m), 200)
+        alone = channel.noise(m).of_sample(200)
         np.testing.assert_allclose(noise.variance(f)[i], alone.variance(f))
         assert noise.of_rows(i).n_samples == m
-    assert noise == SampledNoise(channel.noise(np.array([50, 80])), 200)
-    assert noise != SampledNoise(channel.noise(np.array([50, 80])), 300)
-    assert hash(noise) == hash(SampledNoise(channel.noise(np.array([50, 80])), 200))
+    assert noise == channel.noise(np.array([50, 80])).of_sample(200)
+    assert noise != channel.noise(np.array([50, 80])).of_sample(300)
+    assert hash(noise) == hash(channel.noise(np.array([50, 80])).of_sample(200))
 
 
 # -- views: parts that look at several columns ----------------------------------------------------

@@ -1,5 +1,6 @@
 """Columns that stay: clients that remember theirs, collectors who assign them; tests of reports."""
 
+import hashlib
 import json
 import multiprocessing
 import os
@@ -13,9 +14,9 @@ import pytest
 from scipy import stats
 
 from sklearn_ldp import GRR, OLH, OUE, ColumnOracle, MarginalOracle
+from sklearn_ldp._mechanisms.several import Several
 from sklearn_ldp._utils.files import _temporary as temporary
 from sklearn_ldp.collection import SurveyClient
-from sklearn_ldp.mechanisms.several import Several
 from sklearn_ldp.robustness import (
     assigned_parts,
     check_assigned,
@@ -80,13 +81,13 @@ def test_assigned_columns():
 # -- a client that remembers --------------------------------------------------------------------
 def test_a_client_stays_with_its_column_and_report(tmp_path):
     path = tmp_path / "memo.json"
-    client = SurveyClient(survey(), path)
+    client = SurveyClient(survey(), path, question="census")
     column = client.column
     assert client.n_reports == 0
     first = client.report(RECORD)
     assert first[0, 0] == list(DOMAINS).index(column)
     for values in (RECORD, {"sex": "M", "age": 0, "state": 0}, {}):
-        again = SurveyClient(survey(), path)
+        again = SurveyClient(survey(), path, question="census")
         np.testing.assert_array_equal(again.report(values), first)
         assert (again.column, again.n_reports) == (column, 1)
     assert survey().aggregate(first).n_samples_seen_ == 1
@@ -96,7 +97,7 @@ def test_a_client_stays_with_its_column_and_report(tmp_path):
 
 
 def test_a_report_is_renewed_for_the_same_column(tmp_path):
-    client = SurveyClient(survey(), tmp_path / "memo.json")
+    client = SurveyClient(survey(), tmp_path / "memo.json", question="census")
     reports = {tuple(client.renew(RECORD)[0].tolist()) for _ in range(20)}
     assert client.n_reports == 20
     assert len(reports) > 1
@@ -106,7 +107,7 @@ def test_a_report_is_renewed_for_the_same_column(tmp_path):
 def test_columns_are_drawn_with_the_probabilities_of_the_survey(tmp_path):
     """Error rate 1e-4; the negative control takes the probabilities of the other columns."""
     one = ColumnOracle(1.0, domains={"a": 2, "b": 20}, oracle=GRR())
-    drawn = [SurveyClient(one, tmp_path / str(i)).column for i in range(100)]
+    drawn = [SurveyClient(one, tmp_path / str(i), question="census").column for i in range(100)]
     observed = [drawn.count("a"), drawn.count("b")]
     expected = 100 * one.protocol().mechanism.probabilities
     assert stats.chisquare(observed, expected).pvalue > 1e-4
@@ -114,101 +115,112 @@ def test_columns_are_drawn_with_the_probabilities_of_the_survey(tmp_path):
 
 
 def test_records_that_are_refused_spend_nothing(tmp_path):
-    client = SurveyClient(survey(), tmp_path / "memo.json")
+    client = SurveyClient(survey(), tmp_path / "memo.json", question="census")
     with pytest.raises(ValueError, match=f"the column '{client.column}', which the record does"):
         client.report({"height": 1})
     with pytest.raises(ValueError, match=f"in the column '{client.column}'") as caught:
         client.report(dict.fromkeys(DOMAINS, "SECRET"))
     assert "SECRET" not in str(caught.value)
-    assert SurveyClient(survey(), tmp_path / "memo.json").n_reports == 0
+    assert SurveyClient(survey(), tmp_path / "memo.json", question="census").n_reports == 0
 
 
-def test_memos_of_the_first_releases_are_read(tmp_path):
-    """As they were written before RepeatedClient shared their code, digest included."""
+def sealed(entries):
+    """A memo with its digest, which has no key: another program may write a wrong one."""
+    own = {name: entry for name, entry in entries.items() if name not in ("format", "survey")}
+    text = json.dumps(own, sort_keys=True)
+    return json.dumps({**entries, "sha256": hashlib.sha256(text.encode()).hexdigest()})
+
+
+@pytest.mark.parametrize("has_digest", [False, True])
+def test_memos_of_the_first_releases_are_refused(has_digest, tmp_path):
+    """They belong to no question, so their report may be one of another question."""
     memo = {
         "format": "sklearn_ldp survey client 1",
         "survey": "f3227b0c5e5cf5f94fc0c7686b003c8bc7ece3bec97735bf143bdc4c1b906c5f",
         "part": 2,
         "report": [2, 539, 3, *[0] * 14],
         "n_reports": 1,
-        "sha256": "b7c74d87e5ffc36d84b4bc2452fad6ac2993e6502a849a5c58ec2f1997543952",
     }
-    path = tmp_path / "memo.json"
-    path.write_text(json.dumps(memo))
-    client = SurveyClient(survey(), path)
-    assert (client.column, client.n_reports) == ("state", 1)
-    assert client.report(RECORD).tolist() == [memo["report"]]
-    client.renew(RECORD)
-    assert SurveyClient(survey(), path).n_reports == 2
-    path.write_text(json.dumps({**memo, "format": "sklearn_ldp survey client 2"}))
+    text, path = sealed(memo) if has_digest else json.dumps(memo), tmp_path / "memo.json"
+    path.write_text(text)
+    with pytest.raises(ValueError, match="of an older SurveyClient: it belongs to no question"):
+        SurveyClient(survey(), path, question="census")
+    assert path.read_text() == text
+    path.write_text(text.replace("client 1", "client 3"))
     with pytest.raises(ValueError, match="is the memo of a newer SurveyClient"):
-        SurveyClient(survey(), path)
+        SurveyClient(survey(), path, question="census")
 
 
 def test_memos_that_are_refused(tmp_path):
     path = tmp_path / "memo.json"
-    SurveyClient(survey(), path).report(RECORD)
-    sealed = json.loads(path.read_text())
-    whole = {name: entry for name, entry in sealed.items() if name != "sha256"}
-    path.write_text(json.dumps(whole))  # as the first release wrote it
-    SurveyClient(survey(), path)
-    with pytest.raises(ValueError, match="is the memo of another survey"):
-        SurveyClient(survey(weights={"age": 2}), path)
-    path.write_text(json.dumps({**whole, "survey": 3}))
-    with pytest.raises(ValueError, match="is the memo of another survey"):
-        SurveyClient(survey(), path)
-    path.write_text(json.dumps(whole))
+    SurveyClient(survey(), path, question="census").report(RECORD)
+    whole = json.loads(path.read_text())
+    del whole["sha256"]
+    path.write_text(sealed(whole))
+    SurveyClient(survey(), path, question="census")  # the negative control
+    with pytest.raises(ValueError, match="is the memo of another question, survey"):
+        SurveyClient(survey(weights={"age": 2}), path, question="census")
+    with pytest.raises(ValueError, match="is the memo of another question, survey"):
+        SurveyClient(survey(), path, question="another")
+    path.write_text(sealed({**whole, "survey": 3}))
+    with pytest.raises(ValueError, match="is the memo of another question, survey"):
+        SurveyClient(survey(), path, question="census")
+    path.write_text(sealed(whole))
     for text in (
         path.read_text()[:20],
         "[]",
         "{}",
-        json.dumps({**whole, "part": 3}),
-        json.dumps({**whole, "part": "sex"}),
-        json.dumps({**whole, "report": None}),
-        json.dumps({**whole, "report": [9, 9]}),
-        json.dumps({**whole, "report": [2**70]}),
-        json.dumps({**whole, "report": [[0]]}),
-        json.dumps({**whole, "report": []}),
-        json.dumps({**whole, "report": 3}),
-        json.dumps({**whole, "part": bool(whole["part"])}),
-        json.dumps({**whole, "n_reports": -3}),
-        json.dumps({**whole, "n_reports": 0}),
-        json.dumps({**whole, "n_reports": "many"}),
-        json.dumps({**whole, "n_reports": True}),
-        json.dumps({**whole, "n_reports": float("nan")}),
-        json.dumps({**whole, "n_reports": 1.0}),
-        json.dumps({**whole, "also": 3}),
-        json.dumps(whole)[:-1] + ', "n_reports": 1' + "0" * 5000 + "}",
+        sealed({**whole, "part": 3}),
+        sealed({**whole, "part": "sex"}),
+        sealed({**whole, "report": None}),
+        sealed({**whole, "report": [9, 9]}),
+        sealed({**whole, "report": [2**70]}),
+        sealed({**whole, "report": [[0]]}),
+        sealed({**whole, "report": []}),
+        sealed({**whole, "report": 3}),
+        sealed({**whole, "part": bool(whole["part"])}),
+        sealed({**whole, "n_reports": -3}),
+        sealed({**whole, "n_reports": 0}),
+        sealed({**whole, "n_reports": "many"}),
+        sealed({**whole, "n_reports": True}),
+        sealed({**whole, "n_reports": float("nan")}),
+        sealed({**whole, "n_reports": 1.0}),
+        sealed({**whole, "also": 3}),
+        sealed(whole)[:-1] + ', "n_reports": 1' + "0" * 5000 + "}",
         "[" * 100_000,
         '{"format":' * 100_000,
-        json.dumps({**whole, "format": "?"}),
-        json.dumps({**sealed, "n_reports": 2}),
-        json.dumps({**sealed, "sha256": 3}),
+        sealed({**whole, "format": "?"}),
+        sealed(whole).replace('"n_reports": 1', '"n_reports": 2'),
+        json.dumps(whole),  # without a digest
+        json.dumps({**whole, "sha256": 3}),
     ):
         path.write_text(text)
         with pytest.raises(ValueError, match=r"memo\.json is not the memo of .* or it is damaged"):
-            SurveyClient(survey(), path)
+            SurveyClient(survey(), path, question="census")
     with pytest.raises(TypeError, match="users are asked for one column each"):
-        SurveyClient(OLH(1.0, categories=3), path)
+        SurveyClient(OLH(1.0, categories=3), path, question="census")
     with pytest.raises(TypeError, match="users are asked for one column each"):
-        SurveyClient(MarginalOracle(1.0, domains=DOMAINS), path)
+        SurveyClient(MarginalOracle(1.0, domains=DOMAINS), path, question="census")
     with pytest.raises(OSError, match="nowhere"):
-        SurveyClient(survey(), tmp_path / "nowhere" / "memo.json")
+        SurveyClient(survey(), tmp_path / "nowhere" / "memo.json", question="census")
 
 
 def test_seeds_and_pipes_are_refused(tmp_path):
     with pytest.raises(ValueError, match="refuses ColumnOracle with a random_state"):
-        SurveyClient(survey(random_state=0), tmp_path / "memo.json")
+        SurveyClient(survey(random_state=0), tmp_path / "memo.json", question="census")
     assert not list(tmp_path.iterdir())
     if hasattr(os, "mkfifo"):
         os.mkfifo(tmp_path / "pipe")
         with pytest.raises(OSError, match="no regular file"):
-            SurveyClient(survey(), tmp_path / "pipe")
+            SurveyClient(survey(), tmp_path / "pipe", question="census")
 
 
 def test_two_clients_of_one_memo_spend_once(tmp_path):
     path = tmp_path / "memo.json"
-    one, other = SurveyClient(survey(), path), SurveyClient(survey(), path)
+    one, other = (
+        SurveyClient(survey(), path, question="census"),
+        SurveyClient(survey(), path, question="census"),
+    )
     first = one.report(RECORD)
     np.testing.assert_array_equal(other.report(dict.fromkeys(DOMAINS, 1)), first)
     assert one.n_reports == other.n_reports == 1
@@ -221,34 +233,34 @@ def test_two_clients_of_one_memo_spend_once(tmp_path):
 
 def test_a_memo_that_went_away_is_not_made_anew(tmp_path):
     path = tmp_path / "memo.json"
-    client = SurveyClient(survey(), path)
+    client = SurveyClient(survey(), path, question="census")
     whole = json.loads(path.read_text())
     path.unlink()
     for ask in (client.report, client.renew):
         with pytest.raises(ValueError, match="has been deleted, or another one is in its place"):
             ask(RECORD)
     del whole["sha256"]
-    path.write_text(json.dumps({**whole, "part": (whole["part"] + 1) % 3}))
+    path.write_text(sealed({**whole, "part": (whole["part"] + 1) % 3}))
     with pytest.raises(ValueError, match="has been deleted, or another one is in its place"):
         client.report(RECORD)
 
 
 def test_what_a_killed_client_left_goes_away(tmp_path):
     path = tmp_path / "memo.json"
-    SurveyClient(survey(), path)
+    SurveyClient(survey(), path, question="census")
     # The names that a process gives which no longer runs.
     gone = subprocess.Popen([sys.executable, "-c", ""])
     gone.wait()
     (left,) = (tmp_path / temporary(path).name.replace(f".{os.getpid()}-", f".{gone.pid}-"),)
     left.touch()
     (tmp_path / ".memo.json.lock").touch()
-    SurveyClient(survey(), path)
+    SurveyClient(survey(), path, question="census")
     assert [file.name for file in tmp_path.iterdir()] == ["memo.json"]
 
 
 def use_shared(path, start):
     start.wait()
-    client = SurveyClient(survey(), path)
+    client = SurveyClient(survey(), path, question="census")
     client.report(RECORD)
     client.renew(RECORD)
 
@@ -266,7 +278,7 @@ def test_processes_that_share_a_memo_spend_what_it_says(tmp_path):
     for user in users:
         user.join()
     assert [user.exitcode for user in users] == [0] * 8
-    assert SurveyClient(survey(), tmp_path / "memo.json").n_reports == 9
+    assert SurveyClient(survey(), tmp_path / "memo.json", question="census").n_reports == 9
     assert [file.name for file in tmp_path.iterdir()] == ["memo.json"]
 
 
@@ -274,7 +286,7 @@ def use_until_killed(path, log):
     """Note what was handed out: each line is one write, so a kill cuts none."""
     with open(log, "ab", buffering=0) as file:
         while True:
-            client = SurveyClient(survey(), path)
+            client = SurveyClient(survey(), path, question="census")
             report = client.renew(RECORD)[0].tolist()
             file.write((json.dumps([client.column, report]) + "\n").encode())
 
@@ -290,7 +302,7 @@ def test_600_kills_lose_no_report(tmp_path):
     context, rng = multiprocessing.get_context("fork"), np.random.default_rng(0)
     path, log = tmp_path / "memo" / "memo.json", tmp_path / "log"
     path.parent.mkdir()
-    SurveyClient(survey(), path)
+    SurveyClient(survey(), path, question="census")
     n_kills = 0
     for _ in range(300):
         users = [context.Process(target=use_until_killed, args=(path, log)) for _ in range(2)]
@@ -302,7 +314,7 @@ def test_600_kills_lose_no_report(tmp_path):
         for user in users:
             user.join()
         n_kills += len(users)
-    client = SurveyClient(survey(), path)
+    client = SurveyClient(survey(), path, question="census")
     handed_out = [json.loads(line) for line in log.read_text().splitlines()]
     assert {column for column, _ in handed_out} <= {client.column}
     assert len(handed_out) <= client.n_reports <= len(handed_out) + n_kills

@@ -197,10 +197,10 @@ def test_scorers_take_the_weighted_mean_of_the_columns():
     )
     assert search.fit(TABLE).best_params_ == {"columnoracle__epsilon": 8.0}
 
-    reports = survey().privatize(TABLE)
+    reports = survey(weights=[1, 3, 1]).privatize(TABLE)
     server = make_pipeline(survey(input="reports", weights=[1, 3, 1]), NormSub())
     server.fit(reports[:2000])
-    held_out = survey().aggregate(reports[2000:]).estimate_
+    held_out = survey(weights=[1, 3, 1]).aggregate(reports[2000:]).estimate_
     scores = held_out_score(server[-1].estimate_, held_out)
     mean = (scores["sex"] + 3 * scores["age"] + scores["state"]) / 5
     assert make_held_out_scorer()(server, reports[2000:]) == pytest.approx(mean)

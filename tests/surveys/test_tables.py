@@ -21,8 +21,8 @@ from sklearn_ldp import (
     NormSub,
     SubsetSelection,
 )
+from sklearn_ldp._domains import RecordDomain
 from sklearn_ldp.collection import Aggregator, read_reports, write_reports
-from sklearn_ldp.domains import RecordDomain
 from sklearn_ldp.planning import Plan
 from sklearn_ldp.surveys import TableSet, compare_methods
 from sklearn_ldp.surveys._components import Components

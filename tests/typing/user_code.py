@@ -43,6 +43,7 @@ from sklearn_ldp import (
 )
 from sklearn_ldp.collection import Aggregator, aggregate, read_reports, write_reports
 from sklearn_ldp.inspection import (
+    DistributionDisplay,
     ErrorCurveDisplay,
     FrequencyDisplay,
     SearchDisplay,
@@ -245,7 +246,7 @@ simulate_errors([OLH()], "all", {"a": truth, 2: [0.5, 0.5]}, [100, 200], np.arra
 assert_type(study.to_frame(), pd.DataFrame)
 assert_type(study.to_frame("polars"), pl.DataFrame)
 assert_type(estimate.to_frame(), pd.DataFrame)
-assert_type(estimate.plot(), FrequencyDisplay)
+assert_type(estimate.plot(), FrequencyDisplay | DistributionDisplay)
 figure, axes = plt.subplots()
 FrequencyDisplay.from_estimate(estimate, truth=truth, ax=axes).plot(axes)
 ok = [

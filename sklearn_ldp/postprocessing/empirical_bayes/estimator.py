@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from sklearn.utils._param_validation import StrOptions
 
-from ...estimates import FrequencyEstimate
-from ...noise import Noise
-from ...numerics.deconvolution import fit_average, fit_g_model
+from ..._estimates import FrequencyEstimate
+from ..._noise import Noise
+from ..._numerics.deconvolution import fit_average, fit_g_model
 from ...queries import Grouping, Queries, QuerySet
 from .group_priors import FEWEST
 from .hints import QueryHints, as_partitions, range_partitions

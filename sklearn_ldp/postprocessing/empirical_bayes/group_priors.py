@@ -1,6 +1,6 @@
 """Priors of groups, and of an order, moved from the learnt one as far as the estimates say.
 
-Everything here is in units of the noise, as in :mod:`sklearn_ldp.numerics.deconvolution`. The prior
+Everything here is in units of the noise, as in `sklearn_ldp._numerics.deconvolution`. The prior
 of a group is a member of a family: the frequencies of the learnt prior are multiplied by a factor,
 and its weights are tilted along a direction. How much groups differ is learnt from all of them, and
 averaged over. The method is unpublished; the tilt belongs to g-modelling, the factor to scale
@@ -23,7 +23,7 @@ from scipy import sparse
 from scipy.fft import dct, idct
 from scipy.special import expit, logsumexp
 
-from ...numerics.deconvolution import Law, NormalLaw
+from ..._numerics.deconvolution import Law, NormalLaw
 from .hints import Partition
 
 _NEAR = 10.0  # estimates above it, in sigma, hardly depend on the prior

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from ...domains import Domain
-from ...noise import as_rows
+from ..._domains import Domain
+from ..._noise import as_rows
 from ...queries import QuerySet, as_query_set, query_matrix
 from ...queries import groups as groups_by
 

@@ -8,16 +8,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...estimates import FrequencyEstimate
-from ...noise import Noise
-from ...numerics.deconvolution import (
+from ..._estimates import FrequencyEstimate
+from ..._noise import Noise
+from ..._numerics.deconvolution import (
     Sample,
     fit_npmle,
     law_of_counts,
     odds_of_equal,
     posterior_mean,
 )
-from ...numerics.simplex import norm_sub
+from ..._numerics.simplex import norm_sub
 from .._base import NOISE_CONSTRAINT, BasePostProcessor, per_row, resolve_noise
 
 

@@ -8,10 +8,10 @@ import numpy as np
 from scipy import sparse
 from scipy.special import expit, logsumexp
 
+from ..._noise import Noise, variances_after_norm
+from ..._numerics.simplex import norm, norm_sub
 from ..._utils.pandas import import_pandas
 from ..._utils.typing import DataFrame
-from ...noise import Noise, variances_after_norm
-from ...numerics.simplex import norm, norm_sub
 from .group_priors import FEW_GROUPS, Estimates, GroupFit, fit_curve, fit_groups, log_loss_share
 from .hints import Partition
 from .priors import LearntRow

@@ -1,0 +1,94 @@
+"""The public domain of a number between bounds, as codes on a fine grid."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ._domain import UnlistedDomain
+from ._lists import checked_bounds, refuse_missing, refuse_outside
+from .canonical import list_digest
+from .values import is_missing
+
+
+class NumberDomain(UnlistedDomain):
+    """Numbers between bounds: codes are the nearest points of a grid that is too fine to list.
+
+    Parameters
+    ----------
+    bounds : (float, float)
+        The least and the largest number.
+    n_levels : int
+        Number of points of the grid, of which the first and the last are the bounds.
+    name : str, default="NumberDomain"
+        The class to name in errors.
+    is_stood_in : bool, default=False
+        Whether `stand_in` takes the place of what is missing, no number, or outside the bounds.
+
+    Raises
+    ------
+    ValueError
+        If the bounds are not two finite numbers that rise.
+    """
+
+    _why = "A number between bounds has no list of categories: use Domain.bins."
+
+    def __init__(
+        self, bounds: Any, n_levels: int, name: str = "NumberDomain", is_stood_in: bool = False
+    ) -> None:
+        self.bounds: tuple[float, float] = checked_bounds(bounds, name)
+        self.size: int = n_levels
+        self.is_stood_in = is_stood_in
+
+    @property
+    def stand_in(self) -> float:
+        """The middle of the bounds."""
+        return self.bounds[0] / 2 + self.bounds[1] / 2
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the bounds and the grid, the same on every machine."""
+        return list_digest([("numbers", *self._key)])
+
+    @property
+    def _key(self) -> tuple[float, float, int]:
+        return *self.bounds, self.size
+
+    def __repr__(self) -> str:
+        return f"NumberDomain({self.bounds!r}, {self.size})"
+
+    def encode_columns(self, columns: list[np.ndarray], name: str) -> np.ndarray:
+        if len(columns) != 1:
+            raise ValueError(
+                f"{name} takes one number per user, got {len(columns)} columns: use one "
+                f"{name} for each column."
+            )
+        low, high = self.bounds
+        numbers = _as_floats(columns[0], name, self.is_stood_in)
+        if self.is_stood_in:
+            numbers = np.where((low <= numbers) & (numbers <= high), numbers, self.stand_in)
+        if np.isnan(numbers).any():
+            refuse_missing(name, is_listed=False)
+        outside = np.flatnonzero((numbers < low) | (numbers > high))
+        if outside.size:
+            row = int(outside[0])
+            refuse_outside(columns[0][row : row + 1].tolist()[0], row, name, low, high)
+        return np.rint((numbers - low) / (high - low) * (self.size - 1)).astype(np.int64)
+
+
+def _as_floats(column: np.ndarray, name: str, is_any: bool) -> np.ndarray:
+    """Return numbers as floats, NaN where one is missing (or no number), or raise ValueError."""
+    if column.dtype.kind in "iuf":
+        return column.astype(float)
+    numbers = [_as_float(value) for value in column.tolist()]
+    if None in numbers and not is_any:
+        raise ValueError(f"{name} takes one number per user, and got something that is no number.")
+    return np.array(numbers, dtype=float)
+
+
+def _as_float(value: Any) -> float | None:
+    try:
+        return float("nan" if is_missing(value) else value)
+    except (TypeError, ValueError, OverflowError):  # which shows a value: clients are logged
+        return None

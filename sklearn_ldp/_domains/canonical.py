@@ -1,0 +1,102 @@
+"""The canonical form of a category, which is the same on every machine."""
+
+from __future__ import annotations
+
+import hashlib
+import unicodedata
+from collections.abc import Iterable
+from contextlib import suppress
+from datetime import date, time, timedelta
+from decimal import Decimal
+from fractions import Fraction
+from uuid import UUID
+
+import numpy as np
+
+from .values import is_missing
+
+_WITH_A_TEXT = (date, time, timedelta, Decimal, Fraction, UUID)  # datetime is a date
+
+
+def canonical(value: object) -> bytes:
+    """Return the bytes that stand for a category.
+
+    Parameters
+    ----------
+    value : str, bytes, int, float, bool, date, Decimal, UUID, a missing value, or tuple of those
+        The category.
+
+    Returns
+    -------
+    bytes
+        Equal for equal categories, on every machine and in every release.
+
+    Raises
+    ------
+    ValueError
+        If a text is not well-formed.
+    TypeError
+        If the type has no canonical form, so that clients and servers might not agree.
+    """
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, tuple):
+        parts = [canonical(part) for part in value]
+        return b"t" + b"".join(b"%d:%s" % (len(part), part) for part in parts)
+    if is_missing(value):
+        return b"n"
+    if isinstance(value, str):
+        # One form for an accented letter, whether a device sends it whole or in two parts.
+        with suppress(UnicodeEncodeError):  # which shows the text
+            return b"s" + unicodedata.normalize("NFC", value).encode()
+        raise ValueError("A text has half of a pair of surrogates: leave out what is no character.")
+    if isinstance(value, bytes):
+        return b"b" + value
+    if isinstance(value, float) and not value.is_integer():
+        return b"f" + value.hex().encode()
+    if isinstance(value, (int, float)):
+        # 1, 1.0 and True are one key of a dictionary, and one category.
+        return b"i%d" % int(value)
+    if isinstance(value, _WITH_A_TEXT):
+        return b"x" + f"{type(value).__name__} {value}".encode()
+    raise TypeError(
+        "Clients and servers can agree on categories that are strings, bytes, numbers, dates, "
+        f"UUIDs or tuples of those, got {type(value).__name__}: no other type has a form that is "
+        "the same on every machine. Use the categories' names."
+    )
+
+
+def word_digest(value: object) -> int:
+    """Return a 64-bit digest of a category, the same on every machine.
+
+    Parameters
+    ----------
+    value : as for `canonical`
+        The category.
+
+    Returns
+    -------
+    int
+        In ``0 .. 2**64 - 1``.
+    """
+    return int.from_bytes(hashlib.blake2b(canonical(value), digest_size=8).digest(), "little")
+
+
+def list_digest(values: Iterable) -> str:
+    """Return the SHA-256 of categories in their order, the same on every machine.
+
+    Parameters
+    ----------
+    values : iterable of categories
+        Categories as for `canonical`.
+
+    Returns
+    -------
+    str
+        The digest in hexadecimal digits.
+    """
+    sha = hashlib.sha256(b"sklearn_ldp domain 1\n")
+    for value in values:
+        text = canonical(value)
+        sha.update(b"%d:%s" % (len(text), text))
+    return sha.hexdigest()

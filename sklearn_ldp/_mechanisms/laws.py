@@ -1,0 +1,314 @@
+"""Probability laws that a channel may know about its own reports."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+
+_CACHE_BYTES = 1 << 19  # packed bits that are added up at a time
+_FEW_ROWS = 16  # are unpacked
+
+
+@lru_cache(maxsize=256)  # collectors ask for each batch
+def choice_entropy(inside: Fraction, n_inside: int, n_outside: int, order: int = 1) -> float:
+    """Return the entropy of a uniform choice from one of two sets of outcomes.
+
+    Parameters
+    ----------
+    inside : Fraction
+        Probability of the first set.
+    n_inside, n_outside : int
+        Sizes of the two sets.
+    order : {1, 2}, default=1
+        1 is Shannon's entropy, 2 the collision entropy: minus the logarithm of the probability that
+        two choices agree.
+
+    Returns
+    -------
+    float
+        In bits.
+    """
+    # 1 - inside may be far below the resolution of floats, so each probability is exact.
+    sets = [(p, n) for p, n in ((inside, n_inside), (1 - inside, n_outside)) if p > 0]
+    logs = [math.log2(p.numerator) - math.log2(p.denominator) for p, _ in sets]
+    return mixture_entropy(logs, [math.log2(n) for _, n in sets], order)
+
+
+def mixture_entropy(logs: Iterable[float], entropies: Iterable[float], order: int) -> float:
+    """Return the entropy of a draw from one of several sets of outcomes, which are disjoint.
+
+    Parameters
+    ----------
+    logs : iterable of n_sets floats
+        Binary logarithms of the probabilities of the sets.
+    entropies : iterable of n_sets floats
+        Entropies of a draw from each set, in bits.
+    order : {1, 2}
+        As for `choice_entropy`.
+
+    Returns
+    -------
+    float
+        In bits.
+    """
+    both = list(zip(logs, entropies, strict=True))
+    if order == 1:
+        return float(sum(2.0**log * (entropy - log) for log, entropy in both))
+    terms = [2 * log - entropy for log, entropy in both]
+    largest = max(terms)  # powers of 2 of terms may be too small for a float
+    return max(-largest - math.log2(sum(2.0 ** (term - largest) for term in terms)), 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class ReportLaw:
+    """Probabilities of kinds of reports: a linear map A of the frequencies, given by two products.
+
+    A kind of report has one probability for the categories that it supports, and another one for
+    all other categories.
+
+    Parameters
+    ----------
+    supported, unsupported : float or ndarray of shape (n_kinds,)
+        Probability of a given kind of report for a category that it supports, or does not.
+    spread : callable
+        Returns, for each kind, the sum of the (d,) weights of the categories that it supports.
+    gather : callable
+        Returns, for each category, the sum of the (n_kinds,) weights of the kinds that support it.
+    kinds : callable, default=None
+        Returns the kind of each report. None if reports are the numbers of their kinds.
+    matrix : ndarray of shape (n_kinds, d), default=None
+        A itself, if it is at hand.
+    takes_rows : bool, default=False
+        Whether `spread` also takes an array of shape (n, d), and returns one of (n, n_kinds).
+    """
+
+    supported: float | np.ndarray
+    unsupported: float | np.ndarray
+    spread: Callable[[np.ndarray], np.ndarray]
+    gather: Callable[[np.ndarray], np.ndarray]
+    kinds: Callable[[np.ndarray], np.ndarray] | None = None
+    matrix: np.ndarray | None = None
+    takes_rows: bool = False
+
+    def spread_each(self, rows: np.ndarray) -> np.ndarray:
+        """Return `spread` of each row.
+
+        Parameters
+        ----------
+        rows : ndarray of shape (..., d)
+            Weights of the categories.
+
+        Returns
+        -------
+        ndarray of shape (..., n_kinds)
+            The sums.
+        """
+        return self.spread(rows) if self.takes_rows else np.apply_along_axis(self.spread, -1, rows)
+
+    def probabilities(self, frequencies: np.ndarray) -> np.ndarray:
+        """Return the probability of each kind of report, A f.
+
+        Parameters
+        ----------
+        frequencies : ndarray of shape (d,)
+            Frequencies of the users' categories.
+
+        Returns
+        -------
+        ndarray of shape (n_kinds,)
+            One probability per kind.
+        """
+        support = (self.supported - self.unsupported) * self.spread(frequencies)
+        return self.unsupported * frequencies.sum() + support
+
+    def products(self, columns: np.ndarray) -> np.ndarray:
+        """Return the products of A with several columns.
+
+        Parameters
+        ----------
+        columns : ndarray of shape (d, n_columns)
+            The columns.
+
+        Returns
+        -------
+        ndarray of shape (n_kinds, n_columns)
+            One product per column.
+        """
+        if self.matrix is not None:
+            return self.matrix @ columns
+        return np.stack([self.probabilities(column) for column in columns.T], axis=1)
+
+    def likelihoods(self, weights: np.ndarray) -> np.ndarray:
+        """Return the expected weight of a report, for a user of each category, A' w.
+
+        Parameters
+        ----------
+        weights : ndarray of shape (n_kinds,)
+            One weight per kind of report.
+
+        Returns
+        -------
+        ndarray of shape (d,)
+            One expectation per category.
+        """
+        support = self.gather((self.supported - self.unsupported) * weights)
+        return np.sum(self.unsupported * weights) + support
+
+    def count(self, reports: np.ndarray, n_categories: int) -> np.ndarray:
+        """Count the reports of each kind.
+
+        Parameters
+        ----------
+        reports : ndarray of shape (n,) or (n, width)
+            Checked reports.
+        n_categories : int
+            The number d of categories.
+
+        Returns
+        -------
+        ndarray of shape (n_kinds,)
+            int64.
+        """
+        kinds = reports if self.kinds is None else self.kinds(reports)
+        return np.bincount(kinds, minlength=len(self.spread(np.zeros(n_categories))))
+
+
+class JointSupport(NamedTuple):
+    """Probability that a report supports two given categories.
+
+    Parameters
+    ----------
+    own : float
+        The probability if the user has one of them.
+    other : float
+        The probability if the user has neither.
+    """
+
+    own: float
+    other: float
+
+
+def independent_support(
+    p: Fraction, q: Fraction, counts: np.ndarray, n_repeats: int, rng: np.random.Generator
+) -> np.ndarray:
+    """Draw support counts that are independent across categories: Bin(m, p) + Bin(n - m, q).
+
+    Parameters
+    ----------
+    p, q : Fraction
+        Support probabilities.
+    counts : ndarray of shape (n_categories,)
+        True number m of users of each category; n is their sum.
+    n_repeats : int
+        Number of collections.
+    rng : Generator
+        Source of randomness.
+
+    Returns
+    -------
+    ndarray of shape (n_repeats, n_categories)
+        int64.
+    """
+    shape = (n_repeats, len(counts))
+    others = counts.sum() - counts
+    return rng.binomial(counts, float(p), shape) + rng.binomial(others, float(q), shape)
+
+
+def independent_sizes(p: Fraction, q: Fraction, n_categories: int) -> np.ndarray:
+    """Return the law of the number of supported categories if supports are independent.
+
+    Parameters
+    ----------
+    p, q : Fraction
+        Support probabilities.
+    n_categories : int
+        The number d of categories.
+
+    Returns
+    -------
+    ndarray of shape (d + 1,)
+        Probabilities of 0 .. d: the law of Bernoulli(p) + Binomial(d - 1, q).
+    """
+    from scipy.stats import binom  # slow to import, and rarely needed
+
+    others = binom.pmf(np.arange(n_categories), n_categories - 1, float(q))
+    return np.convolve(others, [1 - float(p), float(p)])
+
+
+def count_bits(bits: np.ndarray) -> np.ndarray:
+    """Count the ones of each column.
+
+    Parameters
+    ----------
+    bits : ndarray of shape (n, d)
+        Zeros and ones as bytes.
+
+    Returns
+    -------
+    ndarray of shape (d,)
+        int64.
+    """
+    # Sums of up to 255 bits fit in a byte, so most of the adding is done on bytes.
+    total = np.zeros(bits.shape[1], dtype=np.int64)
+    for start in range(0, len(bits), 255):
+        total += np.add.reduce(bits[start : start + 255], axis=0, dtype=np.uint8)
+    return total
+
+
+def count_packed_bits(packed: np.ndarray) -> np.ndarray:
+    """Count the ones of each column of packed bits, without unpacking more than a few rows.
+
+    Rows are added up like numbers of one bit per column: three rows of the same weight make a row
+    of sums and one of carries, which weigh twice as much.
+
+    Parameters
+    ----------
+    packed : ndarray of shape (n, n_bytes)
+        Eight bits a byte, the highest bit first, uint8.
+
+    Returns
+    -------
+    ndarray of shape (8 * n_bytes,)
+        int64.
+    """
+    total = np.zeros(8 * packed.shape[1], dtype=np.int64)
+    n_rows = max(_CACHE_BYTES // max(packed.shape[1], 1), 1)
+    for start in range(0, len(packed), n_rows):
+        rows, weight = packed[start : start + n_rows], 1
+        while len(rows):
+            carries = [rows[:0]]
+            while len(rows) > _FEW_ROWS:
+                third = len(rows) // 3
+                a, b, c = (rows[i * third : (i + 1) * third] for i in range(3))
+                either = a ^ b
+                carries.append((a & b) | (either & c))
+                rows = np.concatenate([either ^ c, rows[3 * third :]])
+            total += weight * np.unpackbits(rows, axis=1).sum(axis=0, dtype=np.int64)
+            rows, weight = np.concatenate(carries), 2 * weight
+    return total
+
+
+def fixed_size(size: int, n_categories: int) -> np.ndarray:
+    """Return the law of the number of supported categories if it is the same in all reports.
+
+    Parameters
+    ----------
+    size : int
+        Number of categories that each report supports.
+    n_categories : int
+        The number d of categories.
+
+    Returns
+    -------
+    ndarray of shape (d + 1,)
+        Probabilities of 0 .. d.
+    """
+    law = np.zeros(n_categories + 1)
+    law[size] = 1.0
+    return law

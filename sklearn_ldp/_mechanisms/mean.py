@@ -1,0 +1,258 @@
+"""The mechanism of a mean: the private channel of least worst variance, by linear programming.
+
+Numbers are scaled to [-1, 1]. The channel has 33 inputs, and a number between two of them becomes
+one of the two at random. That keeps epsilon, as the law of its reports is a mixture of two laws,
+and it keeps the mean; it adds at most a quarter of the squared step to the variance.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from fractions import Fraction
+from functools import lru_cache
+from importlib.resources import files
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+from scipy.optimize import linprog
+
+from .coins import TWO_64, Coins, exp_lower_bound
+from .matrix import MatrixChannel
+
+_HALF = 16  # inputs on each side of 0
+_STEPS = 16_000_000  # codes between two inputs: decimals of bounds such as (0, 100) are exact
+#: Number of codes of the numbers between two bounds.
+N_LEVELS = 2 * _HALF * _STEPS + 1
+_LEAST, _MOST = 0.2, 8.0  # budgets between which the programme is solved
+_SLACK = 2e-5  # share of exp(epsilon) that is left for the rounding to integers
+_REACH = 1.35  # of the outputs, in units of the largest output of one bit
+_OUTPUTS = 80  # about half the number of outputs to choose from
+
+
+class MeanTable(NamedTuple):
+    """An exactly private and exactly unbiased channel from 33 inputs in [-1, 1] to outputs.
+
+    Parameters
+    ----------
+    rows : list of list of int
+        The probability of each output under each input, in units of 2**-64.
+    values : list of Fraction
+        What each output stands for.
+    """
+
+    rows: list[list[int]]
+    values: list[Fraction]
+
+
+@lru_cache(maxsize=64)
+def mean_table(epsilon: float) -> MeanTable:
+    """Return the channel of a budget: from package data, or from the linear programme.
+
+    Below 0.2 it is the one with two outputs [1]_, whose worst variance is less than 1 % above the
+    optimum there; beyond 8 it is the channel of 8.
+
+    Parameters
+    ----------
+    epsilon : float
+        Privacy budget of one report.
+
+    Returns
+    -------
+    MeanTable
+        The channel.
+
+    References
+    ----------
+    .. [1] J. C. Duchi, M. I. Jordan, M. J. Wainwright, "Minimax optimal procedures for locally
+       private estimation", JASA 113 (2018), :doi:`10.1080/01621459.2017.1389735`.
+    """
+    if epsilon < _LEAST:
+        return _two_outputs(epsilon)
+    epsilon = min(epsilon, _MOST)
+    key = f"{epsilon:g}"
+    with files(__package__).joinpath("data/mean_channels.npz").open("rb") as file:
+        stored = np.load(file)
+        if float(key) == epsilon and key in stored.files:
+            scale, *outputs = stored[f"{key} outputs"].tolist()
+            return _mirrored(stored[key].tolist(), outputs, scale)
+    return solved_table(epsilon)
+
+
+def _mirrored(half: list[list[int]], outputs: list[int], scale: int) -> MeanTable:
+    """Return the channel of all inputs from that of those that are not negative."""
+    rows = [row[::-1] for row in half[:0:-1]] + half
+    return MeanTable(rows, [Fraction(k, scale) for k in outputs])
+
+
+def _two_outputs(epsilon: float) -> MeanTable:
+    """Return the channel with two outputs; its probabilities are linear in the input."""
+    ratio = exp_lower_bound(epsilon)
+    unit = int(TWO_64 // 2 * (ratio - 1) / (ratio + 1)) // _HALF
+    middle = TWO_64 // 2
+    rows = [[middle - unit * i, middle + unit * i] for i in range(-_HALF, _HALF + 1)]
+    far = Fraction(middle, max(unit, 1) * _HALF)
+    return MeanTable(rows, [-far, far])
+
+
+def solved_table(epsilon: float) -> MeanTable:
+    """Solve the linear programme, and round its solution to integers exactly.
+
+    The programme minimises the worst variance t over the inputs x = i / 16: each row of
+    probabilities sums to 1, has the mean x and a second moment of at most ``t + x**2``, and lies
+    between z and exp(epsilon) z, where z has one entry for each output. Channels that are mirror
+    images at 0 suffice: the mean of a channel and its mirror image is no worse.
+
+    Parameters
+    ----------
+    epsilon : float
+        Privacy budget of one report, in [0.2, 8].
+
+    Returns
+    -------
+    MeanTable
+        The channel.
+
+    Raises
+    ------
+    ArithmeticError
+        If the programme has no solution to the accuracy that the rounding needs.
+    """
+    growth = float(np.exp(epsilon))
+    reach = _REACH * (growth + 1) / (growth - 1)
+    scale = 16 * max(1, round(_OUTPUTS / reach / 16))
+    outputs = np.arange(-int(reach * scale), int(reach * scale) + 1)
+    chances, least = _programme(outputs / scale, growth * (1 - _SLACK))
+    used = least > 1e-7
+    outputs, chances = outputs[used], chances[:, used]
+    lower = [int(z * (1 - _SLACK / 2) * TWO_64) for z in least[used].tolist()]
+    upper = [int(exp_lower_bound(epsilon) * z) for z in lower]
+    half = [
+        _exact_row(row, outputs.tolist(), i * scale * TWO_64 // _HALF, lower, upper)
+        for i, row in enumerate(chances.tolist())
+    ]
+    return _mirrored(half, outputs.tolist(), scale)
+
+
+def _programme(values: np.ndarray, growth: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return the optimal probabilities of shape (17, m), and their lower bounds of shape (m,)."""
+    m, n = len(values), _HALF + 1
+    inputs, each = np.arange(n) / _HALF, sparse.eye_array(n * m)
+    # An output and its mirror image share a bound. The last variable is the worst variance.
+    shared = np.eye((m + 1) // 2)[np.minimum(np.arange(m), np.arange(m)[::-1])]
+    bounds = sparse.csr_array(np.tile(shared, (n, 1)))
+
+    def sums(weights: np.ndarray) -> sparse.csr_array:
+        return sparse.csr_array(sparse.kron(sparse.eye_array(n), weights[None]))
+
+    upper = sparse.block_array(
+        [
+            [-each, bounds, None],
+            [each, -growth * bounds, None],
+            [sums(values**2), None, -np.ones((n, 1))],
+        ]
+    )
+    nothing = sparse.csr_array((n, shared.shape[1] + 1))
+    found = linprog(
+        np.eye(upper.shape[1])[-1],
+        upper,
+        np.r_[np.zeros(2 * n * m), inputs**2],
+        sparse.block_array([[sums(np.ones(m)), nothing], [sums(values), nothing]]),
+        np.r_[np.ones(n), inputs],
+        method="highs",
+        options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
+    )
+    if found.status != 0:
+        raise ArithmeticError(f"LocalMean found no channel: {found.message}")
+    return found.x[: n * m].reshape(n, m), shared @ found.x[n * m : -1]
+
+
+def _exact_row(
+    chances: list[float], outputs: list[int], moment: int, least: list[int], most: list[int]
+) -> list[int]:
+    """Return integers that sum to 2**64 and have exactly a moment, within their bounds."""
+    both = list(zip(least, most, strict=True))
+    row = [min(max(round(p * TWO_64), a), b) for p, (a, b) in zip(chances, both, strict=True)]
+
+    def room(j: int) -> int:
+        return min(row[j] - least[j], most[j] - row[j])
+
+    def lacking() -> int:
+        return moment - sum(k * n for k, n in zip(outputs, row, strict=True))
+
+    row[max(range(len(row)), key=room)] += TWO_64 - sum(row)
+    gaps = {(a, b): outputs[b] - outputs[a] for b in range(len(row)) for a in range(b)}
+    # First from one output to another that is far away, and what is left to the next output.
+    for near in (gaps, [pair for pair, gap in gaps.items() if gap == 1]):
+        a, b = max(near, key=lambda pair: min(map(room, pair)) * gaps[pair], default=(0, 1))
+        moved = lacking() // gaps[a, b]
+        row[a], row[b] = row[a] - moved, row[b] + moved
+    is_within = all(a <= x <= b for x, (a, b) in zip(row, both, strict=True))
+    if lacking() or sum(row) != TWO_64 or not is_within:
+        raise ArithmeticError("LocalMean cannot round its channel: try another epsilon.")
+    return row
+
+
+class MeanMechanism(MatrixChannel):
+    """Reports of numbers on a grid, whose values average to the mean of the numbers.
+
+    It is a channel over 33 inputs, and a number between two of them becomes one of the two.
+
+    Parameters
+    ----------
+    table : MeanTable
+        The channel.
+    n_steps : int, default=16_000_000
+        Number of codes from one input to the next.
+    """
+
+    report_name = "output"
+
+    def __init__(self, table: MeanTable, n_steps: int = _STEPS) -> None:
+        super().__init__(np.array(table.rows, dtype=np.uint64).T)
+        self.table, self.n_steps = table, n_steps
+        #: What each output stands for, of shape (m,).
+        self.values = np.array([float(value) for value in table.values])
+
+    @property
+    def configuration(self) -> dict[str, Any]:
+        text = repr((self.table.rows, [str(value) for value in self.table.values]))
+        return {"n_steps": self.n_steps, "channel": hashlib.sha256(text.encode()).hexdigest()}
+
+    @property
+    def is_informative(self) -> bool:
+        return self.table.rows[0] != self.table.rows[-1]
+
+    def privatize(self, codes: np.ndarray, coins: Coins) -> np.ndarray:
+        inputs, rest = np.divmod(np.asarray(codes, dtype=np.int64), self.n_steps)
+        inputs += coins.integers(self.n_steps, len(codes)) < rest
+        return super().privatize(inputs, coins)
+
+    def for_enumeration(self) -> MeanMechanism:
+        return MeanMechanism(self.table, 2)  # a coarse grid, whose coins have few outcomes
+
+    def variance(self, numbers: np.ndarray) -> np.ndarray:
+        """Return the variance of the value of one report.
+
+        Parameters
+        ----------
+        numbers : ndarray of shape (n,)
+            Numbers in [-1, 1].
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            The variances.
+        """
+        inputs = np.arange(-_HALF, _HALF + 1) / _HALF
+        return np.interp(numbers, inputs, self.values**2 @ self.probabilities) - numbers**2
+
+    def largest_weight(self, n_targets: int) -> float:
+        """Return the most that a report adds to n times the mean, where [-1, 1] is [0, 1]."""
+        return float(1 + self.values.max()) / 2
+
+    @property
+    def worst_variance(self) -> float:
+        """The largest variance of the value of one report, whatever the number is."""
+        # Between two inputs it is a parabola; the largest is an input or about half-way.
+        return float(self.variance(np.linspace(-1, 1, 64 * _HALF + 1)).max())

@@ -1,0 +1,622 @@
+"""Deconvolution: the prior of frequencies, learnt from noisy estimates by maximum likelihood.
+
+Inside, everything is in units of the noise: `z` is an estimate and `theta` a true frequency, both
+divided by sigma, and the variance of z is ``1 + growth * theta``. Neighbouring estimates share a
+cell, so the cost hardly grows with the number of categories.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.interpolate import BSpline
+from scipy.optimize import nnls
+from scipy.special import expit
+
+_CELL = 1 / 10  # estimates this close together, in sigma, count as equal while fitting
+_STEP = 1 / 6  # of the grid of the prior, in sigma
+_NEAR = 10.0  # up to here, in sigma, that grid is even; beyond, every estimate adds a point to it
+_MOST_CELLS = 400  # beyond _NEAR; still larger estimates are too sparse to learn from
+_REACH = 12.0  # standard deviations beyond which a normal density is negligible
+_LEAST_GAIN = 1e-5  # a fit ends when a step gains less log likelihood than this
+_SUM_WEIGHT = 16.0  # how much better the sum of the frequencies is known than that of estimates
+_LEAST_LEFT = 0.01  # of an estimate's marginal density after a step of the NPMLE
+_TINIEST = 1e-12  # a lower noise level does not matter beside frequencies of 1
+_FARTHEST = 40.0  # standard deviations by which noise can have carried an estimate out of [0, 1]
+
+_MEAN_WEIGHT = 20.0  # with few reports, the mean of the prior is known to 5 %
+_FLAT = 0.5  # a mean frequency below it, in sigma, leaves room for believing that all are equal
+_TELLING = 10.0  # reports a category, beyond those of chance, that make it an even bet ..
+_BY_CHANCE = 600.0  # .. and variance of the count of those, above which odds fall faster
+_FEW = 1000.0  # counts are taken as normal if their skewness is below the root of 1 over this
+_LEAST_COUNT = 1e-9
+_NOBODY = 0.1  # expected count of a category that nobody has, below which there is next to no noise
+
+Prior = tuple[np.ndarray, np.ndarray]
+
+
+# -- the laws of estimates --------------------------------------------------------------------
+@dataclass(frozen=True)
+class NormalLaw:
+    """Estimates are normal: that of theta has the variance ``1 + growth * theta``."""
+
+    growth: float
+    is_of_counts: ClassVar[bool] = False
+
+    def log_density(self, z: np.ndarray, theta: np.ndarray) -> np.ndarray:
+        """Log of the density of estimates (rows) given true frequencies (columns)."""
+        variance = np.maximum(1 + self.growth * theta, 1e-4)
+        return -0.5 * (z[:, None] - theta) ** 2 / variance - 0.5 * np.log(variance)
+
+    def spread(self, theta: np.ndarray) -> np.ndarray:
+        """Standard deviations, at least 1."""
+        return np.sqrt(np.maximum(1 + self.growth * np.maximum(theta, 0), 1.0))
+
+
+@dataclass(frozen=True)
+class CountLaw:
+    """Estimates are those of counts of reports that support a category: few, hence skewed.
+
+    Of n users those who have the category support it with probability p, and the others with
+    probability q. So a count is the sum of two binomial ones, whose density is approximated at its
+    saddle-point, the root of a quadratic equation; it is the normal one where counts are large. If
+    the users are a sample, the count is a single binomial one.
+    """
+
+    p: float
+    q: float
+    n: float
+    is_sample: bool = False
+    is_of_counts: ClassVar[bool] = True
+
+    @property
+    def unit(self) -> float:
+        """Standard deviation of the count of a category that nobody has."""
+        return np.sqrt(self.n * self.q * (1 - self.q))
+
+    def log_density(self, z: np.ndarray, theta: np.ndarray) -> np.ndarray:
+        """As of the normal law: up to the same constant, and per unit of z."""
+        p, q, n, unit = self.p, self.q, self.n, self.unit
+        count = np.clip(n * q + unit * z[:, None], _LEAST_COUNT, n - _LEAST_COUNT)
+        mean = n * q + unit * theta
+        if self.is_sample:
+            log = count * np.log(mean / count) + (n - count) * np.log((n - mean) / (n - count))
+            return log - 0.5 * np.log(np.maximum(count * (1 - count / n), 0.5) / unit**2)
+        own = unit * theta / (p - q)
+        others = n - own
+        a, c = p * q * (n - count), count * (1 - p) * (1 - q)
+        b = own * p * (1 - q) + others * q * (1 - p) - count * (p * (1 - q) + q * (1 - p))
+        root = np.sqrt(b**2 + 4 * a * c)
+        x = np.where(b > 0, 2 * c / (b + root), (root - b) / (2 * a))
+        one, two = 1 - p + p * x, 1 - q + q * x
+        log = own * np.log(one) + others * np.log(two) - count * np.log(x)
+        variance = (own * p * (1 - p) / one**2 + others * q * (1 - q) / two**2) * x
+        return log - 0.5 * np.log(np.maximum(variance, 0.5) / unit**2)
+
+    def spread(self, theta: np.ndarray) -> np.ndarray:
+        """No estimate is out of reach."""
+        return np.full(len(theta), np.inf)
+
+
+Law = NormalLaw | CountLaw
+
+
+def law_of_counts(support_law: Any, is_sample: bool) -> CountLaw | None:
+    """Return the law of support counts, if they are so few that normality would mislead."""
+    if support_law is None:
+        return None
+    p, n = min(float(support_law.p), 1 - _LEAST_COUNT), float(np.ravel(support_law.n_samples)[0])
+    law = CountLaw(p, float(support_law.q), n, is_sample)
+    return law if _NOBODY <= law.unit**2 < _FEW * (1 - 2 * law.q) ** 2 else None
+
+
+def odds_of_equal(support_law: Any, n_categories: int) -> float:
+    """Return the prior odds that all frequencies are equal, or so near that it makes no difference.
+
+    They fall with the square of the reports that tell something of a category, which are those
+    beyond chance, and faster in large collections: these resolve ever smaller differences, and no
+    population is without any (unpublished). They are 0 if the law of the reports is not known.
+    """
+    if support_law is None:
+        return 0.0
+    p, q, n = (float(np.ravel(x)[0]) for x in (support_law.p, support_law.q, support_law.n_samples))
+    telling, by_chance = n * (p - q) / n_categories, n * q * (1 - q)
+    return (_TELLING / telling * min(1, _BY_CHANCE / max(by_chance, 1))) ** 2
+
+
+# -- the priors -------------------------------------------------------------------------------
+def g_model_prior(f: ArrayLike, std: float, slope: float = 0.0) -> Prior:
+    """Learn a smooth prior of the frequencies by g-modelling (Efron 2016).
+
+    The log density of the prior is a cubic spline of 5 columns in asinh(frequency / std), and there
+    is an atom at 0. The coefficients alpha maximise the log marginal likelihood less their norm.
+
+    Parameters
+    ----------
+    f : array-like of shape (d,)
+        Raw estimates of frequencies.
+    std : float
+        Their noise level at frequency 0.
+    slope : float, default=0.0
+        How much the variance grows with the frequency.
+
+    Returns
+    -------
+    support : ndarray of shape (n_support,)
+        Frequencies in increasing order.
+    weights : ndarray of shape (n_support,)
+        Their probabilities.
+
+    References
+    ----------
+    .. [1] B. Efron, "Empirical Bayes deconvolution estimates", Biometrika 103 (2016),
+       :doi:`10.1093/biomet/asv068`.
+    """
+    return _learnt(f, std, slope, fit_g_model)
+
+
+def npmle_prior(f: ArrayLike, std: float, slope: float = 0.0) -> Prior:
+    """Learn the prior that maximises the likelihood among all priors (Kiefer and Wolfowitz 1956).
+
+    Parameters
+    ----------
+    f : array-like of shape (d,)
+        Raw estimates of frequencies.
+    std : float
+        Their noise level at frequency 0.
+    slope : float, default=0.0
+        How much the variance grows with the frequency.
+
+    Returns
+    -------
+    support : ndarray of shape (n_support,)
+        Frequencies in increasing order: a few atoms.
+    weights : ndarray of shape (n_support,)
+        Their probabilities.
+
+    References
+    ----------
+    .. [1] J. Kiefer, J. Wolfowitz, "Consistency of the maximum likelihood estimator in the presence
+       of infinitely many incidental parameters", Annals of Mathematical Statistics 27 (1956),
+       :doi:`10.1214/aoms/1177728066`.
+    .. [2] Y. Wang, "On fast computation of the non-parametric maximum likelihood estimate of a
+       mixing distribution", JRSS B 69 (2007), :doi:`10.1111/j.1467-9868.2007.00583.x`.
+    """
+    return _learnt(f, std, slope, fit_npmle)
+
+
+def average_prior(f: ArrayLike, std: float, slope: float = 0.0) -> Prior:
+    """Learn a prior that is smooth or has a few atoms, whichever fits better (unpublished).
+
+    Five priors are averaged with Akaike weights, ``exp(-AICc / 2)``: four smooth ones, which are
+    log-polynomials in asinh(frequency / std) of degree 2 and 3 with and without an atom at 0, and
+    the NPMLE. Each atom of the NPMLE counts as two parameters. The fits of the smooth priors use
+    that the frequencies sum to 1.
+
+    Parameters
+    ----------
+    f : array-like of shape (d,)
+        Raw estimates of frequencies.
+    std : float
+        Their noise level at frequency 0.
+    slope : float, default=0.0
+        How much the variance grows with the frequency.
+
+    Returns
+    -------
+    support : ndarray of shape (n_support,)
+        Frequencies in increasing order.
+    weights : ndarray of shape (n_support,)
+        Their probabilities.
+    """
+    return _learnt(f, std, slope, fit_average)
+
+
+def _learnt(f: ArrayLike, std: float, slope: float, fit: Callable) -> Prior:
+    sample = Sample(f, std, slope)
+    return sample.prior(fit(sample))
+
+
+# -- the estimates ----------------------------------------------------------------------------
+def cells(z, width=_CELL):
+    """Return means and numbers of the sorted estimates that share a cell of that width."""
+    lattice = np.floor(z / width)
+    starts = np.flatnonzero(np.r_[True, lattice[1:] != lattice[:-1]])
+    counts = np.diff(np.r_[starts, len(z)])
+    return np.add.reduceat(z, starts) / counts, counts.astype(np.float64)
+
+
+def support_grid(values, top, mean):
+    """Return the support of the prior: 0, even steps, geometric steps, and large estimates."""
+    end = min(top, max(values[-1], mean) + 3)
+    n_even = int(np.ceil(min(end, _NEAR) / _STEP))
+    parts = [np.linspace(0, min(end, _NEAR), max(n_even, 24) + 1)]
+    if end > _NEAR:
+        parts.append(np.geomspace(_NEAR, end, 60))
+        far = values[(values > 0.8 * _NEAR) & (values <= end)]
+        if len(far):
+            parts.append(cells(far, _STEP)[0])
+    grid = np.unique(np.minimum(np.concatenate(parts), end))
+    return grid[np.r_[True, np.diff(grid) > 1e-3 * min(1.0, end)]]
+
+
+def even_measure(theta):
+    """Return weights of a grid that are uniform in asinh(theta)."""
+    t = np.arcsinh(theta)
+    edges = np.concatenate([t[:1], (t[1:] + t[:-1]) / 2, t[-1:]])
+    return np.diff(edges)
+
+
+def scaled(f, std, slope):
+    """Estimates in units of the noise level, clipped to where noise can have moved them."""
+    low, high = -_FARTHEST * std, 1 + _FARTHEST * std
+    # Beyond this edge, which no raw estimate passes, the posterior mean would decrease with z.
+    if slope > 0:
+        low = max(low, -(std**2) / slope)
+    elif slope < 0:
+        high = min(high, -(std**2) / slope)
+    return np.clip(np.asarray(f, dtype=np.float64), low, high) / std
+
+
+class Sample:
+    """Estimates of one row, prepared for the fits: cells, a grid and the likelihood.
+
+    Parameters
+    ----------
+    f : array-like of shape (d,)
+        Raw estimates of frequencies.
+    std : float
+        Their noise level at frequency 0.
+    slope : float
+        How much the variance grows with the frequency.
+    """
+
+    def __init__(self, f, std, slope, law=None):
+        self.std = max(float(std), _TINIEST)
+        self.growth = slope / self.std
+        self.law = law or NormalLaw(self.growth)
+        self.z = scaled(f, self.std, slope)
+        self.top = 1 / self.std
+        values, self.counts = cells(np.sort(self.z))
+        near = np.count_nonzero(values <= _NEAR)
+        kept = slice(near + _MOST_CELLS)
+        self.far, self.n_far = values[kept.stop :], self.counts[kept.stop :]
+        values, self.counts = values[kept], self.counts[kept]
+        self.size = self.counts.sum()
+        # The frequencies sum to 1, hence the mean of those that are not far.
+        self.mean = np.clip((self.top - self.far @ self.n_far) / self.size, 0, self.top)
+        self.theta = support_grid(values, self.top, self.mean)
+        if self.law.is_of_counts:
+            self.theta = np.union1d(self.theta, self.mean)
+        log = self.law.log_density(values, self.theta)
+        self.base = even_measure(self.theta)
+        self.likelihood = np.exp(log - log.max(axis=1, keepdims=True))
+
+    @property
+    def sum_weight(self):
+        """Weight of the penalty for priors whose mean is not that of the sample."""
+        few = (_MEAN_WEIGHT / max(self.mean, 1e-9)) ** 2 if self.law.is_of_counts else 0.0
+        return max(_SUM_WEIGHT * self.size, few)
+
+    def or_equal(self, weights, odds):
+        """Return the weights averaged with those of equal frequencies, and the likelier of the two.
+
+        Where the mean frequency is far below the noise, the largest of many estimates looks like a
+        frequency of its own; a prior with room for it would be worse than no estimate at all.
+        """
+        if self.mean >= _FLAT or odds == 0:
+            return weights, weights
+        equal = equal_prior(self)
+        gain = self.log_likelihood(weights) - self.log_likelihood(equal)
+        share = np.round(expit(gain - np.log(odds)), 3)  # rarer than that is never
+        return share * weights + (1 - share) * equal, weights if share > 0.5 else equal
+
+    def log_likelihood(self, weights):
+        """Log marginal likelihood of a prior on the grid, up to a constant."""
+        return self.counts @ np.log(np.maximum(self.likelihood @ weights, 1e-300))
+
+    def whole_prior(self, weights):
+        """The grid and weights; estimates that are too far out are atoms of their own."""
+        support = np.concatenate([self.theta, np.minimum(self.far, self.top)])
+        weights = np.concatenate([self.size * weights, self.n_far])
+        order = np.argsort(support, kind="stable")
+        return support[order], weights[order] / weights.sum()
+
+    def prior(self, weights):
+        """Frequencies of positive probability, in their own unit, and their probabilities."""
+        support, weights = self.whole_prior(weights)
+        return support[weights > 0] * self.std, weights[weights > 0]
+
+
+# -- g-modelling ------------------------------------------------------------------------------
+def spline_basis(theta, n_columns):
+    """Orthonormal columns that span cubic splines in asinh(theta), without the constant."""
+    t = np.arcsinh(theta) / np.arcsinh(theta[-1])
+    inner = np.linspace(0, 1, n_columns - 1)[1:-1]
+    knots = np.concatenate([np.zeros(4), inner, np.ones(4)])
+    columns = BSpline.design_matrix(np.clip(t, 0, 1 - 1e-12), knots, 3).toarray()
+    return _orthonormal(columns)[:, :n_columns]
+
+
+def polynomial_basis(theta, degree):
+    """Orthonormal columns that span polynomials in asinh(theta), without the constant."""
+    t = np.arcsinh(theta) / np.arcsinh(theta[-1])
+    return _orthonormal(t[:, None] ** np.arange(1, degree + 1))
+
+
+def _orthonormal(columns):
+    return np.linalg.svd(columns - columns.mean(axis=0), full_matrices=False)[0]
+
+
+def with_atom(basis):
+    """Append the indicator of the frequency 0: many categories may have no users at all."""
+    atom = np.zeros((len(basis), 1))
+    atom[0] = 1
+    return np.hstack([basis, atom])
+
+
+def steep_prior(sample):
+    """Weights that fall exponentially in asinh(theta) and have nearly the mean of the sample."""
+    slopes = np.linspace(-20, 5, 101)[:, None]
+    log = slopes * np.arcsinh(sample.theta)
+    weights = sample.base * np.exp(log - log.max(axis=1, keepdims=True))
+    weights /= weights.sum(axis=1, keepdims=True)
+    return weights[np.argmin(np.abs(weights @ sample.theta - sample.mean))]
+
+
+def equal_prior(sample):
+    """Weights if all frequencies are equal: of the two points of the grid about their mean."""
+    place = np.clip(np.searchsorted(sample.theta, sample.mean), 1, len(sample.theta) - 1)
+    low, high = sample.theta[place - 1 : place + 1]
+    weights = np.zeros(len(sample.theta))
+    weights[place] = np.clip((sample.mean - low) / (high - low), 0, 1)
+    weights[place - 1] = 1 - weights[place]
+    return weights
+
+
+def fit_g_model(sample):
+    """Weights of Efron's prior: a spline of 5 columns, and an atom at 0."""
+    return fit_family(
+        sample, with_atom(spline_basis(sample.theta, 5)), sum_known=sample.law.is_of_counts
+    )
+
+
+def fit_family(sample, basis, *, sum_known, start=None, max_iter=100):
+    """Weights of the prior ``exp(basis @ alpha)`` that maximises the penalised likelihood.
+
+    This is Efron's g-modelling: the base measure is uniform in asinh(theta), and the penalty is the
+    norm of alpha. `sum_known` adds a quadratic penalty for a mean of the prior other than 1 / d.
+    The fit is a damped Newton method with the absolute eigenvalues of the Hessian, because the
+    likelihood is not concave. It starts at the member nearest to the weights `start`.
+    """
+    theta, counts, likelihood = sample.theta, sample.counts, sample.likelihood
+    log_base = np.log(sample.base)
+    strength = sample.sum_weight if sum_known else 0.0
+
+    def state(alpha):
+        weights = np.exp(log_base + basis @ alpha - np.max(log_base + basis @ alpha))
+        weights /= weights.sum()
+        marginal = np.maximum(likelihood @ weights, 1e-300)
+        off = weights @ theta - sample.mean
+        norm = np.sqrt(alpha @ alpha + 1e-6)
+        return counts @ np.log(marginal) - norm - 0.5 * strength * off**2, weights, marginal
+
+    def derivatives(alpha, weights, marginal):
+        mean = weights @ basis
+        centred = basis - mean
+        weighted = centred * weights[:, None]
+        scores = likelihood @ weighted / marginal[:, None]
+        slope = theta @ weighted
+        off = weights @ theta - sample.mean
+        norm = np.sqrt(alpha @ alpha + 1e-6)
+        gradient = counts @ scores - alpha / norm - strength * off * slope
+        # Covariance of the columns under the prior, less that under every posterior.
+        excess = sample.size - (counts / marginal) @ likelihood
+        excess += strength * off * (theta - weights @ theta)
+        curvature = centred.T @ (weighted * excess[:, None]) + (scores.T * counts) @ scores
+        curvature += strength * np.outer(slope, slope)
+        curvature += np.eye(len(alpha)) / norm - np.outer(alpha, alpha) / norm**3
+        return gradient, curvature
+
+    start = steep_prior(sample) if start is None else start
+    log_ratio = np.log(np.maximum(start, 1e-300)) - log_base
+    alpha = np.linalg.lstsq(basis - basis.mean(axis=0), log_ratio - log_ratio.mean(), rcond=None)[0]
+    weights, _ = _ascend(alpha, state, derivatives, max_iter)
+    return weights
+
+
+def _ascend(alpha, state, derivatives, max_iter):
+    """Maximise by damped Newton steps; return what `state` gives at the maximum after the value.
+
+    ``state(alpha)`` returns the value followed by other quantities, and
+    ``derivatives(alpha, *others)`` the gradient and minus the Hessian.
+    """
+    damping = 1e-3
+    value, *here = state(alpha)
+    for _ in range(max_iter):
+        gradient, curvature = derivatives(alpha, *here)
+        sizes, axes = np.linalg.eigh(curvature)
+        sizes, along = np.abs(sizes), axes.T @ gradient
+        gain = -np.inf
+        while damping < 1e12:
+            step = axes @ (along / (sizes + damping * sizes.max()))
+            new_value, *new = state(alpha + step)
+            gain = new_value - value
+            if gain >= 0:
+                break
+            damping = max(8 * damping, 1e-6)
+        if gain < 0:
+            break
+        alpha, value, here = alpha + step, new_value, new
+        damping = max(damping / 8, 1e-12)
+        if gain < _LEAST_GAIN:
+            break
+    return here
+
+
+# -- NPMLE ------------------------------------------------------------------------------------
+def fit_npmle(sample, *, max_iter=200, tol=1e-6):
+    """Weights of the prior that maximises the marginal likelihood among all on the grid.
+
+    This is Wang's constrained Newton method: add the points where the gradient peaks, then solve
+    the quadratic approximation over the simplex by non-negative least squares. At the optimum
+    ``counts @ (likelihood / marginal)`` is at most d everywhere, and d where the prior is positive.
+    The log likelihood of the result is within `tol` d of the optimum.
+    """
+    counts, likelihood = sample.counts, sample.likelihood
+    n_grid = likelihood.shape[1]
+    root = np.sqrt(counts)
+    strength = sample.sum_weight if sample.law.is_of_counts else 0.0
+    sum_to_one = 1e3 * np.sqrt(sample.size)
+    # One point per sigma is enough to start with, and much less work than the whole grid.
+    weights = np.zeros(n_grid)
+    weights[np.unique(np.floor(sample.theta), return_index=True)[1]] = 1.0
+    weights /= weights.sum()
+    if strength:
+        weights = 0.1 * weights + 0.9 * equal_prior(sample)
+    active = weights > 0
+    marginal = likelihood @ weights
+    for _ in range(max_iter):
+        off = weights @ sample.theta - sample.mean
+        gradient = (counts / marginal) @ likelihood - strength * off * (
+            sample.theta - sample.mean - off
+        )
+        if gradient.max() <= sample.size * (1 + tol):
+            break
+        around = np.concatenate([[-np.inf], gradient, [-np.inf]])
+        peaks = (gradient >= around[:-2]) & (gradient >= around[2:]) & (gradient >= sample.size)
+        places = np.flatnonzero(active | peaks)
+        ratio = likelihood[:, places] / marginal[:, None] * root[:, None]
+        known = np.sqrt(strength) * np.append(sample.theta[places], sample.mean)
+        system = np.vstack([np.column_stack([ratio, 2 * root]), known])
+        small = np.asarray(np.linalg.qr(system, mode="r"))
+        rows = np.vstack([small[:, :-1], np.full(len(places), sum_to_one)])
+        solution, _ = nnls(rows, np.append(small[:, -1], sum_to_one))
+        target = np.zeros(n_grid)
+        target[places] = solution / solution.sum()
+        weights, marginal, moved = _line_search(
+            sample, weights, marginal, target, gradient, strength
+        )
+        active = weights > 0
+        if not moved:
+            break
+    weights = np.where(weights > 1e-12, weights, 0.0)
+    return weights / weights.sum()
+
+
+def _line_search(sample, weights, marginal, target, gradient, strength):
+    """Go towards the target as far as the likelihood grows in proportion to the step."""
+    ahead = sample.likelihood @ target
+    expected = gradient @ (target - weights)
+    before = sample.counts @ np.log(marginal)
+    off, move = weights @ sample.theta - sample.mean, (target - weights) @ sample.theta
+    step = 1.0
+    while step > 1e-8:
+        new = (1 - step) * marginal + step * ahead
+        with np.errstate(divide="ignore"):
+            gain = sample.counts @ np.log(new) - before
+        gain -= 0.5 * strength * ((off + step * move) ** 2 - off**2)
+        # If a step leaves an estimate without any explanation, the next quadratic approximation is
+        # useless: its gradient there is many orders of magnitude larger than all others.
+        if gain >= 1e-4 * step * expected and np.all(new >= _LEAST_LEFT * marginal):
+            return (1 - step) * weights + step * target, new, True
+        step /= 2
+    return weights, marginal, False
+
+
+# -- the average ------------------------------------------------------------------------------
+def fit_average(sample):
+    """Average the NPMLE and four smooth priors with Akaike weights (unpublished).
+
+    The smooth ones are log-quadratic or log-cubic in asinh(theta), with or without an atom at 0.
+    """
+    priors, scores, smooth = [], [], None
+    for degree in (2, 3):
+        basis = polynomial_basis(sample.theta, degree)
+        smooth = fit_family(sample, basis, sum_known=True, start=smooth)
+        spiked = fit_family(sample, with_atom(basis), sum_known=True, start=smooth)
+        priors += [smooth, spiked]
+        scores += [akaike(sample, smooth, degree), akaike(sample, spiked, degree + 1)]
+    priors.append(fit_npmle(sample))
+    places = sample.theta[priors[-1] > 1e-9]
+    # Neighbours on the grid stand for one atom between them.
+    n_atoms = 1 + np.count_nonzero(np.diff(places) > 1.01 * _STEP)
+    scores.append(akaike(sample, priors[-1], 2 * n_atoms - 1))
+    share = np.exp(np.array(scores) - max(scores))
+    return share @ np.array(priors) / share.sum()
+
+
+def akaike(sample, weights, n_parameters):
+    """Log likelihood less the number of parameters, corrected for small samples (AICc)."""
+    spare = max(sample.size - n_parameters - 1, 0.01)
+    return sample.log_likelihood(weights) - n_parameters * sample.size / spare
+
+
+# -- the posterior ----------------------------------------------------------------------------
+def posterior_mean(
+    f: ArrayLike,
+    std: float,
+    support: ArrayLike,
+    weights: ArrayLike,
+    slope: float = 0.0,
+    law: Law | None = None,
+) -> np.ndarray:
+    """Return the expected value of each true frequency, given its estimate and a discrete prior.
+
+    Parameters
+    ----------
+    f : array-like of shape (d,)
+        Raw estimates of frequencies.
+    std : float
+        Their noise level at frequency 0.
+    support : array-like of shape (n_support,)
+        Frequencies in increasing order.
+    weights : array-like of shape (n_support,)
+        Their prior probabilities.
+    slope : float, default=0.0
+        How much the variance grows with the frequency.
+    law : NormalLaw or CountLaw, default=None
+        The law of the estimates; None takes them as normal, with `std` and `slope`.
+
+    Returns
+    -------
+    ndarray of shape (d,)
+        Estimates between the ends of the support; their order is that of f. If there are many they
+        are interpolated, with an error of less than std / 1000 unless the support has gaps of many
+        standard deviations.
+    """
+    std = max(float(std), _TINIEST)
+    support, weights, law = (
+        np.asarray(support) / std,
+        np.asarray(weights),
+        law or NormalLaw(slope / std),
+    )
+    z, back = np.unique(scaled(f, std, slope), return_inverse=True)
+    nodes = _nodes(z, 1 / 100, 2000)
+    log_weights = np.log(weights)
+    spread = law.spread(support)
+    low = np.minimum.accumulate((support - _REACH * spread)[::-1])[::-1]
+    high = np.maximum.accumulate(support + _REACH * spread)
+    means = np.empty_like(nodes)
+    for start in range(0, len(nodes), 64):
+        block = slice(start, min(start + 64, len(nodes)))
+        first = np.searchsorted(high, nodes[block][0])
+        last = np.searchsorted(low, nodes[block][-1])
+        # The nearest points count, however far away they are.
+        near = slice(max(min(first, last) - 1, 0), max(first, last) + 1)
+        log = law.log_density(nodes[block], support[near]) + log_weights[near]
+        terms = np.exp(log - log.max(axis=1, keepdims=True))
+        means[block] = terms @ support[near] / terms.sum(axis=1)
+    return std * np.interp(z, nodes, np.maximum.accumulate(means))[back]
+
+
+def _nodes(z, width, most):
+    """Distinct estimates in order; points of a lattice around them if there are too many."""
+    if len(z) <= most:
+        return z
+    lattice = np.floor(z / width)
+    return np.unique(np.concatenate([lattice, lattice + 1])) * width

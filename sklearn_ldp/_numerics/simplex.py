@@ -1,0 +1,93 @@
+"""Projections on the simplex: rows that sum to 1."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+
+def norm_shift(F: np.ndarray) -> np.ndarray:
+    """Amount that `norm` adds to each estimate of a row.
+
+    Parameters
+    ----------
+    F : ndarray of shape (..., d)
+        Estimated frequencies.
+
+    Returns
+    -------
+    ndarray of shape (..., 1)
+        ``(1 - sum) / d``.
+    """
+    return (1.0 - F.sum(axis=-1, keepdims=True)) / F.shape[-1]
+
+
+def norm(F: ArrayLike) -> np.ndarray:
+    """Add the same amount to every estimate so that they sum to 1 (2020 paper, Norm).
+
+    Parameters
+    ----------
+    F : array-like of shape (..., d)
+        Estimated frequencies.
+
+    Returns
+    -------
+    ndarray of shape (..., d)
+        Rows that sum to 1. Some estimates may be negative.
+    """
+    F = np.asarray(F, dtype=np.float64)
+    return F + norm_shift(F)
+
+
+def norm_sub(F: ArrayLike) -> np.ndarray:
+    """Project rows on the simplex: shift, and set negatives to 0 (2020 paper, Norm-Sub).
+
+    Parameters
+    ----------
+    F : array-like of shape (..., d)
+        Estimated frequencies.
+
+    Returns
+    -------
+    ndarray of shape (..., d)
+        ``max(F + shift, 0)`` with rows that sum to 1. They are the nearest points of the simplex
+        in Euclidean distance: the solution of constrained least squares (2020 paper, Appendix A).
+    """
+    return project(np.asarray(F, dtype=np.float64))[0]
+
+
+def project(
+    F: np.ndarray, total: float | np.ndarray = 1.0, among: bool | np.ndarray = True
+) -> tuple[np.ndarray, np.ndarray]:
+    """Shift estimates so that their positive parts have a given sum.
+
+    The support of the result is a prefix of the sorted estimates: the longest one whose last
+    member stays positive.
+
+    Parameters
+    ----------
+    F : ndarray of shape (..., d)
+        Estimated frequencies.
+    total : float or ndarray of shape (..., 1), default=1.0
+        The sum of each row.
+    among : bool or ndarray of shape (..., d), default=True
+        Which estimates are shifted; all others become 0.
+
+    Returns
+    -------
+    (ndarray of shape (..., d), ndarray of shape (..., 1))
+        The projected rows, and the shift of each.
+    """
+    if not F.shape[-1]:  # of an estimate without categories, as of strings of which none was found
+        return F, np.sum(F, axis=-1, keepdims=True)
+    # Only differences matter; taken from the largest, they are as exact as they can be.
+    F = np.where(among, F, -np.inf)
+    peak = F.max(axis=-1, keepdims=True)
+    below = F - peak
+    falling = -np.sort(-below, axis=-1)
+    is_among = falling > -np.inf
+    size = np.arange(1, F.shape[-1] + 1)
+    shift = (total - np.cumsum(np.where(is_among, falling, 0.0), axis=-1)) / size
+    n_support = np.count_nonzero(is_among & (falling + shift > 0), axis=-1, keepdims=True)
+    shift = np.take_along_axis(shift, np.maximum(n_support - 1, 0), axis=-1)
+    return np.maximum(below + shift, 0.0), shift - peak

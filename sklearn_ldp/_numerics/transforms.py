@@ -1,0 +1,466 @@
+"""Fast sums over finite vector spaces: Walsh-Hadamard and Fourier transforms, linear functions."""
+
+from __future__ import annotations
+
+from functools import cached_property, lru_cache
+
+import numpy as np
+from scipy import fft
+
+from .finite_field import FiniteField
+
+_AT_ONCE = 5  # bits of the places that one product of matrices transforms
+_EXACT = 2**53  # whole numbers up to it are floats
+
+
+def walsh_hadamard(x: np.ndarray) -> np.ndarray:
+    """Return the Walsh-Hadamard transform along the last axis, whose length is a power of two.
+
+    Parameters
+    ----------
+    x : ndarray of shape (..., K)
+        Real numbers.
+
+    Returns
+    -------
+    ndarray of shape (..., K)
+        ``sum over y of x[y] (-1)**popcount(r & y)`` for each r; exact for integers.
+    """
+    if x.dtype.kind not in "iub":
+        return _by_products(x)
+    whole = x.astype(np.int64)
+    if np.abs(whole, dtype=np.float64).sum(axis=-1).max(initial=0) < _EXACT:
+        return np.rint(_by_products(whole)).astype(np.int64)
+    return _by_pairs(whole)
+
+
+def _by_products(x: np.ndarray) -> np.ndarray:
+    """Transform the first bits of the places, move them to the end, and so on."""
+    size = x.shape[-1]
+    result = x.reshape(-1, size).astype(np.float64)
+    n_left = size.bit_length() - 1
+    while n_left:
+        n_bits = -(-n_left // -(-n_left // _AT_ONCE))  # nearly as many each time
+        split = result.reshape(len(result), 1 << n_bits, size >> n_bits)
+        result = (_matrix(n_bits) @ split).swapaxes(1, 2).reshape(len(result), size)
+        n_left -= n_bits
+    return result.reshape(x.shape)
+
+
+def _by_pairs(x: np.ndarray) -> np.ndarray:
+    """Add and subtract whole numbers that floats do not hold."""
+    shape, size = x.shape, x.shape[-1]
+    step = 1
+    while step < size:
+        pairs = x.reshape(*shape[:-1], size // (2 * step), 2, step)
+        even, odd = pairs[..., 0, :], pairs[..., 1, :]
+        x = np.stack([even + odd, even - odd], axis=-2).reshape(shape)
+        step *= 2
+    return x
+
+
+@lru_cache
+def _matrix(n_bits: int) -> np.ndarray:
+    matrix = np.ones((1, 1))
+    for _ in range(n_bits):
+        matrix = np.block([[matrix, matrix], [matrix, -matrix]])
+    return matrix
+
+
+def additive_transform(
+    field: FiniteField, n_digits: int, x: np.ndarray, *, inverse: bool = False
+) -> np.ndarray:
+    """Return the Fourier transform over the last axis, whose places are vectors (not normalised).
+
+    Vectors are added by adding the base-p digits of their numbers, where p is the characteristic.
+
+    Parameters
+    ----------
+    field : FiniteField
+        GF(g).
+    n_digits : int
+        Dimension k of the space.
+    x : ndarray of shape (..., g**k)
+        One number per vector.
+    inverse : bool, default=False
+        Whether to take the conjugate characters.
+
+    Returns
+    -------
+    ndarray of shape (..., g**k)
+        The transform: complex, or real in characteristic 2.
+    """
+    if field.characteristic == 2:
+        return walsh_hadamard(x)
+    last = x.ndim - 1
+    shape = x.shape[:-1] + (field.characteristic,) * (field.degree * n_digits)
+    axes = range(last, len(shape))
+    if inverse:
+        return fft.ifftn(x.reshape(shape), axes=axes, norm="forward").reshape(x.shape)
+    return fft.fftn(x.reshape(shape), axes=axes).reshape(x.shape)
+
+
+_CACHE = 2**18  # how many bytes of sums are worked on at a time
+_PLACES = 2**20  # how many places of summands are held at a time
+
+
+def contract(
+    field: FiniteField, tables: np.ndarray, n_digits: int, n_codes: int, n_values: int = 1
+) -> np.ndarray:
+    """Sum tables over the reports (a, t) with ``<a, v> + s = t``, for the first codes v and s.
+
+    ``T[a_{k-1}, .., a_0, t]`` becomes ``T'[v_{k-1}, a_{k-2}, .., t] =
+    sum over a_{k-1} of T[a_{k-1}, .., t + a_{k-1} v_{k-1}]``, and so on for the other digits; in
+    the end t = s. The cost is O(k g**(k + 2)) for tables of g**(k + 1) counts.
+
+    Parameters
+    ----------
+    field : FiniteField
+        GF(g).
+    tables : ndarray of shape (m, g**(k + 1))
+        Counts or weights of the reports: a is the number with the base-g digits a_{k-1} .. a_0,
+        and the place of (a, t) is ``a * g + t``.
+    n_digits : int
+        Number k of digits.
+    n_codes : int
+        Number of vectors v, numbered in the same way, that are asked for.
+    n_values : int, default=1
+        Number of values s: 1 for s = 0 alone, or g for all of them.
+
+    Returns
+    -------
+    ndarray of shape (m, n_codes, n_values)
+        The sums, of the same type as `tables`.
+
+    References
+    ----------
+    .. [1] V. Feldman, J. Nelson, H. Nguyen, K. Talwar, "Private frequency estimation via
+       projective geometry", ICML 2022. https://proceedings.mlr.press/v162/feldman22a.html
+       (the dynamic program of section 4, for prime g).
+    """
+    g, k, m = field.order, n_digits, len(tables)
+    table = tables.reshape(1, m, g, g ** (k - 1), g)
+    for j in reversed(range(k)):
+        # Axes: digits of v found so far, table, digit a_j, digits below, t.
+        n_above, n_below = table.shape[0], g**j
+        flat = np.ascontiguousarray(table.transpose(2, 4, 0, 1, 3)).reshape(g * g, -1)
+        # Only the first, highest digit can be limited by the number of codes.
+        n_asked = min(g, -(-n_codes // n_below)) if n_above == 1 else g
+        summed = _sum_over_digit(field, flat, n_asked, g if j else n_values)
+        summed = summed.reshape(*summed.shape[:2], n_above, m, n_below)
+        table = summed.transpose(2, 0, 3, 4, 1).reshape(n_above * n_asked, m, n_below, -1)
+        if j:
+            table = table.reshape(-1, m, g, n_below // g, g)
+    return table.reshape(-1, m, n_values).transpose(1, 0, 2)[:, :n_codes]
+
+
+def _sum_over_digit(
+    field: FiniteField, flat: np.ndarray, n_asked: int, n_values: int
+) -> np.ndarray:
+    """Return the sum of the rows (a, t + a v) of a table over all a, for the first v and t."""
+    g, n_columns = field.order, flat.shape[1]
+    summed = np.empty((n_asked, n_values, n_columns), dtype=flat.dtype)
+    some = max(_PLACES // (g * n_values), 1)
+    for first in range(0, n_asked, some):
+        part = summed[first : first + some]
+        a, v, t = np.ogrid[:g, first : first + len(part), :n_values]
+        places = a * g + field.add(t, field.multiply(a, v))
+        # Block by block, so that what is added up stays in a processor's cache.
+        width = max(_CACHE // part[:, :, 0].nbytes, 64)
+        for start in range(0, n_columns, width):
+            block = slice(start, start + width)
+            columns = np.ascontiguousarray(flat[:, block])
+            total = columns[places[0]]
+            for place in places[1:]:
+                total += columns[place]
+            part[:, :, block] = total
+    return summed
+
+
+_MAX_PRODUCTS = 1 << 18  # one-byte cells of a table of products, which stays in the cache
+
+
+@lru_cache(maxsize=4)
+def linear_functions(order: int, n_digits: int) -> LinearFunctions:
+    """Return the functions on GF(order)**n_digits; they are shared, as their tables are large."""
+    return LinearFunctions(FiniteField(order), n_digits)
+
+
+class LinearFunctions:
+    """The functions ``v -> <a, v>`` on GF(g)**k, one of each set of multiples of each other.
+
+    Vectors are numbers with k digits in base g. Function 0 is zero; the other ones are those
+    whose leading digit is 1, in order. A report (a, t) supports the vectors v with <a, v> = t, and
+    so does its multiple (c a, c t): nothing is lost by leaving out all multiples but one.
+
+    With the additive characters chi of the field and c ranging over it,
+    ``[<a, v> = t] = sum over c of chi(c <a, v>) chi(-c t) / g``. So sums over level sets take two
+    transforms. The first one is along t, and gives a value for each c, which is put at place c a.
+    The second one is along all places. They take O(k g**k log g), as every vector is c a once.
+
+    Parameters
+    ----------
+    field : FiniteField
+        GF(g).
+    n_digits : int
+        Dimension k of the space.
+    """
+
+    def __init__(self, field: FiniteField, n_digits: int):
+        g = field.order
+        self.field = field
+        self.n_digits = n_digits
+        self.n_vectors = g**n_digits
+        self.n_functions = 1 + (self.n_vectors - 1) // (g - 1)
+
+    @cached_property
+    def vectors(self) -> np.ndarray:
+        """The vector a of each function."""
+        powers = [self.field.order**m for m in range(self.n_digits)]
+        return np.concatenate([[0], *(np.arange(power, 2 * power) for power in powers)])
+
+    def of_uniform_vectors(self, numbers: np.ndarray) -> np.ndarray:
+        """Return functions, each of them as likely as a uniform vector is a multiple of it."""
+        return -(-numbers // (self.field.order - 1))
+
+    # -- values -------------------------------------------------------------------------------
+    @cached_property
+    def _products(self) -> tuple[int, np.ndarray | None]:
+        """A number h of digits, and a table of <x, y> for all x, y of h digits, if it is small.
+
+        Without a table h is 1, and digits are multiplied as numbers modulo g.
+        """
+        g, field = self.field.order, self.field
+        n_low = next(h for h in range(1, 18) if g ** (2 * h + 2) > _MAX_PRODUCTS)
+        if field.degree == 1 and n_low == 1:
+            return 1, None
+        x = np.arange(g**n_low)
+        table = np.zeros((len(x), len(x)), dtype=np.int64)
+        for power in g ** np.arange(n_low):
+            digit = x // power % g
+            table = field.add(table, field.multiply(digit[:, None], digit))
+        return n_low, table.astype(np.min_scalar_type(g - 1))
+
+    def pieces(self, vectors: np.ndarray) -> list[np.ndarray]:
+        """Split vectors into pieces of as many digits as `values` looks up at once."""
+        n_low, table = self._products
+        base = self.field.order**n_low
+        # Without a table, the sum of k products of digits must fit.
+        small = self.n_digits * base**2 < 2**31
+        dtype = np.int64 if table is None and not small else np.int32
+        return [
+            (vectors // base**i % base).astype(dtype) for i in range(-(-self.n_digits // n_low))
+        ]
+
+    @cached_property
+    def _pieces(self) -> list[np.ndarray]:
+        return self.pieces(self.vectors)
+
+    def values(
+        self, functions: np.ndarray, pieces: list[np.ndarray], codes: np.ndarray
+    ) -> np.ndarray:
+        """Return the values of functions at the vectors with the given numbers (broadcasting).
+
+        `pieces` holds the pieces of all vectors; `codes` are places in that list of vectors.
+        """
+        _, table = self._products
+        total: np.ndarray | None = None
+        for own, other in zip(self._pieces, pieces, strict=True):
+            u, v = own.take(functions), other.take(codes)
+            product = u * v if table is None else table.take(u * table.shape[1] + v)
+            if total is None:
+                total = product
+            else:
+                total = total + product if table is None else self.field.add(total, product)
+        assert total is not None
+        return total % self.field.order if table is None else total
+
+    @cached_property
+    def _multiples(self) -> np.ndarray:
+        """The vector c a for each function but 0 and each c, of shape (n_functions - 1, g)."""
+        g, c = self.field.order, np.arange(self.field.order)
+        result = np.zeros((self.n_functions - 1, g), dtype=np.int64)
+        for power in g ** np.arange(self.n_digits):
+            digit = self.vectors[1:] // power % g
+            digit, scalar = np.broadcast_arrays(digit[:, None], c)
+            result += self.field.multiply(digit, scalar) * power
+        return result
+
+    @cached_property
+    def _normal_form(self) -> tuple[np.ndarray, np.ndarray]:
+        """For each vector: the function that is a multiple of it, and the factor."""
+        functions, factor = np.zeros((2, self.n_vectors), dtype=np.int64)
+        inverse = self.field.invert(np.arange(self.field.order))
+        functions[self._multiples[:, 1:]] = np.arange(1, self.n_functions)[:, None]
+        factor[self._multiples[:, 1:]] = inverse[1:]
+        factor[0] = 1
+        return functions, factor
+
+    def normalised(self, vectors: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the functions and values that support what the vectors a and values t support."""
+        functions, factor = self._normal_form
+        return functions[vectors], self.field.multiply(values, factor[vectors])
+
+    # -- sums ---------------------------------------------------------------------------------
+    def gather(self, tables: np.ndarray) -> np.ndarray:
+        """Sum tables over the reports that support each vector.
+
+        Parameters
+        ----------
+        tables : ndarray of shape (m, n_functions, g)
+            Counts or weights of the reports (function, value).
+
+        Returns
+        -------
+        ndarray of shape (m, n_vectors)
+            Sums as floats. Sums of counts must be rounded, and are then exact for up to 2**40
+            reports and more.
+        """
+        g, is_real = self.field.order, self.field.characteristic == 2
+        sums = np.empty((len(tables), self.n_vectors))
+        for i in range(0, len(tables), 1 if is_real else 2):
+            # Two real tables are one complex one.
+            table = tables[i].astype(np.float64)
+            if not is_real and i + 1 < len(tables):
+                table = table + 1j * tables[i + 1]
+            spectrum = self._transform(table[1:], 1)
+            places = np.empty(self.n_vectors, dtype=spectrum.dtype)
+            places[self._places] = spectrum
+            places[0] = spectrum[:, 0].sum()
+            found = self._transform(places, self.n_digits, inverse=True) / g + table[0, 0]
+            sums[i] = found.real
+            if not is_real and i + 1 < len(tables):
+                sums[i + 1] = found.imag
+        return sums
+
+    def spread(self, weights: np.ndarray) -> np.ndarray:
+        """Sum weights of vectors over what each report supports.
+
+        Parameters
+        ----------
+        weights : ndarray of shape (..., n_vectors)
+            One weight per vector.
+
+        Returns
+        -------
+        ndarray of shape (..., n_functions, g)
+            One sum per function and value.
+        """
+        sums = np.zeros((*weights.shape[:-1], self.n_functions, self.field.order))
+        places = self._transform(weights, self.n_digits, inverse=True)
+        spectrum = places[..., self._places]
+        sums[..., 1:, :] = self._transform(spectrum, 1).real / self.field.order
+        sums[..., 0, 0] = weights.sum(axis=-1)
+        return sums
+
+    def zero_sums(self, weights: np.ndarray) -> np.ndarray:
+        """Sum weights over the vectors that each function but 0 maps to 0.
+
+        Only one of each set of multiples has a weight: those whose leading digit is 1, in order.
+
+        Parameters
+        ----------
+        weights : ndarray of shape (..., n)
+            The weights of the first of them; the others have none.
+
+        Returns
+        -------
+        ndarray of shape (..., n_functions - 1)
+            One sum per function.
+        """
+        # With the weight on all multiples c v, a character of a is the same at all c a, and sums
+        # to g - 1 over the c with <a, v> = 0, otherwise to -1.
+        lifted = np.zeros((*weights.shape[:-1], self.n_vectors))
+        lifted[..., self._multiples[: weights.shape[-1], 1:]] = weights[..., None]
+        spectrum = self._transform(lifted, self.n_digits)[..., self._places[:, 1]].real
+        return (spectrum + weights.sum(axis=-1, keepdims=True)) / self.field.order
+
+    def _transform(self, x: np.ndarray, n_digits: int, inverse: bool = False) -> np.ndarray:
+        """Return the Fourier transform over the last axis, whose places are vectors."""
+        return additive_transform(self.field, n_digits, x, inverse=inverse)
+
+    @cached_property
+    def _places(self) -> np.ndarray:
+        """The frequency of the vectors for each function a but 0 and each frequency of the values.
+
+        The character chi(x y), as a character of the base-p digits of y, has the i-th digit
+        trace(x p**i); the number p**i is the i-th element of the basis.
+        """
+        g, field = self.field.order, self.field
+        places = self._multiples
+        if field.degree > 1:
+            dual, multiples = self._dual, places[:, np.argsort(self._dual)]
+            powers = g ** np.arange(self.n_digits)
+            places = np.zeros_like(multiples)
+            for power in powers:
+                places += dual[multiples // power % g] * power
+        return places.astype(np.int32 if self.n_vectors < 2**31 else np.int64)
+
+    @cached_property
+    def _dual(self) -> np.ndarray:
+        """The number with the base-p digits trace(x p**i), for each element x."""
+        field, x = self.field, np.arange(self.field.order)
+        p, dual = field.characteristic, np.zeros_like(x)
+        for i in range(field.degree):
+            power = field.multiply(x, np.full_like(x, p**i))
+            trace = power
+            for _ in range(field.degree - 1):
+                raised = power
+                for _ in range(p - 1):
+                    raised = field.multiply(raised, power)
+                power = raised
+                trace = field.add(trace, power)
+            dual += trace * p**i
+        return dual
+
+
+def scattered(n: int, n_places: int) -> np.ndarray:
+    """Return the first n numbers of a permutation of ``range(n_places)`` that looks random.
+
+    This is part of the protocol: it must never change. It applies bijections of the words that have
+    as many bits as the range needs (multiplication by an odd number, xor with the higher half),
+    and repeats them where they lead out of the range.
+
+    Parameters
+    ----------
+    n : int
+        Number of places to return.
+    n_places : int
+        Size of the range, at least n.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+        Different numbers, int64.
+    """
+    n_bits = max((n_places - 1).bit_length(), 1)
+    mask, shift = np.uint64((1 << n_bits) - 1), np.uint64(-(-n_bits // 2))
+    numbers = np.arange(n, dtype=np.uint64)
+    outside = np.arange(n)
+    while outside.size:
+        x = numbers[outside]
+        for factor in _FACTORS:
+            x = (x * factor + (factor >> np.uint64(32))) & mask
+            x ^= x >> shift
+        numbers[outside] = x
+        outside = outside[x >= n_places]
+    return numbers.astype(np.int64)
+
+
+# Odd multipliers of S. Vigna's SplitMix64, of Fibonacci hashing, and of G. Steele's and S. Vigna's
+# tables.
+_FACTORS = np.array(
+    [0xBF58476D1CE4E5B9, 0x94D049BB133111EB, 0x9E3779B97F4A7C15, 0xD1342543DE82EF95],
+    dtype=np.uint64,
+)
+
+
+def mixed(x: np.ndarray) -> np.ndarray:
+    """Apply the finaliser of SplitMix64: a bijection of 64-bit words that mixes all their bits.
+
+    The constants are those of S. Vigna's SplitMix64 (variant 13 of D. Stafford). This is part of
+    the protocol: it must never change.
+    """
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))
