@@ -187,8 +187,8 @@ def test_submodules_are_imported_when_they_are_asked_for(fresh_processes):
 def test_type_checkers_see_the_names_where_they_are():
     tree = ast.parse(Path(sklearn_ldp.__file__).read_text(encoding="utf-8"))
     found = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.level]
-    helpers = {None, "_utils.lazy", "_version"}
-    seen = [(node.module, one.name) for node in found for one in node.names if node.module not in helpers]
+    found = [node for node in found if node.module not in {None, "_utils.lazy", "_version"}]
+    seen = [(node.module, one.name) for node in found for one in node.names]
     homes = sklearn_ldp._HOMES.items()
     exported = [(home, name) for home, names in homes for name in names.split()]
     assert sorted(exported) == sorted(seen)
