@@ -22,13 +22,15 @@ from ._domains.values import (
     comparable,
     group_codes,
     is_missing,
+    is_row_index,
     order_of,
     own_categories,
     places_of,
 )
+from ._utils.pandas import import_pandas
 from ._utils.random import RandomState, as_generator
 from ._utils.text import labelled_lines
-from ._utils.typing import Column, Matrix
+from ._utils.typing import Column, Matrix, Series
 
 __all__ = [
     "Answers",
@@ -49,17 +51,17 @@ __all__ = [
 _MOST_PREFIXES = 1 << 13  # categories: their queries have half the square of it as weights
 
 
-class Answers(np.ndarray):
-    """Answers to queries that have names: an array that shows the names beside its numbers.
+class Answers:
+    """Answers to queries that have names, which stand beside the numbers.
 
-    Names hold for these answers only. Arithmetic and rounding keep them, as each number stays in
-    its place; a selection, a copy or a sum is an array without names.
+    ``np.asarray(answers)`` is the array of the numbers, and what calculations are made with: their
+    results have no names, so that no number ever has a wrong one.
 
     Parameters
     ----------
     values : ndarray of shape (n_estimates, n_queries)
         The answers.
-    names : list or None
+    names : list
         What each query, and so each column, is called.
 
     Examples
@@ -67,54 +69,103 @@ class Answers(np.ndarray):
     >>> from sklearn_ldp import FrequencyEstimate
     >>> estimate = FrequencyEstimate([[0.5, 0.25, 0.25]], ["cat", "dog", "trout"])
     >>> answers = estimate.answer(["dog", "trout"])
-    >>> answers.names, answers.tolist()
-    (['dog', 'trout'], [[0.25, 0.25]])
-    >>> 100 * answers
-    dog    25
-    trout  25
+    >>> answers.names, answers["dog"], answers[0]
+    (['dog', 'trout'], 0.25, array([0.25, 0.25]))
+    >>> answers
+    dog    0.25
+    trout  0.25
     """
 
-    names: list[Any] | None
+    def __init__(self, values: np.ndarray, names: list[Any]) -> None:
+        self.values, self.names = values, names
 
-    def __new__(cls, values: np.ndarray, names: list[Any] | None) -> Answers:
-        answers = values.view(cls)
-        answers.names = names
-        return answers
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(n_estimates, n_queries)."""
+        return self.values.shape
 
-    def __array_finalize__(self, obj: object) -> None:
-        self.names = None
+    def __len__(self) -> int:
+        return len(self.values)
 
-    def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
-        if array.shape != self.shape or context is None:
-            return array[()] if return_scalar else np.asarray(array)
-        return Answers(np.asarray(array), self.names)
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return np.array(self.values, dtype=dtype) if copy else np.asarray(self.values, dtype)
 
     def __getitem__(self, key: Any) -> Any:
-        return np.asarray(self)[key]
+        """Return the answer of a query by its name, or what the array has at an index.
 
-    def round(self, decimals: Any = 0, out: Any = None) -> Answers:  # type: ignore[override]
+        Parameters
+        ----------
+        key : name, or any index of an array
+            An integer is always a row; a tuple is a name where the names are tuples.
+
+        Returns
+        -------
+        float or ndarray
+            The answer; an array of shape (n_estimates,) if there are several estimates.
+
+        Raises
+        ------
+        KeyError
+            If there is no query of this name.
+        """
+        is_tuple = isinstance(key, tuple) and not isinstance(self.names[0], tuple)
+        if is_row_index(key) or is_tuple:
+            return self.values[key]
+        (name,), known = comparable([key]), comparable(self.names)
+        if name not in known:
+            raise KeyError(f"There is no query {key!r}: they are {', '.join(map(repr, known))}.")
+        place = known.index(name)
+        return float(self.values[0, place]) if len(self) == 1 else self.values[:, place]
+
+    def round(self, decimals: int = 0) -> Answers:
         """Return the answers rounded, with their names.
 
         Parameters
         ----------
         decimals : int, default=0
             Number of decimals.
-        out : ndarray, default=None
-            Where to write them.
 
         Returns
         -------
         Answers
             The rounded answers.
         """
-        return Answers(np.asarray(self).round(decimals, out), self.names)
+        return Answers(self.values.round(decimals), self.names)
+
+    def tolist(self) -> list[list[float]]:
+        """Return the numbers as lists.
+
+        Returns
+        -------
+        list of list of float
+            One list per estimate.
+        """
+        return self.values.tolist()
+
+    def to_series(self) -> Series:
+        """Return the answers of a single estimate as a pandas Series.
+
+        Returns
+        -------
+        pandas.Series
+            One number per query, indexed by the names.
+
+        Raises
+        ------
+        ValueError
+            If there are several estimates.
+        """
+        if len(self) != 1:
+            raise ValueError(
+                f"Answers.to_series needs a single estimate, these are answers of {len(self)}: "
+                "take np.asarray(answers), whose columns are named by answers.names."
+            )
+        return import_pandas("Answers.to_series").Series(self.values[0], self.names)
 
     def __repr__(self) -> str:
-        if self.names is None or len(self) != 1:
-            return repr(np.asarray(self))
-        return "\n".join(labelled_lines(self.names, [f"{x: .4g}" for x in self[0]]))
-
-    __str__ = __repr__
+        if len(self) != 1:
+            return repr(self.values)
+        return "\n".join(labelled_lines(self.names, [f"{x: .4g}" for x in self.values[0]]))
 
 
 class QuerySet:

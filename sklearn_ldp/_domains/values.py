@@ -6,6 +6,7 @@ No element is converted: tuples stay whole, and 1 and "1" stay different.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -443,6 +444,13 @@ def places_among(wanted: list, labels: list) -> tuple[np.ndarray, list]:
     missing = [value for value in wanted if value not in place]
     places = [place[value] for value in wanted if value in place]
     return np.array(places, dtype=np.int64), missing
+
+
+def is_row_index(key: Any) -> bool:
+    """Whether an index selects rows; otherwise it is the name of a column."""
+    if isinstance(key, (tuple, str, bytes, bool, np.bool_)):
+        return False
+    return isinstance(key, (Integral, slice)) or key is Ellipsis or np.ndim(key) > 0
 
 
 def places_of(wanted: list, categories: np.ndarray, name: str) -> np.ndarray:

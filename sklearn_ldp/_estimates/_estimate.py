@@ -8,14 +8,13 @@ from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from datetime import date
 from itertools import pairwise
-from numbers import Integral
 from typing import Any, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from .._domains import Domain
-from .._domains.values import as_vector, places_of
+from .._domains.values import as_vector, is_row_index, places_of
 from .._noise import Noise
 from .._utils.pandas import import_pandas
 from .._utils.privacy import PrivacyWarning, warn_once
@@ -238,7 +237,7 @@ class FrequencyEstimate:
         IndexError
             If there is no such row.
         """
-        if not _is_rows(key):
+        if not is_row_index(key):
             return self._frequency_of(key)
         try:
             return self._of_rows(key)
@@ -341,7 +340,11 @@ class FrequencyEstimate:
         return replace(self, values=values, noise=noise, shards=self.shards.some(shards))
 
     # -- asking -------------------------------------------------------------------------------
-    def answer(self, queries: Queries | None = None) -> np.ndarray:
+    @overload
+    def answer(self, queries: None = None) -> np.ndarray: ...
+    @overload
+    def answer(self, queries: Queries) -> np.ndarray | Answers: ...
+    def answer(self, queries: Queries | None = None) -> np.ndarray | Answers:
         """Answer linear queries: each is the total frequency of a set of categories.
 
         Parameters
@@ -353,9 +356,10 @@ class FrequencyEstimate:
 
         Returns
         -------
-        ndarray of shape (n_estimates, n_queries)
+        ndarray or Answers of shape (n_estimates, n_queries)
             The answers, clipped at 0 after :class:`~sklearn_ldp.PostPos`. If the queries have
-            names, as groups and listed categories have, these stand beside the numbers
+            names, as groups and listed categories have, these stand beside the numbers:
+            ``answers["cat"]`` is one of them, ``np.asarray(answers)`` is the array of all
             (:class:`~sklearn_ldp.queries.Answers`).
 
         Raises
@@ -786,13 +790,6 @@ class FrequencyEstimate:
         body = "".join(f"<tr>{row}</tr>" for row in rows)
         caption = html.escape("; ".join(filter(None, [self._heading(), quartiles(self)])))
         return f"<table><caption>{caption}</caption>{body}</table>"
-
-
-def _is_rows(key: Any) -> bool:
-    """Whether an index selects estimates; otherwise it is the name of a category."""
-    if isinstance(key, (tuple, str, bytes, bool, np.bool_)):
-        return False
-    return isinstance(key, (Integral, slice)) or key is Ellipsis or np.ndim(key) > 0
 
 
 def _index(categories: np.ndarray, pd: Any) -> Any:
