@@ -43,6 +43,51 @@ def imports(name, path, names):
                 yield module, any(part.startswith("_") for part in module.split(".")[2:])
 
 
+def is_private(name):
+    return name.startswith("_") and not name.startswith("__")
+
+
+def defined_names(tree):
+    """Every name with an underscore that a file defines: functions, classes, names, attributes."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            yield node.name
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            yield node.attr
+
+
+def private_attributes(tree):
+    """Yield (line, name) of every private attribute that is read of something else than oneself.
+
+    Oneself is self, cls, super(), and the base classes in the body of a class.
+    """
+    bases = [set(map(ast.unparse, n.bases)) for n in ast.walk(tree) if isinstance(n, ast.ClassDef)]
+    own = {"self", "cls", "super()"}.union(*bases)
+    for node in ast.walk(tree):
+        is_read = isinstance(node, ast.Attribute) and is_private(node.attr)
+        if is_read and ast.unparse(node.value) not in own:
+            yield node.lineno, node.attr
+
+
+def reaches_for_attributes(root):
+    """The private attributes that a room reads, and only other rooms define."""
+    trees = {
+        name: ast.parse(path.read_text(encoding="utf-8")) for name, path in modules(root).items()
+    }
+    rooms_of = {}
+    for name, tree in trees.items():
+        for defined in filter(is_private, defined_names(tree)):
+            rooms_of.setdefault(defined, set()).add(room(name))
+    return [
+        f"{name}:{line} reads {attribute} of {', '.join(rooms_of[attribute])}"
+        for name, tree in trees.items()
+        for line, attribute in private_attributes(tree)
+        if room(name) not in rooms_of.get(attribute, {room(name)})
+    ]
+
+
 def room(module):
     """The folder or file of the top level that a module is in; "" for the top level itself."""
     return module.split(".")[1] if "." in module else ""
@@ -104,6 +149,30 @@ def test_rooms_keep_what_is_private():
         if is_private and room(importer) != room(module)
     ]
     assert reaches == []
+
+
+def test_rooms_keep_private_attributes():
+    """No room reads a private attribute of an object that only other rooms define."""
+    assert reaches_for_attributes(ROOT / PACKAGE) == []
+
+
+@pytest.mark.parametrize(
+    ("line", "reaches"),
+    [
+        ("Thing()._held", True),
+        ("def f(thing):\n    thing._held = 1", False),  # then it is its own
+        ("def f(thing):\n    return thing.other._held()", True),
+        ("class Other(Thing):\n    def f(self):\n        return self._held", False),
+        ("class Other(Thing):\n    more = Thing._held", False),
+        ("Thing()._replace", False),  # nobody here defines it
+    ],
+)
+def test_a_reach_for_an_attribute_is_found(line, reaches, tmp_path):
+    """Negative control: a private attribute of another room's class is found."""
+    (tmp_path / "low.py").write_text("class Thing:\n    _held = 0\n", encoding="utf-8")
+    (tmp_path / "high.py").write_text(f"from .low import Thing\n{line}\n", encoding="utf-8")
+    found = [one for one in reaches_for_attributes(tmp_path) if "reads _held of low" in one]
+    assert bool(found) == reaches
 
 
 @pytest.mark.parametrize(

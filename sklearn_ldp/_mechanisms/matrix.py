@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections.abc import Callable
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -19,6 +20,8 @@ from .laws import ReportLaw
 from .mechanism import NumberReports
 
 _NONE_NEAR = "no integers over 2**64 that keep epsilon are near this channel: take epsilon up to 40"
+_KEPT: dict[bytes, MatrixChannel] = {}  # channels that took long to make, in this process
+_MOST_KEPT = 32
 
 
 class MatrixChannel(NumberReports, LinearMechanism):
@@ -34,10 +37,17 @@ class MatrixChannel(NumberReports, LinearMechanism):
         and servers must have in common; :func:`integer_channel` makes them from probabilities.
     """
 
+    _key: bytes | None = None  # under which the channel is kept
+
     def __init__(self, integers: np.ndarray) -> None:
         self.integers = np.ascontiguousarray(integers, dtype="<u8")
         self.integers.setflags(write=False)
         self.n_reports, self.n_categories = self.integers.shape
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        if self._key is not None:  # what was computed elsewhere is not computed again here
+            _keep(self._key, self)
 
     # -- what two parties must agree on -------------------------------------------------------
     @property
@@ -179,6 +189,21 @@ class MatrixChannel(NumberReports, LinearMechanism):
     def _factors(self, f: np.ndarray) -> Factors:
         # Of output y, `decoding[:, y]` is what a report adds to n times the estimates.
         return of_columns(-f, self.decoding, self.probabilities @ f)
+
+
+def kept_channel(key: bytes, integers: Callable[[], np.ndarray]) -> MatrixChannel:
+    """The channel of a key, computed once in a process, and never where a pickle brought it."""
+    if key not in _KEPT:
+        channel = MatrixChannel(integers())
+        channel._key = key
+        _keep(key, channel)
+    return _KEPT[key]
+
+
+def _keep(key: bytes, channel: MatrixChannel) -> None:
+    while len(_KEPT) >= _MOST_KEPT:
+        _KEPT.pop(next(iter(_KEPT)))
+    _KEPT[key] = channel
 
 
 def integer_channel(probabilities: np.ndarray, epsilon: float) -> np.ndarray:

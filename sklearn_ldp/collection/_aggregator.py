@@ -16,7 +16,7 @@ from sklearn.base import clone
 
 from .._mechanisms import MAX_USERS, OracleOrProtocol, as_protocol
 from .._utils.text import printable
-from ..oracles.collector import BaseCollector
+from ..oracles.collector import BaseCollector, with_counts
 from . import checkpoints
 from ._batches import (
     Caps,
@@ -414,7 +414,7 @@ class Aggregator:
                 f"This Aggregator was given a protocol of {self._protocol.name} instead of an "
                 "oracle, so it makes no estimate; tally() returns the sums."
             )
-        return self._oracle._with_counts(self._counts)
+        return with_counts(self._oracle, self._counts)
 
     @property
     def estimate_(self) -> Any:

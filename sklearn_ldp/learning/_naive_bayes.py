@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from numbers import Integral, Real
-from types import SimpleNamespace
 from typing import Any, Self
 
 import numpy as np
@@ -21,7 +20,7 @@ from .._numerics.simplex import norm_sub
 from .._utils.privacy import warn_of_learned
 from .._utils.random import RandomState
 from .._utils.typing import Values
-from ..oracles.collector import Budget
+from ..oracles.collector import Budget, fit_columns
 from ..surveys import MarginalOracle, TableSet, consistent_tables
 from ._label_channel import checked_classes, checked_labels, encoded_labels
 from ._private_columns import ReadsColumns
@@ -236,18 +235,14 @@ class LDPNaiveBayes(ReadsColumns, ClassifierMixin, BaseEstimator):
         survey = self._survey(features, np.unique(labels) if self.classes is None else self.classes)
         columns = features.columns_of(X, self._name)
         check_consistent_length(columns[0], labels)
-        # What a survey asks of a data frame, without the cost of making one.
-        records: Any = SimpleNamespace(
-            columns=[*features.columns, _LABEL], get_columns=lambda: [*columns, labels]
-        )
         self._warn_of_refit(self.random_state)
         try:
-            tables: Any = survey.fit(records, sample_weight=sample_weight).estimate_
+            fitted = fit_columns(survey, [*columns, labels], sample_weight, self._name)
         except ValueError:
             # If it is a label that is unknown, this says so in terms of the classes.
             encoded_labels(survey.domains.columns[_LABEL], labels, self._name)
             raise
-        self.fit_tables(tables)
+        self.fit_tables(fitted.estimate_)
         self._keep_names(X, features.columns)
         return self
 

@@ -27,7 +27,7 @@ from .._utils.random import RandomState
 from .._utils.typing import Values
 from ..oracles import PrivacyWarning
 from ..oracles.channels import Channel
-from ..oracles.collector import Budget
+from ..oracles.collector import Budget, planned
 from ..surveys import ColumnOracle
 
 _CHUNK_CELLS = 1 << 22  # indicators that are computed at a time
@@ -422,7 +422,8 @@ class PrivatizedColumns(ReadsColumns, TransformerMixin, BaseEstimator):
             warn_of_epsilon(name, self.epsilon, self.random_state)
             self._warn_of_refit(self.random_state)
         self._fitted_protocol, self._released = protocol, None
-        self.slices_, self.oracles_ = _slices(domain), collector._oracles(domain)
+        self.slices_ = _slices(domain)
+        self.oracles_ = {name: one.oracle for name, one in planned(collector).items()}
         self.n_features_in_: Any = rows.shape[1]
         self._keep_names(X, domain.columns if self.input == "values" else column_names(X) or [])
         return rows

@@ -18,7 +18,7 @@ from .._estimates import EstimateSet, FrequencyEstimate
 from .._utils.fitted import estimate_of
 from .._utils.privacy import PrivacyWarning, warn_once
 from .._utils.typing import Metric, Values
-from ..oracles.collector import BaseCollector
+from ..oracles.collector import BaseCollector, column_weights, has_learned_domain, state_of
 from ..queries import Queries, QuerySet, as_query_set, query_matrix
 from ._errors import METRICS, as_truth_and_estimate, query_errors
 
@@ -98,7 +98,7 @@ class BaseScorer:
         self, oracle: BaseCollector[Any], sample_weight: ArrayLike | None
     ) -> None:
         """Warn if the oracle was fitted with weights, and none came with the users left out."""
-        if sample_weight is None and oracle._fitted("score").is_weighted:
+        if sample_weight is None and state_of(oracle, "score").is_weighted:
             self._warn_once(
                 f"The {type(oracle).__name__} was fitted with sample_weight, but its scorer was "
                 "given none and counts each row of X as one user. In a search or a "
@@ -130,7 +130,7 @@ def _mean(results: Any, oracle: Any) -> float:
     """The mean of numbers, or of those of each column of a survey, weighted by its `weights`."""
     if not isinstance(results, Mapping):
         return float(np.mean(results))
-    weights = oracle._weights_by_name(oracle._fitted("weights").protocol.domain)
+    weights = column_weights(oracle)
     means = [float(np.mean(numbers)) for numbers in results.values()]
     return float(np.average(means, weights=[weights.get(name, 1.0) for name in results]))
 
@@ -251,7 +251,7 @@ class FrequencyScorer(BaseScorer):
         try:
             truth = oracle.true_frequencies(X, sample_weight)
         except ValueError as error:
-            if oracle._is_auto():  # scikit-learn makes NaN of the error
+            if has_learned_domain(oracle):  # scikit-learn makes NaN of the error
                 what = f"{type(oracle).__name__} has learnt its categories from some of the users"
                 self._warn_once(f"{what}, not of all: {error} Declare categories=.", UserWarning)
             raise

@@ -15,7 +15,13 @@ from .._mechanisms import Shards, check_counts
 from .._noise import Noise
 from .._utils.random import RandomState, as_generator
 from .._utils.typing import Frequencies, Values
-from .collector import BaseCollector, Collected, check_weights, inherit_parameters
+from .collector import (
+    BaseCollector,
+    Collected,
+    PlannedEstimate,
+    check_weights,
+    inherit_parameters,
+)
 from .collector import PrivacyWarning as PrivacyWarning
 
 
@@ -209,6 +215,10 @@ class BaseOracle(BaseCollector[FrequencyEstimate]):
 
     def _learned_domain(self, X: Values) -> Domain:
         return Domain.learned(X, self._name)
+
+    def _planned_by(self, protocol: Any) -> dict[Any, PlannedEstimate]:
+        noise = protocol.mechanism.noise(1)
+        return {None: PlannedEstimate(protocol.domain, self, noise, 1.0)}
 
     def _estimate_of(self, state: Collected) -> FrequencyEstimate:
         """The raw estimate of what was collected."""

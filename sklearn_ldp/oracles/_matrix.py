@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import StrOptions
 
 from .._domains import Categories
-from .._mechanisms.matrix import MatrixChannel, check_channel, integer_channel
+from .._mechanisms.matrix import MatrixChannel, check_channel, integer_channel, kept_channel
 from .._numerics import strategies
 from .._utils.random import RandomState
 from ..queries import Queries, as_query_set
@@ -22,8 +22,6 @@ from ._subset import best_subset_channel
 _MOST_OPTIMIZED, _MOST_INPUTS = 512, 2048
 _MOST_SETS = 4096  # outputs of a channel that lists all sets
 _SURE_EPSILON = 40.0  # beyond it the resolution of 2**-64 shows, and a smaller budget keeps epsilon
-_KEPT: dict[bytes, MatrixChannel] = {}
-_MOST_KEPT = 32
 
 
 class MatrixOracle(BaseOracle):
@@ -112,16 +110,6 @@ class MatrixOracle(BaseOracle):
         self.queries = queries
         self.strategy = strategy
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state)
-        held = self._state
-        if held is not None:
-            type(self)(**held.parameters)._remember(held.protocol)
-
-    def _remember(self, protocol: Any) -> None:
-        """Do not compute a channel again here that was computed elsewhere."""
-        _keep(self._key(protocol.domain), protocol.mechanism)
-
     def _make_mechanism(self, domain):
         d, most = domain.size, _MOST_OPTIMIZED if self._way == "optimized" else _MOST_INPUTS
         if d > most:
@@ -129,10 +117,7 @@ class MatrixOracle(BaseOracle):
                 f"MatrixOracle makes channels for at most {most} categories, got {d:,}: use "
                 "coarser categories, or SubsetSelection or HadamardResponse."
             )
-        key = self._key(domain)
-        if key not in _KEPT:
-            _keep(key, MatrixChannel(self._integers(domain)))
-        return _KEPT[key]
+        return kept_channel(self._key(domain), lambda: self._integers(domain))
 
     @property
     def _way(self) -> str | None:
@@ -189,12 +174,6 @@ class MatrixOracle(BaseOracle):
             f"The array 'strategy' of MatrixOracle must be a channel at epsilon={self.epsilon:g}: "
             f"{why}."
         )
-
-
-def _keep(key: bytes, channel: MatrixChannel) -> None:
-    while len(_KEPT) >= _MOST_KEPT:
-        _KEPT.pop(next(iter(_KEPT)))
-    _KEPT[key] = channel
 
 
 def _is_like(gram: np.ndarray, queries: np.ndarray) -> bool:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 import warnings
 from abc import ABCMeta, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property, wraps
+from functools import cached_property
 from numbers import Integral, Real
 from typing import Any, Generic, NamedTuple, Self, TypeVar
 
@@ -24,6 +24,7 @@ from .._domains.values import declares_levels, group_codes, read_once
 from .._mechanisms import Counts, Protocol, Reports, check_counts, check_total, expand
 from .._mechanisms.coins import CoinStreams
 from .._mechanisms.mechanism import Mechanism, privatize
+from .._noise import Noise
 from .._utils.docs import Documented, fill_in
 from .._utils.privacy import PrivacyWarning as PrivacyWarning
 from .._utils.privacy import warn_of_epsilon, warn_of_learned, warn_once
@@ -319,6 +320,7 @@ def check_weights(sample_weight: ArrayLike, n_rows: int, name: str) -> np.ndarra
 
 _ONE_ROW = "an estimate has one row per collection, not one per user"
 _Estimate = TypeVar("_Estimate")
+_Collector = TypeVar("_Collector", bound="BaseCollector[Any]")
 
 
 class Budget(Interval):
@@ -329,22 +331,6 @@ class Budget(Interval):
 
     def is_satisfied_by(self, val: Any) -> bool:
         return not isinstance(val, bool) and super().is_satisfied_by(val)
-
-
-def _naming_keywords(init: Any) -> Any:
-    """Let an oracle say how to write what was given by position after epsilon."""
-
-    @wraps(init)
-    def checked(self: Any, *args: Any, **kwargs: Any) -> None:
-        if len(args) > 1:
-            name, given = type(self).__name__, args[0]
-            raise TypeError(
-                f"{name} takes epsilon alone by position: write {name}({given!r}, "
-                f"{self._domain_parameter}=..), and other parameters by their names as well."
-            )
-        init(self, *args, **kwargs)
-
-    return checked
 
 
 class BaseCollector(  # type: ignore[call-arg]
@@ -396,12 +382,6 @@ class BaseCollector(  # type: ignore[call-arg]
         "check_transformer_general": _ONE_ROW,
     }
 
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        super().__init_subclass__(**kwargs)
-        if "__init__" in vars(cls):
-            # By name: an assignment would hide the types of the parameters from editors.
-            setattr(cls, "__init__", _naming_keywords(cls.__init__))  # noqa: B010
-
     @abstractmethod
     def _domain_of(self, declared: Any) -> Domain:
         """Return the domain that the parameter `_domain_parameter` stands for."""
@@ -421,6 +401,14 @@ class BaseCollector(  # type: ignore[call-arg]
     @abstractmethod
     def _estimate_of(self, state: Collected) -> _Estimate:
         """Return the raw estimate of what was collected."""
+
+    def _planned_by(self, protocol: Any) -> dict[Any, PlannedEstimate]:
+        """What to expect of each estimate of a protocol, by name, for planning."""
+        raise NotImplementedError
+
+    def _weights_by_name(self, domain: Any) -> Mapping[Any, float]:
+        """How much the errors of estimates count; those left out count 1."""
+        return {}
 
     def _takes_open_domain(self) -> bool:
         """Return whether the mechanism takes values that are on no list (``categories="open"``)."""
@@ -843,12 +831,6 @@ class BaseCollector(  # type: ignore[call-arg]
             )
         return state
 
-    def _with_counts(self, counts: Counts) -> Self:
-        """Return a fitted oracle like this one that holds these counts."""
-        fitted = clone(self)
-        fitted._state = fitted._started().emptied(counts)
-        return fitted
-
     def _collect(
         self, state: Collected, X: Any, sample_weight: ArrayLike | None, *, is_new: bool
     ) -> Self:
@@ -880,6 +862,55 @@ class BaseCollector(  # type: ignore[call-arg]
                 f"{self.n_features_in_} features as input. Reshape your data to one row per user."
             )
         validate_data(self, X, reset=reset, skip_check_array=True, ensure_2d=False)
+
+
+# -- what other rooms ask of an oracle or a survey ------------------------------------------------
+class PlannedEstimate(NamedTuple):
+    """What to expect of one of the estimates, before any data."""
+
+    domain: Domain
+    oracle: Any  # that of its question, unfitted; None if there is none
+    noise: Noise  # of a collection of one user: the variances of n users are n times smaller
+    weight: float  # how much its errors count
+
+
+def planned(collector: BaseCollector[Any]) -> dict[Any, PlannedEstimate]:
+    """What to expect of each estimate, by its name; the only one of an oracle is called None."""
+    return collector._planned_by(collector.protocol())
+
+
+def state_of(collector: BaseCollector[Any], attribute: str) -> Collected:
+    """What was collected; NotFittedError says that there is no such attribute without it."""
+    return collector._fitted(attribute)
+
+
+def has_learned_domain(collector: BaseCollector[Any]) -> bool:
+    """Whether the domain is "auto"."""
+    return collector._is_auto()
+
+
+def column_weights(collector: BaseCollector[Any]) -> Mapping[Any, float]:
+    """How much the errors of each estimate of a fitted survey count; those left out count 1."""
+    return collector._weights_by_name(collector._fitted("weights").protocol.domain)
+
+
+def fit_columns(
+    survey: _Collector, columns: list[np.ndarray], sample_weight: ArrayLike | None, name: str
+) -> _Collector:
+    """Fit a survey to columns in the order of its domains; errors speak of the class `name`."""
+    warn_of_epsilon(name, survey.epsilon, survey.random_state)
+    state = survey._started()
+    state = replace(state, protocol=replace(state.protocol, name=name))
+    codes = state.protocol.domain.encode_columns(columns, name)
+    survey._state = state.with_values(codes, sample_weight, survey.n_jobs)
+    return survey
+
+
+def with_counts(collector: _Collector, counts: Counts) -> _Collector:
+    """A fitted oracle or survey like this one that holds these counts."""
+    fitted = clone(collector)
+    fitted._state = fitted._started().emptied(counts)
+    return fitted
 
 
 def estimate_by_group(

@@ -21,10 +21,10 @@ from .._utils.typing import Axes, Frequencies
 from ..inference import answer_range, check_level, check_of
 from ..inspection import ErrorCurveDisplay
 from ..oracles import BaseOracle
-from ..oracles.collector import BaseCollector
+from ..oracles.collector import BaseCollector, PlannedEstimate, planned
 from ..postprocessing import significance_threshold
 from ..queries import Queries, as_query_set
-from ..surveys import BaseColumnSurvey, PlannedEstimate
+from ..surveys import BaseColumnSurvey
 
 _DRAWN_USERS = np.geomspace(1e4, 1e8, 9)
 _STATEMENTS = ("change", "order", "detection")
@@ -128,15 +128,14 @@ class Plan:
         self._has_questions: bool = queries is not None or frequencies is not None
         # A survey says what to expect of each of its columns; an oracle has one, called None.
         self._is_survey: bool = isinstance(oracle, BaseColumnSurvey)
+        columns, kind = _planned_of(oracle, n_categories), type(oracle).__name__
         if self._is_survey:
-            parts, kind = _of_survey(oracle, n_categories), type(oracle).__name__
-            asked = _by_name("queries", queries, parts, kind)
-            presumed = _by_name("frequencies", frequencies, parts, kind)
+            asked = _by_name("queries", queries, columns, kind)
+            presumed = _by_name("frequencies", frequencies, columns, kind)
         else:
-            parts = {None: _of_oracle(oracle, n_categories)}
             asked, presumed = {None: queries}, {None: frequencies}
         self._columns: dict[Any, _Column] = {
-            name: _Column(part, asked[name], presumed[name]) for name, part in parts.items()
+            name: _Column(column, asked[name], presumed[name]) for name, column in columns.items()
         }
         self.oracle = self._of_each(lambda column: column.oracle)
         self.n_categories = self._of_each(lambda column: column.domain.size)
@@ -578,28 +577,20 @@ class _Statement:
 
 
 # -- arguments ------------------------------------------------------------------------------------
-def _of_oracle(oracle: Any, n_categories: int | None) -> PlannedEstimate:
-    """Return what to expect of an oracle's estimate."""
-    if not isinstance(oracle, BaseOracle):
-        got = oracle.__name__ if isinstance(oracle, type) else type(oracle).__name__
+def _planned_of(oracle: Any, n_categories: int | None) -> dict[Any, PlannedEstimate]:
+    """Return what to expect of the estimates, by name."""
+    kind = oracle.__name__ if isinstance(oracle, type) else type(oracle).__name__
+    if not isinstance(oracle, BaseOracle | BaseColumnSurvey):
         raise TypeError(
             "Plan needs an oracle such as OLH(epsilon=1.0), or a survey such as ColumnOracle, got "
-            f"{got}."
+            f"{kind}."
         )
-    planned: Any = clone(oracle)
+    oracle = clone(oracle)
     if n_categories is not None:
-        planned.set_params(categories=n_categories)
-    protocol = planned.protocol()
-    mechanism: Any = protocol.mechanism
-    return PlannedEstimate(protocol.domain, planned, mechanism.noise(1), 1.0)
-
-
-def _of_survey(survey: Any, n_categories: int | None) -> dict[Any, PlannedEstimate]:
-    """Return what to expect of the estimates of a survey's columns, by name."""
-    if n_categories is not None:
-        kind = type(survey).__name__
-        raise ValueError(f"{kind} declares the domain of each column: leave out n_categories.")
-    return clone(survey)._planned()
+        if isinstance(oracle, BaseColumnSurvey):
+            raise ValueError(f"{kind} declares the domain of each column: leave out n_categories.")
+        oracle.set_params(categories=n_categories)
+    return planned(oracle)
 
 
 def _by_name(what: str, given: Any, names: Mapping, survey: str) -> dict[Any, Any]:

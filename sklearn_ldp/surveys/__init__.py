@@ -3,7 +3,6 @@
 from .._domains import RecordDomain
 from .._mechanisms.several import Several, View
 from ._base import BaseColumnSurvey
-from ._base import PlannedEstimate as PlannedEstimate
 from ._class_mixture import ClassMixture
 from ._column_oracle import ColumnOracle
 from ._consistent import Consistent, consistent_tables

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from numbers import Integral
 from threading import RLock
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -20,7 +20,6 @@ from .._estimates import EstimateSet, FrequencyEstimate
 from .._mechanisms import Counts, Protocol, Shards, check_counts
 from .._mechanisms.mechanism import Mechanism
 from .._mechanisms.several import Several, View, Views
-from .._noise import Noise
 from .._utils.random import RandomState, as_generator
 from .._utils.typing import Frequencies, Values
 from ..oracles import BaseOracle, best_oracle
@@ -28,6 +27,7 @@ from ..oracles.collector import (
     OF_ONE_PARTY,
     BaseCollector,
     Collected,
+    PlannedEstimate,
     check_weights,
     inherit_survey_parameters,
 )
@@ -49,27 +49,6 @@ def best_of_size(epsilon: float, size: int) -> BaseOracle:
 # The last mechanisms by parameters and sizes: clients ask for theirs for each record.
 _planned: dict[tuple[tuple[type, ...], bytes], Mechanism] = {}
 _planning, _MOST_PLANNED = RLock(), 16
-
-
-class PlannedEstimate(NamedTuple):
-    """What to expect of one of the estimates of a survey, before any data.
-
-    Parameters
-    ----------
-    domain : Domain
-        Its domain.
-    oracle : oracle or None
-        The oracle of its question, unfitted, if there is one.
-    noise : Noise
-        That of a collection of one user; the variances of n users are n times smaller.
-    weight : float
-        How much its errors count.
-    """
-
-    domain: Domain
-    oracle: BaseOracle | None
-    noise: Noise
-    weight: float
 
 
 @inherit_survey_parameters
@@ -166,10 +145,6 @@ class BaseColumnSurvey(BaseCollector[_Set], Generic[_Set]):
         self, domain: RecordDomain, views: Mapping[Any, View]
     ) -> Mapping[Any, BaseOracle]:
         """The oracles of the questions by name, which searches simulate; by default none."""
-        return {}
-
-    def _weights_by_name(self, domain: RecordDomain) -> Mapping[Any, float]:
-        """How much the errors of estimates count; those left out count 1."""
         return {}
 
     # -- the questions ------------------------------------------------------------------------
@@ -280,10 +255,6 @@ class BaseColumnSurvey(BaseCollector[_Set], Generic[_Set]):
             self.feature_names_in_ = np.array(ordered, dtype=object)
 
     # -- without users ------------------------------------------------------------------------
-    def _planned(self) -> dict[Any, PlannedEstimate]:
-        """What to expect of each estimate, for planning."""
-        return self._planned_by(self.protocol())
-
     def _planned_by(self, protocol: Any) -> dict[Any, PlannedEstimate]:
         domain, survey = protocol.domain, protocol.mechanism
         views, weights = self._views(domain, survey), self._weights_by_name(domain)

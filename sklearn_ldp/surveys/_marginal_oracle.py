@@ -255,6 +255,14 @@ class MarginalOracle(BaseColumnSurvey[TableSet]):
             )
         return plan, channel_of
 
+    def _compared(self) -> list[TablePlan]:
+        """The plans of all methods, for `compare_methods`."""
+        self._check_parameters()
+        domain = RecordDomain.declared(self.domains, "compare_methods")
+        _, total_variance = _channels(self.epsilon, self.oracle, self._total_variances)
+        tables, n_users = self._tables(domain), self.expected_n_users
+        return best_plans(TableRequest(domain.sizes, tables, total_variance, None, n_users))
+
     def _column_share(self, request: TableRequest) -> float:
         if not isinstance(self.column_share, str):
             return float(self.column_share)
@@ -495,11 +503,7 @@ def compare_methods(
     like = MarginalOracle(
         epsilon, domains=domains, order=order, oracle=oracle, expected_n_users=expected_n_users
     )
-    like._check_parameters()
-    domain = RecordDomain.declared(domains, "compare_methods")
-    sizes, tables = domain.sizes, like._tables(domain)
-    _, total_variance = _channels(epsilon, oracle, like._total_variances)
-    plans = best_plans(TableRequest(sizes, tables, total_variance, None, expected_n_users))
+    plans = like._compared()
     return {
         "method": np.array([plan.method for plan in plans]),
         "order": np.array([max(map(len, plan.views)) for plan in plans]),

@@ -11,7 +11,6 @@ from scipy import sparse
 
 from .._domains import Domain
 from .._mechanisms.channel import LinearMechanism
-from .._mechanisms.matrix import MatrixChannel
 from .._mechanisms.mechanism import Mechanism
 from .._mechanisms.several import Several, shares_over_2_64
 from .._noise import MULTINOMIAL, Covariances, Noise
@@ -79,12 +78,6 @@ class RangeOracle(BaseOracle):
     [20, 40)   0.44
     [65, 100)  0.03
     """
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state)
-        held = self._state
-        if held is not None and isinstance(held.mechanism, MatrixChannel):
-            type(self)(**held.parameters)._matrix_oracle()._remember(held.protocol)
 
     def _make_mechanism(self, domain: Domain) -> Any:
         if domain.size <= _MOST_OF_MATRIX:

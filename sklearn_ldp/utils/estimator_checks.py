@@ -27,6 +27,7 @@ from .._mechanisms.coins import TWO_64, Coins, exp_lower_bound
 from .._mechanisms.mechanism import Mechanism
 from .._noise import NoiseModel
 from ..oracles import BaseOracle
+from ..oracles.collector import state_of
 from ..postprocessing import BasePostProcessor
 
 __all__ = [
@@ -480,13 +481,13 @@ class _Case(NamedTuple):
 def _case(oracle: Any) -> _Case:
     """The users of an oracle of categories, of several columns, or of a number."""
     malformed: list[Any]
-    if oracle._domain_parameter == "domains":
+    if _declares(oracle) == "domains":
         outside, none = _RECORDS.copy(), _RECORDS.copy()
         outside[-1, 1], none[-1, 0] = 3, None
         malformed = [outside, none, _RECORDS[:0], _RECORDS[:, :1], _RECORDS[:, 0]]
         renamed = {"sex": ["M", "F"], "age": 3}
         return _Case(_DOMAINS, renamed, _RECORDS, _RECORDS[[0, 1, 5, 4, 2]], malformed)
-    if oracle._domain_parameter == "bounds":
+    if _declares(oracle) == "bounds":
         numbers = np.linspace(0, 10, len(_VALUES))
         malformed = [*([*numbers[:-1], one] for one in (11, np.nan, np.inf, "z", None)), []]
         return _Case((0, 10), (0, 20), numbers, np.arange(5.0), malformed)
@@ -494,14 +495,20 @@ def _case(oracle: Any) -> _Case:
     return _Case(list("abcde"), list("edcba"), _VALUES, np.array(list("abcde")), malformed)
 
 
+def _declares(oracle: Any) -> str:
+    """The parameter that declares the domain."""
+    known = [name for name in ("domains", "bounds") if name in oracle.get_params(deep=False)]
+    return known[0] if known else "categories"
+
+
 def _small(oracle: Any, **parameters: Any) -> Any:
-    given = {oracle._domain_parameter: _case(oracle).domain, "random_state": 0, "input": "values"}
+    given = {_declares(oracle): _case(oracle).domain, "random_state": 0, "input": "values"}
     return clone(oracle).set_params(**{**given, **parameters})
 
 
 def _holds(oracle: Any) -> tuple[int, np.ndarray]:
     """What was collected: the number of users, and the counts."""
-    return oracle.n_samples_seen_, oracle._fitted("counts").counts.by_group[0].copy()
+    return oracle.n_samples_seen_, state_of(oracle, "counts").counts.by_group[0].copy()
 
 
 def _same_holdings(one: tuple[int, np.ndarray], other: tuple[int, np.ndarray]) -> bool:
@@ -580,7 +587,7 @@ def check_merge(oracle: Any) -> None:
     merged, whole = _small(oracle).merge(one).merge(other), _small(oracle).aggregate(reports)
     assert _same(merged, whole), "merged servers do not hold what one server of all reports does"
     assert _same_holdings(before, _holds(other)), "merge has changed its argument"
-    renamed = {oracle._domain_parameter: _case(oracle).other_domain}
+    renamed = {_declares(oracle): _case(oracle).other_domain}
     for change in ({"epsilon": oracle.epsilon * 1.5}, renamed):
         stranger = _small(oracle, **change)
         stranger.aggregate(stranger.privatize(values))

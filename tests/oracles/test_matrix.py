@@ -276,7 +276,7 @@ def test_servers_compute_nothing_again(monkeypatch, tmp_path):
     integers = client.channel().integers
     pickled = pickle.dumps(client.fit(np.arange(600) % 6))
     monkeypatch.setattr(strategies, "optimised_channel", None)
-    monkeypatch.setattr("sklearn_ldp.oracles._matrix._KEPT", {})
+    monkeypatch.setattr("sklearn_ldp._mechanisms.matrix._KEPT", {})
     server = pickle.loads(pickled).partial_fit(np.arange(600) % 6)
     assert server.n_samples_seen_ == 1200
     np.save(tmp_path / "integers.npy", integers)

@@ -596,12 +596,11 @@ def test_olh_at_extreme_budgets(seed):
         assert np.abs(z).max() < 6.2
 
 
-# -- one sentence with the remedy -----------------------------------------------------------------
+# -- refused arguments ----------------------------------------------------------------------------
 @pytest.mark.parametrize("make", [OLH, GRR, ColumnOracle, MarginalOracle])
-def test_what_is_given_by_position_is_named(make):
+def test_epsilon_alone_is_given_by_position(make):
     what = "categories" if make in (OLH, GRR) else "domains"
-    message = rf"{make.__name__} takes epsilon alone by position: write .*\(1\.0, {what}=\.\.\)"
-    with pytest.raises(TypeError, match=message):
+    with pytest.raises(TypeError, match="takes from 1 to 2 positional arguments but 3 were given"):
         make(1.0, ["a", "b"])
     assert list(inspect.signature(make).parameters)[:2] == ["epsilon", what]
 

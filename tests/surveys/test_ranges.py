@@ -161,13 +161,14 @@ def test_servers_compute_nothing_again(monkeypatch, tmp_path):
     oracle = RangeOracle(0.93, categories=5).fit(np.arange(500) % 5)
     pickled, of_protocol = pickle.dumps(oracle), pickle.dumps(oracle.protocol())
     monkeypatch.setattr(strategies, "optimised_channel", None)
-    monkeypatch.setattr("sklearn_ldp.oracles._matrix._KEPT", {})
+    monkeypatch.setattr("sklearn_ldp._mechanisms.matrix._KEPT", {})
     protocol = pickle.loads(of_protocol)
     reports = protocol.privatize([0, 1, 2])
     write_reports(tmp_path / "a.parquet", reports, protocol, batch_id="a")
     Aggregator(protocol).add(read_reports(tmp_path / "a.parquet", protocol), "a")
-    with pytest.raises(TypeError):
-        RangeOracle(0.93, categories=5).protocol()  # would compute it
+    assert not protocol.difference(RangeOracle(0.93, categories=5).protocol())
+    with pytest.raises(TypeError, match="not callable"):
+        RangeOracle(0.94, categories=5).protocol()  # would compute it
     server = pickle.loads(pickled).partial_fit([0, 1])
     assert server.n_samples_seen_ == 502
     assert not protocol.difference(server.protocol())

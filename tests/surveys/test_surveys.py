@@ -39,6 +39,7 @@ from sklearn_ldp.metrics import (
 )
 from sklearn_ldp.model_selection import simulate_errors
 from sklearn_ldp.oracles import estimate_by_group
+from sklearn_ldp.oracles.collector import planned
 from sklearn_ldp.queries import groups, top_k
 from sklearn_ldp.surveys import BaseColumnSurvey, Several
 
@@ -299,10 +300,10 @@ def test_a_survey_of_a_third_party_has_everything(tmp_path):
     server = Aggregator(survey).add(read_reports(tmp_path / "reports.parquet", survey), "monday")
     estimates = server.estimate_
     assert estimates.names == list(DOMAINS)
-    planned, truth = survey._planned(), survey.true_frequencies(TABLE)
+    plan, truth = planned(survey), survey.true_frequencies(TABLE)
     simulated = survey.simulate({k: np.rint(len(TABLE) * f).astype(int) for k, f in truth.items()})
     for name, one in estimates.items():
-        expected = planned[name].noise.variance(truth[name]) / len(TABLE)
+        expected = plan[name].noise.variance(truth[name]) / len(TABLE)
         for made in (one, simulated[name]):
             np.testing.assert_allclose(made.noise.variance(truth[name]), expected, rtol=0.3)
         assert np.all(np.abs(one.values[0] - truth[name]) < 6 * np.sqrt(expected))
