@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from ._utils.lazy import lazy_names
+from ._utils.lazy import lazy_names as _lazy_names
 from ._version import __version__ as __version__
 
 # Where the names are, which are imported when they are first asked for; type checkers read below.
@@ -80,4 +80,4 @@ if TYPE_CHECKING:
     from .surveys import MarginalOracle as MarginalOracle
     from .surveys import RangeOracle as RangeOracle
 else:
-    __getattr__, __dir__ = lazy_names(__name__, _HOMES)
+    __getattr__, __dir__ = _lazy_names(__name__, _HOMES)

@@ -34,6 +34,7 @@ from ._utils.typing import Column, Matrix, Series
 
 __all__ = [
     "Answers",
+    "Queries",
     "QuerySet",
     "as_query_set",
     "between",
@@ -552,8 +553,6 @@ def _sums(columns: np.ndarray, sizes: np.ndarray, n_categories: int) -> sparse.c
 
 #: Query sets, lists of those or of categories, or matrices with one query per row.
 Queries: TypeAlias = QuerySet | Matrix | Sequence[Any]
-#: The group of each category, disjoint groups, or a list of several such groupings.
-Grouping: TypeAlias = Column | Mapping[Any, Any] | QuerySet | Sequence[Any]
 
 
 def full_domain() -> QuerySet:

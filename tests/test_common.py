@@ -19,8 +19,8 @@ from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from sklearn_ldp import NPMLE, EmpiricalBayes
+from sklearn_ldp.utils._checks import collector_checks
 from sklearn_ldp.utils.estimator_checks import (
-    collector_checks,
     expected_failed_checks,
     oracle_checks,
     postprocessor_checks,

@@ -23,11 +23,8 @@ from sklearn_ldp._mechanisms.coins import (
     exp_lower_bound,
     zero_bit_threshold,
 )
-from sklearn_ldp.utils.estimator_checks import (
-    check_exact_epsilon,
-    check_exact_support_probabilities,
-    exact_report_distribution,
-)
+from sklearn_ldp.utils._checks import check_exact_epsilon, check_exact_support_probabilities
+from sklearn_ldp.utils.estimator_checks import exact_report_distribution
 
 EPSILONS = [0.01, 0.1, 0.5, 1.0, 2.0, 4.0, 8.0, 20.0]
 

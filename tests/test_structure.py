@@ -141,14 +141,70 @@ def test_imports_run_down_the_table_and_in_no_circle():
 
 
 def test_rooms_keep_what_is_private():
-    """No file imports a private module of another room."""
+    """No file imports a private module of another room; `inference.py` is that of `_inference`."""
     reaches = [
         f"{importer} -> {module}"
         for importer, imported in EDGES.items()
         for module, is_private in imported
-        if is_private and room(importer) != room(module)
+        if is_private and room(importer) != room(module).lstrip("_") != room(importer).lstrip("_")
     ]
     assert reaches == []
+
+
+def names_without_underscore(path):
+    """What a module binds: its classes, functions and values; a package its imports, too."""
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            names = [node.name]
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            names = [one.id for one in targets if isinstance(one, ast.Name)]
+        elif isinstance(node, ast.ImportFrom) and path.name == "__init__.py" and node.level:
+            names = [alias.asname or alias.name for alias in node.names]
+        else:
+            continue
+        yield from (name for name in names if not name.startswith("_"))
+
+
+def exported(path):
+    """The names of a module's `__all__`."""
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
+            return {one.value for one in ast.walk(node.value) if isinstance(one, ast.Constant)}
+    return set()
+
+
+def neither_exported_nor_private(root):
+    """Names without an underscore, on a path without one, that are not in `__all__`."""
+    return [
+        f"{module}.{name}"
+        for module, path in modules(root).items()
+        if not any(part.startswith("_") for part in module.split("."))
+        for name in names_without_underscore(path)
+        if name not in exported(path)
+    ]
+
+
+def test_every_name_is_exported_or_private():
+    """And what is exported is on the page of the API, as tests/docs/test_docs.py holds."""
+    assert neither_exported_nor_private(ROOT / PACKAGE) == []
+
+
+@pytest.mark.parametrize(
+    ("path", "line", "found"),
+    [
+        ("low.py", "def helper(): pass", ["low.helper"]),
+        ("low.py", "LIMIT: int = 1", ["low.LIMIT"]),
+        ("low.py", "def helper(): pass\n__all__ = ['helper']", []),
+        ("low.py", "from .high import helper", []),
+        ("_low.py", "def helper(): pass", []),
+        ("__init__.py", "from ._low import helper as helper", ["helper"]),
+    ],
+)
+def test_a_promise_by_mistake_is_found(path, line, found, tmp_path):
+    """Negative control: a public name that is not exported is found."""
+    (tmp_path / path).write_text(line + "\n", encoding="utf-8")
+    assert neither_exported_nor_private(tmp_path) == [f"{PACKAGE}.{one}" for one in found]
 
 
 def test_rooms_keep_private_attributes():

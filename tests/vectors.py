@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from sklearn_ldp import BLH, GRR, OLH, OUE, SUE, HadamardResponse, SubsetSelection
-from sklearn_ldp.collection.clients import client_vectors
+from sklearn_ldp._collection.clients import client_vectors
 
 FOLDER = Path(__file__).parent / "data" / "vectors"
 

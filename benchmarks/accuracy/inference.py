@@ -31,15 +31,10 @@ from sklearn_ldp import (
     ProjectiveGeometryResponse,
     SubsetSelection,
 )
-from sklearn_ldp.inference import (
-    EstimateCovariances,
-    goodness_of_fit,
-    independence,
-    ranks,
-    top_categories,
-)
-from sklearn_ldp.inference._discoveries import adjusted_p_values
-from sklearn_ldp.inference._intervals import score_intervals, two_sided
+from sklearn_ldp._inference import EstimateCovariances
+from sklearn_ldp._inference._discoveries import adjusted_p_values
+from sklearn_ldp._inference._intervals import score_intervals, two_sided
+from sklearn_ldp.inference import goodness_of_fit, independence, ranks, top_categories
 
 from .._command import command
 from .._tables import markdown

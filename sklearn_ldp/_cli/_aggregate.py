@@ -56,7 +56,7 @@ _CAPS = {
 
 
 def _place(text: str) -> Path | str:
-    from ..collection.sources import is_url
+    from .._collection.sources import is_url
 
     return text if is_url(text) else Path(text)
 
@@ -104,8 +104,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Add up the reports, and print a summary of the collection."""
+    from .._collection.checkpoints import other_user
     from ..collection import Caps
-    from ..collection.checkpoints import other_user
 
     path = arguments.checkpoint
     check_writable(path)
@@ -149,7 +149,7 @@ def _aggregate_here(arguments: argparse.Namespace, oracle: Any, options: dict) -
 
 def _paths(files: list[Path | str], may_miss: bool) -> Iterator[Any]:
     """Yield the files; one that is missing is an error, or refused later if it may be missing."""
-    from ..collection.sources import SUFFIXES, report_files
+    from .._collection.sources import SUFFIXES, report_files
 
     for file in files:
         if str(file) == "-":
@@ -167,7 +167,7 @@ def _paths(files: list[Path | str], may_miss: bool) -> Iterator[Any]:
 
 def _batches(paths: list[Any], arguments: Any, progress: Progress) -> Iterator[Any]:
     """Yield the files, and the batch on standard input, which is read while it is added up."""
-    from ..collection.sources import Piped
+    from .._collection.sources import Piped
 
     for path in paths:
         is_pipe = str(path) == "-"

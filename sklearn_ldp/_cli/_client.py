@@ -66,7 +66,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Write the module, or a test of it."""
-    from ..collection import clients
+    from .._collection import clients
 
     path = arguments.output
     if path is None and not arguments.self_test:

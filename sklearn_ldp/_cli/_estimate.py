@@ -54,11 +54,11 @@ from typing import Any
 
 import numpy as np
 
+from .._inference import table_intervals
 from .._mechanisms.mechanism import chunk_users
 from .._utils.files import shorten
 from .._utils.progress import Progress
 from ..datasets import read_histogram
-from ..inference import table_intervals
 from ..queries import full_domain, groups, random_sets, ranges, top_k
 from ._arguments import (
     add_domain_options,

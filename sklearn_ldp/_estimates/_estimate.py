@@ -15,12 +15,7 @@ from numpy.typing import ArrayLike
 
 from .._domains import Domain
 from .._domains.values import as_vector, is_row_index, places_of
-from .._noise import Noise
-from .._utils.pandas import import_pandas
-from .._utils.privacy import PrivacyWarning, warn_once
-from .._utils.text import labelled_lines
-from .._utils.typing import DataFrame, Rows, Series
-from ..inference import (
+from .._inference import (
     ConfidenceInterval,
     Discoveries,
     EstimateDifference,
@@ -31,6 +26,11 @@ from ..inference import (
     refuse_without_law,
     table_intervals,
 )
+from .._noise import Noise
+from .._utils.pandas import import_pandas
+from .._utils.privacy import PrivacyWarning, warn_once
+from .._utils.text import labelled_lines
+from .._utils.typing import DataFrame, Rows, Series
 from ..inspection import DistributionDisplay, FrequencyDisplay
 from ..queries import Answers, Queries, as_query_set, between, mean
 

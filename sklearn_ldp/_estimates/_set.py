@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .._inference import EstimateDifference, quartiles
 from .._utils.pandas import import_pandas
 from .._utils.typing import DataFrame
-from ..inference import EstimateDifference, quartiles
 from ._estimate import FrequencyEstimate
 
 

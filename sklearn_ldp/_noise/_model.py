@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
+from sklearn.utils._param_validation import Interval
 
 from .._numerics.simplex import norm_sub
 from .._utils.typing import Matrix, Rows
@@ -718,3 +720,7 @@ def variances_after_norm(
     shares = rows.sum(axis=1) / len(frequencies)
     result = variances - 2 * shares * (rows @ of_sum) + shares**2 * of_sum.sum()
     return np.maximum(result, 0)
+
+
+#: The constraint of a parameter `noise`: what the estimate carries, a noise level, or a model.
+NOISE_CONSTRAINT = [None, Interval(Real, 0, None, closed="neither"), Noise]

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._domains import ends_of
-from ..inference import Estimate
-from ..inference import quantiles as quantiles_of
+from .._inference import Estimate
+from .._inference import quantiles as quantiles_of
 from ..queries import ranges
 from ._base import COLORS, LINES, MARKERS, EstimateDisplay, merged
 

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._domains.values import places_among
+from .._inference import Estimate, table_intervals
 from .._utils.typing import Axes
-from ..inference import Estimate, table_intervals
 from ..queries import Queries, as_query_set
 from ._base import COLORS, LINES, MARKERS, EstimateDisplay, merged, name_ticks
 

@@ -18,6 +18,7 @@ from sklearn.utils import gen_batches
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
+from .._collector import Budget, planned
 from .._domains import RecordDomain
 from .._domains.values import column_names, declares_levels, read_once
 from .._mechanisms import CoinStreams, Protocol, privatize
@@ -27,7 +28,6 @@ from .._utils.random import RandomState
 from .._utils.typing import Values
 from ..oracles import PrivacyWarning
 from ..oracles.channels import Channel
-from ..oracles.collector import Budget, planned
 from ..surveys import ColumnOracle
 
 _CHUNK_CELLS = 1 << 22  # indicators that are computed at a time

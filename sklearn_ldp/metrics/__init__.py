@@ -11,7 +11,6 @@ from ._errors import (
     query_errors,
 )
 from ._repetition import repeated_collection_risk
-from ._scorer import BaseScorer as BaseScorer
 from ._scorer import held_out_score, make_frequency_scorer, make_held_out_scorer
 from ._shuffling import local_epsilon, shuffled_epsilon
 

@@ -1,6 +1,5 @@
 """Searches for a post-processor, studies on known frequencies, and the choice of an epsilon."""
 
-from ._base import BaseSearch as BaseSearch
 from ._base import candidate_name, default_candidates
 from ._bootstrap_search import BootstrapSearch
 from ._held_out_search import HeldOutSearch

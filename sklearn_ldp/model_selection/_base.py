@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from .. import postprocessing
 from .._domains.values import objects
 from .._estimates import EstimateSet, FrequencyEstimate
+from .._hints import QueryHints
 from .._noise import Noise, as_rows, variances_after_norm
 from .._utils.docs import fill_in
 from .._utils.lazy import exported_classes
@@ -31,7 +32,6 @@ from ..postprocessing import (
     SmoothMLE,
     norm_sub,
 )
-from ..postprocessing.empirical_bayes import QueryHints
 from ..queries import Queries, QuerySet, as_query_set, query_matrix
 
 PostProcessor: TypeAlias = BasePostProcessor | Pipeline

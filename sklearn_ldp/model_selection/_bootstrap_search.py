@@ -11,10 +11,10 @@ import numpy as np
 from sklearn.utils._param_validation import Interval
 
 from .._estimates import FrequencyEstimate
-from .._noise import Noise
+from .._noise import NOISE_CONSTRAINT, Noise
 from .._numerics.simplex import norm, norm_sub
 from .._utils.random import RandomState, as_generator
-from ..postprocessing import NOISE_CONSTRAINT, resolve_noise
+from ..postprocessing import resolve_noise
 from ..queries import Queries, as_query_set
 from ._base import Candidates, Case, NoisySearch, queries_of
 

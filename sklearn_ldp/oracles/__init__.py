@@ -1,5 +1,6 @@
 """Frequency oracles: how users randomise their values, and how reports become an estimate."""
 
+from .._collector import estimate_by_group
 from ._base import BaseOracle, PrivacyWarning
 from ._choice import (
     OracleProfile,
@@ -17,7 +18,6 @@ from ._projective import ProjectiveGeometryResponse
 from ._strings import StringOracle
 from ._subset import SubsetSelection
 from ._unary import OUE, SUE
-from .collector import estimate_by_group
 
 __all__ = [
     "BLH",

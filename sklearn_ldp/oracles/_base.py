@@ -8,6 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from .._collector import (
+    BaseCollector,
+    Collected,
+    PlannedEstimate,
+    check_weights,
+    inherit_parameters,
+)
+from .._collector import PrivacyWarning as PrivacyWarning
 from .._domains import Categories, Domain
 from .._domains.values import in_order, own_categories
 from .._estimates import FrequencyEstimate
@@ -15,14 +23,6 @@ from .._mechanisms import Shards, check_counts
 from .._noise import Noise
 from .._utils.random import RandomState, as_generator
 from .._utils.typing import Frequencies, Values
-from .collector import (
-    BaseCollector,
-    Collected,
-    PlannedEstimate,
-    check_weights,
-    inherit_parameters,
-)
-from .collector import PrivacyWarning as PrivacyWarning
 
 
 @inherit_parameters

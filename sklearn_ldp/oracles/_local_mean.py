@@ -9,13 +9,13 @@ import numpy as np
 from scipy.special import ndtri
 from sklearn.utils._param_validation import StrOptions
 
+from .._collector import BaseCollector, Collected, inherit_survey_parameters
 from .._domains import NumberDomain
+from .._inference import check_level, check_of
 from .._mechanisms.mean import N_LEVELS, MeanMechanism, mean_table
 from .._utils.random import RandomState
 from .._utils.text import labelled_lines
 from .._utils.typing import Values
-from ..inference import check_level, check_of
-from .collector import BaseCollector, Collected, inherit_survey_parameters
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -11,16 +11,16 @@ import numpy as np
 from scipy import stats
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from .._collector import BaseCollector, Collected
 from .._domains import Domain, StringDomain
 from .._estimates import FrequencyEstimate
+from .._inference import adjusted_p_values
 from .._mechanisms.several import Several
 from .._noise import NoiseModel
 from .._utils.random import RandomState
 from .._utils.typing import Values
-from ..inference import adjusted_p_values
 from ._local_hashing import MixingHash, MixingHashChannel
 from ._string_parts import PrefixDomain, StringPlan, best_plan, digest_of_digits
-from .collector import BaseCollector, Collected
 
 _NOTHING: tuple[int, ...] = ()  # the letters of the empty prefix
 _TRIED = 16  # extensions of a prefix that are looked at, for each that is kept ..

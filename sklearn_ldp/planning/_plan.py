@@ -15,13 +15,13 @@ from scipy import sparse
 from scipy.special import ndtr, ndtri
 from sklearn.base import clone
 
+from .._collector import BaseCollector, PlannedEstimate, planned
 from .._domains.values import as_distribution
+from .._inference import answer_range, check_level, check_of
 from .._noise import as_rows
 from .._utils.typing import Axes, Frequencies
-from ..inference import answer_range, check_level, check_of
 from ..inspection import ErrorCurveDisplay
 from ..oracles import BaseOracle
-from ..oracles.collector import BaseCollector, PlannedEstimate, planned
 from ..postprocessing import significance_threshold
 from ..queries import Queries, as_query_set
 from ..surveys import BaseColumnSurvey

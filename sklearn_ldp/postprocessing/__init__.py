@@ -2,7 +2,6 @@
 
 from .._numerics.deconvolution import average_prior, g_model_prior, npmle_prior, posterior_mean
 from .._numerics.simplex import norm, norm_sub
-from ._base import NOISE_CONSTRAINT as NOISE_CONSTRAINT
 from ._base import BasePostProcessor, resolve_noise
 from ._baseline import Base, BaseCut, BasePos, PostPos, base_cut, base_pos, significance_threshold
 from ._calibrate import (
@@ -14,6 +13,7 @@ from ._calibrate import (
     power_law_exponent,
     power_law_likelihood,
 )
+from ._empirical_bayes import NPMLE, EmpiricalBayes, GroupTotals
 from ._likelihood import ExactMLE, MLEApx, direct_mle, exact_mle, mle_apx
 from ._normalization import (
     CLS,
@@ -35,7 +35,6 @@ from ._smooth import (
     smooth_risk,
 )
 from ._smooth_likelihood import SmoothFit, SmoothMLE, smooth_mle
-from .empirical_bayes import NPMLE, EmpiricalBayes, GroupTotals
 
 __all__ = [
     "CLS",

@@ -6,16 +6,15 @@ import copy
 import functools
 from abc import ABCMeta, abstractmethod
 from collections.abc import Mapping
-from numbers import Real
 from typing import Any, Self, TypeVar, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, clone
-from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_array, validate_data
 
 from .._estimates import EstimateSet, FrequencyEstimate
+from .._noise import NOISE_CONSTRAINT as NOISE_CONSTRAINT
 from .._noise import Noise
 from .._utils.docs import Documented, fill_in
 from .._utils.typing import Column
@@ -23,9 +22,8 @@ from .._utils.typing import Column
 _T = TypeVar("_T")
 _Estimates = TypeVar("_Estimates", bound=FrequencyEstimate | EstimateSet)
 
-# The constraint of the parameter, and its paragraph in the docstrings: %(noise)s where a number
-# will do, %(noise_model)s where more must be known.
-NOISE_CONSTRAINT = [None, Interval(Real, 0, None, closed="neither"), Noise]
+# The paragraph of the parameter in the docstrings: %(noise)s where a number will do, and
+# %(noise_model)s where more must be known.
 NOISE_PARAGRAPHS = {
     "noise": """noise : float or NoiseModel, default=None
     The noise of the estimate. None takes the noise that the estimate carries, which must be raw

@@ -10,8 +10,8 @@ import numpy as np
 from scipy import stats
 from sklearn.base import clone
 
+from .._collector import BaseCollector
 from ..oracles import BaseOracle, LocalMean, StringOracle
-from ..oracles.collector import BaseCollector
 from ..surveys import BaseColumnSurvey
 
 ATTACKS = ("maximal", "input", "assigned")

@@ -14,6 +14,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone
 
+from .._collector import (
+    OF_ONE_PARTY,
+    BaseCollector,
+    Collected,
+    PlannedEstimate,
+    check_weights,
+    inherit_survey_parameters,
+)
 from .._domains import Domain, RecordDomain
 from .._domains.values import column_names, in_order
 from .._estimates import EstimateSet, FrequencyEstimate
@@ -23,14 +31,6 @@ from .._mechanisms.several import Several, View, Views
 from .._utils.random import RandomState, as_generator
 from .._utils.typing import Frequencies, Values
 from ..oracles import BaseOracle, best_oracle
-from ..oracles.collector import (
-    OF_ONE_PARTY,
-    BaseCollector,
-    Collected,
-    PlannedEstimate,
-    check_weights,
-    inherit_survey_parameters,
-)
 
 _LEAST_VARIANCE = 1e-18  # of reports that are all but certainly true, so that shares exist
 _Set = TypeVar("_Set", bound=EstimateSet)

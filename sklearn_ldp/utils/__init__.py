@@ -2,10 +2,10 @@
 
 from typing import TYPE_CHECKING
 
-from .._utils.lazy import lazy_names
+from .._utils.lazy import lazy_names as _lazy_names
 
 if TYPE_CHECKING:
     from . import discovery as discovery
     from . import estimator_checks as estimator_checks
 else:
-    __getattr__, __dir__ = lazy_names(__name__)
+    __getattr__, __dir__ = _lazy_names(__name__)

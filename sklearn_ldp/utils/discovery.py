@@ -6,7 +6,6 @@ from sklearn.base import BaseEstimator
 
 from .. import learning, model_selection, oracles, postprocessing, surveys
 from .._utils.lazy import exported_classes
-from ..model_selection import BaseSearch
 from ..surveys import BaseColumnSurvey
 
 __all__ = ["all_estimators"]
@@ -17,7 +16,7 @@ _KINDS = {
     "string": ([oracles], oracles.StringOracle),
     "table": ([surveys], BaseColumnSurvey),
     "postprocessor": ([postprocessing, surveys], postprocessing.BasePostProcessor),
-    "search": ([model_selection], BaseSearch),
+    "search": ([model_selection], BaseEstimator),
     "learner": ([learning], BaseEstimator),
 }
 

@@ -483,7 +483,7 @@ def test_plan_names_the_limits(capsys):
 
 
 def test_a_checkpoint_in_use(folder, capsys):
-    from sklearn_ldp.collection.checkpoints import locked
+    from sklearn_ldp._collection.checkpoints import locked
 
     assert privatize("--output", "reports/a.parquet") == 0
     with locked(folder / "state.npz", 0):

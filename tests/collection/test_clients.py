@@ -18,6 +18,13 @@ import vectors
 from scipy import stats
 
 from sklearn_ldp import GRR, OLH, OUE, Domain, HadamardResponse, SubsetSelection
+from sklearn_ldp._collection.clients import (
+    client_mechanism,
+    client_vectors,
+    one_report,
+    whole_module,
+    write_self_test,
+)
 from sklearn_ldp._domains.canonical import word_digest
 from sklearn_ldp._mechanisms.coins import ByteCoins
 from sklearn_ldp.collection import (
@@ -29,13 +36,6 @@ from sklearn_ldp.collection import (
     client_module,
     describe_reports,
     read_reports,
-)
-from sklearn_ldp.collection.clients import (
-    client_mechanism,
-    client_vectors,
-    one_report,
-    whole_module,
-    write_self_test,
 )
 
 slow = pytest.mark.slow

@@ -9,6 +9,7 @@ from estimators import ORACLES, each_way
 from sklearn.base import clone
 
 from sklearn_ldp import GRR, OLH, OUE
+from sklearn_ldp._collection._tally import CopyRule
 from sklearn_ldp.collection import (
     Aggregator,
     RefusedBatchError,
@@ -18,7 +19,6 @@ from sklearn_ldp.collection import (
     tally_reports,
     write_reports,
 )
-from sklearn_ldp.collection._tally import CopyRule
 from sklearn_ldp.oracles.channels import Channel
 from sklearn_ldp.utils.estimator_checks import exact_report_distribution
 
@@ -115,7 +115,7 @@ def test_a_file_that_the_ledger_knows_is_not_read_again(tmp_path, monkeypatch):
     def unread(*args, **options):
         raise AssertionError("read")
 
-    monkeypatch.setattr("sklearn_ldp.collection._report_files.count_batch", unread)
+    monkeypatch.setattr("sklearn_ldp._collection._report_files.count_batch", unread)
     assert aggregate(path, server).summary().n_repeats == 1
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from sklearn_ldp import GRR, OLH
+from sklearn_ldp._collection._batches import Key
 from sklearn_ldp.collection import (
     Aggregator,
     Caps,
@@ -20,7 +21,6 @@ from sklearn_ldp.collection import (
     tally_reports,
     write_reports,
 )
-from sklearn_ldp.collection._batches import Key
 
 KEY, OTHER = b"a key of 32 bytes for the tests!", b"another key of the same length !"
 ORACLE = OLH(1.0, categories=20, random_state=0)
@@ -254,7 +254,7 @@ def test_caps_on_batches(tmp_path):
 
 def test_a_file_beyond_a_cap_is_not_read(tmp_path, monkeypatch):
     path = written(tmp_path / "a.jsonl", None)
-    monkeypatch.setattr("sklearn_ldp.collection._report_files.count_batch", None)
+    monkeypatch.setattr("sklearn_ldp._collection._report_files.count_batch", None)
     with pytest.raises(RefusedBatchError, match="at most 199 are accepted"):
         aggregate(path, ORACLE, caps=Caps(max_batch_reports=199))
 

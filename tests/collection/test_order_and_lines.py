@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from sklearn_ldp import GRR, OLH, SubsetSelection
+from sklearn_ldp._collection._tally import N_LINES, CopyRule, KnownLines, lines_of
 from sklearn_ldp._mechanisms import configuration_difference
 from sklearn_ldp.collection import (
     Aggregator,
@@ -27,7 +28,6 @@ from sklearn_ldp.collection import (
     tally_reports,
     write_reports,
 )
-from sklearn_ldp.collection._tally import N_LINES, CopyRule, KnownLines, lines_of
 
 YES_NO = GRR(1.0, categories=2)
 SEEDS = OLH(1.0, categories=4, hash_family="mixing")

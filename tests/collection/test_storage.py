@@ -10,6 +10,7 @@ import pytest
 
 from sklearn_ldp import GRR
 from sklearn_ldp.__main__ import main
+from sklearn_ldp._collection.sources import remote_files
 from sklearn_ldp.collection import (
     Aggregator,
     RefusedBatchError,
@@ -18,7 +19,6 @@ from sklearn_ldp.collection import (
     tally_file,
     write_reports,
 )
-from sklearn_ldp.collection.sources import remote_files
 
 pytest.importorskip("pyarrow")
 fsspec = pytest.importorskip("fsspec")

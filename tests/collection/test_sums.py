@@ -13,6 +13,7 @@ from one_bit import one_bit
 from sklearn.base import clone
 
 from sklearn_ldp import GRR, OLH, OUE
+from sklearn_ldp._collection.checkpoints import Checkpoint, write
 from sklearn_ldp._mechanisms import Counts
 from sklearn_ldp._mechanisms.mechanism import Mechanism
 from sklearn_ldp.collection import (
@@ -21,7 +22,6 @@ from sklearn_ldp.collection import (
     RefusedBatchError,
     tally_reports,
 )
-from sklearn_ldp.collection.checkpoints import Checkpoint, write
 
 VERSION_1 = Path(__file__).parent.parent / "data" / "version_1" / "grr.npz"
 DOMAINS = [3, 13, 300]

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from sklearn_ldp import GRR
+from sklearn_ldp._collection import checkpoints as module
 from sklearn_ldp._utils import files
 from sklearn_ldp.collection import (
     Aggregator,
@@ -20,7 +21,6 @@ from sklearn_ldp.collection import (
     aggregate,
     write_reports,
 )
-from sklearn_ldp.collection import checkpoints as module
 
 ORACLE = GRR(1.0, categories=40, n_shards=2)
 forking = pytest.mark.skipif(not hasattr(os, "fork"), reason="starts processes by fork")

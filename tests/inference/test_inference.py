@@ -25,24 +25,24 @@ from sklearn_ldp import (
     ProjectiveGeometryResponse,
     SubsetSelection,
 )
-from sklearn_ldp.inference import (
-    EstimateCovariances,
-    EstimateDifference,
-    goodness_of_fit,
-    independence,
-    ranks,
-    top_categories,
-)
-from sklearn_ldp.inference._discoveries import _tails_of_sum, adjusted_p_values
-from sklearn_ldp.inference._intervals import (
+from sklearn_ldp._inference import EstimateCovariances
+from sklearn_ldp._inference._discoveries import _tails_of_sum, adjusted_p_values
+from sklearn_ldp._inference._intervals import (
     gaussian_maximum,
     score_intervals,
     sidak,
     tail_intervals,
     two_sided,
 )
-from sklearn_ldp.inference._ranks import _n_surely_below
-from sklearn_ldp.inference._tests import sum_known
+from sklearn_ldp._inference._ranks import _n_surely_below
+from sklearn_ldp._inference._tests import sum_known
+from sklearn_ldp.inference import (
+    EstimateDifference,
+    goodness_of_fit,
+    independence,
+    ranks,
+    top_categories,
+)
 from sklearn_ldp.inspection import DifferenceDisplay, TrendDisplay
 from sklearn_ldp.oracles import estimate_by_group
 from sklearn_ldp.planning import Plan

@@ -20,7 +20,8 @@ from sklearn_ldp import (
     MarginalOracle,
     NormSub,
 )
-from sklearn_ldp.inference import departures, from_independence, independence
+from sklearn_ldp._inference import departures, from_independence
+from sklearn_ldp.inference import independence
 from sklearn_ldp.inspection import ContingencyDisplay
 
 DOMAINS = {"sex": ["F", "M"], "smokes": ["no", "$yes$"], "visits": 4}

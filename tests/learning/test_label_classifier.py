@@ -44,7 +44,8 @@ from sklearn_ldp.learning import (
 )
 from sklearn_ldp.learning._label_channel import LabelChannel
 from sklearn_ldp.learning._label_classifier import constant, evidence, report_likelihood
-from sklearn_ldp.utils.estimator_checks import check_exact_epsilon_of, expected_failed_checks
+from sklearn_ldp.utils._checks import check_exact_epsilon_of
+from sklearn_ldp.utils.estimator_checks import expected_failed_checks
 
 CLASSES = {2: ["no", "yes"], 3: ["a", "b", "c"], 5: [0, 1, 2, 3, 4]}
 

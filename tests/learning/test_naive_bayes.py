@@ -17,7 +17,8 @@ from sklearn_ldp import ColumnOracle, Consistent, Domain, LatentClasses, Margina
 from sklearn_ldp.collection import aggregate, write_reports
 from sklearn_ldp.learning import LDPNaiveBayes
 from sklearn_ldp.learning._naive_bayes import log_lifts, slope
-from sklearn_ldp.utils.estimator_checks import check_exact_epsilon_of, expected_failed_checks
+from sklearn_ldp.utils._checks import check_exact_epsilon_of
+from sklearn_ldp.utils.estimator_checks import expected_failed_checks
 
 
 # Classes of a few hundred users can be told apart with hardly any noise only.

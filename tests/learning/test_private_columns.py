@@ -19,11 +19,8 @@ from sklearn_ldp._mechanisms.coins import TWO_64
 from sklearn_ldp._mechanisms.several import Several
 from sklearn_ldp.collection import read_reports, write_reports
 from sklearn_ldp.learning import CorrectedRidge, PrivatizedColumns
-from sklearn_ldp.utils.estimator_checks import (
-    check_exact_epsilon_of,
-    exact_report_distribution,
-    expected_failed_checks,
-)
+from sklearn_ldp.utils._checks import check_exact_epsilon_of
+from sklearn_ldp.utils.estimator_checks import exact_report_distribution, expected_failed_checks
 
 DOMAINS = {"sex": ["F", "M"], "age": 3}
 RECORDS = list(product(range(2), range(3)))

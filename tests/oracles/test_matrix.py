@@ -17,7 +17,8 @@ from sklearn_ldp._numerics import strategies
 from sklearn_ldp.collection import Aggregator, read_reports, write_reports
 from sklearn_ldp.oracles.channels import TWO_64, Coins, MatrixChannel, integer_channel
 from sklearn_ldp.queries import groups, ranges, top_k
-from sklearn_ldp.utils.estimator_checks import check_exact_epsilon_of, check_oracle
+from sklearn_ldp.utils._checks import check_exact_epsilon_of
+from sklearn_ldp.utils.estimator_checks import check_oracle
 
 BUDGETS = (0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0)
 STORED = list(itertools.product((16, 32, 64, 128, 256), BUDGETS))

@@ -25,11 +25,8 @@ from sklearn_ldp.collection import (
     tally_file,
     write_reports,
 )
-from sklearn_ldp.utils.estimator_checks import (
-    check_exact_epsilon,
-    check_exact_support_probabilities,
-    exact_report_distribution,
-)
+from sklearn_ldp.utils._checks import check_exact_epsilon, check_exact_support_probabilities
+from sklearn_ldp.utils.estimator_checks import exact_report_distribution
 
 D = 300
 ORACLE = SubsetSelection(1.0, categories=D)

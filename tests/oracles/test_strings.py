@@ -25,7 +25,7 @@ from sklearn_ldp.collection import (
 from sklearn_ldp.oracles import estimate_by_group
 from sklearn_ldp.oracles._string_parts import PrefixDomain, PrefixHash, StringPlan
 from sklearn_ldp.oracles._strings import evidence
-from sklearn_ldp.utils.estimator_checks import check_exact_epsilon_of
+from sklearn_ldp.utils._checks import check_exact_epsilon_of
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 WORDS = ["firefox", "chrome", "safari", "edge", "opera", "lynx"]

@@ -17,13 +17,13 @@ from sklearn_ldp import (
     HadamardResponse,
     ProjectiveGeometryResponse,
 )
+from sklearn_ldp._hints import Partition, as_partitions
 from sklearn_ldp._noise import variances_after_norm
 from sklearn_ldp.datasets import load_us_states
 from sklearn_ldp.model_selection import simulate_errors
 from sklearn_ldp.postprocessing import norm, norm_sub
-from sklearn_ldp.postprocessing.empirical_bayes import group_priors
-from sklearn_ldp.postprocessing.empirical_bayes.hints import Partition, as_partitions
-from sklearn_ldp.postprocessing.empirical_bayes.totals import (
+from sklearn_ldp.postprocessing._empirical_bayes import group_priors
+from sklearn_ldp.postprocessing._empirical_bayes.totals import (
     shrunken_totals,
     total_variances,
     with_totals,
@@ -466,7 +466,7 @@ def test_variances_of_many_totals_are_those_of_a_few(oracle, tolerance, monkeypa
     partition = Partition(np.sort(rng.integers(0, 40, d)), list(range(40)))
     exact = variances_after_norm(noise, partition.rows(), frequencies)
     np.testing.assert_array_equal(total_variances(noise, [partition], frequencies)[0], exact)
-    monkeypatch.setattr("sklearn_ldp.postprocessing.empirical_bayes.totals._CHEAP", 0)
+    monkeypatch.setattr("sklearn_ldp.postprocessing._empirical_bayes.totals._CHEAP", 0)
     found = total_variances(noise, [partition], frequencies)[0]
     np.testing.assert_allclose(found, exact, rtol=tolerance)
     if isinstance(oracle, ProjectiveGeometryResponse):
@@ -494,6 +494,6 @@ def test_to_tell_queries_costs_at_most_a_percent(column, monkeypatch):
 
     assert ratio() <= 1.01
     for module in ("group_priors", "totals"):
-        name = f"sklearn_ldp.postprocessing.empirical_bayes.{module}.FEW_GROUPS"
+        name = f"sklearn_ldp.postprocessing._empirical_bayes.{module}.FEW_GROUPS"
         monkeypatch.setattr(name, 0.0)
     assert ratio() > (1.05 if column == "region" else 1.0)  # the negative control

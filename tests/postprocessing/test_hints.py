@@ -9,7 +9,7 @@ from scipy.stats import norm as normal
 from sklearn_ldp import OUE, Base, EmpiricalBayes
 from sklearn_ldp.datasets import load_us_states, make_zipf
 from sklearn_ldp.metrics import query_errors
-from sklearn_ldp.postprocessing.empirical_bayes import top as most_frequent
+from sklearn_ldp.postprocessing._empirical_bayes import top as most_frequent
 from sklearn_ldp.queries import full_domain, groups, query_matrix, random_sets, ranges, top_k
 
 STATES = load_us_states(n_samples=100_000, random_state=0)

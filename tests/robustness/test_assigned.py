@@ -19,7 +19,7 @@ from sklearn_ldp.robustness import (
     poisoning_gain,
 )
 from sklearn_ldp.robustness._assigned import _uniform
-from sklearn_ldp.utils.estimator_checks import check_epsilon_of_assigned_parts
+from sklearn_ldp.utils._checks import check_epsilon_of_assigned_parts
 
 # Servers tell that reports may be fake, and count them.
 pytestmark = pytest.mark.filterwarnings("ignore:.* expects reports that support")

@@ -31,7 +31,7 @@ from sklearn_ldp import (
 from sklearn_ldp.collection import Aggregator, RefusedBatchError, read_reports, write_reports
 from sklearn_ldp.metrics import frequency_mae, frequency_mse, query_errors
 from sklearn_ldp.oracles import best_oracle
-from sklearn_ldp.utils.estimator_checks import check_exact_epsilon_of
+from sklearn_ldp.utils._checks import check_exact_epsilon_of
 
 DOMAINS = domains_of(20)
 STATES = DOMAINS["state"]

@@ -18,7 +18,8 @@ from sklearn_ldp.surveys._column_oracle import (
     sampled_error,
     split_budget,
 )
-from sklearn_ldp.utils.estimator_checks import check_exact_epsilon_of, exact_report_distribution
+from sklearn_ldp.utils._checks import check_exact_epsilon_of
+from sklearn_ldp.utils.estimator_checks import exact_report_distribution
 
 WEIGHTS = [[1, 1], [1, 2, 3], [100, 1, 1, 1], [1e-30, 1, 2], [1, 2, 3, 4, 5, 6], [1e9, 1e9, 1, 1]]
 

@@ -24,7 +24,7 @@ from sklearn_ldp.robustness import (
     joint_support_test,
     support_size_test,
 )
-from sklearn_ldp.utils.estimator_checks import check_exact_epsilon_of
+from sklearn_ldp.utils._checks import check_exact_epsilon_of
 
 DOMAINS = {"sex": ["F", "M"], "age": 16, "state": 40}
 KEY = bytes(range(32))

@@ -22,6 +22,7 @@ from sklearn_ldp import (
     NormSub,
     SyntheticSearch,
 )
+from sklearn_ldp._collector import planned
 from sklearn_ldp.collection import Aggregator, aggregate, read_reports, write_reports
 from sklearn_ldp.inference import ranks
 from sklearn_ldp.inspection import (
@@ -39,7 +40,6 @@ from sklearn_ldp.metrics import (
 )
 from sklearn_ldp.model_selection import simulate_errors
 from sklearn_ldp.oracles import estimate_by_group
-from sklearn_ldp.oracles.collector import planned
 from sklearn_ldp.queries import groups, top_k
 from sklearn_ldp.surveys import BaseColumnSurvey, Several
 

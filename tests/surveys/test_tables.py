@@ -27,7 +27,7 @@ from sklearn_ldp.planning import Plan
 from sklearn_ldp.surveys import TableSet, compare_methods
 from sklearn_ldp.surveys._components import Components
 from sklearn_ldp.surveys._consistent import consistent_tables
-from sklearn_ldp.utils.estimator_checks import check_exact_epsilon_of
+from sklearn_ldp.utils._checks import check_exact_epsilon_of
 
 DOMAINS = {"a": 3, "b": 2, "c": ["x", "y", "z", "w"], "d": 2}
 SIZES = (3, 2, 4, 2)

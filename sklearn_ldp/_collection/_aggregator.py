@@ -14,9 +14,9 @@ from typing import Any, NamedTuple, Self
 
 from sklearn.base import clone
 
+from .._collector import BaseCollector, with_counts
 from .._mechanisms import MAX_USERS, OracleOrProtocol, as_protocol
 from .._utils.text import printable
-from ..oracles.collector import BaseCollector, with_counts
 from . import checkpoints
 from ._batches import (
     Caps,

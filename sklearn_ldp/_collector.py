@@ -19,18 +19,18 @@ from sklearn.utils import check_consistent_length
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import validate_data
 
-from .._domains import Domain
-from .._domains.values import declares_levels, group_codes, read_once
-from .._mechanisms import Counts, Protocol, Reports, check_counts, check_total, expand
-from .._mechanisms.coins import CoinStreams
-from .._mechanisms.mechanism import Mechanism, privatize
-from .._noise import Noise
-from .._utils.docs import Documented, fill_in
-from .._utils.privacy import PrivacyWarning as PrivacyWarning
-from .._utils.privacy import warn_of_epsilon, warn_of_learned, warn_once
-from .._utils.random import RandomState
-from .._utils.state import Uncached
-from .._utils.typing import Column, Values
+from ._domains import Domain
+from ._domains.values import declares_levels, group_codes, read_once
+from ._mechanisms import Counts, Protocol, Reports, check_counts, check_total, expand
+from ._mechanisms.coins import CoinStreams
+from ._mechanisms.mechanism import Mechanism, privatize
+from ._noise import Noise
+from ._utils.docs import Documented, fill_in
+from ._utils.privacy import PrivacyWarning as PrivacyWarning
+from ._utils.privacy import warn_of_epsilon, warn_of_learned, warn_once
+from ._utils.random import RandomState
+from ._utils.state import Uncached
+from ._utils.typing import Column, Values
 
 _T = TypeVar("_T")
 

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from scipy import sparse
 
-from ..._domains import Domain
-from ..._noise import as_rows
-from ...queries import QuerySet, as_query_set, query_matrix
-from ...queries import groups as groups_by
+from ._domains import Domain
+from ._noise import as_rows
+from ._utils.typing import Column
+from .queries import QuerySet, as_query_set, query_matrix
+from .queries import groups as groups_by
 
 _MOST_PARTITIONS = 8  # into which sets that overlap are sorted
 _RANGES = (5, 10, 20, 40, 80, 160)  # numbers of ranges into which an ordered domain is divided
 _SMALLEST_RANGE = 3  # categories
+
+
+#: The group of each category, disjoint groups, or a list of several such groupings.
+Grouping: TypeAlias = Column | Mapping[Any, Any] | QuerySet | Sequence[Any]
 
 
 class Partition(NamedTuple):

@@ -8,12 +8,12 @@ import numpy as np
 from scipy import sparse
 from scipy.special import expit, logsumexp
 
+from ..._hints import Partition
 from ..._noise import Noise, variances_after_norm
 from ..._numerics.simplex import norm, norm_sub
 from ..._utils.pandas import import_pandas
 from ..._utils.typing import DataFrame
 from .group_priors import FEW_GROUPS, Estimates, GroupFit, fit_curve, fit_groups, log_loss_share
-from .hints import Partition
 from .priors import LearntRow
 
 _NO_EXCESS = 0.8  # prior probability that the processed totals leave out nothing

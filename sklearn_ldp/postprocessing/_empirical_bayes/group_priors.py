@@ -23,8 +23,8 @@ from scipy import sparse
 from scipy.fft import dct, idct
 from scipy.special import expit, logsumexp
 
+from ..._hints import Partition
 from ..._numerics.deconvolution import Law, NormalLaw
-from .hints import Partition
 
 _NEAR = 10.0  # estimates above it, in sigma, hardly depend on the prior
 _CELL = 0.1  # distance, in sigma, of nodes between which everything is interpolated

@@ -1,0 +1,1 @@
+"""Files of reports, batches, checkpoints and aggregation, behind `sklearn_ldp.collection`."""

@@ -1,0 +1,761 @@
+"""What the checks of `sklearn_ldp.utils.estimator_checks` do, each a function of its own."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterable, Iterator
+from fractions import Fraction
+from itertools import combinations, product
+from typing import Any, NamedTuple
+
+import numpy as np
+import sklearn
+from sklearn.base import BaseEstimator, clone
+from sklearn.exceptions import NotFittedError
+from sklearn.utils import get_tags
+from sklearn.utils.fixes import parse_version
+
+from .._collector import state_of
+from .._estimates import EstimateSet, FrequencyEstimate
+from .._mechanisms.channel import Channel
+from .._mechanisms.coins import TWO_64, Coins, exp_lower_bound
+from .._mechanisms.mechanism import Mechanism
+from .._noise import NoiseModel
+from ..oracles import BaseOracle
+from ..postprocessing import BasePostProcessor
+
+
+def check_oracle(oracle: BaseOracle) -> None:
+    """Run every check of a frequency oracle.
+
+    Parameters
+    ----------
+    oracle : oracle
+        An instance. The checks clone it, and set its domain and its randomness.
+
+    Raises
+    ------
+    AssertionError
+        If the oracle breaks the contract.
+
+    Examples
+    --------
+    >>> from sklearn_ldp import GRR
+    >>> from sklearn_ldp.utils.estimator_checks import check_oracle
+    >>> check_oracle(GRR(epsilon=2.0))
+    """
+    for check in oracle_checks():
+        check(oracle)
+
+
+def check_postprocessor(postprocessor: BasePostProcessor) -> None:
+    """Run every check of a post-processor.
+
+    Parameters
+    ----------
+    postprocessor : post-processor
+        An instance. The checks clone it.
+
+    Raises
+    ------
+    AssertionError
+        If the post-processor breaks the contract.
+
+    Examples
+    --------
+    >>> from sklearn_ldp import NormSub
+    >>> from sklearn_ldp.utils.estimator_checks import check_postprocessor
+    >>> check_postprocessor(NormSub())
+    """
+    for check in postprocessor_checks():
+        check(postprocessor)
+
+
+def check_table_oracle(oracle: Any) -> None:
+    """Run every check of an oracle of several columns, such as :class:`~sklearn_ldp.ColumnOracle`.
+
+    Parameters
+    ----------
+    oracle : oracle
+        An instance with a parameter `domains`. The checks clone it, and set its domains and its
+        randomness.
+
+    Raises
+    ------
+    AssertionError
+        If the oracle breaks the contract.
+
+    Examples
+    --------
+    >>> from sklearn_ldp import ColumnOracle
+    >>> from sklearn_ldp.utils.estimator_checks import check_table_oracle
+    >>> check_table_oracle(ColumnOracle(epsilon=2.0))
+    """
+    for check in table_oracle_checks():
+        check(oracle)
+
+
+def expected_failed_checks(estimator: BaseEstimator) -> dict[str, str]:
+    """Return the checks of scikit-learn's that an estimator cannot pass, and why.
+
+    For the argument of this name of :func:`sklearn.utils.estimator_checks.check_estimator`.
+    A post-processor passes all of them. An oracle does not, as it makes one row of many users'
+    values; nor do :class:`~sklearn_ldp.HeldOutSearch`, as a plain array has no shards, and
+    :class:`~sklearn_ldp.Consistent` and :class:`~sklearn_ldp.LatentClasses`, which take tables.
+
+    Parameters
+    ----------
+    estimator : oracle, post-processor or search
+        An instance, also of a third party's class.
+
+    Returns
+    -------
+    dict of str to str
+        Reasons by the name of the check.
+
+    Examples
+    --------
+    >>> from sklearn_ldp import GRR, NormSub
+    >>> from sklearn_ldp.utils.estimator_checks import expected_failed_checks
+    >>> expected_failed_checks(GRR())["check_fit1d"]
+    'the usual input is one value per user, which is 1D'
+    >>> expected_failed_checks(NormSub())
+    {}
+    """
+    expected = dict(getattr(estimator, "_expected_failed_checks", {}))
+    reads_categories = getattr(estimator, "_reads_categories", "check_fit1d" in expected)
+    if reads_categories and parse_version(sklearn.__version__) < parse_version("1.8"):
+        expected["check_positive_only_tag_during_fit"] = (
+            "before 1.8 the check turns categories into fractions"
+        )
+    classifier = get_tags(estimator).classifier_tags
+    is_binary = classifier is not None and not classifier.multi_class
+    if is_binary and parse_version(sklearn.__version__) < parse_version("1.7"):
+        expected["check_sample_weight_equivalence_on_dense_data"] = (
+            "before 1.7 the check makes two classes by the first row, which another order changes"
+        )
+    return expected
+
+
+def oracle_checks() -> list[Callable[[BaseOracle], None]]:
+    """Return the checks of frequency oracles.
+
+    Returns
+    -------
+    list of callables
+        Each takes an oracle and raises AssertionError if it fails.
+    """
+    return [
+        check_exact_epsilon,
+        check_epsilon_of_assigned_parts,
+        check_exact_support_probabilities,
+        check_one_release,
+        *collector_checks(),
+    ]
+
+
+def table_oracle_checks() -> list[Callable[[Any], None]]:
+    """Return the checks of oracles of several columns, such as :class:`~sklearn_ldp.ColumnOracle`.
+
+    Returns
+    -------
+    list of callables
+        Each takes an oracle and raises AssertionError if it fails.
+    """
+    return [check_exact_epsilon_of_records, check_one_set, *collector_checks()]
+
+
+def collector_checks() -> list[Callable[[Any], None]]:
+    """Return the checks of the life of a collection, whatever its estimate is of.
+
+    Returns
+    -------
+    list of callables
+        Each takes an oracle, a survey or a :class:`~sklearn_ldp.LocalMean`, and raises
+        AssertionError if it fails.
+    """
+    return [
+        check_client_needs_no_fit,
+        check_batches_add_up,
+        check_merge,
+        check_refused_reports_change_nothing,
+        check_refused_values_change_nothing,
+        check_randomness,
+        check_histogram,
+        check_pieces,
+        check_pickle,
+    ]
+
+
+def postprocessor_checks() -> list[Callable[[BasePostProcessor], None]]:
+    """Return the checks of post-processors.
+
+    Returns
+    -------
+    list of callables
+        Each takes a post-processor and raises AssertionError if it fails.
+    """
+    return [
+        check_containers,
+        check_transform_sets_nothing,
+        check_processed_estimates_are_refused,
+        check_rows_are_independent,
+        check_permutation_equivariance,
+        check_order_is_preserved,
+        check_extreme_estimates,
+    ]
+
+
+def _error_of(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Exception | None:
+    """Return the error by which a call is refused, or None if it is not."""
+    try:
+        function(*args, **kwargs)
+    except (ValueError, TypeError) as error:
+        return error
+    return None
+
+
+# -- oracles ----------------------------------------------------------------------------------
+class _ScriptedCoins(Coins):
+    """Coins that follow a script and record each outcome, and the chance of all of them."""
+
+    def __init__(self, script: list[int]):
+        self.script = script
+        self.outcomes: list[int] = []
+        self.n_outcomes: list[int] = []
+        self.chance = Fraction(1)
+
+    def _draw(self, chances: list[Fraction]) -> int:
+        place = len(self.outcomes)
+        outcome = self.script[place] if place < len(self.script) else 0
+        self.outcomes.append(outcome)
+        self.n_outcomes.append(len(chances))
+        self.chance *= chances[outcome]
+        return outcome
+
+    def bernoulli(self, threshold, size):
+        success = Fraction(threshold, TWO_64)
+        n = int(np.prod(size))
+        draws = [self._draw([1 - success, success]) == 1 for _ in range(n)]
+        return np.array(draws, dtype=bool).reshape(size)
+
+    def integers(self, high, size):
+        chances = [Fraction(1, high)] * high
+        return np.array([self._draw(chances) for _ in range(size)], dtype=np.int64)
+
+    def choice(self, bounds, size):
+        ends = [0, *bounds]
+        chances = [Fraction(b - a, TWO_64) for a, b in zip(ends, bounds, strict=False)]
+        return np.array([self._draw(chances) for _ in range(size)], dtype=np.int64)
+
+    def choices(self, bounds, laws):
+        ends = ([*map(int, bounds[law]), TWO_64] for law in laws)
+        return np.concatenate([self.choice(of_one, 1) for of_one in ends])
+
+    def subsets(self, sizes, n_items, n_columns=None):
+        bits = np.zeros((len(sizes), n_columns or n_items), dtype=bool)
+        for row, size in zip(bits, sizes, strict=True):
+            members = list(combinations(range(n_items), int(size)))
+            row[list(members[self._draw([Fraction(1, len(members))] * len(members))])] = True
+        return bits
+
+    def packed_subsets(self, sizes, n_items, n_bytes):
+        return np.packbits(self.subsets(sizes, n_items, 8 * n_bytes), axis=1)
+
+
+def _runs(
+    randomise: Callable[[np.ndarray, Any], np.ndarray], code: Any
+) -> Iterator[tuple[tuple, Fraction]]:
+    """Yield a report and its chance for every way in which the coins can fall for one user."""
+    script: list[int] | None = []
+    while script is not None:
+        coins = _ScriptedCoins(script)
+        report = randomise(np.array([code]), coins)
+        yield tuple(np.ravel(report).tolist()), coins.chance
+        script = None
+        for place in reversed(range(len(coins.outcomes))):
+            if coins.outcomes[place] + 1 < coins.n_outcomes[place]:
+                script = [*coins.outcomes[:place], coins.outcomes[place] + 1]
+                break
+
+
+def exact_report_distribution(
+    channel: Mechanism, code: int | tuple[int, ...]
+) -> dict[tuple[int, ...], Fraction]:
+    """Return the probability of every report, by running the channel on every fall of its coins.
+
+    Parameters
+    ----------
+    channel : Channel or other mechanism
+        A mechanism with few coins: the work grows with the number of ways in which they fall.
+    code : int, or tuple of int
+        The user's category, or her codes where the mechanism takes several.
+
+    Returns
+    -------
+    dict of tuple to Fraction
+        The exact probability of each possible report (its numbers, flattened).
+
+    Examples
+    --------
+    >>> from sklearn_ldp.oracles._direct import DirectChannel
+    >>> from sklearn_ldp.utils.estimator_checks import exact_report_distribution
+    >>> exact_report_distribution(DirectChannel(3, threshold=2**63), code=0)
+    {(1,): Fraction(1, 4), (2,): Fraction(1, 4), (0,): Fraction(1, 2)}
+    """
+    return _distribution(channel.privatize, code)
+
+
+def _distribution(
+    randomise: Callable[[np.ndarray, Any], np.ndarray], code: Any
+) -> dict[tuple[int, ...], Fraction]:
+    distribution: dict[tuple[int, ...], Fraction] = {}
+    for report, chance in _runs(randomise, code):
+        distribution[report] = distribution.get(report, Fraction(0)) + chance
+    return distribution
+
+
+_SMALL = 4  # categories: few enough to enumerate, and not a power of every field order
+
+
+def _enumerable(oracle: BaseOracle) -> Channel:
+    return oracle.channel(_SMALL).for_enumeration()
+
+
+def check_exact_epsilon(oracle: BaseOracle) -> None:
+    """Assert by enumeration that no report tells two values apart by more than exp(epsilon).
+
+    The likelihood ratio of every report under every pair of values is compared as a rational
+    number; the largest must not exceed exp(epsilon), nor fall short of it by more than 1e-12.
+    """
+    check_exact_epsilon_of(_enumerable(oracle), range(_SMALL), oracle.epsilon)
+
+
+def check_exact_epsilon_of(mechanism: Any, codes: Iterable[Any], epsilon: float) -> None:
+    """Assert the same of any mechanism, over any codes, such as whole records.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        A mechanism with few coins.
+    codes : iterable of int, or of tuples of int
+        What `privatize` takes, for one user each: every code that a user may have.
+    epsilon : float
+        The budget that it is to spend.
+    """
+    laws = [exact_report_distribution(mechanism, code) for code in codes]
+    _assert_laws(laws)
+    worst = max(
+        max(law[report] for law in laws) / min(law[report] for law in laws) for report in laws[0]
+    )
+    bound = exp_lower_bound(epsilon)
+    assert worst <= bound, f"epsilon is exceeded: ratio {float(worst)}"
+    if bound < 2**24:  # beyond, the resolution of 2**-64 shows
+        assert worst >= bound * (1 - Fraction(1, 10**12)), "privacy budget is wasted"
+
+
+def _assert_laws(laws: list[dict[tuple[int, ...], Fraction]]) -> None:
+    total = all(sum(law.values()) == 1 for law in laws)
+    assert total, "the probabilities of the reports on a value do not add up to 1"
+    same = all(law.keys() == laws[0].keys() for law in laws)
+    assert same, "a report betrays its value: another value cannot lead to it"
+
+
+def check_exact_epsilon_of_records(oracle: Any) -> None:
+    """Assert by enumeration that no report tells two whole records apart by more than epsilon.
+
+    The largest ratio over all pairs of records, which may differ in every column, must not exceed
+    exp(epsilon), nor fall short of it by more than 1e-12.
+    """
+    mechanism = _small(oracle).protocol().mechanism.for_enumeration()
+    check_exact_epsilon_of(mechanism, product(range(2), range(3)), oracle.epsilon)
+
+
+def check_epsilon_of_assigned_parts(oracle: BaseOracle) -> None:
+    """Assert by enumeration that every public part which a collector may assign keeps epsilon.
+
+    Given the part, no report tells two values apart by more than exp(epsilon), and carries another
+    part. With parts drawn as clients draw them, reports have the law of `privatize`. Oracles whose
+    parts cannot be assigned pass.
+    """
+    channel = _enumerable(oracle)
+    part = channel.public_part
+    if part is None or part.privatize is None:
+        return
+    assign, bound = part.privatize, exp_lower_bound(oracle.epsilon)
+    n_draws = part.n_values if part.n_draws is None else part.n_draws
+    drawn = part.draw(np.arange).tolist()
+    assert len(drawn) == n_draws, "`public_part.draw` does not return as many parts as it is asked"
+    laws: list[dict[tuple[int, ...], Fraction]] = [{} for _ in range(_SMALL)]
+    for value in range(part.n_values):
+
+        def randomise(codes: np.ndarray, coins: Any, value: int = value) -> np.ndarray:
+            return assign(codes, np.full(len(codes), value), coins)
+
+        given = [_distribution(randomise, code) for code in range(_SMALL)]
+        _assert_laws(given)
+        for report in given[0]:
+            chances = [law[report] for law in given]
+            assert max(chances) <= bound * min(chances), "an assigned part exceeds epsilon"
+            reports = channel.check_reports(np.array([report]))
+            assert part.of_reports(reports).tolist() == [value], "a report carries another part"
+        share = Fraction(drawn.count(value), n_draws)
+        for total, law in zip(laws, given, strict=True):
+            for report, chance in law.items():
+                total[report] = total.get(report, Fraction(0)) + share * chance
+    expected = [exact_report_distribution(channel, code) for code in range(_SMALL)]
+    assert laws == expected, "drawing a part, and randomising given it, is not `privatize`"
+
+
+def check_exact_support_probabilities(oracle: BaseOracle) -> None:
+    """Assert that p and q are the exact probabilities of support, for every pair of values.
+
+    Where q assumes an ideal hash (``has_exact_support`` is False) only p is exact. Where reports
+    support no categories, the estimate must be unbiased instead, up to rounding errors.
+    """
+    channel: Any = _enumerable(oracle)
+    if not isinstance(channel, Channel):
+        _assert_unbiased(channel)
+        return
+    shape = channel.privatize(np.array([0]), _ScriptedCoins([])).shape
+    for code in range(_SMALL):
+        support = [Fraction(0)] * _SMALL
+        for report, chance in exact_report_distribution(channel, code).items():
+            reports = channel.check_reports(np.array(report).reshape(shape))
+            for category, count in enumerate(channel.count_support(reports)):
+                support[category] += int(count) * chance
+        expected = [channel.p if category == code else channel.q for category in range(_SMALL)]
+        asked = range(_SMALL) if channel.has_exact_support else [code]
+        assert all(support[category] == expected[category] for category in asked), (
+            "the estimator's p and q are not the mechanism's"
+        )
+
+
+def _assert_unbiased(channel: Any) -> None:
+    for code in range(_SMALL):
+        expected = np.zeros(_SMALL)
+        for report, chance in exact_report_distribution(channel, code).items():
+            tally = channel.tally(channel.check_reports(np.array(report)))
+            values, _ = channel.estimate_decoded(channel.decode(tally[None]), np.array([1]))
+            expected += float(chance) * values[0]
+        is_own = np.arange(_SMALL) == code
+        assert np.allclose(expected, is_own, rtol=0, atol=1e-6), "the estimate is biased"
+
+
+# -- the life of a collection: oracles of one column, and of several --------------------------
+_VALUES = np.array(list("aaabbcdeea" * 20))
+_DOMAINS = {"sex": ["F", "M"], "age": 3}
+_RECORDS = np.array(
+    [["F", 0], ["M", 2], ["M", 1], ["F", 0], ["M", 0], ["F", 2], ["M", 1], ["M", 0]] * 25,
+    dtype=object,
+)
+
+
+class _Case(NamedTuple):
+    """Users of an oracle: two domains of theirs, all values, a histogram, and malformed values."""
+
+    domain: Any
+    other_domain: Any
+    values: np.ndarray
+    distinct: np.ndarray
+    malformed: list[Any]
+
+
+def _case(oracle: Any) -> _Case:
+    """The users of an oracle of categories, of several columns, or of a number."""
+    malformed: list[Any]
+    if _declares(oracle) == "domains":
+        outside, none = _RECORDS.copy(), _RECORDS.copy()
+        outside[-1, 1], none[-1, 0] = 3, None
+        malformed = [outside, none, _RECORDS[:0], _RECORDS[:, :1], _RECORDS[:, 0]]
+        renamed = {"sex": ["M", "F"], "age": 3}
+        return _Case(_DOMAINS, renamed, _RECORDS, _RECORDS[[0, 1, 5, 4, 2]], malformed)
+    if _declares(oracle) == "bounds":
+        numbers = np.linspace(0, 10, len(_VALUES))
+        malformed = [*([*numbers[:-1], one] for one in (11, np.nan, np.inf, "z", None)), []]
+        return _Case((0, 10), (0, 20), numbers, np.arange(5.0), malformed)
+    malformed = [[*_VALUES[:-1], "z"], [*_VALUES[:-1], None], []]
+    return _Case(list("abcde"), list("edcba"), _VALUES, np.array(list("abcde")), malformed)
+
+
+def _declares(oracle: Any) -> str:
+    """The parameter that declares the domain."""
+    known = [name for name in ("domains", "bounds") if name in oracle.get_params(deep=False)]
+    return known[0] if known else "categories"
+
+
+def _small(oracle: Any, **parameters: Any) -> Any:
+    given = {_declares(oracle): _case(oracle).domain, "random_state": 0, "input": "values"}
+    return clone(oracle).set_params(**{**given, **parameters})
+
+
+def _holds(oracle: Any) -> tuple[int, np.ndarray]:
+    """What was collected: the number of users, and the counts."""
+    return oracle.n_samples_seen_, state_of(oracle, "counts").counts.by_group[0].copy()
+
+
+def _same_holdings(one: tuple[int, np.ndarray], other: tuple[int, np.ndarray]) -> bool:
+    return one[0] == other[0] and np.array_equal(one[1], other[1])
+
+
+def _same(one: Any, other: Any) -> bool:
+    return _same_holdings(_holds(one), _holds(other))
+
+
+def check_one_release(oracle: BaseOracle) -> None:
+    """Assert that what fit_transform returns is what the fitted attributes hold."""
+    oracle = _small(oracle)
+    estimate = oracle.fit_transform(_VALUES)
+    assert isinstance(estimate, FrequencyEstimate), "fit_transform returns no FrequencyEstimate"
+    assert estimate.shape == (1, 5), f"the estimate has shape {estimate.shape}, expected (1, 5)"
+    for name, held, expected in (
+        ("frequencies_", oracle.frequencies_, estimate.values[0]),
+        ("estimate_", oracle.estimate_.values, estimate.values),
+        ("categories_", oracle.categories_, estimate.categories),
+    ):
+        assert np.array_equal(held, expected), f"{name} is not what fit_transform has returned"
+    assert estimate.noise == oracle.noise_, "noise_ is not the noise of the estimate"
+    n_users = (oracle.n_samples_seen_, oracle.noise_.n_samples)
+    assert n_users == (len(_VALUES),) * 2, "n_samples_seen_ and noise_ do not count all users"
+    assert oracle.support_counts_.dtype == np.int64, "support_counts_ are not of type int64"
+
+
+def check_one_set(oracle: Any) -> None:
+    """Assert that what fit_transform returns is what the fitted attributes hold."""
+    oracle = _small(oracle)
+    estimates = oracle.fit_transform(_RECORDS)
+    assert isinstance(estimates, EstimateSet), "fit_transform returns no EstimateSet"
+    assert oracle.n_samples_seen_ == len(_RECORDS), "n_samples_seen_ does not count all users"
+    assert oracle.n_features_in_ == len(_DOMAINS), "n_features_in_ does not count the columns"
+    for name, part in estimates.items():
+        held = oracle.estimate_[name]
+        is_same = np.array_equal(part.values, held.values) and part.noise == held.noise
+        assert is_same, f"estimate_[{name!r}] is not what fit_transform has returned"
+        noise: Any = part.noise
+        assert noise.n_users == len(_RECORDS), f"the noise of {name!r} is not about all users"
+        assert noise.n_samples <= len(_RECORDS), f"more users than there are answered {name!r}"
+
+
+def check_client_needs_no_fit(oracle: Any) -> None:
+    """Assert that a client needs only the public domain, and keeps no trace of the values."""
+    client, values = _small(oracle), _case(oracle).values
+    before = vars(client).copy()
+    reports = client.privatize(values)
+    assert len(reports) == len(values), "privatize does not return one report for each user"
+    assert np.asarray(reports).dtype.kind in "iu", "reports are not integers"
+    assert vars(client) == before, "privatize has set attributes"
+    error = _error_of(getattr, clone(client), "estimate_")
+    assert isinstance(error, NotFittedError), "estimate_ before fit must raise NotFittedError"
+
+
+def check_batches_add_up(oracle: Any) -> None:
+    """Assert that reports give the same counts in any order and any split, and within `fit`."""
+    values = _case(oracle).values
+    reports = _small(oracle).privatize(values)
+    whole = _small(oracle).aggregate(reports)
+    split = _small(oracle).aggregate(reports[150:]).aggregate(reports[:1]).aggregate(reports[1:150])
+    assert _same(whole, split), "batches in another order do not add up to the same"
+    read = _small(oracle, input="reports").fit(reports)
+    assert _same(whole, read), 'fit with input="reports" does not add up what aggregate does'
+    # `fit` adds up what the mechanism's `draw` returns.
+    assert _same(whole, _small(oracle).fit(values)), "fit is not privatize and then aggregate"
+
+
+def check_merge(oracle: Any) -> None:
+    """Assert that merged servers equal one server, and that other configurations are refused."""
+    values = _case(oracle).values
+    reports = _small(oracle).privatize(values)
+    one, other = _small(oracle).aggregate(reports[:70]), _small(oracle).aggregate(reports[70:])
+    before = _holds(other)
+    merged, whole = _small(oracle).merge(one).merge(other), _small(oracle).aggregate(reports)
+    assert _same(merged, whole), "merged servers do not hold what one server of all reports does"
+    assert _same_holdings(before, _holds(other)), "merge has changed its argument"
+    renamed = {_declares(oracle): _case(oracle).other_domain}
+    for change in ({"epsilon": oracle.epsilon * 1.5}, renamed):
+        stranger = _small(oracle, **change)
+        stranger.aggregate(stranger.privatize(values))
+        _assert_refused(one, "merge", stranger)
+
+
+def check_refused_reports_change_nothing(oracle: Any) -> None:
+    """Assert that a malformed batch is refused as a whole, by one sentence."""
+    server = _small(oracle)
+    reports = np.asarray(server.privatize(_case(oracle).values))
+    server.aggregate(reports)
+    spoilt, missing = reports.copy(), reports.astype(float)
+    spoilt[-1] = np.iinfo(reports.dtype).max
+    missing[-1] = np.nan
+    for bad in (spoilt, missing, reports[:0], reports[..., None], reports.astype(str), None):
+        _assert_refused(server, "aggregate", bad)
+
+
+def check_refused_values_change_nothing(oracle: Any) -> None:
+    """Assert that a malformed input to fit is refused and leaves the oracle as it was."""
+    values = _case(oracle).values
+    fitted, ones = _small(oracle).fit(values), np.ones(len(values))
+    weights = [-ones, 0.5 * ones, 0 * ones, ones[1:], np.nan * ones]
+    for X, weight in [
+        *((X, None) for X in _case(oracle).malformed),
+        *((values, weight) for weight in weights),
+    ]:
+        for method in ("fit", "partial_fit"):
+            _assert_refused(fitted, method, X, sample_weight=weight)
+
+
+def _assert_refused(oracle: Any, method: str, *args: Any, **kwargs: Any) -> None:
+    before = _holds(oracle)
+    error = _error_of(getattr(oracle, method), *args, **kwargs)
+    assert error is not None, f"{method} accepts malformed input"
+    is_helpful = type(oracle).__name__ in str(error) or "X" in str(error)
+    assert is_helpful, f"an error names neither the class nor X: {error}"
+    assert _same_holdings(before, _holds(oracle)), f"{method} has kept a part of what it refuses"
+
+
+def check_randomness(oracle: Any) -> None:
+    """Assert that a seed reproduces, that None does not, and that a generator moves on."""
+    values = _case(oracle).values
+    first, again = _small(oracle).privatize(values), _small(oracle).privatize(values)
+    assert np.array_equal(first, again), "a seed does not reproduce the reports"
+    for moving in (None, np.random.default_rng(0)):
+        client = _small(oracle, random_state=moving)
+        once, twice = client.privatize(values), client.privatize(values)
+        assert not np.array_equal(once, twice), f"random_state={moving!r} draws the same twice"
+    one, two = (_small(oracle, n_jobs=n_jobs).fit(values) for n_jobs in (None, 2))
+    assert _same(one, two), "the result depends on n_jobs"
+
+
+def check_histogram(oracle: Any) -> None:
+    """Assert that fitting a histogram equals fitting the users that it counts."""
+    rows, counts = _case(oracle).distinct, np.array([30, 0, 50, 20, 7])
+    whole = _small(oracle).fit(rows.repeat(counts, axis=0))
+    counted = _small(oracle).fit(rows, sample_weight=counts)
+    assert _same(whole, counted), "sample_weight is not the number of users of a row"
+
+
+def check_pieces(oracle: Any) -> None:
+    """Assert that with a seed, values in pieces give the same counts as all values at once."""
+    values, pieces = _case(oracle).values, _small(oracle)
+    for start, stop in ((0, 1), (1, 117), (117, len(values))):
+        pieces.partial_fit(values[start:stop])
+    whole = _small(oracle).fit(values)
+    assert _same(whole, pieces), "partial_fit in pieces is not fit of all values"
+
+
+def check_pickle(oracle: Any) -> None:
+    """Assert that a pickled server can be restored, and continues as the original does."""
+    values = _case(oracle).values
+    server = _small(oracle).fit(values)
+    twin = pickle.loads(pickle.dumps(server))
+    assert _same(server, twin), "a pickled server does not hold what it held"
+    more, of_twin = server.partial_fit(values), twin.partial_fit(values)
+    assert _same(more, of_twin), "a pickled server does not continue as the original does"
+
+
+# -- post-processors --------------------------------------------------------------------------
+def _estimates(seed: int = 0, n_estimates: int = 6, d: int = 20) -> FrequencyEstimate:
+    rng = np.random.default_rng(seed)
+    truth = rng.dirichlet(np.full(d, 0.3))
+    noise = NoiseModel(0.5, 0.25, 2000)
+    counts = rng.binomial(2000, 0.25 + 0.25 * truth, size=(n_estimates, d))
+    return FrequencyEstimate(noise.debias(counts), np.arange(d), noise)
+
+
+def _processed(postprocessor: BasePostProcessor, estimate: FrequencyEstimate) -> np.ndarray:
+    return np.asarray(clone(postprocessor).fit_transform(estimate))
+
+
+def check_containers(postprocessor: BasePostProcessor) -> None:
+    """Assert that an estimate gives an estimate with its noise, and that the input is unchanged."""
+    estimate = _estimates()
+    before = estimate.values.copy()
+    fitted = clone(postprocessor).fit(estimate)
+    result = fitted.transform(estimate)
+    assert isinstance(result, FrequencyEstimate), "transform returns no FrequencyEstimate"
+    assert result.noise is estimate.noise, "the result has lost the noise of the raw estimate"
+    for name, held in (
+        ("estimate_", fitted.estimate_.values),
+        ("frequencies_", fitted.frequencies_),
+    ):
+        is_same = np.array_equal(held, result.values)
+        assert is_same, f"{name} is not what transform returns for the same estimate"
+    assert np.array_equal(estimate.values, before), "the estimate that was passed has changed"
+    shape = fitted.fit(estimate[0]).frequencies_.shape
+    assert shape == (20,), f"frequencies_ of one estimate has shape {shape}, expected (20,)"
+    # A method that needs the noise must say how to give it; all others take plain arrays.
+    try:
+        plain = clone(postprocessor).fit_transform(before)
+    except ValueError as error:
+        assert "noise=" in str(error) or "oracle" in str(error), f"no remedy in: {error}"
+    else:
+        assert type(plain) is np.ndarray, "a plain array does not give a plain array"
+
+
+def check_transform_sets_nothing(postprocessor: BasePostProcessor) -> None:
+    """Assert that only fit sets attributes, and that transform changes none of them."""
+    estimate = _estimates()
+    unfitted = clone(postprocessor)
+    before = vars(unfitted).copy()
+    unfitted.transform(estimate)
+    assert vars(unfitted) == before, "transform of an unfitted one has set attributes"
+    fitted = unfitted.fit(estimate)
+    before = vars(fitted).copy()
+    fitted.transform(_estimates(seed=7))
+    after = vars(fitted)
+    assert after.keys() == before.keys(), "transform has set attributes"
+    assert all(after[name] is before[name] for name in before), "transform has changed attributes"
+
+
+def check_processed_estimates_are_refused(postprocessor: BasePostProcessor) -> None:
+    """Assert that the noise of a raw estimate is not used for an estimate that has been changed."""
+    postprocessor = clone(postprocessor)
+    if "noise" in postprocessor.get_params():
+        postprocessor.set_params(noise=None)
+    estimate = _estimates()
+    if "noise" not in str(_error_of(clone(postprocessor).fit, estimate.values)):
+        return  # it needs none
+    changed = estimate.with_values(estimate.values + 0.01, by="SomeMethod")
+    error = _error_of(postprocessor.fit, changed)
+    assert error is not None, "the noise of the raw estimate was used for a processed one"
+    for word in (type(postprocessor).__name__, "SomeMethod"):
+        assert word in str(error), f"unhelpful: {error}"
+
+
+def check_rows_are_independent(postprocessor: BasePostProcessor) -> None:
+    """Assert that the result of a row does not depend on the other rows."""
+    estimate = _estimates()
+    together = _processed(postprocessor, estimate)
+    for i in range(len(estimate)):
+        alone = _processed(postprocessor, estimate[i])[0]
+        message = "the result of a row depends on the other rows"
+        np.testing.assert_allclose(together[i], alone, err_msg=message)
+
+
+def check_permutation_equivariance(postprocessor: BasePostProcessor) -> None:
+    """Assert that the order of the categories does not matter."""
+    estimate = _estimates(1)
+    order = np.random.default_rng(2).permutation(estimate.shape[1])
+    permuted = estimate.with_values(estimate.values[:, order])
+    np.testing.assert_allclose(
+        _processed(postprocessor, permuted),
+        _processed(postprocessor, estimate)[:, order],
+        atol=1e-12,
+        err_msg="the result depends on the order of the categories",
+    )
+
+
+def check_order_is_preserved(postprocessor: BasePostProcessor) -> None:
+    """Assert that a larger estimate never becomes the smaller one (2020 paper, Table I)."""
+    estimate = _estimates(3)
+    result = _processed(postprocessor, estimate)
+    for before, after in zip(estimate.values, result, strict=True):
+        rising = np.diff(after[np.argsort(before, kind="stable")]) >= -1e-12
+        assert np.all(rising), "a larger estimate has become the smaller one"
+
+
+def check_extreme_estimates(postprocessor: BasePostProcessor) -> None:
+    """Assert finite results where all estimates are negative, tied, or sum to 1 exactly."""
+    rows = np.array([[-0.5, -0.25, -0.125, -1.0], [0.25] * 4, [1.0, 0, 0, 0], [5.0, 5.0, -3.0, 0]])
+    estimate = FrequencyEstimate(rows, list("abcd"), NoiseModel(0.5, 0.25, 10))
+    for row in estimate:
+        is_finite = np.all(np.isfinite(_processed(postprocessor, row)))
+        assert is_finite, f"the result for {row.values[0].tolist()} is not finite"
