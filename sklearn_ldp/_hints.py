@@ -14,6 +14,7 @@ from ._utils.typing import Column
 from .queries import QuerySet, as_query_set, query_matrix
 from .queries import groups as groups_by
 
+# Chosen with the constants of `postprocessing/_empirical_bayes/group_priors.py`.
 _MOST_PARTITIONS = 8  # into which sets that overlap are sorted
 _RANGES = (5, 10, 20, 40, 80, 160)  # numbers of ranges into which an ordered domain is divided
 _SMALLEST_RANGE = 3  # categories

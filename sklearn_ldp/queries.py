@@ -450,8 +450,8 @@ class _Ranges(QuerySet):
         return _sums(columns, bounds[:, 1] - bounds[:, 0], n_categories)
 
     def __repr__(self):
-        of_each = self.bounds if isinstance(self.bounds, int) else f"{len(self.bounds)} ranges"
-        return f"ranges({of_each})"
+        said = self.bounds if isinstance(self.bounds, int) else f"{len(self.bounds)} ranges"
+        return f"ranges({said})"
 
 
 class _Prefixes(QuerySet):
@@ -477,9 +477,9 @@ class _OfBins(QuerySet):
 
     def aligned(self, categories, domain=None):
         ends = ends_of(domain, repr(self))
-        asked = _MatrixQueries(sparse.csr_array(self.weights(ends)), repr(self), self.names)
-        asked.ordered = self.ordered
-        return asked
+        queries = _MatrixQueries(sparse.csr_array(self.weights(ends)), repr(self), self.names)
+        queries.ordered = self.ordered
+        return queries
 
     def matrix(self, n_categories, frequencies=None):
         return ends_of(None, repr(self))  # which raises: nobody knows them here

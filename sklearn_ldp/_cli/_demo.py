@@ -143,11 +143,11 @@ def _of_letters(arguments: argparse.Namespace, options: Mapping[str, Any]) -> st
     pairs = Counter(re.findall("(?=([a-z][a-z]))", text))
     categories = list(map("".join, product(ascii_lowercase, repeat=2)))
     frequencies = np.array([pairs[pair] for pair in categories]) / pairs.total()
-    asked = {"26 first letters": groups([pair[0] for pair in categories])}
+    questions = {"26 first letters": groups([pair[0] for pair in categories])}
     oracle = {"OLH": OLH(arguments.epsilon, categories=categories)}
     posts, n = [Base(), NormSub(), EmpiricalBayes()], arguments.n_samples
-    study = simulate_errors(oracle, posts, frequencies, n, queries=asked, **options)
-    return error_tables(with_told(study, oracle, frequencies, asked, TOLD, n, **options), _show)
+    study = simulate_errors(oracle, posts, frequencies, n, queries=questions, **options)
+    return error_tables(with_told(study, oracle, frequencies, questions, TOLD, n, **options), _show)
 
 
 def _show(mse: float) -> str:

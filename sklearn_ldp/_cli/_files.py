@@ -401,7 +401,8 @@ def read_rows(arguments: Any, domain: RecordDomain, *, is_client: bool) -> Users
             )
     read = _parquet_columns if source.is_parquet else _csv_columns
     codes = {
-        name: Codes(source.name, name, of_one, is_client) for name, of_one in domain.columns.items()
+        name: Codes(source.name, name, of_column, is_client)
+        for name, of_column in domain.columns.items()
     }
     cells = read(source, header, codes, count)
     if not len(cells[-1]):

@@ -192,8 +192,8 @@ def _plan_survey(arguments: argparse.Namespace) -> None:
         "fake_gain_assigned": poisoning_gain(survey, arguments.fake_share, 1, attack="assigned"),
     }
     write_table(columns, arguments.output)
-    users, asked = f"{arguments.n_samples:,} users", f"one of {len(plan.oracle)} columns"
-    say(f"{users}, each asked for {asked} at epsilon {survey.epsilon:g}")
+    users, which = f"{arguments.n_samples:,} users", f"one of {len(plan.oracle)} columns"
+    say(f"{users}, each asked for {which} at epsilon {survey.epsilon:g}")
 
 
 def _plan_numbers(arguments: argparse.Namespace) -> None:

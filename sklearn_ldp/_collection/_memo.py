@@ -105,11 +105,11 @@ class BaseClient:
 
     def _row(self, report: np.ndarray) -> list[int]:
         """A report of the oracle, or on the part, as integers for the file."""
-        own = np.ravel(report).tolist()
+        numbers = np.ravel(report).tolist()
         if self._part is None:
-            return own
+            return numbers
         width = sum(field.width or 1 for field in self._protocol.mechanism.report_fields)
-        return [self._part, *own, *[0] * (width - 1 - len(own))]
+        return [self._part, *numbers, *[0] * (width - 1 - len(numbers))]
 
     def _report(self, row: list[int]) -> np.ndarray:
         """The report as `privatize` returns it."""

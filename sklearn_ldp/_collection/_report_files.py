@@ -327,8 +327,8 @@ def _read(
             given = from_columns(columns, fields)
             reports = protocol.check(given)
             # The digest is that of a form that writers write, so that no other form is accepted.
-            own = given if is_older(fields, protocol) else reports
-            digest.add(to_columns(own, fields))
+            raw = given if is_older(fields, protocol) else reports
+            digest.add(to_columns(raw, fields))
             if digest.n_samples > header.n_samples:
                 break
             yield header, reports

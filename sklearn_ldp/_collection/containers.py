@@ -152,8 +152,8 @@ def to_columns(reports: np.ndarray, fields: list[ReportField]) -> list[np.ndarra
     columns, start = [], 0
     for field in fields:
         stop = start + (field.width or 1)
-        own = reports[:, start] if field.width is None else reports[:, start:stop]
-        columns.append(_packed(own, field))
+        values = reports[:, start] if field.width is None else reports[:, start:stop]
+        columns.append(_packed(values, field))
         start = stop
     return columns
 

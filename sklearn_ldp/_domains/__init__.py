@@ -1,4 +1,4 @@
-"""What a user may answer: the public list of categories, and how values become codes."""
+"""Domains: the public lists of categories, and how values become codes."""
 
 from ._domain import Categories as Categories
 from ._domain import Domain as Domain

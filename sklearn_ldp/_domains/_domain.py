@@ -120,7 +120,7 @@ class Domain(Uncached):
     is_open = False
 
     size: int
-    _parts: Sequence[CategoryList] = ()
+    _factors: Sequence[CategoryList] = ()
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -129,17 +129,17 @@ class Domain(Uncached):
     def __init__(self, categories: Categories) -> None:
         self._set(lists_of(categories, "Domain"), "Domain")
 
-    def _set(self, parts: list[CategoryList], name: str) -> None:
-        self._parts = parts
-        self.size = math.prod(part.size for part in parts)
+    def _set(self, factors: list[CategoryList], name: str) -> None:
+        self._factors = factors
+        self.size = math.prod(factor.size for factor in factors)
         if self.size < 2:
             refuse_size(self.size, name)
         self._dtype = np.min_scalar_type(self.size - 1)
 
     @classmethod
-    def _of_parts(cls, parts: list[CategoryList], name: str) -> Domain:
+    def _of_factors(cls, factors: list[CategoryList], name: str) -> Domain:
         domain = cls.__new__(cls)
-        domain._set(parts, name)
+        domain._set(factors, name)
         return domain
 
     @classmethod
@@ -173,7 +173,7 @@ class Domain(Uncached):
                 'and servers must share it before any report is made (categories="auto" learns it '
                 "from the raw values in fit, which is for simulations)."
             )
-        return cls._of_parts(lists_of(categories, name), name)
+        return cls._of_factors(lists_of(categories, name), name)
 
     @classmethod
     def product(cls, columns: Sequence[Categories]) -> Domain:
@@ -189,7 +189,7 @@ class Domain(Uncached):
         Domain
             Its categories are tuples in C order: the last column varies fastest.
         """
-        return cls._of_parts([one_list(column, "Domain") for column in columns], "Domain")
+        return cls._of_factors([one_list(column, "Domain") for column in columns], "Domain")
 
     @classmethod
     def bins(
@@ -255,7 +255,7 @@ class Domain(Uncached):
         >>> fifths.encode([19.5, 100, 130]).tolist(), fifths.ends.tolist()
         ([0, 4, 4], [0.0, 20.0, 40.0, 60.0, 80.0, 100.0])
         """
-        return cls._of_parts([BinList(edges, bounds, clip, labels, missing)], "Domain.bins")
+        return cls._of_factors([BinList(edges, bounds, clip, labels, missing)], "Domain.bins")
 
     @classmethod
     def open(cls) -> Domain:
@@ -367,20 +367,20 @@ class Domain(Uncached):
             )
         if math.prod(len(array) for array in lists) < 2:
             refuse_size(1, name, f" in {len(columns[0])} sample(s)")
-        return cls._of_parts([CategoryList(array) for array in lists], name)
+        return cls._of_factors([CategoryList(array) for array in lists], name)
 
     # -- what is in it ------------------------------------------------------------------------
     @cached_property
     def categories(self) -> np.ndarray:
         """The categories in their order, of shape (d,), read-only."""
-        if len(self._parts) == 1:
-            return self._parts[0].categories
+        if len(self._factors) == 1:
+            return self._factors[0].categories
         if self.size > _MAX_LISTED:
             raise ValueError(
                 f"A domain of {self.size:.3g} combinations cannot be listed one by one: join fewer "
                 "columns, or coarser categories."
             )
-        listed = objects(list(product(*(part.categories.tolist() for part in self._parts))))
+        listed = objects(list(product(*(factor.categories.tolist() for factor in self._factors))))
         listed.flags.writeable = False
         return listed
 
@@ -401,7 +401,7 @@ class Domain(Uncached):
 
     @property
     def _bins(self) -> BinList | None:
-        only = self._parts[0] if len(self._parts) == 1 else None
+        only = self._factors[0] if len(self._factors) == 1 else None
         return only if isinstance(only, BinList) else None
 
     @property
@@ -410,7 +410,7 @@ class Domain(Uncached):
 
         None where it is a category, and otherwise the last category; of several columns a tuple.
         """
-        lists = [part.listed for part in self._parts]
+        lists = [factor.listed for factor in self._factors]
         found = tuple(None if None in listed else listed[-1] for listed in lists)
         return found if len(found) > 1 else found[0]
 
@@ -454,35 +454,39 @@ class Domain(Uncached):
         int or None
             The number; None if the domain has no ``clip=True``.
         """
-        both = zip(self._parts, columns, strict=False)
-        clipped = [p.n_clipped(x) for p, x in both if isinstance(p, BinList) and p.clip]
+        pairs = zip(self._factors, columns, strict=False)
+        clipped = [p.n_clipped(x) for p, x in pairs if isinstance(p, BinList) and p.clip]
         return sum(clipped) if clipped else None
 
     def _own_edges(self) -> list[list[float]]:
         """Edges that the names of the bins do not tell."""
-        bins = [part for part in self._parts if isinstance(part, BinList) and part.own_names]
-        return [(part.edges if part.bounds is None else part.ends).tolist() for part in bins]
+        bins = [
+            factor for factor in self._factors if isinstance(factor, BinList) and factor.own_names
+        ]
+        return [
+            (factor.edges if factor.bounds is None else factor.ends).tolist() for factor in bins
+        ]
 
     def __len__(self) -> int:
         return self.size
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Domain) or not other._parts or self.size != other.size:
+        if not isinstance(other, Domain) or not other._factors or self.size != other.size:
             return False
         if self._own_edges() != other._own_edges():
             return False
-        if len(self._parts) == len(other._parts):  # products need not be listed
-            parts = zip(self._parts, other._parts, strict=True)
-            return all(one is part or one.listed == part.listed for one, part in parts)
+        if len(self._factors) == len(other._factors):  # products need not be listed
+            factors = zip(self._factors, other._factors, strict=True)
+            return all(one is factor or one.listed == factor.listed for one, factor in factors)
         return comparable(self.categories.tolist()) == comparable(other.categories.tolist())
 
     def __hash__(self) -> int:
         return hash((type(self), self.size))
 
     def __repr__(self) -> str:
-        if len(self._parts) == 1:
-            return f"Domain({self._parts[0].shown})"
-        return f"Domain({' x '.join(f'({part.shown})' for part in self._parts)})"
+        if len(self._factors) == 1:
+            return f"Domain({self._factors[0].shown})"
+        return f"Domain({' x '.join(f'({factor.shown})' for factor in self._factors)})"
 
     def closed(self) -> Domain:
         """Return the domain itself, or raise if it has no list of categories.
@@ -554,19 +558,19 @@ class Domain(Uncached):
         ndarray of shape (n_samples,)
             Codes.
         """
-        if len(self._parts) == 1:
+        if len(self._factors) == 1:
             if len(columns) > 1:
                 self._check_tuples(len(columns), name)
             values = _joined(columns)
-            return self._parts[0].encode(values, name).astype(self._dtype, copy=False)
-        if len(columns) != len(self._parts):
+            return self._factors[0].encode(values, name).astype(self._dtype, copy=False)
+        if len(columns) != len(self._factors):
             raise ValueError(
-                f"{name} expects the {len(self._parts)} columns that its domain is the product of, "
-                f"got {len(columns)}."
+                f"{name} expects the {len(self._factors)} columns that its domain is the product "
+                f"of, got {len(columns)}."
             )
         codes = np.zeros(len(columns[0]), dtype=np.int64)
-        for number, (part, column) in enumerate(zip(self._parts, columns, strict=True), start=1):
-            codes = codes * part.size + part.encode(column, name, f" in column {number}")
+        for i, (factor, column) in enumerate(zip(self._factors, columns, strict=True), 1):
+            codes = codes * factor.size + factor.encode(column, name, f" in column {i}")
         return codes.astype(self._dtype)
 
     def _check_tuples(self, n_columns: int, name: str) -> None:

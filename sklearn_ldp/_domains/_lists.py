@@ -337,8 +337,8 @@ def _is_column(column: Any) -> bool:
 def one_list(categories: Any, name: str) -> CategoryList:
     """The list of categories of one column."""
     if hasattr(categories, "encode_columns"):  # a Domain
-        parts = categories._parts
-        return parts[0] if len(parts) == 1 else CategoryList(categories.categories)
+        factors = categories._factors
+        return factors[0] if len(factors) == 1 else CategoryList(categories.categories)
     if isinstance(categories, AbstractSet):
         raise InvalidParameterError(
             f"{name} needs categories in an order that is the same in every process, but a "

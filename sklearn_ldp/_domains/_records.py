@@ -113,9 +113,9 @@ class RecordDomain(UnlistedDomain):
         if columns is None:
             columns = array_columns(X, name)
         names = column_names(X) or list(range(len(columns)))
-        both = zip(names, columns, strict=True)
+        pairs = zip(names, columns, strict=True)
         with _saying_domains():
-            return cls({key: learned(column, _where(name, key)) for key, column in both})
+            return cls({key: learned(column, _where(name, key)) for key, column in pairs})
 
     # -- what is in it ------------------------------------------------------------------------
     @property
@@ -126,8 +126,8 @@ class RecordDomain(UnlistedDomain):
     @property
     def names(self) -> np.ndarray:
         """The columns and their categories as strings, of shape (size,)."""
-        both = (f"{key}_{name}" for key, domain in self.columns.items() for name in domain.names)
-        return np.array(list(both), dtype=object)
+        names = (f"{key}_{name}" for key, domain in self.columns.items() for name in domain.names)
+        return np.array(list(names), dtype=object)
 
     def joint(self, columns: Sequence[int]) -> Domain:
         """Return the domain of the joint categories of some columns.
@@ -146,8 +146,8 @@ class RecordDomain(UnlistedDomain):
         domains = list(self.columns.values())
         if len(columns) == 1:
             return domains[columns[0]]
-        parts = [part for j in columns for part in domains[j]._parts]
-        return Domain._of_parts(parts, "RecordDomain")
+        factors = [factor for j in columns for factor in domains[j]._factors]
+        return Domain._of_factors(factors, "RecordDomain")
 
     @property
     def digest(self) -> str:
@@ -198,16 +198,17 @@ class RecordDomain(UnlistedDomain):
         return [columns[names.index(key)] for key in self.columns]
 
     def encode_columns(self, columns: list[np.ndarray], name: str) -> np.ndarray:
-        both = zip(self.columns.items(), columns, strict=True)
+        pairs = zip(self.columns.items(), columns, strict=True)
         with _saying_domains():
             codes = [
-                domain.encode_columns([column], _where(name, key)) for (key, domain), column in both
+                domain.encode_columns([column], _where(name, key))
+                for (key, domain), column in pairs
             ]
         return np.column_stack(codes)
 
     def n_clipped(self, columns: list[np.ndarray]) -> int | None:
-        both = zip(self.columns.values(), columns, strict=True)
-        clipped = [domain.n_clipped([column]) for domain, column in both]
+        pairs = zip(self.columns.values(), columns, strict=True)
+        clipped = [domain.n_clipped([column]) for domain, column in pairs]
         return None if set(clipped) == {None} else sum(n or 0 for n in clipped)
 
 

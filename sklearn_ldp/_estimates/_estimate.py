@@ -176,8 +176,8 @@ class FrequencyEstimate:
         if not self.flags:
             return self.categories
         names, rows = np.array(list(self.flags)), np.column_stack(list(self.flags.values()))
-        both = zip(self.categories.tolist(), (", ".join(names[row]) for row in rows), strict=True)
-        return np.array([f"{one} ({mark})" if mark else str(one) for one, mark in both], object)
+        pairs = zip(self.categories.tolist(), (", ".join(names[row]) for row in rows), strict=True)
+        return np.array([f"{one} ({mark})" if mark else str(one) for one, mark in pairs], object)
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Copies go through __init__, so that they are as read-only as the original.

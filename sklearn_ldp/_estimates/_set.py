@@ -229,11 +229,11 @@ class EstimateSet(Mapping[Any, FrequencyEstimate]):
         """
         import matplotlib.pyplot as plt
 
-        asked = {name: part for name, part in self.items() if len(part)}
-        if not asked:
+        nonempty = {name: part for name, part in self.items() if len(part)}
+        if not nonempty:
             raise ValueError("EstimateSet.plot has nothing to draw: no part has users.")
-        n_columns = min(len(asked), 3)
-        n_rows = -(-len(asked) // n_columns)
+        n_columns = min(len(nonempty), 3)
+        n_rows = -(-len(nonempty) // n_columns)
         figure, axes = plt.subplots(
             n_rows,
             n_columns,
@@ -241,10 +241,10 @@ class EstimateSet(Mapping[Any, FrequencyEstimate]):
             layout="constrained",
             figsize=(5 * n_columns, 4 * n_rows),
         )
-        for ax in axes.flat[len(asked) :]:
+        for ax in axes.flat[len(nonempty) :]:
             figure.delaxes(ax)
         displays = {}
-        for (name, part), ax in zip(asked.items(), axes.flat, strict=False):
+        for (name, part), ax in zip(nonempty.items(), axes.flat, strict=False):
             displays[name] = part.plot(ax=ax, **kwargs)
             ax.set_title(str(name))
         return displays

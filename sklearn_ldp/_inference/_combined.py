@@ -77,8 +77,8 @@ def combine(estimates: Sequence[Estimate], weights: str = "precision") -> Any:
         chosen = [1 / np.maximum(np.square(noise.std), 1e-300) for noise in noises]
     shares = np.array(np.broadcast_arrays(*chosen))
     shares /= shares.sum(axis=0)
-    both = zip(shares, estimates, strict=True)
-    mean: Any = sum(share[..., None] * one.values for share, one in both)
+    pairs = zip(shares, estimates, strict=True)
+    mean: Any = sum(share[..., None] * one.values for share, one in pairs)
     if weights == "precision":
         _warn_of_groups(estimates, mean)
     first: Any = estimates[0]

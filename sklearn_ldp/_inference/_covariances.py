@@ -96,8 +96,8 @@ class EstimateCovariances:
 
     def minus(self, other: EstimateCovariances) -> EstimateCovariances:
         """Return the covariances of the difference to an independent estimate."""
-        both = [one._of_whom.given(one.frequencies) for one in (self, other)]
-        return EstimateCovariances(Noise.combined(both, (1, -1)), "users", self.frequencies)
+        covariances = [one._of_whom.given(one.frequencies) for one in (self, other)]
+        return EstimateCovariances(Noise.combined(covariances, (1, -1)), "users", self.frequencies)
 
     def quadratic(self) -> tuple[np.ndarray, float, float]:
         """Return A, b, c such that the variance of a category is ``A + b f - c f**2``.

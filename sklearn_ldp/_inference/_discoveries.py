@@ -170,11 +170,11 @@ def _tails_of_sum(counts: np.ndarray, *laws: tuple[int, float]) -> np.ndarray:
     for n, p in laws:
         radius = _WINDOW * math.sqrt(n * p * (1 - p)) + _WINDOW**2
         start, stop = max(0, math.floor(n * p - radius)), min(n, math.ceil(n * p + radius))
-        of_one = stats.binom.pmf(np.arange(start, stop + 1), n, p)
+        law = stats.binom.pmf(np.arange(start, stop + 1), n, p)
         probabilities = (
-            np.convolve(probabilities, of_one)
-            if min(len(of_one), len(probabilities)) < 1_000
-            else np.maximum(fftconvolve(probabilities, of_one), 0)
+            np.convolve(probabilities, law)
+            if min(len(law), len(probabilities)) < 1_000
+            else np.maximum(fftconvolve(probabilities, law), 0)
         )
         first += start
     tails = np.r_[np.cumsum(probabilities[::-1])[::-1], 0.0]

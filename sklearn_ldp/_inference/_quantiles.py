@@ -87,8 +87,8 @@ def quantiles(
     [42.9, 41.4, 44.4]
     """
     ends = ends_of(estimate.domain, "quantiles")
-    asked = np.atleast_1d(np.asarray(probabilities, dtype=float))
-    if asked.ndim != 1 or not asked.size or not np.all((asked > 0) & (asked < 1)):
+    wanted = np.atleast_1d(np.asarray(probabilities, dtype=float))
+    if wanted.ndim != 1 or not wanted.size or not np.all((wanted > 0) & (wanted < 1)):
         raise ValueError(f"Quantiles need probabilities in (0, 1), got {probabilities!r}.")
     if spread not in ("even", "any"):
         raise ValueError(f'Quantiles need spread="even" or "any", got {spread!r}.')
@@ -98,8 +98,8 @@ def quantiles(
     for row, start, stop in zip(estimate.answer(prefixes()), low, high, strict=True):
         if simultaneous:  # the function lies within the band everywhere, and does not fall
             start, stop = np.maximum.accumulate(start), np.minimum.accumulate(stop[::-1])[::-1]
-        value = _reached(isotonic_regression(row[:-1]).x, ends, asked)
-        interval = (_crossings if spread == "even" else _bins)(start, stop, ends, asked)
+        value = _reached(isotonic_regression(row[:-1]).x, ends, wanted)
+        interval = (_crossings if spread == "even" else _bins)(start, stop, ends, wanted)
         found.append((value, *interval))
     value, low, high = (np.stack(one) for one in zip(*found, strict=True))
     return Quantiles(value, np.minimum(low, value), np.maximum(high, value))

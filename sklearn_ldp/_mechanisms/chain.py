@@ -72,18 +72,18 @@ class Chain:
         gain = (ratio - 1) * least
         return max(int(TWO_64 * gain / (ratio / against - ratio + gain)), 0)
 
-    # -- drawing: a code is an array of shape (1,); a part is a hash function, None draws it ---
+    # -- drawing: a code is an array of shape (1,), a function the number of one; None draws it ----
     def permanent(
-        self, code: np.ndarray, coins: Coins, part: int | None = None, n: int = 1
+        self, code: np.ndarray, coins: Coins, function: int | None = None, n: int = 1
     ) -> np.ndarray:
         """Draw n reports at `epsilon_forever`, as the mechanism reports."""
-        return self._kept(code, n, coins, part, TWO_64, self.keep_against)
+        return self._kept(code, n, coins, function, TWO_64, self.keep_against)
 
     def uniform(
-        self, like: np.ndarray, coins: Coins, part: int | None = None, n: int = 1
+        self, like: np.ndarray, coins: Coins, function: int | None = None, n: int = 1
     ) -> np.ndarray:
         """Draw n reports that depend on no value; of `like` only the type is looked at."""
-        return self._kept(np.zeros_like(like), n, coins, part, self.keep_for, TWO_64)
+        return self._kept(np.zeros_like(like), n, coins, function, self.keep_for, TWO_64)
 
     def are_permanent(self, n: int, coins: Coins) -> np.ndarray:
         """Draw whether each of n rounds sends the permanent report: with probability `share`."""
@@ -98,13 +98,13 @@ class Chain:
             n_tries = min(2 * n_tries, max(_MOST_TRIES, n))
         return np.concatenate(found)
 
-    def tries(self, code, n, coins, part, keep_for, keep_against):
+    def tries(self, code, n, coins, function, keep_for, keep_against):
         """Draw n reports of a code, and whether each is kept, as it supports the code or not."""
         codes = np.repeat(code, n)
-        if part is None:
+        if function is None:
             reports = self.mechanism.privatize(codes, coins)
         else:
-            reports = self.mechanism.public_part.privatize(codes, np.full(n, part), coins)
+            reports = self.mechanism.public_part.privatize(codes, np.full(n, function), coins)
         is_for = self.mechanism.supports(reports, code)[:, 0]
         kept = _bernoulli(keep_for, n, coins), _bernoulli(keep_against, n, coins)
         return reports, np.where(is_for, *kept)
@@ -114,10 +114,10 @@ class Chain:
         """Whether reports have a hash function, which a client could fix for all values."""
         return getattr(self.mechanism.public_part, "privatize", None) is not None
 
-    def image(self, code: np.ndarray, part: int) -> int:
-        """Return the hash value of a code, which is all that reports with this part depend on."""
+    def image(self, code: np.ndarray, function: int) -> int:
+        """Return the hash value of a code, which is all that reports with it depend on."""
         values = np.arange(self.mechanism.report_fields[1].n_values)
-        reports = np.column_stack([np.full_like(values, part), values])
+        reports = np.column_stack([np.full_like(values, function), values])
         return int(self.mechanism.supports(reports, code)[:, 0].argmax())
 
 

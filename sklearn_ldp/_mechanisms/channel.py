@@ -377,8 +377,8 @@ class Channel(LinearMechanism):
         the independent summands that the total is made of.
         """
         kinds, sizes, *bounds = self._law_of_sizes
-        own = sizes if not len(sizes) else sizes[reports if kinds is None else kinds(reports)]
-        return own, *bounds
+        own_sizes = sizes if not len(sizes) else sizes[reports if kinds is None else kinds(reports)]
+        return own_sizes, *bounds
 
     @cached_property
     def _law_of_sizes(self) -> Any:

@@ -83,12 +83,12 @@ class _DrawnCovariance(Covariance):
     def _residuals(self, rows: Any) -> np.ndarray:
         """Each report's answer to each query, less its expectation given the user's value."""
         rows, channel = sparse.csr_array(rows), self.law
-        p, q, asked = float(channel.p), float(channel.q), np.unique(rows.indices)
-        weights = rows[:, asked].toarray().T
-        height = max(1, _CELLS // max(len(asked), 1))
+        p, q, categories = float(channel.p), float(channel.q), np.unique(rows.indices)
+        weights = rows[:, categories].toarray().T
+        height = max(1, _CELLS // max(len(categories), 1))
         answers = np.concatenate(
             [
-                channel.supports(self._reports[start : start + height], asked) @ weights
+                channel.supports(self._reports[start : start + height], categories) @ weights
                 for start in range(0, _N_DRAWS, height)
             ]
         )

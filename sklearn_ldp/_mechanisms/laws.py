@@ -57,10 +57,10 @@ def mixture_entropy(logs: Iterable[float], entropies: Iterable[float], order: in
     float
         In bits.
     """
-    both = list(zip(logs, entropies, strict=True))
+    pairs = list(zip(logs, entropies, strict=True))
     if order == 1:
-        return float(sum(2.0**log * (entropy - log) for log, entropy in both))
-    terms = [2 * log - entropy for log, entropy in both]
+        return float(sum(2.0**log * (entropy - log) for log, entropy in pairs))
+    terms = [2 * log - entropy for log, entropy in pairs]
     largest = max(terms)  # powers of 2 of terms may be too small for a float
     return max(-largest - math.log2(sum(2.0 ** (term - largest) for term in terms)), 0.0)
 

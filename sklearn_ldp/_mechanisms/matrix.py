@@ -310,8 +310,8 @@ def _refuse_none(law: np.ndarray, unit: int, slack: float, epsilon: float) -> No
     ends = zip(law.min(axis=1).tolist(), law.max(axis=1).tolist(), strict=True)
     ratio, row = max((Fraction(y) / Fraction(x), row) for row, (x, y) in enumerate(ends))
     if ratio > bound:
-        own = math.log(ratio.numerator) - math.log(ratio.denominator)
+        lowest = math.log(ratio.numerator) - math.log(ratio.denominator)
         raise ValueError(
-            f"the channel has an epsilon of {own:.10g}, more than {epsilon:g}: that is how far two "
-            f"probabilities of output {row} are from each other"
+            f"the channel has an epsilon of {lowest:.10g}, more than {epsilon:g}: that is how far "
+            f"two probabilities of output {row} are from each other"
         )

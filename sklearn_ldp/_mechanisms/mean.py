@@ -171,8 +171,8 @@ def _exact_row(
     chances: list[float], outputs: list[int], moment: int, least: list[int], most: list[int]
 ) -> list[int]:
     """Return integers that sum to 2**64 and have exactly a moment, within their bounds."""
-    both = list(zip(least, most, strict=True))
-    row = [min(max(round(p * TWO_64), a), b) for p, (a, b) in zip(chances, both, strict=True)]
+    bounds = list(zip(least, most, strict=True))
+    row = [min(max(round(p * TWO_64), a), b) for p, (a, b) in zip(chances, bounds, strict=True)]
 
     def room(j: int) -> int:
         return min(row[j] - least[j], most[j] - row[j])
@@ -187,7 +187,7 @@ def _exact_row(
         a, b = max(near, key=lambda pair: min(map(room, pair)) * gaps[pair], default=(0, 1))
         moved = lacking() // gaps[a, b]
         row[a], row[b] = row[a] - moved, row[b] + moved
-    is_within = all(a <= x <= b for x, (a, b) in zip(row, both, strict=True))
+    is_within = all(a <= x <= b for x, (a, b) in zip(row, bounds, strict=True))
     if lacking() or sum(row) != TWO_64 or not is_within:
         raise ArithmeticError("LocalMean cannot round its channel: try another epsilon.")
     return row

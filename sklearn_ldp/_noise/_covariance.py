@@ -15,7 +15,7 @@ _CELLS = 1 << 21  # numbers worked on at a time
 
 
 class Factors(NamedTuple):
-    """A covariance matrix diag(D) + B W B' of all categories, in parts.
+    """A covariance matrix diag(D) + B W B' of all categories, as what it is made of.
 
     Parameters
     ----------
@@ -173,32 +173,32 @@ class Covariances:
 
     Parameters
     ----------
-    parts : sequence of (float, Covariance or Covariances)
+    summands : sequence of (float, Covariance or Covariances)
         The factors, which may be negative, and what they are of.
     view : object, default=None
         Its method ``pull`` takes answers, of shape (n_queries, d) or (d,), and returns them as
-        answers to the estimates that the parts are of, an array for each part in turn; ``push`` is
-        the transpose, from a vector for each part to one of shape (d,). None leaves all as it is.
+        answers to the estimates that the summands are of, an array for each in turn; ``push`` is
+        the transpose, from a vector for each summand to one of shape (d,). None leaves all.
     single : callable, default=None
         Returns the variance of each category, if there is a faster way than that of all answers.
     """
 
     def __init__(
         self,
-        parts: Sequence[tuple[float, Any]],
+        summands: Sequence[tuple[float, Any]],
         view: Any = None,
         single: Callable[[], np.ndarray] | None = None,
     ) -> None:
-        self._factors = [factor for factor, _ in parts]
-        self._parts = [part for _, part in parts]
+        self._factors = [factor for factor, _ in summands]
+        self._summands = [summand for _, summand in summands]
         self._view, self._single = view, single
 
     def _pulled(self, rows: Any) -> Iterable[Any]:
-        return [rows] * len(self._parts) if self._view is None else self._view.pull(rows)
+        return [rows] * len(self._summands) if self._view is None else self._view.pull(rows)
 
     def _sum(self, ask: str, rows: Any) -> Any:
-        both = zip(self._factors, self._parts, self._pulled(rows), strict=True)
-        return sum(factor * getattr(part, ask)(own) for factor, part, own in both)
+        terms = zip(self._factors, self._summands, self._pulled(rows), strict=True)
+        return sum(factor * getattr(summand, ask)(x) for factor, summand, x in terms)
 
     def variances(self, rows: Any = None) -> np.ndarray:
         """Return the variances of answers, as :meth:`Covariance.variances` does."""
@@ -220,8 +220,8 @@ class Covariances:
         """Return the product with a vector, as :meth:`Covariance.product` does."""
         if self._view is None:
             return self._sum("product", vector)
-        both = zip(self._factors, self._parts, self._pulled(vector), strict=True)
-        return self._view.push([factor * part.product(own) for factor, part, own in both])
+        terms = zip(self._factors, self._summands, self._pulled(vector), strict=True)
+        return self._view.push([factor * summand.product(x) for factor, summand, x in terms])
 
 
 def of_columns(diagonal: np.ndarray, columns: np.ndarray, weights: np.ndarray) -> Factors:

@@ -51,18 +51,18 @@ class Term(NamedTuple):
 
     def is_like(self, other: Term) -> bool:
         """Whether it differs from another one in the factor at most."""
-        both = zip(self[3:], other[3:], strict=True)  # laws from pickles are copies
-        return self.law == other.law and all(_is_same(one, another) for one, another in both)
+        fields = zip(self[3:], other[3:], strict=True)  # laws from pickles are copies
+        return self.law == other.law and all(_is_same(one, another) for one, another in fields)
 
     def variances(self, frequencies: np.ndarray) -> np.ndarray:
         """Return the variance of each category, of the shape of the frequencies or (n, d)."""
         f = frequencies if self.frequencies is None else self.frequencies
         if self.order is None:
-            of_one = self.law.variances(f)
+            variances = self.law.variances(f)
         else:
-            of_one = self.law.variances(_Reordered(self.order).back(f))[..., self.order]
+            variances = self.law.variances(_Reordered(self.order).back(f))[..., self.order]
         users = np.asarray(self.users, dtype=float)[..., None]
-        return of_one / users * np.asarray(self.weight)[..., None]
+        return variances / users * np.asarray(self.weight)[..., None]
 
     def covariance(self, frequencies: np.ndarray) -> Any:
         """Return the covariance of one user."""
@@ -228,8 +228,8 @@ class Noise:
             The noise. Its `n_users` are those whose mean differs as much from a population.
         """
         weights = np.asarray(weights, dtype=float)
-        both = list(zip(noises, weights, strict=True))
-        terms = [term._replace(weight=term.weight * w**2) for one, w in both for term in one.terms]
+        pairs = list(zip(noises, weights, strict=True))
+        terms = [term._replace(weight=term.weight * w**2) for one, w in pairs for term in one.terms]
         is_known = all(one.n_samples is not None for one in noises)
         sizes = [np.asarray(one.n_users, dtype=float) for one in noises] if is_known else []
         is_grid = all(one.grids for one in noises)
@@ -239,7 +239,7 @@ class Noise:
             n_users=1 / sum(w**2 / n for n, w in zip(sizes, weights, strict=True))
             if sizes
             else None,
-            grids=[(law, n / abs(w)) for one, w in both for law, n in one.grids] if is_grid else (),
+            grids=[(law, n / abs(w)) for x, w in pairs for law, n in x.grids] if is_grid else (),
             has_slope=is_known,
         )
 
@@ -413,8 +413,8 @@ class Noise:
         """Itself, if its reports support categories or do not (p and q); None for others."""
         return None if self.p is None else self
 
-    def _total(self, of_one: Callable[[Any], Any]) -> Any:
-        return sum(term.times(of_one(term.law)) for term in self.terms)
+    def _total(self, question: Callable[[Any], Any]) -> Any:
+        return sum(term.times(question(term.law)) for term in self.terms)
 
     @property
     def std(self) -> Any:
@@ -439,11 +439,11 @@ class Noise:
         """
         return sum((one.times(one.law.curvature) for one in self.terms if one.law.curvature), 0.0)
 
-    def _per_user(self, of_one: Callable[[Any], float]) -> float | None:
+    def _per_user(self, question: Callable[[Any], float]) -> float | None:
         if not self.has_slope:
             return None
         n = np.asarray(self.n_samples, dtype=float)
-        return float(sum(of_one(t.law) * np.mean(t.weight * (n / t.users)) for t in self.terms))
+        return float(sum(question(t.law) * np.mean(t.weight * (n / t.users)) for t in self.terms))
 
     @property
     def null_variance(self) -> float | None:
@@ -495,10 +495,10 @@ class Noise:
         ndarray of shape (d,)
             The nearest distribution, or one that the mechanism of the reports knows to be better.
         """
-        own = [term for term in self.terms if not term.is_draw]
-        if len(own) != 1 or not hasattr(own[0].law, "frequencies_behind"):
+        kept = [term for term in self.terms if not term.is_draw]
+        if len(kept) != 1 or not hasattr(kept[0].law, "frequencies_behind"):
             return norm_sub(values)
-        law, order = own[0].law, own[0].order
+        law, order = kept[0].law, kept[0].order
         if order is None:
             return law.frequencies_behind(values)
         return law.frequencies_behind(_Reordered(order).back(values))[order]

@@ -162,18 +162,18 @@ def _sum_over_digit(
     summed = np.empty((n_asked, n_values, n_columns), dtype=flat.dtype)
     some = max(_PLACES // (g * n_values), 1)
     for first in range(0, n_asked, some):
-        part = summed[first : first + some]
-        a, v, t = np.ogrid[:g, first : first + len(part), :n_values]
+        slab = summed[first : first + some]
+        a, v, t = np.ogrid[:g, first : first + len(slab), :n_values]
         places = a * g + field.add(t, field.multiply(a, v))
         # Block by block, so that what is added up stays in a processor's cache.
-        width = max(_CACHE // part[:, :, 0].nbytes, 64)
+        width = max(_CACHE // slab[:, :, 0].nbytes, 64)
         for start in range(0, n_columns, width):
             block = slice(start, start + width)
             columns = np.ascontiguousarray(flat[:, block])
             total = columns[places[0]]
             for place in places[1:]:
                 total += columns[place]
-            part[:, :, block] = total
+            slab[:, :, block] = total
     return summed
 
 

@@ -1,4 +1,4 @@
-"""What a package exports: names imported when they are first asked for, and its classes."""
+"""Exports of a package: names imported when they are first asked for, and its classes."""
 
 from __future__ import annotations
 

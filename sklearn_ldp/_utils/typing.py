@@ -1,4 +1,4 @@
-"""What public parameters may be, for type checkers and editors; nothing here is used at run time.
+"""Types of public parameters, for type checkers and editors; nothing here is used at run time.
 
 A type has to accept all that the code accepts: an editor that marks correct code as wrong is worse
 than one that says nothing. So users' values are ``Any`` inside their containers, and containers

@@ -147,7 +147,7 @@ class DistributionDisplay(EstimateDisplay):
         density = distribution = marked = None
         n_ranges = min(n_ranges, d)
         edges = np.arange(n_ranges + 1) * d // n_ranges
-        widths, asked = np.diff(ends[edges]), np.ravel(np.asarray(quantiles, dtype=float))
+        widths, probabilities = np.diff(ends[edges]), np.ravel(np.asarray(quantiles, dtype=float))
         with suppress(ValueError):  # if noise is not known, or that of single bins, or raw values
             low, high = _band(raw, level, edges[:-1], edges[1:])
             density = (ends[edges], low / widths, high / widths)
@@ -156,9 +156,9 @@ class DistributionDisplay(EstimateDisplay):
             low = np.maximum.accumulate(np.clip(low, 0, 1))  # the function does not fall
             high = np.minimum.accumulate(np.clip(high, 0, 1)[::-1])[::-1]
             distribution = (ends[np.r_[0, stops, d]], np.r_[0.0, low, 1.0], np.r_[0.0, high, 1.0])
-        if density is not None and asked.size:
+        if density is not None and probabilities.size:
             found = quantiles_of(estimate, quantiles, level, simultaneous=True)
-            marked = (asked, found.value[0], found.low[0], found.high[0])
+            marked = (probabilities, found.value[0], found.low[0], found.high[0])
         return cls(
             ends,
             estimate.values[0],
@@ -276,6 +276,6 @@ def _band(
     raw: Estimate, level: float, starts: np.ndarray, stops: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the intervals of ranges of bins, which hold at once."""
-    asked = ranges(np.column_stack([starts, stops]))
-    low, high = raw.confidence_interval(level, asked, simultaneous=True)
+    bins = ranges(np.column_stack([starts, stops]))
+    low, high = raw.confidence_interval(level, bins, simultaneous=True)
     return low[0], high[0]

@@ -505,12 +505,12 @@ class SearchDisplay(BaseDisplay):
         search: Any = estimator
         while hasattr(search, "steps"):
             search = search.steps[-1][1]
-        of_each = getattr(search, "estimators_", None)
-        if isinstance(of_each, dict) and of_each:
+        searches = getattr(search, "estimators_", None)
+        if isinstance(searches, dict) and searches:
             raise TypeError(
                 f"SearchDisplay draws what was fitted to one estimate, and this "
                 f"{type(search).__name__} was fitted to a set: take that of one estimate, as in "
-                f"estimators_[{next(iter(of_each))!r}]."
+                f"estimators_[{next(iter(searches))!r}]."
             )
         if not hasattr(search, "results_"):
             if hasattr(search, "candidates") and hasattr(search, "fit"):

@@ -187,20 +187,20 @@ class FrequencyDisplay(EstimateDisplay):
         _check_options(k, order, by, orientation)
         categories, values, noun = estimate.categories, estimate.values[0], "categories"
         truth = None if truth is None else np.asarray(truth)
-        asked = None
+        query = None
         if queries is not None:
-            asked = as_query_set(queries).aligned(categories, estimate.domain)
-        if asked is None:
+            query = as_query_set(queries).aligned(categories, estimate.domain)
+        if query is None:
             categories = estimate.labels
         else:
-            values = estimate.answer(asked)[0]
-            truth = None if truth is None else asked.matrix(len(categories)) @ truth
-            noun = "queries" if asked.names is None else "groups"
-            categories = np.asarray(range(len(values)) if asked.names is None else asked.names)
+            values = estimate.answer(query)[0]
+            truth = None if truth is None else query.matrix(len(categories)) @ truth
+            noun = "queries" if query.names is None else "groups"
+            categories = np.asarray(range(len(values)) if query.names is None else query.names)
         first = next(iter(_displays_on(ax)), None)
         described = None  # the first display on the axes has described the order
         if first is None:
-            is_bins = asked is None and getattr(estimate.domain, "edges", None) is not None
+            is_bins = query is None and getattr(estimate.domain, "edges", None) is not None
             is_line = is_bins or _rises(categories)
             shown, described = _shown(is_line, values, k, truth, order, by)
         else:
@@ -208,7 +208,7 @@ class FrequencyDisplay(EstimateDisplay):
             by, orientation = first.by, first.orientation
         ends = None
         if estimate.noise is not None and (estimate.is_raw or first is None):
-            ends = _interval(estimate, level, asked)
+            ends = _interval(estimate, level, query)
         if name is None:
             name = " + ".join(estimate.postprocessors) or "raw estimate"
         return cls(

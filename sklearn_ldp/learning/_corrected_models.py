@@ -27,6 +27,8 @@ from .._utils.privacy import warn_once
 _CHUNK_CELLS = 1 << 22  # numbers that are held beside X
 _CHUNK_LOSSES = 1 << 21  # losses that are computed at a time
 _MAX_CELLS = 1000  # joint categories of all private attributes
+# From here on chosen by hand; `python -m benchmarks.accuracy._weak_models` measures what they do
+# together, on data that none was chosen on.
 _RAISED_TO = 4.0  # standard errors
 _MANY_ROWS, _FAR_OFF = 30, 6.0  # rows from which on sums are judged, and by how many sd
 # Prior standard deviations of an attribute's coefficients, in units of the residuals' one: none at
@@ -670,8 +672,8 @@ class CorrectedLogLoss:
         for rows in gen_batches(len(self.X), max(_CHUNK_LOSSES // len(self.cells), 1)):
             weights = self.weight[rows, None]
             for block in self.blocks:
-                both = weights[:, :, None] * self.X[rows][:, None, block]
-                weights = both.reshape(len(both), -1)
+                weighted = weights[:, :, None] * self.X[rows][:, None, block]
+                weights = weighted.reshape(len(weighted), -1)
             features = np.column_stack([self.X[rows][:, self.seen[:-1]], np.ones(len(weights))])
             sign = np.where(self.is_second[rows, None], 1.0, -1.0)
             margins = sign * ((features @ at[self.seen])[:, None] + self.cells @ at)
@@ -702,8 +704,8 @@ class CorrectedLogLoss:
             bread += (self.cells.T * curves.sum(axis=0)) @ self.cells
             bread[self.seen] += crossed
             bread[:, self.seen] += crossed.T
-            both = (features.T * curves.sum(axis=1)) @ features
-            bread[np.ix_(self.seen, self.seen)] += both
+            gram = (features.T * curves.sum(axis=1)) @ features
+            bread[np.ix_(self.seen, self.seen)] += gram
         if not self.fit_intercept:
             bread[-1] = bread[:, -1] = 0
         inverse = np.linalg.pinv(bread, hermitian=True)
@@ -957,8 +959,8 @@ def _named_columns(given: list[Any], features: Any, name: str) -> list[Any]:
 
     def column_of(feature: str) -> str | None:
         # A ColumnTransformer puts the name of a step before that of a feature.
-        both = product(columns, (feature, feature.rpartition("__")[2]))
-        return next((one for one, full in both if full.startswith(f"{one}_")), None)
+        spellings = product(columns, (feature, feature.rpartition("__")[2]))
+        return next((one for one, full in spellings if full.startswith(f"{one}_")), None)
 
     def block_of(one: Any) -> Any:
         if isinstance(one, str):

@@ -54,6 +54,10 @@ from ._label_channel import (
 )
 from ._label_scores import make_label_dp_scorer
 
+# Of the average of models: chosen in November 2026 on the data of `python -m
+# benchmarks.accuracy._weak_labels --tuned`; those for trees and other classifiers (_FEW, _POWERS,
+# _SHARES_AS_THEY_ARE) on five of these data sets, among about 50 variants
+# (doc/notes/weak_data.md). No constant was measured apart from the others but _BETTER.
 _N_FOLDS = 5  # of the reports that judge
 _N_FOLDS_OF_FEW, _FEW = 10, 1000  # a tree that has learnt from 4 of 5 of few people is another one
 _SHARES_OF_C = (1e-4, 1e-3, 1e-2, 0.1, 1.0, 10.0, 1e2, 1e3, 1e4)
@@ -475,8 +479,8 @@ class LabelDPClassifier(
         reported[:, np.searchsorted(self.classes_, self.estimator_.classes_)] = P
         if "constant" not in self.weights_:
             return self._channel_.corrected_probabilities(reported, self._n_reports)
-        both = zip(self._shares, self._candidates(reported), strict=False)
-        P = np.add.reduce([share * of() for share, of in both if share > _LEAST_WEIGHT])
+        pairs = zip(self._shares, self._candidates(reported), strict=False)
+        P = np.add.reduce([share * of() for share, of in pairs if share > _LEAST_WEIGHT])
         return P / P.sum(axis=1, keepdims=True)
 
     @available_if(_has("predict_proba"))

@@ -26,6 +26,7 @@ from ._label_channel import checked_classes, checked_labels, encoded_labels
 from ._private_columns import ReadsColumns
 
 _LABEL = "class"
+# Chosen by hand, not measured.
 _N_BINS = 10  # of a number whose domain is learnt
 _HOPELESS = 10.0  # standard error of a frequency above which a fit is refused
 
@@ -457,7 +458,10 @@ def _variances(table: np.ndarray, noise: Any) -> np.ndarray:
 
 
 # -- evidence ---------------------------------------------------------------------------------
-# Log odds ratios that are integrated over, and scales of their prior that are averaged by evidence.
+# Log odds ratios that are integrated over, and scales of their prior that are averaged by evidence:
+# the grids are by hand, and what _DEGREES was chosen on is not recorded. _CAUTION was chosen on the
+# tables that `python -m benchmarks.accuracy.learning --choose FOLDER` and
+# `python -m benchmarks.accuracy._weak_models` read (November 2026, doc/notes/learning.md).
 _LOG_ODDS = np.linspace(-6, 6, 121)
 _SCALES = np.geomspace(0.1, 3, 12)
 _DEGREES = 3  # of freedom of the prior: a few values may speak loudly where most are silent

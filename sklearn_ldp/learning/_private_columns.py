@@ -443,11 +443,11 @@ class PrivatizedColumns(ReadsColumns, TransformerMixin, BaseEstimator):
             reports = privatize(mechanism, rows, 0, CoinStreams(self.random_state))
         result = np.empty((len(rows), protocol.domain.size))
         for j, columns in enumerate(self.slices_.values()):
-            channel, own = mechanism.mechanisms[j], mechanism.reports_on(reports, j)
+            channel, answers = mechanism.mechanisms[j], mechanism.reports_on(reports, j)
             p, q = float(channel.p), float(channel.q)
             codes = np.arange(len(columns))
             for chunk in gen_batches(len(rows), max(_CHUNK_CELLS // len(columns), 1)):
-                supported = channel.supports(own[chunk], codes)
+                supported = channel.supports(answers[chunk], codes)
                 result[chunk, columns.start : columns.stop] = (supported - q) / (p - q)
         return result
 

@@ -1,4 +1,4 @@
-"""What the reports of a user who is asked again reveal."""
+"""The risk of a user who is asked again: what her reports reveal together."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def _prior(frequencies: Frequencies | None, categories: np.ndarray) -> np.ndarra
 
 # -- all sets of reports ------------------------------------------------------------------------
 def _listed_risk(law, n_rounds, prior, chain):
-    supported = np.column_stack([law.spread(of_one) for of_one in np.eye(len(prior))]) > 0.5
+    supported = np.column_stack([law.spread(only_one) for only_one in np.eye(len(prior))]) > 0.5
     against = np.broadcast_to(law.unsupported, len(supported))
     base = against / against.sum()
     once = np.where(supported, np.broadcast_to(law.supported, len(base))[:, None], against[:, None])

@@ -193,8 +193,8 @@ def _laws(oracle: Any) -> dict[Any, tuple[_Law, float]]:
     mechanism: Any = protocol.mechanism
     if not hasattr(oracle, "questions") or mechanism.n_drawn > 1:
         return {None: (_law(mechanism, protocol.epsilon), 1.0)}
-    both = zip(oracle.questions().items(), mechanism.probabilities.tolist(), strict=True)
-    return {name: (_law(one.mechanism, one.epsilon), share) for (name, one), share in both}
+    questions = zip(oracle.questions().items(), mechanism.probabilities.tolist(), strict=True)
+    return {name: (_law(one.mechanism, one.epsilon), share) for (name, one), share in questions}
 
 
 @lru_cache(maxsize=1 << 10)  # the questions of a survey have few laws

@@ -93,8 +93,8 @@ class MeanEstimate:
 
     def __repr__(self) -> str:
         names = ["mean"] if self.row_names is None else self.row_names
-        both = zip(self.mean.tolist(), self.standard_error.tolist(), strict=True)
-        lines = labelled_lines(names, [f"{mean:.4g} +- {error:.2g}" for mean, error in both])
+        pairs = zip(self.mean.tolist(), self.standard_error.tolist(), strict=True)
+        lines = labelled_lines(names, [f"{mean:.4g} +- {error:.2g}" for mean, error in pairs])
         groups = "" if self.row_names is None else f" of {len(self)} groups"
         return "\n  ".join(
             [f"MeanEstimate{groups}, {int(self.n_samples.sum()):,} users", *lines[:20]]

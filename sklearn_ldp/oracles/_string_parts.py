@@ -1,4 +1,4 @@
-"""What users are asked of strings: prefixes of growing lengths, under linear hash functions."""
+"""The questions of a StringOracle: prefixes of growing lengths, under linear hash functions."""
 
 from __future__ import annotations
 

@@ -23,6 +23,7 @@ from ._local_hashing import MixingHash, MixingHashChannel
 from ._string_parts import PrefixDomain, StringPlan, best_plan, digest_of_digits
 
 _NOTHING: tuple[int, ...] = ()  # the letters of the empty prefix
+# These bound the work of the server: chosen by hand, not measured.
 _TRIED = 16  # extensions of a prefix that are looked at, for each that is kept ..
 _MOST_TRIED = 1 << 18  # .. and the most of all prefixes
 _LEVEL = 0.95  # with this probability, each string of `estimate_` is somebody's
@@ -38,14 +39,14 @@ def search(survey: Several, domain: PrefixDomain, tally: np.ndarray) -> tuple[li
     digits, letters = np.zeros((1, 0), dtype=np.int64), [_NOTHING]
     prefixes, errors, paths, rivals = [], np.zeros(0), np.zeros((1, 0)), np.zeros((1, 0))
     for j in range(len(plan.steps)):
-        part: Any = survey.mechanisms[j]
+        channel: Any = survey.mechanisms[j]
         of_part, n_users = survey.tallies_on(tally, j)
-        noise = NoiseModel(float(part.p), float(part.q), max(int(n_users), 1))
+        noise = NoiseModel(float(channel.p), float(channel.q), max(int(n_users), 1))
         is_last = j == len(plan.steps) - 1
         n_kept = plan.n_found if is_last else plan.n_kept
         has_ended = np.array([one[-1:] == (0,) for one in letters])  # its further digits are known
         ended = {int(i): letters[i] for i in np.flatnonzero(has_ended)}
-        before, digits, support = _extended(part, coder, of_part, digits, ended, _TRIED * n_kept)
+        before, digits, support = _extended(channel, coder, of_part, digits, ended, _TRIED * n_kept)
         errors = np.append(errors, noise.std)
         paths = np.column_stack([paths[before], noise.debias(support)])
         own = np.where(has_ended[before], 0.0, plan.n_rivals[j])
@@ -76,24 +77,24 @@ def evidence(paths: np.ndarray, errors: np.ndarray, n_rivals: np.ndarray) -> np.
     return (z * np.abs(z) / 2 - logs).min(axis=1)
 
 
-def _extended(part, coder, tally, digits, ended, n_best):
+def _extended(channel, coder, tally, digits, ended, n_best):
     """The best extensions of prefixes, some of which have ended: whose, their digits, support."""
-    n_best = min(n_best, max(_TRIED, _MOST_TRIED // len(digits)), part.n_extensions)
-    powers, start = part.field.order ** np.arange(part.n_digits)[::-1], digits.shape[1]
+    n_best = min(n_best, max(_TRIED, _MOST_TRIED // len(digits)), channel.n_extensions)
+    powers, start = channel.field.order ** np.arange(channel.n_digits)[::-1], digits.shape[1]
     digests = digest_of_digits(digits)
     is_open = [i for i in range(len(digits)) if i not in ended]
-    supports = part.count_extensions(tally, digests[is_open])
+    supports = channel.count_extensions(tally, digests[is_open])
     found: list[Any] = []
     for i, support in zip(is_open, supports, strict=True):
         best = np.argpartition(-support, n_best - 1)[:n_best]
-        new = best[:, None] // powers % part.field.order
+        new = best[:, None] // powers % channel.field.order
         extended = np.concatenate([np.tile(digits[i], (n_best, 1)), new], axis=1)
         found.append((np.full(n_best, i), extended, support[best]))
     for i, letters in ended.items():
         padded = np.pad(letters, (0, coder.length - len(letters)))
-        whole = coder.digits(padded[None])[:, : start + part.n_digits]
-        codes = digests[i] * part.n_extensions + whole[:, start:] @ powers
-        found.append(([i], whole, part.support_of(tally[None], codes)[0]))
+        whole = coder.digits(padded[None])[:, : start + channel.n_digits]
+        codes = digests[i] * channel.n_extensions + whole[:, start:] @ powers
+        found.append(([i], whole, channel.support_of(tally[None], codes)[0]))
     return [np.concatenate(one) for one in zip(*found, strict=True)]
 
 
@@ -140,13 +141,13 @@ def found_in(state: Collected) -> Found:
     texts = [[(domain.text(one), estimate) for one, estimate in part] for part in kept]
     strings = np.array([text for text, _ in texts[-1]], dtype=object)
     may_go_on = np.array([letters[-1:] != (0,) for letters, _ in kept[-1]], dtype=bool)
-    own, asked = survey.tallies_on(state.decoded[0], len(domain.plan.steps))
-    rows, part = np.flatnonzero(asked), survey.mechanisms[-1]
+    tallies, sizes = survey.tallies_on(state.decoded[0], len(domain.plan.steps))
+    rows, part = np.flatnonzero(sizes), survey.mechanisms[-1]
     buckets, support = np.empty(0, dtype=np.int64), np.empty((rows.size, 0))
     if strings.size:
         buckets = domain.codes(digits)[:, -1]
-        support = part.support_of(own[rows], buckets)
-    p_values = stats.binom.sf(support.sum(axis=0) - 1, asked.sum(), float(part.q))
+        support = part.support_of(tallies[rows], buckets)
+    p_values = stats.binom.sf(support.sum(axis=0) - 1, sizes.sum(), float(part.q))
     detected = adjusted_p_values(p_values[None], "fwer")[0] <= 1 - _LEVEL
 
     def estimate(chosen: Any, **flags: np.ndarray) -> FrequencyEstimate:
@@ -155,7 +156,7 @@ def found_in(state: Collected) -> Found:
             return FrequencyEstimate(np.empty((0, len(texts))), texts, flags=flags)
         client = MixingHash(part.field.order, part.threshold)
         channel = MixingHashChannel(buckets[chosen].astype(np.uint64), client)
-        values, noise = channel.estimate_decoded(support[:, chosen], asked[rows])
+        values, noise = channel.estimate_decoded(support[:, chosen], sizes[rows])
         n_users, names = state.of_rows(rows)
         noise = noise.of_sample(n_users)
         return FrequencyEstimate(values, texts, noise, row_names=names, flags=flags)

@@ -226,9 +226,9 @@ class SubsetChannel(Channel):
     def joint_support(self):
         d, w, p = self.n_categories, self.size, float(self.p)
         # With the user's own category, the set holds w - 1 of the d - 1 others; without it, w.
-        own = p * (w - 1) / (d - 1)
+        of_true_code = p * (w - 1) / (d - 1)
         pairs = p * (w - 1) * (w - 2) + (1 - p) * w * (w - 1)
-        return JointSupport(own, pairs / max((d - 1) * (d - 2), 1))
+        return JointSupport(of_true_code, pairs / max((d - 1) * (d - 2), 1))
 
     @property
     def largest_support(self):

@@ -1,4 +1,4 @@
-"""The base of all post-processors, rows in and rows out, and the noise that they reckon with."""
+"""The base of all post-processors: rows in, rows out, and the noise that they assume."""
 
 from __future__ import annotations
 
@@ -166,9 +166,9 @@ class BasePostProcessor(
 
     def _fit_set(self, estimates: EstimateSet) -> EstimateSet:
         """Post-process each part by a copy that is fitted to it."""
-        asked = {name: part for name, part in estimates.items() if len(part)}
+        nonempty = {name: part for name, part in estimates.items() if len(part)}
         copies = self._copies(estimates.names)
-        self.estimators_ = {name: _named(name, copies[name].fit, x) for name, x in asked.items()}
+        self.estimators_ = {name: _named(name, copies[name].fit, x) for name, x in nonempty.items()}
         processed = {name: fitted.estimate_ for name, fitted in self.estimators_.items()}
         return estimates.with_parts({**estimates, **processed})
 
@@ -269,8 +269,8 @@ class BasePostProcessor(
         defaults = type(self)().get_params(deep=False) if mappings else {}
         copies = {}
         for name in names:
-            own = {one: by_part.get(name, defaults[one]) for one, by_part in mappings.items()}
-            copies[name] = clone(self).set_params(**own)
+            given = {one: by_name.get(name, defaults[one]) for one, by_name in mappings.items()}
+            copies[name] = clone(self).set_params(**given)
         return copies
 
     @property
@@ -357,7 +357,7 @@ def _named(name: Any, function: Any, part: FrequencyEstimate) -> Any:
 def resolve_noise(
     estimate: FrequencyEstimate, noise: float | Noise | None, name: str, needs: str = "std"
 ) -> Noise:
-    """Return the noise that a post-processor reckons with.
+    """Return the noise that a post-processor assumes.
 
     Parameters
     ----------

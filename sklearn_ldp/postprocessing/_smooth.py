@@ -238,8 +238,8 @@ class _PaddedSmoother:
         readers[:, d : d + near] = np.linalg.pinv(powers[:near])
         smoothed = self.longer.apply(quadratics)
         self.ends = smoothed[:, :d]
-        own = np.eye(3) - readers @ smoothed.T
-        self.weights = np.linalg.solve(own, self.longer.apply(readers)[:, :d])
+        residual = np.eye(3) - readers @ smoothed.T
+        self.weights = np.linalg.solve(residual, self.longer.apply(readers)[:, :d])
         self.diagonal = self.longer.diagonal[:d] + (self.ends * self.weights).sum(axis=0)
 
     def apply(self, x):

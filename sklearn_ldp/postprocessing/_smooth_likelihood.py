@@ -12,6 +12,9 @@ from ..oracles.channels import ReportLaw
 from ._base import BasePostProcessor
 from ._likelihood import tally_of
 
+# Chosen in November 2026 on eight made-up populations, which are not those that
+# `python -m benchmarks.accuracy.numeric_data` prints (doc/notes/numbers.md). The numbers of steps,
+# and the tolerance, bound the work.
 _MOST_SPLINES = 48
 _PENALTIES = 10.0 ** np.arange(6, -3, -1)
 _TREND = 10.0  # standard deviation of a curve's slope and of its bend, in log-frequencies

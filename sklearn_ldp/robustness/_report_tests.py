@@ -175,8 +175,8 @@ def _drawn(chunks: Iterable[np.ndarray], channel: Any) -> ReportTest:
     step = max(_CELLS // d, 1)
     for start in range(0, m, step):
         honest += _sizes(channel, channel.privatize(codes[start : start + step], SeededCoins(rng)))
-    both = observed + honest
-    classes = _classes(both / both.sum(), min(n, m))
+    together = observed + honest
+    classes = _classes(together / together.sum(), min(n, m))
     a, b = (np.bincount(classes, counts) for counts in (observed, honest))
     statistic = float(np.sum((np.sqrt(m / n) * a - np.sqrt(n / m) * b) ** 2 / (a + b)))
     return replace(_result(statistic, len(a) - 1, n), is_drawn=True)
@@ -465,13 +465,13 @@ def pair_counts(reports: np.ndarray, channel: Channel, codes: np.ndarray) -> np.
     ndarray of shape (m, m)
         int64; on the diagonal, the support of each category.
     """
-    both = np.zeros((len(codes), len(codes)), dtype=np.int64)
+    pairs = np.zeros((len(codes), len(codes)), dtype=np.int64)
     size = max(_CELLS // max(len(codes), 1), 1)
     for start in range(0, len(reports), size):
         # Sums of so few reports are exact in 32 bits, and much faster than integers.
         x = channel.supports(reports[start : start + size], codes).astype(np.float32)
-        both += np.rint(x.T @ x).astype(np.int64)
-    return both
+        pairs += np.rint(x.T @ x).astype(np.int64)
+    return pairs
 
 
 def largest_pair(both: np.ndarray, n: int, channel: Channel, joint: JointSupport) -> ReportTest:
@@ -560,8 +560,8 @@ def _of_column(reports: Any, oracle: OracleOrProtocol, column: Any) -> tuple[Any
         )
     j = list(questions).index(column)
     chunks = (protocol.check(chunk) for chunk in as_chunks(reports, protocol))
-    own = [survey.reports_on(chunk, j) for chunk in chunks]
-    return np.concatenate(own), questions[column]
+    reports_on_question = [survey.reports_on(chunk, j) for chunk in chunks]
+    return np.concatenate(reports_on_question), questions[column]
 
 
 def _checked_chunks(reports: Any, protocol: Protocol) -> Iterator[np.ndarray]:

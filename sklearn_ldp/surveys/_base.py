@@ -172,8 +172,8 @@ class BaseColumnSurvey(BaseCollector[_Set], Generic[_Set]):
     def _views(self, domain: RecordDomain, mechanism: Several) -> dict[Any, View]:
         """What each question looks at, by the name of its estimate."""
         if mechanism.views is None:
-            both = enumerate(domain.columns.items())
-            return {key: View.joint((j,), (one.size,)) for j, (key, one) in both}
+            numbered = enumerate(domain.columns.items())
+            return {key: View.joint((j,), (one.size,)) for j, (key, one) in numbered}
         return {table_name(domain, view.columns): view for view in mechanism.views}
 
     def _estimated(self, domain: RecordDomain, survey: Several) -> dict[Any, View]:
@@ -222,16 +222,16 @@ class BaseColumnSurvey(BaseCollector[_Set], Generic[_Set]):
         self, state: Collected, j: int, domain: Domain, oracle: BaseOracle | None
     ) -> FrequencyEstimate:
         survey = state.mechanism
-        support, asked = survey.decoded_on(state.decoded[0], j)
-        rows = np.flatnonzero(asked)
+        support, sizes = survey.decoded_on(state.decoded[0], j)
+        rows = np.flatnonzero(sizes)
         if not rows.size:
             return FrequencyEstimate(np.empty((0, domain.size)), domain)
-        values, noise = survey.mechanisms[j].estimate_decoded(support[rows], asked[rows])
+        values, noise = survey.mechanisms[j].estimate_decoded(support[rows], sizes[rows])
         n_users, names = state.of_rows(rows)
         shards = None
         if state.counts.n_shards > 1:
-            own = map(np.ascontiguousarray, survey.tallies_on(state.counts.tallies, j))
-            shards = Shards(survey.mechanisms[j], Counts(*own), state.counts.n_samples)
+            tallies = map(np.ascontiguousarray, survey.tallies_on(state.counts.tallies, j))
+            shards = Shards(survey.mechanisms[j], Counts(*tallies), state.counts.n_samples)
         return FrequencyEstimate(
             values,
             domain,
@@ -322,10 +322,10 @@ class BaseColumnSurvey(BaseCollector[_Set], Generic[_Set]):
         views, rng = self._views(domain, survey), as_generator(self.random_state)
         oracles = self._oracles_behind(domain, views)
         n_users = int(next(iter(users.values())).sum())
-        asked = survey.draw_sizes(n_users, int(n_repeats), rng)
+        n_asked = survey.draw_sizes(n_users, int(n_repeats), rng)
         estimates = {}
         for (name, of_question), channel, sizes in zip(
-            users.items(), survey.mechanisms, asked.T, strict=True
+            users.items(), survey.mechanisms, n_asked.T, strict=True
         ):
             categories = _domain_of_view(domain, views[name])
             if not sizes.all():
@@ -357,7 +357,7 @@ class BaseColumnSurvey(BaseCollector[_Set], Generic[_Set]):
                     f"{what} must have one number for each of its {domain.size} categories, got "
                     f"{len(checked[name])}."
                 )
-        sums = {name: int(of_one.sum()) for name, of_one in checked.items()}
+        sums = {name: int(counts_of_column.sum()) for name, counts_of_column in checked.items()}
         if len(set(sums.values())) > 1:
             raise ValueError(
                 f"{self._name}.simulate expects as many users in each column, got {sums}."

@@ -267,6 +267,7 @@ class ColumnOracle(BaseColumnSurvey[EstimateSet]):
 #: Total variance of each column at a budget, times the number of users.
 TotalVariances = Callable[[float], np.ndarray]
 
+# They bound the search for shares of the budget: chosen by hand, not measured.
 _FIRST_UNITS = 1 << 6  # that the budget is split into, at least
 _HALVINGS = 4  # of these units
 _CLEARLY_WORSE = 1.5  # times the least error

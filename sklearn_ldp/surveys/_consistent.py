@@ -148,8 +148,8 @@ def non_negative_tables(
     prices = [np.zeros_like(table) for table in tables]
     while min(table.min() for table in tables) < -_ENOUGH and n_iter < max_iter:
         n_iter += 1
-        both = zip(near, inside, prices, strict=True)
-        pulled = [(x + _PENALTY * (z - u)) / (1 + _PENALTY) for x, z, u in both]
+        triples = zip(near, inside, prices, strict=True)
+        pulled = [(x + _PENALTY * (z - u)) / (1 + _PENALTY) for x, z, u in triples]
         tables = components.fitted(pulled).own_tables()
         inside = [norm_sub(table + u) for table, u in zip(tables, prices, strict=True)]
         prices = [u + t - z for u, t, z in zip(prices, tables, inside, strict=True)]
@@ -285,8 +285,8 @@ def agreeing_cells(
         if len(own) == 1 and own in components and name not in cells
     }
     of_singles = components.tables(list(singles.values()))
-    both = [*zip(cells, made, strict=True), *zip(singles, of_singles, strict=True)]
-    return dict(both), n_iter
+    found = [*zip(cells, made, strict=True), *zip(singles, of_singles, strict=True)]
+    return dict(found), n_iter
 
 
 def cell_variance(tables: TableSet, name: Any) -> float:

@@ -138,7 +138,7 @@ class LatentClasses(BaseTableProcessor):
         self.random_state = random_state
 
     def _process_tables(self, tables: TableSet) -> TableSet:
-        if not all(part.is_raw for part in tables.values()):
+        if not all(table.is_raw for table in tables.values()):
             raise ValueError(
                 "LatentClasses needs raw tables, got tables after "
                 f"{' and '.join(next(p for p in tables.values() if not p.is_raw).postprocessors)}: "
@@ -154,11 +154,11 @@ class LatentClasses(BaseTableProcessor):
         cells = {name: self.mixture_.table(columns) for name, columns in linear.columns_of.items()}
         if self._takes_residual():
             cells = _with_residuals(linear, cells, observed, self.mixture_)
-        parts = {
-            name: part.with_values([cells[name]], by="LatentClasses")
-            for name, part in linear.items()
+        processed = {
+            name: table.with_values([cells[name]], by="LatentClasses")
+            for name, table in linear.items()
         }
-        return TableSet(parts, tables.domain, tables.views, self.mixture_)
+        return TableSet(processed, tables.domain, tables.views, self.mixture_)
 
     def _takes_residual(self) -> bool:
         if isinstance(self.residual, str):
@@ -242,8 +242,8 @@ def _dependence(
 
     def beyond(mixture: ClassMixture) -> np.ndarray:
         """What the model's pairs have beyond independence, in units of the noise."""
-        both = mixture, mixture.shrunk(0.0)
-        tables = ([one.table(observed[i].columns) for one in both] for i in pairs)
+        models = mixture, mixture.shrunk(0.0)
+        tables = ([one.table(observed[i].columns) for one in models] for i in pairs)
         return np.concatenate(
             [(a - b) / s for (a, b), s in zip(tables, pairs.values(), strict=True)]
         )

@@ -278,8 +278,8 @@ class MarginalOracle(BaseColumnSurvey[TableSet]):
         for columns in sorted({*given} - {*tables}):
             if within := [table for table in tables if set(columns) <= set(table)]:
                 given = {**dict.fromkeys(within, given.pop(columns)), **given}
-        asked = {*tables}
-        unknown = [columns for columns in given if columns not in asked]
+        known = {*tables}
+        unknown = [columns for columns in given if columns not in known]
         bad = [w for w in given.values() if not (isinstance(w, Real) and 0 < w < math.inf)]
         if unknown or bad:
             what = repr(bad[0]) if bad else f"one for {table_name(domain, unknown[0])!r}"
@@ -358,9 +358,9 @@ class MarginalOracle(BaseColumnSurvey[TableSet]):
         """What the users said, of all questions that somebody was asked."""
         survey, n_users, views = state.mechanism, state.counts.n_samples, []
         for j, channel in enumerate(survey.mechanisms):
-            support, asked = survey.decoded_on(state.decoded[0], j)
-            if len(asked) == 1 and asked[0]:
-                values, noise = channel.estimate_decoded(support, asked)
+            support, sizes = survey.decoded_on(state.decoded[0], j)
+            if len(sizes) == 1 and sizes[0]:
+                values, noise = channel.estimate_decoded(support, sizes)
                 views.append((j, values[0], noise.of_sample(n_users)))
         return _table_views(survey, views)
 

@@ -14,6 +14,7 @@ from ._components import Components, Subset, subsets
 
 # Of tables that are larger than those that are asked for: cells, and components of all of them.
 _MAX_VIEW_CELLS, _MAX_COMPONENTS = 1 << 14, 1 << 18
+# Chosen by hand, not measured.
 #: A plan is safe if fewer of the tables asked for than this are expected to have no users.
 MAX_RISK = 1e-3
 
@@ -167,10 +168,10 @@ class TableRequest:
         uses = np.array(list(used.values()))
         probabilities = np.sqrt(uses) / np.sqrt(uses).sum()
         # theta = 1 - 2 f has four times the variance of f, and f two cells.
-        of_one = 4 * (self.total_variance(2) / 2 + 0.25)
-        asked = self.n_users * probabilities
-        error = float(uses @ (of_one / probabilities * (1 + 1 / asked) - 1))
-        return TablePlan("fourier", list(used), probabilities, error, float(np.exp(-asked).sum()))
+        variance = 4 * (self.total_variance(2) / 2 + 0.25)
+        n_asked = self.n_users * probabilities
+        error = float(uses @ (variance / probabilities * (1 + 1 / n_asked) - 1))
+        return TablePlan("fourier", list(used), probabilities, error, float(np.exp(-n_asked).sum()))
 
     def candidates(self) -> list[TablePlan]:
         """Return the plans that ``method="auto"`` chooses from.
@@ -183,9 +184,9 @@ class TableRequest:
             parities if all columns are binary.
         """
         plans, n_columns, largest = [self.split()], len(self.sizes), sorted(self.sizes)
-        asked = set(self.tables)
+        tables = set(self.tables)
         for order in range(max(map(len, self.tables)), n_columns):
-            if asked.issuperset(combinations(range(n_columns), order)):
+            if tables.issuperset(combinations(range(n_columns), order)):
                 continue  # it is the first plan
             n_components = math.comb(n_columns, order) << order
             n_cells = math.prod(largest[-order:])
@@ -220,8 +221,8 @@ class TableRequest:
 
     def _plan(self, method: str, views: list[Subset], probabilities: np.ndarray) -> TablePlan:
         """A plan with the error of the best linear combination of its tables."""
-        both = zip(views, probabilities.tolist(), strict=True)
-        variances = [self._noise(view) / pi for view, pi in both]
+        pairs = zip(views, probabilities.tolist(), strict=True)
+        variances = [self._noise(view) / pi for view, pi in pairs]
         components = Components.of_tables(self.sizes, views, None, variances)
         # The users themselves are not a sample: what they have in common is no error.
         errors = np.array([components.squared_error(table) for table in self.tables])

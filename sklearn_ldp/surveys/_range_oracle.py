@@ -155,9 +155,9 @@ class TreeChannel(Several, LinearMechanism):
         for sizes in self.draw_sizes(int(counts.sum()), n_repeats, rng):
             support, left = [sizes], counts
             for channel, width, size in zip(self.mechanisms, self._widths, sizes, strict=True):
-                asked = rng.multivariate_hypergeometric(left, size, method="marginals")
-                support.append(channel.simulate(_binned(asked, width), 1, rng)[0])
-                left = left - asked
+                users = rng.multivariate_hypergeometric(left, size, method="marginals")
+                support.append(channel.simulate(_binned(users, width), 1, rng)[0])
+                left = left - users
             drawn.append(np.concatenate(support))
         return np.stack(drawn)
 
@@ -168,8 +168,8 @@ class TreeChannel(Several, LinearMechanism):
         found = []
         for channel, pi in zip(self.mechanisms, self.probabilities.tolist(), strict=True):
             sampled = 1 / channel.n_categories  # the variance of a draw, in each direction
-            own = channel.total_variance() / (channel.n_categories - 1)
-            found.append(1 / ((own + sampled) / pi - sampled))
+            variance = channel.total_variance() / (channel.n_categories - 1)
+            found.append(1 / ((variance + sampled) / pi - sampled))
         return found
 
     def _fitted(self, levels: Sequence[Any], total: float) -> np.ndarray:
@@ -200,7 +200,7 @@ class TreeChannel(Several, LinearMechanism):
     def estimate_decoded(self, tallies: np.ndarray, sizes: np.ndarray) -> tuple[np.ndarray, Noise]:
         levels = []
         for j, channel in enumerate(self.mechanisms):
-            own, asked = self.decoded_on(tallies, j)
+            support, asked = self.decoded_on(tallies, j)
             if not asked.all():
                 where = " of a group" if len(asked) > 1 else ""
                 raise ValueError(
@@ -208,7 +208,7 @@ class TreeChannel(Several, LinearMechanism):
                     f"the tree, so there is no estimate of {self.n_categories:,} bins: collect "
                     "from more users, or use at most 256 bins."
                 )
-            levels.append(channel.estimate_decoded(own, asked)[0])
+            levels.append(channel.estimate_decoded(support, asked)[0])
         noise = self.noise(sizes if len(sizes) > 1 else int(sizes[0]))
         return np.stack([self._fitted(row, 1.0) for row in zip(*levels, strict=True)]), noise
 
@@ -243,8 +243,8 @@ class TreeChannel(Several, LinearMechanism):
         # The errors of a level's bins have the sum 0, and are hardly correlated otherwise. So equal
         # weights have no error, and the mean of the weights is taken off.
         total = frequencies**2 - frequencies
-        both = zip(self._levels(frequencies), self.pull(np.eye(self.n_categories)), strict=True)
-        for (channel, pi, f), weights in both:
+        levels = zip(self._levels(frequencies), self.pull(np.eye(self.n_categories)), strict=True)
+        for (channel, pi, f), weights in levels:
             n_cells, drawn = len(weights.T), f @ (weights**2).T - (f @ weights.T) ** 2
             squares = (weights - weights.mean(axis=1, keepdims=True)) ** 2
             of_reports = n_cells / (n_cells - 1) * (channel.variances(f) @ squares.T)

@@ -227,13 +227,13 @@ class TableSet(EstimateSet):
         if given is None:
             return self._share(self._covering(codes), codes)
         condition = self._codes(given)
-        both = {**condition, **codes}
+        cell = {**condition, **codes}
         for j in set(condition) & set(codes):
-            both[j] = np.intersect1d(condition[j], codes[j])
-        name = self._covering(both)  # one table has both shares, so that they agree
+            cell[j] = np.intersect1d(condition[j], codes[j])
+        name = self._covering(cell)  # one table has both shares, so that they agree
         divisors = self._share(name, condition)
         _check_divisors(divisors, given)
-        return self._share(name, both) / divisors
+        return self._share(name, cell) / divisors
 
     def _share(self, name: Any, codes: dict[int, np.ndarray]) -> np.ndarray:
         """The share of users with these codes in a table, or in the joint model (None)."""
@@ -306,9 +306,9 @@ class TableSet(EstimateSet):
         if not fitting:
             if self.mixture is not None:
                 return None
-            asked = ", ".join(str(list(self.domain.columns)[j]) for j in codes)
+            names = ", ".join(str(list(self.domain.columns)[j]) for j in codes)
             raise ValueError(
-                f"No table has all of the columns {asked}: collect tables of order {len(codes)}, "
+                f"No table has all of the columns {names}: collect tables of order {len(codes)}, "
                 "or fit LatentClasses(), whose joint model answers."
             )
         return min(fitting, key=self._noise_of)

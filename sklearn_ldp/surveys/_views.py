@@ -77,13 +77,13 @@ def best_components(sizes: Sequence[int], views: Sequence[TableView]) -> Compone
         columns, values = [v.columns for v in views], [v.values for v in views]
         return Components.of_tables(sizes, columns, values, [v.variance for v in views])
     signs = [parity_signs(len(view.columns)) for view in views]
-    both = list(zip(signs, views, strict=True))
+    pairs = list(zip(signs, views, strict=True))
     return Components.given(
         sizes,
         [view.columns for view in views],
-        [sign * (view.values[0] - view.values[1]) for sign, view in both],
+        [sign * (view.values[0] - view.values[1]) for sign, view in pairs],
         # A component has 2^|S| cells of theta / 2^|S|, and theta is the difference of two cells.
-        [len(sign) / (2 * view.variance) for sign, view in both],
+        [len(sign) / (2 * view.variance) for sign, view in pairs],
     )
 
 
@@ -134,15 +134,15 @@ def combined_tables(
         The tables by name; one that nobody has told about has no rows.
     """
     told = [own for own in wanted.values() if components.squared_error(own) < math.inf]
-    made, parts = dict(zip(told, components.tables(told), strict=True)), {}
+    made, tables = dict(zip(told, components.tables(told), strict=True)), {}
     for name, own in wanted.items():
         joint, noise = domain.joint(own), None
         if own in made:
             law = TableLaw(components.sizes, own, views, components, n_users)
             noise = Noise([Term(law)], n_users)
         values = [made[own]] if own in made else np.empty((0, joint.size))
-        parts[name] = FrequencyEstimate(values, joint, noise)
-    return parts
+        tables[name] = FrequencyEstimate(values, joint, noise)
+    return tables
 
 
 class TableLaw(Uncached):
@@ -205,19 +205,22 @@ class TableLaw(Uncached):
 
     def covariance(self, frequencies: np.ndarray) -> Covariances:
         """Return the covariance of linear answers."""
-        parts = [(1.0, self._of_views), (-1 / self._n_users, MULTINOMIAL.covariance(frequencies))]
-        return Covariances(parts, single=lambda: self.variances(frequencies))
+        summands = [
+            (1.0, self._of_views),
+            (-1 / self._n_users, MULTINOMIAL.covariance(frequencies)),
+        ]
+        return Covariances(summands, single=lambda: self.variances(frequencies))
 
     @cached_property
     def _of_views(self) -> Covariances:
-        parts = []
+        summands = []
         for view in self._views:
             table = view.values
             if not view.is_parity:
                 (table,) = self._components.tables([view.columns])
             plausible = np.maximum(table, 0)
-            parts.append((1.0, view.of_draw.at(plausible / plausible.sum())))
-        return Covariances(parts, self)
+            summands.append((1.0, view.of_draw.at(plausible / plausible.sum())))
+        return Covariances(summands, self)
 
     @cached_property
     def _views(self) -> list[TableView]:
@@ -238,10 +241,10 @@ class TableLaw(Uncached):
         cells, found = rows.reshape(-1, *(self._sizes[j] for j in columns)), {}
         for subset in subsets(tuple(j for j in columns if j in self._table)):
             others = tuple(1 + i for i, j in enumerate(columns) if j not in subset)
-            part = cells.mean(axis=others)
-            for axis in range(1, part.ndim):
-                part = part - part.mean(axis=axis, keepdims=True)
-            found[subset] = part
+            interaction = cells.mean(axis=others)
+            for axis in range(1, interaction.ndim):
+                interaction = interaction - interaction.mean(axis=axis, keepdims=True)
+            found[subset] = interaction
         return found
 
     def _moved(

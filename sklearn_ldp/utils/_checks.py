@@ -1,4 +1,4 @@
-"""What the checks of `sklearn_ldp.utils.estimator_checks` do, each a function of its own."""
+"""The checks behind `sklearn_ldp.utils.estimator_checks`, each a function of its own."""
 
 from __future__ import annotations
 
@@ -250,7 +250,7 @@ class _ScriptedCoins(Coins):
 
     def choices(self, bounds, laws):
         ends = ([*map(int, bounds[law]), TWO_64] for law in laws)
-        return np.concatenate([self.choice(of_one, 1) for of_one in ends])
+        return np.concatenate([self.choice(ends_of_one, 1) for ends_of_one in ends])
 
     def subsets(self, sizes, n_items, n_columns=None):
         bits = np.zeros((len(sizes), n_columns or n_items), dtype=bool)
@@ -425,8 +425,8 @@ def check_exact_support_probabilities(oracle: BaseOracle) -> None:
             for category, count in enumerate(channel.count_support(reports)):
                 support[category] += int(count) * chance
         expected = [channel.p if category == code else channel.q for category in range(_SMALL)]
-        asked = range(_SMALL) if channel.has_exact_support else [code]
-        assert all(support[category] == expected[category] for category in asked), (
+        codes = range(_SMALL) if channel.has_exact_support else [code]
+        assert all(support[category] == expected[category] for category in codes), (
             "the estimator's p and q are not the mechanism's"
         )
 
@@ -527,11 +527,11 @@ def check_one_set(oracle: Any) -> None:
     assert isinstance(estimates, EstimateSet), "fit_transform returns no EstimateSet"
     assert oracle.n_samples_seen_ == len(_RECORDS), "n_samples_seen_ does not count all users"
     assert oracle.n_features_in_ == len(_DOMAINS), "n_features_in_ does not count the columns"
-    for name, part in estimates.items():
+    for name, estimate in estimates.items():
         held = oracle.estimate_[name]
-        is_same = np.array_equal(part.values, held.values) and part.noise == held.noise
+        is_same = np.array_equal(estimate.values, held.values) and estimate.noise == held.noise
         assert is_same, f"estimate_[{name!r}] is not what fit_transform has returned"
-        noise: Any = part.noise
+        noise: Any = estimate.noise
         assert noise.n_users == len(_RECORDS), f"the noise of {name!r} is not about all users"
         assert noise.n_samples <= len(_RECORDS), f"more users than there are answered {name!r}"
 

@@ -103,11 +103,11 @@ def test_a_pickled_law_is_the_same_law():
     for change in (str, Noise.of_population):
         one, two = (n if change is str else change(n) for n in (noise, other))
         errors = Noise.combined([one, two], (1, -1)).at(f)
-        assert len(errors._parts) == len(one.terms)
+        assert len(errors._summands) == len(one.terms)
         both = one.at(f).product(vector) + two.at(f).product(vector)
         np.testing.assert_allclose(errors.product(vector), both)
     apart = Noise.combined([noise.given(f), other.given(np.eye(20)[0])], (1, -1)).at(f)
-    assert len(apart._parts) == 2
+    assert len(apart._summands) == 2
 
 
 # -- other kinds fit in without bending -------------------------------------------------------

@@ -81,16 +81,16 @@ class LearntPrior(BasePostProcessor):
         levels, slopes = per_row(noise.std, n_rows), per_row(noise.growth, n_rows)
         self.prior_support_, self.prior_weights_ = [], []
         for i, values in enumerate(estimate.values):
-            own = noise.of_rows(i)
-            law = law_of_counts(own.support_law, bool(np.any(own.curvature)))
+            noise_of_row = noise.of_rows(i)
+            law = law_of_counts(noise_of_row.support_law, bool(np.any(noise_of_row.curvature)))
             sample = Sample(values, levels[i], slopes[i], law)
-            odds = odds_of_equal(own.support_law, len(values))
+            odds = odds_of_equal(noise_of_row.support_law, len(values))
             averaged, weights = sample.or_equal(self._fit_prior(sample), odds)
             support, prior = sample.prior(averaged)
             self.prior_support_.append(support)
             self.prior_weights_.append(prior)
             means = posterior_mean(values, levels[i], support, prior, slopes[i], law)
-            yield LearntRow(values, own, sample, weights, support, prior, means)
+            yield LearntRow(values, noise_of_row, sample, weights, support, prior, means)
 
 
 class NPMLE(LearntPrior):

@@ -10,6 +10,7 @@ from .priors import LearntRow
 
 _AT_ONCE = 1 << 22  # numbers of the posterior that are made at once
 _KEPT = 1 << 23  # numbers of the posterior that are kept: 64 MiB; more are made anew each time
+# Chosen with the constants of `group_priors.py`: one of four rules, at one of eight thresholds.
 _EVIDENCE = 3.0  # log likelihood ratio that makes it believable that some stand out
 
 # Categories, their likelihoods at each frequency of the prior, and their densities under it.

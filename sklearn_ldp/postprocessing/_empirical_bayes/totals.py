@@ -16,6 +16,7 @@ from ..._utils.typing import DataFrame
 from .group_priors import FEW_GROUPS, Estimates, GroupFit, fit_curve, fit_groups, log_loss_share
 from .priors import LearntRow
 
+# Chosen with the constants of `group_priors.py`; _FEW and _CHEAP bound the work.
 _NO_EXCESS = 0.8  # prior probability that the processed totals leave out nothing
 _EXCESSES = np.exp(np.arange(-6, 8.01, 0.5))  # in units of what chance leaves between the totals
 _FEW = 4  # groups whose variances are exact in any case ..
@@ -231,18 +232,18 @@ def total_variances(
         all reports for each group, are exact for a few groups in large domains. For the others, the
         variances without covariances are multiplied by the ratio that these few have.
     """
-    d, asked = len(frequencies), []
+    d, chosen = len(frequencies), []
     for partition in partitions:
         n_groups, by_size = len(partition.names), np.argsort(partition.sizes(), kind="stable")
         is_exact = n_groups <= _FEW or d * n_groups <= _CHEAP
         few = by_size[np.linspace(0, n_groups - 1, _FEW).astype(np.int64)]
-        asked.append((partition, np.arange(n_groups) if is_exact else few))
+        chosen.append((partition, np.arange(n_groups) if is_exact else few))
     # All at once, as the law of the reports takes a pass over them.
-    rows = sparse.vstack([partition.rows()[places] for partition, places in asked], format="csr")
-    ends = np.cumsum([len(places) for _, places in asked])[:-1]
+    rows = sparse.vstack([partition.rows()[places] for partition, places in chosen], format="csr")
+    ends = np.cumsum([len(places) for _, places in chosen])[:-1]
     known = np.split(variances_after_norm(noise, rows, frequencies), ends)
     single, result = np.maximum(np.ravel(noise.variance(frequencies)), 0), []
-    for (partition, places), exact in zip(asked, known, strict=True):
+    for (partition, places), exact in zip(chosen, known, strict=True):
         sizes = partition.sizes()
         plain = partition.sums(single) * (1 - 2 * sizes / d) + (sizes / d) ** 2 * single.sum()
         is_exact = len(exact) == len(sizes)
