@@ -99,7 +99,7 @@ def test_a_tampered_probability_is_found():
 @pytest.mark.parametrize("oracle", ORACLES, ids=repr)
 @pytest.mark.parametrize("d", [2, 3, 5])
 def test_support_probabilities_are_exact_over_other_domains(oracle, d, monkeypatch):
-    monkeypatch.setattr("sklearn_ldp.utils.estimator_checks._SMALL", d)
+    monkeypatch.setattr("sklearn_ldp.utils._checks._SMALL", d)
     check_exact_support_probabilities(oracle)
 
 
